@@ -1,0 +1,102 @@
+//! How many commands of each kind were given, and why: the only such statistics in frit.
+
+use crate::{Cause, Op};
+use serde::Serialize;
+use strum::{EnumCount, IntoEnumIterator};
+
+/// Commands and the bytes they carried.
+#[derive(Clone, Copy, PartialEq, Eq, Default, Debug, Serialize)]
+pub struct Count {
+    /// Commands given.
+    pub commands: u64,
+    /// Payload, in bytes.
+    pub bytes: u64,
+}
+
+/// Counts by operation and cause.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct Counts {
+    cells: [[Count; Cause::COUNT]; Op::COUNT],
+}
+
+impl Default for Counts {
+    fn default() -> Self {
+        Counts { cells: [[Count::default(); Cause::COUNT]; Op::COUNT] }
+    }
+}
+
+impl Counts {
+    /// Counts one command.
+    #[inline]
+    pub fn add(&mut self, op: Op, cause: Cause, bytes: u32) {
+        let c = &mut self.cells[op as usize][cause as usize];
+        c.commands += 1;
+        c.bytes += u64::from(bytes);
+    }
+
+    /// One cell.
+    #[must_use]
+    pub fn get(&self, op: Op, cause: Cause) -> Count {
+        self.cells[op as usize][cause as usize]
+    }
+
+    /// All causes of one operation.
+    #[must_use]
+    pub fn of(&self, op: Op) -> Count {
+        self.cells[op as usize].iter().fold(Count::default(), |a, c| Count {
+            commands: a.commands + c.commands,
+            bytes: a.bytes + c.bytes,
+        })
+    }
+
+    /// The cells that are not zero, by operation and cause.
+    pub fn iter(&self) -> impl Iterator<Item = (Op, Cause, Count)> + '_ {
+        Op::iter().flat_map(move |op| {
+            Cause::iter().filter_map(move |cause| {
+                let c = self.get(op, cause);
+                (c.commands > 0).then_some((op, cause, c))
+            })
+        })
+    }
+
+    /// Adds another table, cell by cell.
+    pub fn merge(&mut self, other: &Counts) {
+        for (op, cause, c) in other.iter() {
+            let cell = &mut self.cells[op as usize][cause as usize];
+            cell.commands += c.commands;
+            cell.bytes += c.bytes;
+        }
+    }
+
+    /// What was counted since `earlier`, a former state of this table.
+    #[must_use]
+    pub fn since(&self, earlier: &Counts) -> Counts {
+        let mut d = self.clone();
+        for (op, cause, c) in earlier.iter() {
+            let cell = &mut d.cells[op as usize][cause as usize];
+            cell.commands = cell.commands.saturating_sub(c.commands);
+            cell.bytes = cell.bytes.saturating_sub(c.bytes);
+        }
+        d
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn counts_add_up_and_subtract() {
+        let mut a = Counts::default();
+        a.add(Op::NandProgram, Cause::Host, 2048);
+        let before = a.clone();
+        a.add(Op::NandProgram, Cause::Gc, 2048);
+        assert_eq!(a.of(Op::NandProgram), Count { commands: 2, bytes: 4096 });
+        let d = a.since(&before);
+        assert_eq!(d.get(Op::NandProgram, Cause::Host).commands, 0);
+        assert_eq!(d.get(Op::NandProgram, Cause::Gc).commands, 1);
+        let mut sum = before;
+        sum.merge(&d);
+        assert_eq!(sum, a);
+    }
+}

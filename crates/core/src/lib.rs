@@ -1,0 +1,33 @@
+//! The words that every room of frit shares.
+//!
+//! Units ([`Nanos`], [`Sector`], [`Lpn`], [`Ppn`] …), the commands that layers give to media and why
+//! ([`Cmd`], [`Op`], [`Cause`]), where commands go ([`Sink`]), payloads that may be absent
+//! ([`Source`], [`Target`]), the block interface between layers ([`BlockLayer`]), errors, and the
+//! [`Visible`] view that reports, pages and policies read.
+//!
+//! It is not: a place for behaviour. Nothing here knows what a NAND page or a cache is.
+
+pub mod block;
+pub mod cmd;
+pub mod counts;
+pub mod error;
+pub mod hints;
+pub mod params;
+pub mod payload;
+pub mod raw;
+pub mod sink;
+pub mod size;
+pub mod units;
+pub mod visible;
+
+pub use block::{BlockLayer, Info, Progress, Quiesce};
+pub use cmd::{Cause, Cmd, MediumKind, Op, UnitId};
+pub use counts::{Count, Counts};
+pub use error::{Error, Result};
+pub use hints::Hints;
+pub use params::{ParamInfo, Params};
+pub use payload::{Source, Target};
+pub use raw::{ByteAccess, RawAccess};
+pub use sink::{Null, Sink, UnitState};
+pub use units::{BlockId, Lpn, Nanos, PAGE_NONE, Ppn, SECTOR_BYTES, Sector};
+pub use visible::Visible;
