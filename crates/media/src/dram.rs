@@ -1,0 +1,190 @@
+//! DRAM as a timed, volatile buffer.
+
+use crate::stripe::Stripe;
+use crate::{Device, DramTiming, Hardware, MemoryStore, Model, Store};
+use frit_core::visible::{MediumView, Wear};
+use frit_core::{Cause, Cmd, Counts, Error, MediumKind, Op, Result, Sink, Source, Target, UnitId};
+
+/// All that makes a DRAM buffer.
+#[derive(Clone, Debug)]
+pub struct DramConfig {
+    /// Its name in the stack.
+    pub name: String,
+    /// Size in bytes.
+    pub bytes: u64,
+    /// Channels: the units.
+    pub channels: u32,
+    /// Consecutive bytes on one channel, a power of two.
+    pub interleave_bytes: u32,
+    /// What its commands cost.
+    pub timing: DramTiming,
+}
+
+impl DramConfig {
+    /// Refuses what cannot be.
+    ///
+    /// # Errors
+    /// The first value that is wrong, and what would be right.
+    pub fn check(&self) -> Result<()> {
+        if self.channels == 0 || self.channels > 4096 {
+            return Err(Error::param("channels", self.channels, "has to be 1 to 4096"));
+        }
+        if !self.interleave_bytes.is_power_of_two() {
+            return Err(Error::param("interleave_bytes", self.interleave_bytes, "has to be a power of two"));
+        }
+        if self.bytes == 0 || self.bytes > 1 << 48 {
+            return Err(Error::param("bytes", self.bytes, "has to be 1 byte to 256 TiB"));
+        }
+        Ok(())
+    }
+}
+
+/// A DRAM buffer on a store.
+#[derive(Debug)]
+pub struct Dram<St> {
+    config: DramConfig,
+    stripe: Stripe,
+    first_unit: UnitId,
+    counts: Counts,
+    store: St,
+}
+
+impl<St: Store> Dram<St> {
+    /// A buffer on `store`. Registers its channels with `hw`.
+    ///
+    /// # Errors
+    /// An impossible geometry, a store that is too small, or more units than a stack can have.
+    pub fn new(config: DramConfig, store: St, hw: &mut Hardware) -> std::result::Result<Self, String> {
+        config.check().map_err(|e| e.to_string())?;
+        if St::HOLDS && store.len() < config.bytes {
+            return Err(format!(
+                "the store of DRAM '{}' has {} bytes and needs {}",
+                config.name,
+                store.len(),
+                config.bytes
+            ));
+        }
+        let first_unit = hw.add(Device {
+            name: config.name.clone(),
+            kind: MediumKind::Dram,
+            model: Model::Dram(config.timing),
+            unit_channel: (0..config.channels as u16).collect(),
+        })?;
+        let stripe = Stripe::new(config.channels, config.interleave_bytes);
+        Ok(Dram { stripe, first_unit, counts: Counts::default(), store, config })
+    }
+
+    /// Size in bytes.
+    #[must_use]
+    pub fn bytes(&self) -> u64 {
+        self.config.bytes
+    }
+
+    /// The unit (channel) that holds an address.
+    #[must_use]
+    pub fn unit_of(&self, at: u64) -> UnitId {
+        UnitId(self.first_unit.0 + self.stripe.channel(at) as u16)
+    }
+
+    fn give<S: Sink>(
+        &mut self,
+        sink: &mut S,
+        op: Op,
+        at: u64,
+        len: u32,
+        why: Cause,
+        after: S::Tok,
+    ) -> Result<S::Tok> {
+        if at.checked_add(u64::from(len)).is_none_or(|end| end > self.config.bytes) {
+            let what = "an access reaches past the end of the buffer";
+            return Err(Error::Rule { medium: MediumKind::Dram, at, what });
+        }
+        let (mut at, mut left) = (at, len);
+        let mut done: Option<S::Tok> = None;
+        while left > 0 {
+            let n = self.stripe.piece(at, left);
+            self.counts.add(op, why, n);
+            let hazard = (at / u64::from(self.config.interleave_bytes)) as u32;
+            let cmd = Cmd { addr: at, len: n, hazard, unit: self.unit_of(at), op, cause: why };
+            let tok = sink.emit(cmd, after);
+            done = Some(match done {
+                Some(d) => sink.join(d, tok),
+                None => tok,
+            });
+            at += u64::from(n);
+            left -= n;
+        }
+        Ok(done.unwrap_or(after))
+    }
+
+    /// Reads bytes: one command for each stretch on one channel.
+    ///
+    /// # Errors
+    /// `Rule` past the end, or a store that fails.
+    pub fn read<S: Sink>(
+        &mut self,
+        sink: &mut S,
+        at: u64,
+        mut into: Target<'_>,
+        cause: Cause,
+        after: S::Tok,
+    ) -> Result<S::Tok> {
+        let tok = self.give(sink, Op::DramRead, at, into.len(), cause, after)?;
+        if let Some(into) = into.bytes() {
+            self.store.read(at, into)?;
+        }
+        Ok(tok)
+    }
+
+    /// Writes bytes: one command for each stretch on one channel.
+    ///
+    /// # Errors
+    /// `Rule` past the end, or a store that fails.
+    pub fn write<S: Sink>(
+        &mut self,
+        sink: &mut S,
+        at: u64,
+        data: Source<'_>,
+        cause: Cause,
+        after: S::Tok,
+    ) -> Result<S::Tok> {
+        let tok = self.give(sink, Op::DramWrite, at, data.len(), cause, after)?;
+        if let Some(bytes) = data.bytes() {
+            self.store.write(at, bytes)?;
+        }
+        Ok(tok)
+    }
+
+    /// Commands by operation and cause.
+    #[must_use]
+    pub fn counts(&self) -> &Counts {
+        &self.counts
+    }
+
+    /// Geometry and counts.
+    #[must_use]
+    pub fn view(&self) -> MediumView {
+        let c = &self.config;
+        MediumView {
+            name: c.name.clone(),
+            kind: MediumKind::Dram,
+            bytes: c.bytes,
+            channels: c.channels,
+            first_unit: self.first_unit,
+            units: c.channels,
+            geometry: vec![
+                ("channels", u64::from(c.channels)),
+                ("interleave_bytes", u64::from(c.interleave_bytes)),
+            ],
+            counts: self.counts.clone(),
+            wear: Wear::default(),
+        }
+    }
+}
+
+impl Dram<MemoryStore> {
+    /// Forgets all bytes, as a power cut does: they read as zeros.
+    pub fn lose(&mut self) {
+        self.store = MemoryStore::new(self.config.bytes);
+    }
+}

@@ -1,0 +1,127 @@
+//! What goes wrong with NAND: factory bad blocks, failing programs and erases, wear-out.
+
+use frit_core::{Error, Result};
+
+/// Faults of a device. Which page or block fails depends on the seed, the place and its erase count
+/// alone, so that a run can be repeated, and another order of the same commands meets the same faults.
+#[derive(Clone, Copy, PartialEq, Default, Debug)]
+pub struct NandFaults {
+    /// Fraction of blocks that are bad from the factory.
+    pub factory_bad: f64,
+    /// Fraction of programs that fail.
+    pub program_fail: f64,
+    /// Fraction of erases that fail, of blocks within their endurance.
+    pub erase_fail: f64,
+    /// Which of them.
+    pub seed: u64,
+}
+
+/// Spread of the life of blocks beyond their endurance, as a fraction of it: see [`NandFaults::wears_out`].
+const WEAR_SPREAD: f64 = 0.1;
+
+const FACTORY: u64 = 1;
+const PROGRAM: u64 = 2;
+const ERASE: u64 = 3;
+const WEAR: u64 = 4;
+
+/// The finaliser of SplitMix64 (Steele, Lea and Flood, OOPSLA 2014): a hash of 64 bits.
+fn mix(mut z: u64) -> u64 {
+    z = z.wrapping_add(0x9E37_79B9_7F4A_7C15);
+    z = (z ^ (z >> 30)).wrapping_mul(0xBF58_476D_1CE4_E5B9);
+    z = (z ^ (z >> 27)).wrapping_mul(0x94D0_49BB_1331_11EB);
+    z ^ (z >> 31)
+}
+
+impl NandFaults {
+    /// Refuses fractions that are none.
+    ///
+    /// # Errors
+    /// The first that is not within 0 to 1.
+    pub fn check(&self) -> Result<()> {
+        for (key, value) in [
+            ("factory_bad", self.factory_bad),
+            ("program_fail", self.program_fail),
+            ("erase_fail", self.erase_fail),
+        ] {
+            if !(0.0..1.0).contains(&value) {
+                return Err(Error::param(key, value, "is a fraction from 0 up to, not including, 1"));
+            }
+        }
+        Ok(())
+    }
+
+    /// Whether programs or erases can fail before wear-out.
+    pub(super) fn injects(&self) -> bool {
+        self.program_fail > 0.0 || self.erase_fail > 0.0
+    }
+
+    /// A number in [0, 1) that seed, kind, place and age decide.
+    fn draw(&self, kind: u64, place: u32, age: u32) -> f64 {
+        let key = u64::from(place) | u64::from(age) << 32;
+        let h = mix(mix(self.seed ^ mix(kind)) ^ key);
+        (h >> 11) as f64 / (1u64 << 53) as f64
+    }
+
+    /// Whether a block is bad from the factory.
+    pub(super) fn is_factory_bad(&self, block: u32) -> bool {
+        self.factory_bad > 0.0 && self.draw(FACTORY, block, 0) < self.factory_bad
+    }
+
+    /// Whether a program fails: of this page, after so many erases of its block.
+    pub(super) fn program_fails(&self, page: u32, erases: u32) -> bool {
+        self.draw(PROGRAM, page, erases) < self.program_fail
+    }
+
+    /// Whether the `erases`-th erase of a block fails by chance.
+    pub(super) fn erase_fails(&self, block: u32, erases: u32) -> bool {
+        self.draw(ERASE, block, erases) < self.erase_fail
+    }
+
+    /// Whether the `erases`-th erase of a block fails of age.
+    ///
+    /// Never within the endurance E; beyond it with probability (n − E) / (w·E)², w =
+    /// [`WEAR_SPREAD`]: a hazard that grows in a straight line, so that the erases a block lives beyond
+    /// E follow a Rayleigh distribution with its peak at w·E (mean 1.25 w·E). A model of ours: data
+    /// sheets promise E and say nothing of what comes after.
+    pub(super) fn wears_out(&self, block: u32, erases: u32, endurance: u32) -> bool {
+        let width = f64::from(endurance) * WEAR_SPREAD;
+        let hazard = f64::from(erases - endurance) / (width * width).max(1.0);
+        self.draw(WEAR, block, erases) < hazard
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn rates_are_met_and_seeds_differ() {
+        let f = NandFaults { program_fail: 0.01, factory_bad: 0.02, erase_fail: 0.005, seed: 7 };
+        let n = 200_000;
+        let rate = |hits: usize| hits as f64 / f64::from(n);
+        let programs: Vec<bool> = (0..n).map(|p| f.program_fails(p, 3)).collect();
+        assert!((rate(programs.iter().filter(|&&b| b).count()) - 0.01).abs() < 0.001);
+        assert!((rate((0..n).filter(|&b| f.is_factory_bad(b)).count()) - 0.02).abs() < 0.0015);
+        assert!((rate((0..n).filter(|&b| f.erase_fails(b, 1)).count()) - 0.005).abs() < 0.0008);
+        let other = NandFaults { seed: 8, ..f };
+        assert_eq!(programs, (0..n).map(|p| f.program_fails(p, 3)).collect::<Vec<_>>());
+        assert_ne!(programs, (0..n).map(|p| other.program_fails(p, 3)).collect::<Vec<_>>());
+    }
+
+    #[test]
+    fn blocks_live_beyond_their_endurance_as_stated() {
+        let (f, endurance) = (NandFaults::default(), 1000);
+        let life = |b| (endurance + 1..).find(|&n| f.wears_out(b, n, endurance)).unwrap() - endurance;
+        let lives: Vec<u32> = (0..4000).map(life).collect();
+        let mean = lives.iter().map(|&l| f64::from(l)).sum::<f64>() / 4000.0;
+        // Rayleigh with sigma = 100: mean 125.3.
+        assert!((mean - 125.3).abs() < 4.0, "{mean}");
+    }
+
+    #[test]
+    fn fractions_beyond_one_are_refused() {
+        let e = NandFaults { erase_fail: 1.5, ..NandFaults::default() }.check().unwrap_err().to_string();
+        assert!(e.contains("erase_fail = 1.5"), "{e}");
+        assert!(NandFaults { factory_bad: f64::NAN, ..NandFaults::default() }.check().is_err());
+    }
+}

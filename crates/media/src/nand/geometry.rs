@@ -1,0 +1,295 @@
+//! The shape of a NAND device and its numbering.
+
+use crate::stripe::quot;
+use frit_core::{BlockId, Error, PAGE_NONE, Ppn, Result, size};
+use serde::{Deserialize, Serialize};
+use strum::IntoStaticStr;
+
+use super::page::SPARE_RECORD_BYTES;
+
+/// What works at a time within a die.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize, Deserialize, IntoStaticStr)]
+#[serde(rename_all = "lowercase")]
+#[strum(serialize_all = "lowercase")]
+pub enum PlaneOps {
+    /// The die does one thing at a time: the die is the unit.
+    Single,
+    /// Each plane reads, programs and erases on its own: the plane is the unit.
+    Independent,
+}
+
+/// The shape of a NAND device: channels × chips × dies × planes × blocks × pages.
+///
+/// Units are numbered channel first: unit `u` is on channel `u % channels`, so that striping over
+/// consecutive units goes over all channels before it uses a second chip of one; then come chips,
+/// dies, planes. Blocks are numbered through a unit, pages through a block.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct NandGeometry {
+    /// Channels.
+    pub channels: u32,
+    /// Chips on a channel.
+    pub chips_per_channel: u32,
+    /// Dies in a chip.
+    pub dies_per_chip: u32,
+    /// Planes in a die.
+    pub planes_per_die: u32,
+    /// Blocks in a plane.
+    pub blocks_per_plane: u32,
+    /// Pages in a block.
+    pub pages_per_block: u32,
+    /// Bytes in a page, without its spare area.
+    pub page_bytes: u32,
+    /// Bytes in the spare area of a page.
+    pub spare_bytes: u32,
+    /// What works at a time.
+    pub plane_ops: PlaneOps,
+}
+
+impl NandGeometry {
+    /// Refuses a shape that cannot be, or that cannot be addressed.
+    ///
+    /// # Errors
+    /// The first value that is wrong, and what would be right.
+    pub fn check(&self) -> Result<()> {
+        for (key, value, most) in [
+            ("channels", self.channels, 4096),
+            ("chips_per_channel", self.chips_per_channel, 4096),
+            ("dies_per_chip", self.dies_per_chip, 256),
+            ("planes_per_die", self.planes_per_die, 256),
+            ("blocks_per_plane", self.blocks_per_plane, 1 << 24),
+            ("pages_per_block", self.pages_per_block, u32::from(u16::MAX)),
+        ] {
+            if value == 0 || value > most {
+                return Err(Error::param(key, value, format!("has to be 1 to {most}")));
+            }
+        }
+        if self.page_bytes == 0 || !self.page_bytes.is_multiple_of(512) || self.page_bytes > 64 << 10 {
+            let why = "has to be a multiple of the sector of 512 bytes, up to 64K";
+            return Err(Error::param("page_bytes", self.page_bytes, why));
+        }
+        if (self.spare_bytes as usize) < SPARE_RECORD_BYTES {
+            let why =
+                format!("has to hold the {SPARE_RECORD_BYTES} bytes of page number, sequence and checksums");
+            return Err(Error::param("spare_bytes", self.spare_bytes, why));
+        }
+        let units = self.dies() * u128::from(self.planes_if_units());
+        if units > u128::from(u16::MAX) {
+            let why =
+                format!("makes {units} units; there can be at most 65535, use fewer channels, chips or dies");
+            return Err(Error::param("channels", self.channels, why));
+        }
+        let per_die = u128::from(self.planes_per_die) * u128::from(self.blocks_per_plane);
+        let pages = self.dies() * per_die * u128::from(self.pages_per_block);
+        if pages >= u128::from(PAGE_NONE) {
+            let why = format!(
+                "makes {pages} pages; at most {} can be numbered, use larger pages or a smaller device",
+                PAGE_NONE - 1
+            );
+            return Err(Error::param("blocks_per_plane", self.blocks_per_plane, why));
+        }
+        Ok(())
+    }
+
+    fn dies(&self) -> u128 {
+        u128::from(self.channels) * u128::from(self.chips_per_channel) * u128::from(self.dies_per_chip)
+    }
+
+    fn planes_if_units(&self) -> u32 {
+        match self.plane_ops {
+            PlaneOps::Single => 1,
+            PlaneOps::Independent => self.planes_per_die,
+        }
+    }
+
+    /// Units: dies, or planes where they are independent.
+    #[must_use]
+    pub fn units(&self) -> u32 {
+        self.channels * self.chips_per_channel * self.dies_per_chip * self.planes_if_units()
+    }
+
+    /// Blocks in a unit.
+    #[inline]
+    #[must_use]
+    pub fn blocks_per_unit(&self) -> u32 {
+        match self.plane_ops {
+            PlaneOps::Single => self.planes_per_die * self.blocks_per_plane,
+            PlaneOps::Independent => self.blocks_per_plane,
+        }
+    }
+
+    /// Blocks in all.
+    #[must_use]
+    pub fn blocks(&self) -> u32 {
+        self.units() * self.blocks_per_unit()
+    }
+
+    /// Pages in all.
+    #[must_use]
+    pub fn pages(&self) -> u32 {
+        self.blocks() * self.pages_per_block
+    }
+
+    /// Raw size in bytes, without spare areas.
+    #[must_use]
+    pub fn bytes(&self) -> u64 {
+        u64::from(self.pages()) * u64::from(self.page_bytes)
+    }
+
+    /// The block of a page.
+    #[inline]
+    #[must_use]
+    pub fn block_of(&self, page: Ppn) -> BlockId {
+        BlockId(quot(page.0, self.pages_per_block))
+    }
+
+    /// A page's place in its block.
+    #[inline]
+    #[must_use]
+    pub fn page_in_block(&self, page: Ppn) -> u32 {
+        page.0 - self.block_of(page).0 * self.pages_per_block
+    }
+
+    /// The page at a place in a block.
+    #[inline]
+    #[must_use]
+    pub fn ppn(&self, block: BlockId, page: u32) -> Ppn {
+        Ppn(block.0 * self.pages_per_block + page)
+    }
+
+    /// The unit of a block, counted from 0 within the device.
+    #[inline]
+    #[must_use]
+    pub fn unit_of_block(&self, block: BlockId) -> u32 {
+        quot(block.0, self.blocks_per_unit())
+    }
+
+    /// The first block of a unit.
+    #[inline]
+    #[must_use]
+    pub fn first_block(&self, unit: u32) -> BlockId {
+        BlockId(unit * self.blocks_per_unit())
+    }
+
+    /// The channel of a unit.
+    #[inline]
+    #[must_use]
+    pub fn channel_of_unit(&self, unit: u32) -> u32 {
+        unit % self.channels
+    }
+
+    /// Its values by name, for views.
+    #[must_use]
+    pub fn named(&self) -> Vec<(&'static str, u64)> {
+        [
+            ("channels", self.channels),
+            ("chips_per_channel", self.chips_per_channel),
+            ("dies_per_chip", self.dies_per_chip),
+            ("planes_per_die", self.planes_per_die),
+            ("blocks_per_plane", self.blocks_per_plane),
+            ("pages_per_block", self.pages_per_block),
+            ("page_bytes", self.page_bytes),
+            ("spare_bytes", self.spare_bytes),
+            ("units", self.units()),
+            ("blocks", self.blocks()),
+            ("pages", self.pages()),
+        ]
+        .map(|(k, v)| (k, u64::from(v)))
+        .to_vec()
+    }
+}
+
+impl std::fmt::Display for NandGeometry {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        write!(
+            f,
+            "{} channels x {} chips x {} dies x {} planes x {} blocks x {} pages of {} + {} B",
+            self.channels,
+            self.chips_per_channel,
+            self.dies_per_chip,
+            self.planes_per_die,
+            self.blocks_per_plane,
+            self.pages_per_block,
+            size::show(u64::from(self.page_bytes)),
+            self.spare_bytes
+        )
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    const SMALL: NandGeometry = NandGeometry {
+        channels: 2,
+        chips_per_channel: 3,
+        dies_per_chip: 2,
+        planes_per_die: 4,
+        blocks_per_plane: 5,
+        pages_per_block: 6,
+        page_bytes: 2048,
+        spare_bytes: 64,
+        plane_ops: PlaneOps::Single,
+    };
+
+    proptest! {
+        #[test]
+        fn numbering_is_a_bijection(
+            shape in prop::array::uniform6(1u32..6), independent in any::<bool>()
+        ) {
+            let [channels, chips_per_channel, dies_per_chip, planes_per_die, blocks_per_plane, pages_per_block] = shape;
+            let plane_ops = if independent { PlaneOps::Independent } else { PlaneOps::Single };
+            let g = NandGeometry {
+                channels, chips_per_channel, dies_per_chip, planes_per_die, blocks_per_plane,
+                pages_per_block, plane_ops, ..SMALL
+            };
+            prop_assert!(g.check().is_ok());
+            let mut n = 0;
+            for unit in 0..g.units() {
+                for block in 0..g.blocks_per_unit() {
+                    let b = BlockId(g.first_block(unit).0 + block);
+                    prop_assert_eq!(g.unit_of_block(b), unit);
+                    for page in 0..pages_per_block {
+                        let p = g.ppn(b, page);
+                        prop_assert_eq!(p, Ppn(n));
+                        prop_assert_eq!((g.block_of(p), g.page_in_block(p)), (b, page));
+                        n += 1;
+                    }
+                }
+            }
+            prop_assert_eq!(n, g.pages());
+            prop_assert_eq!(g.bytes(), shape.iter().map(|&v| u64::from(v)).product::<u64>() * 2048);
+        }
+    }
+
+    #[test]
+    fn consecutive_units_go_over_the_channels_first() {
+        let on: Vec<u32> = (0..6).map(|u| SMALL.channel_of_unit(u)).collect();
+        assert_eq!(on, [0, 1, 0, 1, 0, 1]);
+    }
+
+    #[test]
+    fn planes_are_units_only_when_independent() {
+        assert_eq!((SMALL.units(), SMALL.blocks_per_unit()), (12, 20));
+        let g = NandGeometry { plane_ops: PlaneOps::Independent, ..SMALL };
+        assert_eq!((g.units(), g.blocks_per_unit()), (48, 5));
+        assert_eq!(g.pages(), SMALL.pages());
+    }
+
+    #[test]
+    fn impossible_shapes_are_refused_by_key() {
+        let key = |g: NandGeometry| match g.check() {
+            Err(Error::Param { key, .. }) => key,
+            other => panic!("{other:?}"),
+        };
+        assert_eq!(key(NandGeometry { channels: 0, ..SMALL }), "channels");
+        assert_eq!(key(NandGeometry { pages_per_block: 70_000, ..SMALL }), "pages_per_block");
+        for page_bytes in [0, 100, 2047, 128 << 10] {
+            assert_eq!(key(NandGeometry { page_bytes, ..SMALL }), "page_bytes");
+        }
+        assert_eq!(key(NandGeometry { spare_bytes: 8, ..SMALL }), "spare_bytes");
+        assert_eq!(key(NandGeometry { channels: 4000, chips_per_channel: 40, ..SMALL }), "channels");
+        let g = NandGeometry { blocks_per_plane: 1 << 24, pages_per_block: 60_000, ..SMALL };
+        assert_eq!(key(g), "blocks_per_plane");
+    }
+}

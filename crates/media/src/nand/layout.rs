@@ -1,0 +1,168 @@
+//! Where a device's bytes lie in its store, and how a device comes back from one.
+//!
+//! ```text
+//! 0                 pages, page_bytes each, by PPN
+//! D = pages         records of the spare areas, 24 bytes each, by PPN
+//! B = D + records   block states, 16 bytes each, by block
+//! H = B + states    header, 64 bytes
+//! ```
+//! `docs/media.md` draws every byte.
+
+use super::page::{Found, Record, SPARE_RECORD_BYTES, find};
+use super::{BAD, Block, ERASE_FAILED, Nand, NandGeometry};
+use crate::Store;
+use frit_core::{BlockId, Error, MediumKind, Ppn, Result};
+
+const STATE_BYTES: usize = 16;
+const HEADER_BYTES: usize = 64;
+const MAGIC: &[u8; 8] = b"fritNAND";
+const VERSION: u32 = 1;
+
+impl NandGeometry {
+    /// How large a store has to be, in bytes.
+    #[must_use]
+    pub fn store_bytes(&self) -> u64 {
+        self.header_at() + HEADER_BYTES as u64
+    }
+
+    pub(super) fn record_at(&self, ppn: Ppn) -> u64 {
+        self.bytes() + u64::from(ppn.0) * SPARE_RECORD_BYTES as u64
+    }
+
+    fn state_at(&self, block: BlockId) -> u64 {
+        self.record_at(Ppn(self.pages())) + u64::from(block.0) * STATE_BYTES as u64
+    }
+
+    fn header_at(&self) -> u64 {
+        self.state_at(BlockId(self.blocks()))
+    }
+
+    /// Magic (8), version (4), the nine values of the geometry (36), zeros (12), CRC32C (4).
+    fn header(&self) -> [u8; HEADER_BYTES] {
+        let mut h = [0; HEADER_BYTES];
+        h[..8].copy_from_slice(MAGIC);
+        let words = [
+            VERSION,
+            self.channels,
+            self.chips_per_channel,
+            self.dies_per_chip,
+            self.planes_per_die,
+            self.blocks_per_plane,
+            self.pages_per_block,
+            self.page_bytes,
+            self.spare_bytes,
+            self.plane_ops as u32,
+        ];
+        for (i, w) in words.iter().enumerate() {
+            h[8 + 4 * i..12 + 4 * i].copy_from_slice(&w.to_le_bytes());
+        }
+        let crc = crc32c::crc32c(&h[..60]);
+        h[60..].copy_from_slice(&crc.to_le_bytes());
+        h
+    }
+}
+
+/// A block's state in the store: erases (4), flags (4), block (4), CRC32C of these (4). All zeros: new.
+fn state_bytes(block: BlockId, state: Block) -> [u8; STATE_BYTES] {
+    let mut b = [0; STATE_BYTES];
+    b[..4].copy_from_slice(&state.erases.to_le_bytes());
+    b[4..8].copy_from_slice(&u32::from(state.flags).to_le_bytes());
+    b[8..12].copy_from_slice(&block.0.to_le_bytes());
+    let crc = crc32c::crc32c(&b[..12]);
+    b[12..].copy_from_slice(&crc.to_le_bytes());
+    b
+}
+
+/// The state that `b` holds; nothing when it is damaged.
+fn state_from(block: BlockId, b: &[u8]) -> Option<Block> {
+    if b.iter().all(|&x| x == 0) {
+        return Some(Block::default());
+    }
+    let word = |i: usize| b.get(i..i + 4)?.try_into().ok().map(u32::from_le_bytes);
+    let state = Block { next: 0, flags: word(4)? as u16 & (BAD | ERASE_FAILED), erases: word(0)? };
+    (b == state_bytes(block, state)).then_some(state)
+}
+
+impl<St: Store> Nand<St> {
+    /// A new device, or the one in the store.
+    pub(super) fn start(&mut self) -> Result<()> {
+        if St::HOLDS && !self.store.is_blank() {
+            return self.recover();
+        }
+        if St::HOLDS {
+            let g = self.config.geometry;
+            self.store.write(g.header_at(), &g.header())?;
+        }
+        for b in 0..self.state.len() as u32 {
+            if self.config.faults.is_factory_bad(b) {
+                self.state[b as usize].flags |= BAD;
+                self.save_state(BlockId(b))?;
+            }
+        }
+        Ok(())
+    }
+
+    fn recover(&mut self) -> Result<()> {
+        let g = self.config.geometry;
+        let mut header = [0; HEADER_BYTES];
+        self.store.read(g.header_at(), &mut header)?;
+        if header != g.header() {
+            let what = if &header[..8] == MAGIC {
+                format!("its header is damaged, or describes another device than {g}")
+            } else {
+                format!("the store holds something, but no NAND of {g}")
+            };
+            return Err(Error::Corrupt { medium: MediumKind::Nand, at: g.header_at(), what });
+        }
+        let mut states = vec![0; self.state.len() * STATE_BYTES];
+        self.store.read(g.state_at(BlockId(0)), &mut states)?;
+        let mut records = vec![0; g.pages_per_block as usize * SPARE_RECORD_BYTES];
+        for (b, bytes) in states.chunks_exact(STATE_BYTES).enumerate() {
+            let block = BlockId(b as u32);
+            // A block whose state is damaged may be bad: it is read, and not written again.
+            let state = state_from(block, bytes).unwrap_or(Block { flags: BAD, ..Block::default() });
+            self.store.read(g.record_at(g.ppn(block, 0)), &mut records)?;
+            let last = records.chunks_exact(SPARE_RECORD_BYTES).rposition(|r| r.iter().any(|&x| x != 0));
+            self.state[b] = Block { next: last.map_or(0, |p| p as u16 + 1), ..state };
+        }
+        Ok(())
+    }
+
+    /// Writes a block's erase count and flags down.
+    pub(super) fn save_state(&mut self, block: BlockId) -> Result<()> {
+        if !St::HOLDS {
+            return Ok(());
+        }
+        let at = self.config.geometry.state_at(block);
+        self.store.write(at, &state_bytes(block, self.state[block.idx()]))
+    }
+
+    /// What the spare area of a page holds.
+    pub(super) fn found(&self, ppn: Ppn) -> Result<Found> {
+        let mut r: Record = [0; SPARE_RECORD_BYTES];
+        self.store.read(self.config.geometry.record_at(ppn), &mut r)?;
+        Ok(find(&r))
+    }
+
+    /// Empties the spare areas of a block: its pages are erased. The data is left where it is; nothing
+    /// reads it without a record.
+    pub(super) fn erase_records(&mut self, block: BlockId) -> Result<()> {
+        const ZEROS: [u8; 4096] = [0; 4096];
+        let g = self.config.geometry;
+        let (mut at, mut left) =
+            (g.record_at(g.ppn(block, 0)), g.pages_per_block as usize * SPARE_RECORD_BYTES);
+        while left > 0 {
+            let n = left.min(ZEROS.len());
+            self.store.write(at, &ZEROS[..n])?;
+            at += n as u64;
+            left -= n;
+        }
+        Ok(())
+    }
+
+    /// Where a page's data lies.
+    #[inline]
+    pub(super) fn data_at(&self, ppn: Ppn) -> u64 {
+        u64::from(ppn.0) * u64::from(self.config.geometry.page_bytes)
+    }
+}

@@ -1,0 +1,286 @@
+//! Commands to NAND.
+
+use super::page::{Spare, corrupt, data_crc, failed_record, record};
+use super::{BAD, Block, ERASE_FAILED, Nand};
+use crate::Store;
+use crate::stripe::quot;
+use frit_core::{BlockId, Cause, Cmd, Error, MediumKind, Op, Ppn, Result, Sink, Source, Target};
+
+#[cold]
+fn rule(at: u32, what: &'static str) -> Error {
+    Error::Rule { medium: MediumKind::Nand, at: u64::from(at), what }
+}
+
+impl<St: Store> Nand<St> {
+    /// Counts a command and hands it to the sink. Bytes move in the store after it: what the store
+    /// sees between one command and the next belongs to the former.
+    #[inline]
+    fn give<S: Sink>(
+        &mut self,
+        sink: &mut S,
+        op: Op,
+        ppn: u32,
+        block: u32,
+        why: Cause,
+        after: S::Tok,
+    ) -> S::Tok {
+        let len = if op as u8 == Op::NandErase as u8 { 0 } else { self.config.geometry.page_bytes };
+        self.counts.add(op, why, len);
+        let unit = self.unit_id(quot(block, self.blocks_per_unit));
+        sink.emit(Cmd { addr: u64::from(ppn), len, hazard: block, unit, op, cause: why }, after)
+    }
+
+    /// The block of a page that is to be read.
+    #[inline]
+    fn readable(&self, ppn: Ppn) -> Result<u32> {
+        if ppn.0 >= self.pages {
+            return Err(rule(ppn.0, "the page lies outside the device"));
+        }
+        let per_block = self.config.geometry.pages_per_block;
+        let block = quot(ppn.0, per_block);
+        if ppn.0 - block * per_block >= u32::from(self.state[block as usize].next) {
+            return Err(rule(ppn.0, "a page was read that is erased"));
+        }
+        Ok(block)
+    }
+
+    /// The block of a page that is to be programmed.
+    #[inline]
+    fn programmable(&self, ppn: Ppn) -> Result<u32> {
+        if ppn.0 >= self.pages {
+            return Err(rule(ppn.0, "the page lies outside the device"));
+        }
+        let per_block = self.config.geometry.pages_per_block;
+        let block = quot(ppn.0, per_block);
+        let (state, page) = (&self.state[block as usize], ppn.0 - block * per_block);
+        if u32::from(state.next) != page || state.flags != 0 {
+            return Err(rule(ppn.0, refusal(state, page)));
+        }
+        Ok(block)
+    }
+
+    /// Whether the program of a page fails.
+    #[inline]
+    fn program_fails(&self, ppn: Ppn, block: u32) -> bool {
+        self.injects && self.config.faults.program_fails(ppn.0, self.state[block as usize].erases)
+    }
+
+    /// Reads a page, and gives the bytes from `offset` on. It costs the whole page.
+    ///
+    /// # Errors
+    /// `Rule` for a page that is not programmed; `Corrupt`, naming the page, when the bytes are not
+    /// those that were programmed (checked where bytes are held and asked for).
+    #[inline]
+    pub fn read<S: Sink>(
+        &mut self,
+        sink: &mut S,
+        ppn: Ppn,
+        offset: u32,
+        mut into: Target<'_>,
+        cause: Cause,
+        after: S::Tok,
+    ) -> Result<S::Tok> {
+        let block = self.readable(ppn)?;
+        if u64::from(offset) + u64::from(into.len()) > u64::from(self.config.geometry.page_bytes) {
+            return Err(rule(ppn.0, "a read reaches past the end of its page"));
+        }
+        let tok = self.give(sink, Op::NandRead, ppn.0, block, cause, after);
+        if let Some(into) = into.bytes() {
+            if St::HOLDS {
+                self.fetch(ppn, offset as usize, into)?;
+            } else {
+                into.fill(0);
+            }
+        }
+        Ok(tok)
+    }
+
+    /// The bytes of a page from `offset` on, checked against its checksum.
+    fn fetch(&mut self, ppn: Ppn, offset: usize, into: &mut [u8]) -> Result<()> {
+        let (spare, crc) = self.found(ppn)?.page(ppn)?;
+        let (at, len) = (self.data_at(ppn), self.config.geometry.page_bytes as usize);
+        let found = if into.len() == len {
+            self.store.read(at, into)?;
+            data_crc(into, spare)
+        } else if let Some(page) = self.store.slice(at, len) {
+            into.copy_from_slice(&page[offset..offset + into.len()]);
+            data_crc(page, spare)
+        } else {
+            self.store.read(at, &mut self.page)?;
+            into.copy_from_slice(&self.page[offset..offset + into.len()]);
+            data_crc(&self.page, spare)
+        };
+        if found != crc {
+            return Err(damaged(ppn, crc, found));
+        }
+        Ok(())
+    }
+
+    /// What the spare area of a page holds: nothing when the page is erased, or bytes are not held.
+    /// Free of cost: give the read of the page where its time matters.
+    ///
+    /// # Errors
+    /// `Corrupt` for a spare area that is damaged, or of a page whose program failed.
+    pub fn spare(&self, ppn: Ppn) -> Result<Option<Spare>> {
+        if !St::HOLDS || ppn.0 >= self.pages {
+            return Ok(None);
+        }
+        match self.found(ppn)? {
+            super::page::Found::Erased => Ok(None),
+            other => other.page(ppn).map(|(spare, _)| Some(spare)),
+        }
+    }
+
+    /// Programs a page: the next of its block.
+    ///
+    /// # Errors
+    /// `Rule` when it is not the next, the block is bad or not erased, or `data` is not a page (or
+    /// has no bytes where bytes are held); `ProgramFailed` when the page is lost to a fault: the
+    /// command was given and the page is used up.
+    #[inline]
+    pub fn program<S: Sink>(
+        &mut self,
+        sink: &mut S,
+        ppn: Ppn,
+        data: Source<'_>,
+        spare: Spare,
+        cause: Cause,
+        after: S::Tok,
+    ) -> Result<S::Tok> {
+        let block = self.programmable(ppn)?;
+        if data.len() != self.config.geometry.page_bytes {
+            return Err(rule(ppn.0, "a program is of a whole page"));
+        }
+        if St::HOLDS && data.bytes().is_none() {
+            return Err(rule(ppn.0, "a program without bytes on a device that holds bytes"));
+        }
+        let fails = self.program_fails(ppn, block);
+        let tok = self.give(sink, Op::NandProgram, ppn.0, block, cause, after);
+        self.state[block as usize].next += 1;
+        if fails {
+            return self.fail(ppn, spare);
+        }
+        if let (true, Some(bytes)) = (St::HOLDS, data.bytes()) {
+            self.put(ppn, bytes, spare)?;
+        }
+        Ok(tok)
+    }
+
+    /// Data first, then the record that makes it a page.
+    pub(super) fn put(&mut self, ppn: Ppn, bytes: &[u8], spare: Spare) -> Result<()> {
+        self.store.write(self.data_at(ppn), bytes)?;
+        self.store.write(self.config.geometry.record_at(ppn), &record(bytes, spare))
+    }
+
+    #[cold]
+    fn fail<T>(&mut self, ppn: Ppn, spare: Spare) -> Result<T> {
+        if St::HOLDS {
+            self.store.write(self.config.geometry.record_at(ppn), &failed_record(spare))?;
+        }
+        Err(Error::ProgramFailed { ppn: ppn.0 })
+    }
+
+    /// Erases a block, which wears it.
+    ///
+    /// # Errors
+    /// `Rule` for a bad block; `EraseFailed` when a fault or its age makes it fail: the command was
+    /// given, the pages are as they were, and the block takes no program until an erase succeeds.
+    #[inline]
+    pub fn erase<S: Sink>(
+        &mut self,
+        sink: &mut S,
+        block: BlockId,
+        cause: Cause,
+        after: S::Tok,
+    ) -> Result<S::Tok> {
+        let Some(&Block { flags, erases, .. }) = self.state.get(block.idx()) else {
+            return Err(rule(block.0, "the block lies outside the device"));
+        };
+        if flags & BAD != 0 {
+            return Err(rule(block.0, "a block was erased that is bad"));
+        }
+        let erases = erases.saturating_add(1);
+        let (faults, endurance) = (&self.config.faults, self.config.endurance);
+        let fails = (self.injects && faults.erase_fails(block.0, erases))
+            || (erases > endurance && faults.wears_out(block.0, erases, endurance));
+        let first = self.config.geometry.ppn(block, 0);
+        let tok = self.give(sink, Op::NandErase, first.0, block.0, cause, after);
+        let state = &mut self.state[block.idx()];
+        state.erases = erases;
+        if fails {
+            state.flags |= ERASE_FAILED;
+            self.save_state(block)?;
+            return Err(Error::EraseFailed { block: block.0 });
+        }
+        *state = Block { next: 0, flags: 0, erases };
+        if St::HOLDS {
+            self.erase_records(block)?;
+            self.save_state(block)?;
+        }
+        Ok(tok)
+    }
+
+    /// Moves a page within its unit, past the bus. `spare` is written with it; the data is checked
+    /// before it is moved, so that damage is not sealed with a new checksum.
+    ///
+    /// # Errors
+    /// `Rule` as for a read and a program, and for two units; `Corrupt` and `ProgramFailed` likewise.
+    #[inline]
+    pub fn copyback<S: Sink>(
+        &mut self,
+        sink: &mut S,
+        from: Ppn,
+        to: Ppn,
+        spare: Spare,
+        cause: Cause,
+        after: S::Tok,
+    ) -> Result<S::Tok> {
+        let source = self.readable(from)?;
+        let block = self.programmable(to)?;
+        if quot(source, self.blocks_per_unit) != quot(block, self.blocks_per_unit) {
+            return Err(rule(to.0, "a copyback cannot leave its unit"));
+        }
+        let mut page = std::mem::take(&mut self.page);
+        let checked = if St::HOLDS { self.fetch(from, 0, &mut page) } else { Ok(()) };
+        self.page = page;
+        checked?;
+        let fails = self.program_fails(to, block);
+        let tok = self.give(sink, Op::NandCopyback, to.0, block, cause, after);
+        self.state[block as usize].next += 1;
+        if fails {
+            return self.fail(to, spare);
+        }
+        if St::HOLDS {
+            let page = std::mem::take(&mut self.page);
+            let put = self.put(to, &page, spare);
+            self.page = page;
+            put?;
+        }
+        Ok(tok)
+    }
+
+    /// Marks a block bad, for good. Its pages can still be read.
+    pub fn retire(&mut self, block: BlockId) {
+        self.state[block.idx()].flags |= BAD;
+        // A mark that the store does not take now is written, or reported, by the next sync.
+        self.unsaved |= self.save_state(block).is_err();
+    }
+}
+
+#[cold]
+fn refusal(state: &Block, page: u32) -> &'static str {
+    if state.flags & BAD != 0 {
+        "a page was programmed in a bad block"
+    } else if state.flags & ERASE_FAILED != 0 {
+        "a page was programmed in a block whose erase failed"
+    } else if page < u32::from(state.next) {
+        "a page was programmed twice without an erase"
+    } else {
+        "a page was programmed out of order in its block"
+    }
+}
+
+#[cold]
+fn damaged(ppn: Ppn, crc: u32, found: u32) -> Error {
+    corrupt(ppn, format!("CRC32C over its bytes, LPN and sequence is {found:08x}, written was {crc:08x}"))
+}

@@ -1,0 +1,137 @@
+//! What the spare area of a page holds.
+
+use frit_core::{Error, MediumKind, Ppn, Result};
+
+/// What a layer writes beside a page, in its spare area.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct Spare {
+    /// The logical page that it is (the layer's own numbers for pages of metadata).
+    pub lpn: u32,
+    /// When it was written, in the layer's order: the newest of several wins.
+    pub seq: u64,
+}
+
+/// Bytes of a spare area that the record takes.
+pub const SPARE_RECORD_BYTES: usize = 24;
+
+/// First byte of the record of a programmed page ("frit nand page", version 1).
+const PROGRAMMED: u32 = u32::from_le_bytes(*b"fnp1");
+/// First word of the record of a page whose program failed.
+const FAILED: u32 = u32::from_le_bytes(*b"fnpX");
+
+/// The record in the spare area, little endian: mark (4), LPN (4), sequence (8), CRC32C over data,
+/// LPN and sequence (4), CRC32C over the 20 bytes before (4). All zeros: erased.
+pub(super) type Record = [u8; SPARE_RECORD_BYTES];
+
+/// A record as read.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(super) enum Found {
+    /// Nothing was programmed since the erase.
+    Erased,
+    /// A page, and the checksum of its data.
+    Page(Spare, u32),
+    /// The program failed.
+    Failed,
+    /// Neither.
+    Damaged,
+}
+
+/// CRC32C (Castagnoli) over a page, its LPN and its sequence: a page that was put in the place of
+/// another, or is an older one, does not check out with the record of that place.
+pub(super) fn data_crc(data: &[u8], spare: Spare) -> u32 {
+    let mut tail = [0; 12];
+    tail[..4].copy_from_slice(&spare.lpn.to_le_bytes());
+    tail[4..].copy_from_slice(&spare.seq.to_le_bytes());
+    crc32c::crc32c_append(crc32c::crc32c(data), &tail)
+}
+
+fn seal(mark: u32, spare: Spare, crc: u32) -> Record {
+    let mut r = [0; SPARE_RECORD_BYTES];
+    r[..4].copy_from_slice(&mark.to_le_bytes());
+    r[4..8].copy_from_slice(&spare.lpn.to_le_bytes());
+    r[8..16].copy_from_slice(&spare.seq.to_le_bytes());
+    r[16..20].copy_from_slice(&crc.to_le_bytes());
+    let own = crc32c::crc32c(&r[..20]);
+    r[20..].copy_from_slice(&own.to_le_bytes());
+    r
+}
+
+/// The record of a page.
+pub(super) fn record(data: &[u8], spare: Spare) -> Record {
+    seal(PROGRAMMED, spare, data_crc(data, spare))
+}
+
+/// The record of a page whose program failed.
+pub(super) fn failed_record(spare: Spare) -> Record {
+    seal(FAILED, spare, 0)
+}
+
+fn word(b: &[u8]) -> u32 {
+    let mut w = [0; 4];
+    w.copy_from_slice(&b[..4]);
+    u32::from_le_bytes(w)
+}
+
+/// Reads a record.
+pub(super) fn find(r: &Record) -> Found {
+    if r.iter().all(|&b| b == 0) {
+        return Found::Erased;
+    }
+    if word(&r[20..]) != crc32c::crc32c(&r[..20]) {
+        return Found::Damaged;
+    }
+    let seq = u64::from(word(&r[8..])) | u64::from(word(&r[12..])) << 32;
+    match word(&r[..]) {
+        PROGRAMMED => Found::Page(Spare { lpn: word(&r[4..]), seq }, word(&r[16..])),
+        FAILED => Found::Failed,
+        _ => Found::Damaged,
+    }
+}
+
+/// The error of a page that cannot be given back.
+pub(super) fn corrupt(ppn: Ppn, what: impl Into<String>) -> Error {
+    Error::Corrupt { medium: MediumKind::Nand, at: u64::from(ppn.0), what: what.into() }
+}
+
+impl Found {
+    /// The page, or why there is none.
+    pub(super) fn page(self, ppn: Ppn) -> Result<(Spare, u32)> {
+        match self {
+            Found::Page(spare, crc) => Ok((spare, crc)),
+            Found::Erased => Err(corrupt(ppn, "its spare area is empty: nothing was programmed here")),
+            Found::Failed => Err(corrupt(ppn, "its program had failed")),
+            Found::Damaged => Err(corrupt(ppn, "its spare area does not match its checksum")),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn records_come_back() {
+        let spare = Spare { lpn: 0x0102_0304, seq: u64::MAX - 1 };
+        let r = record(b"data", spare);
+        assert_eq!(find(&r), Found::Page(spare, data_crc(b"data", spare)));
+        assert_eq!(find(&failed_record(spare)), Found::Failed);
+        assert_eq!(find(&[0; SPARE_RECORD_BYTES]), Found::Erased);
+    }
+
+    #[test]
+    fn every_flipped_bit_of_a_record_is_seen() {
+        let r = record(b"data", Spare { lpn: 7, seq: 9 });
+        for bit in 0..SPARE_RECORD_BYTES * 8 {
+            let mut bad = r;
+            bad[bit / 8] ^= 1 << (bit % 8);
+            assert_eq!(find(&bad), Found::Damaged, "bit {bit}");
+        }
+    }
+
+    #[test]
+    fn the_checksum_covers_place_and_age() {
+        let s = Spare { lpn: 1, seq: 1 };
+        assert_ne!(data_crc(b"x", s), data_crc(b"x", Spare { lpn: 2, ..s }));
+        assert_ne!(data_crc(b"x", s), data_crc(b"x", Spare { seq: 2, ..s }));
+    }
+}

@@ -1,0 +1,41 @@
+//! Preconditioning: the state of a used device, without the commands that led to it.
+
+use super::{Block, Nand, Spare};
+use crate::Store;
+use frit_core::{BlockId, Error, MediumKind, Ppn, Result, Source};
+
+impl<St: Store> Nand<St> {
+    /// Sets how many pages of a block are programmed and how often it was erased, without commands
+    /// and without bytes: where bytes are held, use [`Nand::preset_page`] for the pages.
+    ///
+    /// A block stays bad; `programmed` is at most the pages of a block.
+    pub fn preset(&mut self, block: BlockId, programmed: u32, erases: u32) {
+        let next = programmed.min(self.config.geometry.pages_per_block) as u16;
+        let state = &mut self.state[block.idx()];
+        *state = Block { next, flags: state.flags, erases };
+        self.unsaved |= self.save_state(block).is_err();
+    }
+
+    /// Programs the next page of a block without a command.
+    ///
+    /// # Errors
+    /// `Rule` as for a program, or a store that fails.
+    pub fn preset_page(&mut self, ppn: Ppn, data: Source<'_>, spare: Spare) -> Result<()> {
+        let g = self.config.geometry;
+        let rule = |what| Error::Rule { medium: MediumKind::Nand, at: u64::from(ppn.0), what };
+        if ppn.0 >= self.pages || data.len() != g.page_bytes {
+            return Err(rule("a preset is of a whole page within the device"));
+        }
+        let block = g.block_of(ppn);
+        if self.state[block.idx()].flags != 0 || self.next_page(block) != g.page_in_block(ppn) {
+            return Err(rule("a preset page is not the next of a good block"));
+        }
+        if St::HOLDS {
+            let bytes =
+                data.bytes().ok_or_else(|| rule("a preset without bytes on a device that holds bytes"))?;
+            self.put(ppn, bytes, spare)?;
+        }
+        self.state[block.idx()].next += 1;
+        Ok(())
+    }
+}

@@ -1,0 +1,105 @@
+//! Where a device's bytes lie in its store.
+//!
+//! ```text
+//! 0            data, by address: so that it can be mapped directly
+//! W = bytes    wear, 4 bytes a line, as of the last sync
+//! H = W + wear header, 64 bytes
+//! ```
+
+use super::{Pcm, PcmGeometry};
+use crate::Store;
+use frit_core::{Error, MediumKind, Result};
+
+const HEADER_BYTES: usize = 64;
+const MAGIC: &[u8; 8] = b"fritPCM\0";
+const VERSION: u32 = 1;
+
+impl PcmGeometry {
+    /// How large a store has to be, in bytes.
+    #[must_use]
+    pub fn store_bytes(&self) -> u64 {
+        self.header_at() + HEADER_BYTES as u64
+    }
+
+    fn header_at(&self) -> u64 {
+        self.bytes() + 4 * self.lines()
+    }
+
+    /// Magic (8), version (4), channels, chips, write unit, line, interleave (4 each), bytes of a chip
+    /// (8), zeros (20), CRC32C (4).
+    fn header(&self) -> [u8; HEADER_BYTES] {
+        let mut h = [0; HEADER_BYTES];
+        h[..8].copy_from_slice(MAGIC);
+        let words = [
+            VERSION,
+            self.channels,
+            self.chips_per_channel,
+            self.write_unit,
+            self.line_bytes,
+            self.interleave_bytes,
+        ];
+        for (i, w) in words.iter().enumerate() {
+            h[8 + 4 * i..12 + 4 * i].copy_from_slice(&w.to_le_bytes());
+        }
+        h[32..40].copy_from_slice(&self.chip_bytes.to_le_bytes());
+        let crc = crc32c::crc32c(&h[..60]);
+        h[60..].copy_from_slice(&crc.to_le_bytes());
+        h
+    }
+}
+
+impl<St: Store> Pcm<St> {
+    /// A new device, or the one in the store.
+    pub(super) fn start(&mut self) -> Result<()> {
+        if !St::HOLDS {
+            return Ok(());
+        }
+        let g = self.config.geometry;
+        if self.store.is_blank() {
+            return self.store.write(g.header_at(), &g.header());
+        }
+        let mut header = [0; HEADER_BYTES];
+        self.store.read(g.header_at(), &mut header)?;
+        if header != g.header() {
+            let what = if &header[..8] == MAGIC {
+                "its header is damaged, or describes a device of another geometry"
+            } else {
+                "the store holds something, but no PCM of this geometry"
+            };
+            return Err(Error::Corrupt { medium: MediumKind::Pcm, at: g.header_at(), what: what.into() });
+        }
+        let mut at = g.bytes();
+        let mut part = vec![0; 64 << 10];
+        for lines in self.wear.chunks_mut(part.len() / 4) {
+            let bytes = &mut part[..4 * lines.len()];
+            self.store.read(at, bytes)?;
+            at += bytes.len() as u64;
+            for (w, b) in lines.iter_mut().zip(bytes.chunks_exact(4)) {
+                let n = u32::from_le_bytes([b[0], b[1], b[2], b[3]]);
+                // Not to touch what is zero keeps memory of untouched lines unused.
+                if n > 0 {
+                    *w = n;
+                }
+            }
+        }
+        Ok(())
+    }
+
+    /// Writes the wear down, where there is any.
+    pub(super) fn save_wear(&mut self) -> Result<()> {
+        if !St::HOLDS {
+            return Ok(());
+        }
+        let mut at = self.bytes;
+        let mut part = Vec::with_capacity(64 << 10);
+        for lines in self.wear.chunks(16 << 10) {
+            if lines.iter().any(|&w| w > 0) {
+                part.clear();
+                part.extend(lines.iter().flat_map(|w| w.to_le_bytes()));
+                self.store.write(at, &part)?;
+            }
+            at += 4 * lines.len() as u64;
+        }
+        Ok(())
+    }
+}

@@ -1,0 +1,171 @@
+//! Commands to PCM.
+
+use super::Pcm;
+use crate::Store;
+use frit_core::{Cause, Cmd, Op, Result, Sink, Source, Target};
+
+impl<St: Store> Pcm<St> {
+    /// Counts a command and hands it to the sink.
+    #[inline]
+    pub(super) fn give<S: Sink>(
+        &mut self,
+        sink: &mut S,
+        op: Op,
+        at: u64,
+        len: u32,
+        cause: Cause,
+        after: S::Tok,
+    ) -> S::Tok {
+        self.counts.add(op, cause, len);
+        let hazard = (at >> self.line_shift) as u32;
+        let unit = self.unit_of(at);
+        sink.emit(Cmd { addr: at, len, hazard, unit, op, cause }, after)
+    }
+
+    /// One command for each piece of a range that lies on one channel, all after the same token.
+    #[inline]
+    pub(super) fn give_pieces<S: Sink>(
+        &mut self,
+        sink: &mut S,
+        op: Op,
+        mut at: u64,
+        mut len: u32,
+        cause: Cause,
+        after: S::Tok,
+    ) -> S::Tok {
+        let mut done: Option<S::Tok> = None;
+        while len > 0 {
+            let n = self.stripe.piece(at, len);
+            let tok = self.give(sink, op, at, n, cause, after);
+            done = Some(match done {
+                Some(d) => sink.join(d, tok),
+                None => tok,
+            });
+            at += u64::from(n);
+            len -= n;
+        }
+        done.unwrap_or(after)
+    }
+
+    #[inline]
+    pub(super) fn inside(&self, at: u64, len: u32) -> Result<()> {
+        match at.checked_add(u64::from(len)) {
+            Some(end) if end <= self.bytes => Ok(()),
+            _ => Self::rule(at, "an access reaches past the end of the device"),
+        }
+    }
+
+    /// The write units that a range covers, as address and length.
+    #[inline]
+    pub(super) fn covering(&self, at: u64, len: u32) -> (u64, u32) {
+        let unit = u64::from(self.config.geometry.write_unit);
+        let first = at & !(unit - 1);
+        let end = (at + u64::from(len)).next_multiple_of(unit);
+        (first, (end - first) as u32)
+    }
+
+    /// Counts a write of lines. A line that is written in parts wears with each.
+    #[inline]
+    pub(super) fn wear_lines(&mut self, at: u64, len: u32) {
+        let first = (at >> self.line_shift) as usize;
+        let last = ((at + u64::from(len) - 1) >> self.line_shift) as usize;
+        for w in &mut self.wear[first..=last] {
+            *w = w.saturating_add(1);
+        }
+    }
+
+    /// Reads bytes: one command for each stretch on one channel.
+    ///
+    /// # Errors
+    /// `Rule` past the end of the device, or a store that fails.
+    #[inline]
+    pub fn read<S: Sink>(
+        &mut self,
+        sink: &mut S,
+        at: u64,
+        mut into: Target<'_>,
+        cause: Cause,
+        after: S::Tok,
+    ) -> Result<S::Tok> {
+        let len = into.len();
+        self.inside(at, len)?;
+        let tok = self.give_pieces(sink, Op::PcmRead, at, len, cause, after);
+        if let Some(into) = into.bytes() {
+            self.store.read(at, into)?;
+        }
+        Ok(tok)
+    }
+
+    /// Writes bytes in place: one command for each stretch on one channel, of the write units that
+    /// it covers, which is also what it wears.
+    ///
+    /// # Errors
+    /// `Rule` past the end of the device, or without bytes where bytes are held; a store that fails.
+    #[inline]
+    pub fn write<S: Sink>(
+        &mut self,
+        sink: &mut S,
+        at: u64,
+        data: Source<'_>,
+        cause: Cause,
+        after: S::Tok,
+    ) -> Result<S::Tok> {
+        self.write_as(sink, Op::PcmWrite, at, data, cause, after)
+    }
+
+    #[inline]
+    pub(super) fn write_as<S: Sink>(
+        &mut self,
+        sink: &mut S,
+        op: Op,
+        at: u64,
+        data: Source<'_>,
+        cause: Cause,
+        after: S::Tok,
+    ) -> Result<S::Tok> {
+        let len = data.len();
+        self.inside(at, len)?;
+        if St::HOLDS && data.bytes().is_none() {
+            return Self::rule(at, "a write without bytes on a device that holds bytes");
+        }
+        if len == 0 {
+            return Ok(after);
+        }
+        let (first, covered) = self.covering(at, len);
+        self.wear_lines(first, covered);
+        self.mark_dirty(first, covered);
+        let tok = self.give_pieces(sink, op, first, covered, cause, after);
+        if let (true, Some(bytes)) = (St::HOLDS, data.bytes()) {
+            self.store.write(at, bytes)?;
+        }
+        Ok(tok)
+    }
+
+    /// Orders all writes that `after` waits for before all that wait for its token: one fence on each
+    /// channel.
+    pub fn fence<S: Sink>(&mut self, sink: &mut S, after: S::Tok) -> S::Tok {
+        let strip = u64::from(self.config.geometry.interleave_bytes);
+        let mut done = after;
+        for channel in 0..u64::from(self.config.geometry.channels) {
+            let tok = self.give(sink, Op::PcmFence, channel * strip, 0, Cause::Meta, after);
+            done = if channel == 0 { tok } else { sink.join(done, tok) };
+        }
+        done
+    }
+
+    /// Sets bytes without commands or wear: preconditioning.
+    ///
+    /// # Errors
+    /// `Rule` past the end of the device, or a store that fails.
+    pub fn preset(&mut self, at: u64, data: &[u8]) -> Result<()> {
+        let Ok(len) = u32::try_from(data.len()) else {
+            return Self::rule(at, "a preset of 4 GiB or more");
+        };
+        self.inside(at, len)?;
+        if len > 0 {
+            let (first, covered) = self.covering(at, len);
+            self.mark_dirty(first, covered);
+        }
+        self.store.write(at, data)
+    }
+}

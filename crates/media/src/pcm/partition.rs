@@ -1,0 +1,85 @@
+//! Partitions: named ranges of a device, carved once, which do not overlap.
+
+use super::Pcm;
+use crate::Store;
+use frit_core::{Error, Result, size};
+
+/// A range of a device.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct Partition {
+    /// First byte.
+    pub start: u64,
+    /// Length in bytes.
+    pub bytes: u64,
+}
+
+impl Partition {
+    /// One past the last byte.
+    #[must_use]
+    pub fn end(self) -> u64 {
+        self.start + self.bytes
+    }
+}
+
+impl<St: Store> Pcm<St> {
+    /// Takes `bytes` of what is free, from a multiple of `align` on. The same calls in the same order
+    /// give the same partitions, so that a volume that is opened again finds its own.
+    ///
+    /// # Errors
+    /// A name that is taken, a size of zero, or more than is free: the message names all partitions.
+    pub fn carve(&mut self, name: &'static str, bytes: u64, align: u64) -> Result<Partition> {
+        if let Some(p) = self.partition(name) {
+            let why = format!("is carved already, {} at {}", size::show(p.bytes), p.start);
+            return Err(Error::param("partition", name, why));
+        }
+        if bytes == 0 || align == 0 {
+            return Err(Error::param(
+                name,
+                bytes,
+                "a partition and its alignment have to be larger than zero",
+            ));
+        }
+        let from = self.carved_bytes();
+        let start = from.checked_next_multiple_of(align).unwrap_or(u64::MAX);
+        match start.checked_add(bytes) {
+            Some(end) if end <= self.bytes => {}
+            _ => return Err(self.no_room(name, bytes)),
+        }
+        let p = Partition { start, bytes };
+        self.partitions.push((name, p));
+        Ok(p)
+    }
+
+    fn no_room(&self, name: &str, bytes: u64) -> Error {
+        let taken: Vec<String> =
+            self.partitions.iter().map(|(n, p)| format!("{n} {}", size::show(p.bytes))).collect();
+        let taken = if taken.is_empty() { "nothing".into() } else { taken.join(", ") };
+        Error::NoSpace {
+            what: format!(
+                "partition '{name}' of {} does not fit PCM '{}' of {}, which holds {taken}; make the PCM larger \
+                 or what lies in it smaller",
+                size::show(bytes),
+                self.config.name,
+                size::show(self.bytes)
+            ),
+        }
+    }
+
+    /// The end of what is carved: from here on all is free.
+    #[must_use]
+    pub fn carved_bytes(&self) -> u64 {
+        self.partitions.last().map_or(0, |(_, p)| p.end())
+    }
+
+    /// A partition by name.
+    #[must_use]
+    pub fn partition(&self, name: &str) -> Option<Partition> {
+        self.partitions.iter().find(|(n, _)| *n == name).map(|(_, p)| *p)
+    }
+
+    /// All partitions, in order of address.
+    #[must_use]
+    pub fn partitions(&self) -> &[(&'static str, Partition)] {
+        &self.partitions
+    }
+}

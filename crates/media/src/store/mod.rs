@@ -1,0 +1,101 @@
+//! Where the bytes of a medium live: nowhere, in memory, in a file.
+//!
+//! All stores hold the same contents for the same calls; what was never written reads as zeros.
+//! A store knows no rules: those are the medium's.
+
+mod any;
+mod file;
+mod map;
+mod memory;
+
+pub use any::AnyStore;
+pub use file::FileStore;
+pub use map::MmapStore;
+pub use memory::MemoryStore;
+
+use frit_core::{Error, Result};
+
+/// Bytes by address. The only door from a medium to what holds its bytes, so that a recording or a
+/// faulty store can stand in for a plain one.
+pub trait Store {
+    /// Whether bytes can be had back at all. Media skip all work on bytes when not.
+    const HOLDS: bool;
+
+    /// Size in bytes.
+    fn len(&self) -> u64;
+
+    /// Whether it has no bytes.
+    fn is_empty(&self) -> bool {
+        self.len() == 0
+    }
+
+    /// Whether nothing was ever written to it: a medium on it is new.
+    fn is_blank(&self) -> bool;
+
+    /// Fills `into` from `at`.
+    ///
+    /// # Errors
+    /// A range past the end, or a host that fails to read.
+    fn read(&self, at: u64, into: &mut [u8]) -> Result<()>;
+
+    /// Writes `data` at `at`.
+    ///
+    /// # Errors
+    /// A range past the end, or a host that fails to write.
+    fn write(&mut self, at: u64, data: &[u8]) -> Result<()>;
+
+    /// Makes all that was written outlive the machine.
+    ///
+    /// # Errors
+    /// A host that fails to.
+    fn sync(&mut self) -> Result<()>;
+
+    /// The bytes themselves, where the store has them in one piece in memory.
+    fn slice(&self, _at: u64, _len: usize) -> Option<&[u8]> {
+        None
+    }
+}
+
+/// No bytes at all: pure simulation, at full speed. Reads as zeros, of any size.
+#[derive(Clone, Copy, Default, Debug)]
+pub struct NoStore;
+
+impl Store for NoStore {
+    const HOLDS: bool = false;
+
+    fn len(&self) -> u64 {
+        u64::MAX
+    }
+
+    fn is_blank(&self) -> bool {
+        true
+    }
+
+    fn read(&self, _at: u64, into: &mut [u8]) -> Result<()> {
+        into.fill(0);
+        Ok(())
+    }
+
+    fn write(&mut self, _at: u64, _data: &[u8]) -> Result<()> {
+        Ok(())
+    }
+
+    fn sync(&mut self) -> Result<()> {
+        Ok(())
+    }
+}
+
+/// Refuses a range that ends past `size`.
+#[inline]
+fn check_range(at: u64, len: usize, size: u64) -> Result<()> {
+    match at.checked_add(len as u64) {
+        Some(end) if end <= size => Ok(()),
+        _ => Err(Error::Io {
+            what: format!("{len} bytes at {at} of a store of {size} bytes"),
+            source: std::io::ErrorKind::UnexpectedEof.into(),
+        }),
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,94 @@
+//! All stores hold the same contents for the same calls.
+
+use super::*;
+use proptest::prelude::*;
+
+const LEN: u64 = 300_000;
+
+fn all(dir: &std::path::Path) -> Vec<AnyStore> {
+    vec![
+        AnyStore::Memory(MemoryStore::new(LEN)),
+        AnyStore::File(FileStore::open(dir.join("f"), LEN).unwrap()),
+        AnyStore::Mmap(MmapStore::open(dir.join("m"), LEN).unwrap()),
+    ]
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(48))]
+    #[test]
+    fn stores_agree_with_a_plain_array(
+        ops in prop::collection::vec((0..LEN + 100, 0usize..70_000, any::<u8>(), 0u8..8), 1..30)
+    ) {
+        let dir = tempfile::tempdir().unwrap();
+        let mut stores = all(dir.path());
+        let mut plain = vec![0u8; LEN as usize];
+        for (at, len, byte, kind) in ops {
+            let fits = at + len as u64 <= LEN;
+            let data: Vec<u8> = (0..len).map(|i| byte.wrapping_add(i as u8)).collect();
+            let range = || at as usize..at as usize + len;
+            if fits && kind < 4 {
+                plain[range()].copy_from_slice(&data);
+            }
+            for s in &mut stores {
+                match kind {
+                    0..4 => prop_assert_eq!(s.write(at, &data).is_ok(), fits),
+                    4 => s.sync().unwrap(),
+                    _ => {
+                        let mut out = vec![0xAA; len];
+                        prop_assert_eq!(s.read(at, &mut out).is_ok(), fits);
+                        if fits {
+                            prop_assert_eq!(&out[..], &plain[range()]);
+                            if let Some(b) = s.slice(at, len) {
+                                prop_assert_eq!(b, &plain[range()]);
+                            }
+                        }
+                    }
+                }
+            }
+        }
+        drop(stores);
+        // Files that are opened again hold what was written.
+        for s in all(dir.path()).iter().skip(1) {
+            let mut out = vec![0; LEN as usize];
+            s.read(0, &mut out).unwrap();
+            prop_assert!(out == plain);
+            prop_assert!(!s.is_blank());
+        }
+    }
+}
+
+#[test]
+fn a_file_of_another_size_is_refused_with_both_sizes() {
+    let dir = tempfile::tempdir().unwrap();
+    let path = dir.path().join("nand.img");
+    drop(FileStore::open(&path, 4096).unwrap());
+    let e = FileStore::open(&path, 8192).unwrap_err().to_string();
+    assert!(e.contains("has 4096 bytes, the medium needs 8192") && e.contains("nand.img"), "{e}");
+}
+
+#[test]
+fn a_file_in_use_is_refused() {
+    let dir = tempfile::tempdir().unwrap();
+    let path = dir.path().join("nand.img");
+    let _first = FileStore::open(&path, 4096).unwrap();
+    let e = MmapStore::open(&path, 4096).unwrap_err().to_string();
+    assert!(e.contains("another program uses"), "{e}");
+}
+
+#[test]
+fn what_cannot_be_opened_says_which_file() {
+    let dir = tempfile::tempdir().unwrap();
+    let e = FileStore::open(dir.path().join("no/such/dir"), 4096).unwrap_err().to_string();
+    assert!(e.contains("cannot open or create") && e.contains("no/such/dir"), "{e}");
+    assert!(FileStore::open(dir.path(), 4096).is_err());
+}
+
+#[test]
+fn no_store_reads_as_zeros() {
+    let mut s = NoStore;
+    s.write(5, &[1]).unwrap();
+    let mut b = [7; 3];
+    s.read(4, &mut b).unwrap();
+    assert_eq!(b, [0; 3]);
+    assert_eq!(size_of::<NoStore>(), 0);
+}

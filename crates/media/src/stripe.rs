@@ -1,0 +1,74 @@
+//! How a byte address finds its channel, and how an access is cut into pieces that lie on one.
+
+/// Quotient, by a shift where `d` is a power of two: NAND of more bits a cell has blocks that are not.
+#[inline]
+pub(crate) fn quot(n: u32, d: u32) -> u32 {
+    if d & d.wrapping_sub(1) == 0 { n >> d.trailing_zeros() } else { n / d }
+}
+
+/// Addresses striped over channels, `1 << shift` bytes at a time.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Stripe {
+    channels: u32,
+    shift: u32,
+}
+
+impl Stripe {
+    /// `interleave` has to be a power of two.
+    pub(crate) fn new(channels: u32, interleave: u32) -> Stripe {
+        Stripe { channels, shift: interleave.trailing_zeros() }
+    }
+
+    /// The channel of an address.
+    #[inline]
+    pub(crate) fn channel(&self, at: u64) -> u32 {
+        let strip = at >> self.shift;
+        if self.channels.is_power_of_two() {
+            strip as u32 & (self.channels - 1)
+        } else {
+            (strip % u64::from(self.channels)) as u32
+        }
+    }
+
+    /// How many of `len` bytes from `at` on lie on one channel without a gap.
+    #[inline]
+    pub(crate) fn piece(&self, at: u64, len: u32) -> u32 {
+        if self.channels == 1 {
+            return len;
+        }
+        let strip = 1u64 << self.shift;
+        let left = strip - (at & (strip - 1));
+        left.min(u64::from(len)) as u32
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn quotients_are_those_of_division() {
+        for d in [1, 2, 3, 7, 64, 100, 1152, 1 << 31] {
+            for n in [0, 1, 2, 63, 64, 65, 999, 1 << 20, u32::MAX] {
+                assert_eq!(quot(n, d), n / d, "{n} / {d}");
+            }
+        }
+    }
+
+    #[test]
+    fn pieces_end_where_the_channel_changes() {
+        for channels in [1, 2, 3] {
+            let s = Stripe::new(channels, 512);
+            let (mut at, mut left) = (300u64, 5000u32);
+            while left > 0 {
+                let n = s.piece(at, left);
+                assert!(n > 0 && s.channel(at) == s.channel(at + u64::from(n) - 1));
+                if n < left && channels > 1 {
+                    assert_ne!(s.channel(at), s.channel(at + u64::from(n)));
+                }
+                at += u64::from(n);
+                left -= n;
+            }
+        }
+    }
+}
