@@ -88,3 +88,28 @@ pub trait Quiesce<S: Sink> {
     /// A medium that fails, or bytes that are damaged.
     fn boot(&mut self, sink: &mut S) -> Result<()>;
 }
+
+/// What a volume has gone through before a run.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Precondition {
+    /// Every page was written once, in order.
+    Fill,
+    /// Every page was written at random for so long that the state of the media is stationary.
+    Steady {
+        /// Of the random choices.
+        seed: u64,
+    },
+}
+
+/// A layer that can start as if it had been used.
+pub trait Condition {
+    /// Puts a new volume into the state, at once: nothing is emitted or counted. Pages hold zeros.
+    ///
+    /// # Errors
+    /// A volume that is not new.
+    fn precondition(&mut self, how: Precondition) -> Result<()>;
+}
+
+/// All that a layer on top of a stack can do.
+pub trait Top<S: Sink>: BlockLayer<S> + Quiesce<S> + Condition {}
+impl<S: Sink, L: BlockLayer<S> + Quiesce<S> + Condition> Top<S> for L {}

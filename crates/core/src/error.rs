@@ -94,7 +94,7 @@ pub enum Error {
 
 impl Error {
     /// A parameter error.
-    pub fn param(key: &str, value: impl ToString, why: impl Into<String>) -> Error {
-        Error::Param { key: key.into(), value: value.to_string(), why: why.into() }
+    pub fn param(key: &str, value: impl std::fmt::Display, why: impl Into<String>) -> Error {
+        Error::Param { key: key.into(), value: format!("{value}"), why: why.into() }
     }
 }

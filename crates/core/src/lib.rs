@@ -20,7 +20,7 @@ pub mod size;
 pub mod units;
 pub mod visible;
 
-pub use block::{BlockLayer, Info, Progress, Quiesce};
+pub use block::{BlockLayer, Condition, Info, Precondition, Progress, Quiesce, Top};
 pub use cmd::{Cause, Cmd, MediumKind, Op, UnitId};
 pub use counts::{Count, Counts};
 pub use error::{Error, Result};

@@ -1,1 +1,17 @@
-//! placeholder
+//! Layers: what maps, caches and places blocks over media.
+//!
+//! [`hfsl`] fuses PCM and NAND (Li et al. 2016); [`flash`] is the NAND side that it and later
+//! page-mapped layers share: block pools, garbage collection, wear leveling.
+//!
+//! It is not: a simulator. A layer is ordinary synchronous code over media that obey their rules;
+//! time is the affair of the sink that it emits into.
+
+pub mod flash;
+pub mod hfsl;
+mod table;
+
+pub use hfsl::{FusionMethod, Hfsl, HfslConfig};
+
+/// What a stored token has to be: see [`frit_core::Sink::Tok`].
+pub trait Token: Copy + Default {}
+impl<T: Copy + Default> Token for T {}

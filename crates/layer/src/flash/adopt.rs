@@ -1,0 +1,101 @@
+//! A space that is not new: pages that a map names after a boot, or that preconditioning puts there.
+
+use super::BlockState;
+use super::space::{Flash, Open, RESERVE, Stream};
+use crate::Token;
+use frit_core::{BlockId, Error, Lpn, MediumKind, Ppn, Result, Source};
+use frit_media::{Spare, Store};
+
+impl<T: Token, N: Store> Flash<T, N> {
+    /// Takes note of a page that the map names; returns its sequence number.
+    pub(crate) fn adopt(&mut self, lpn: Lpn, ppn: Ppn, tag: u16) -> Result<u64> {
+        let damaged = |what: String| Error::Corrupt { medium: MediumKind::Nand, at: u64::from(ppn.0), what };
+        let g = *self.nand.geometry();
+        if ppn.0 >= g.pages() || self.reverse[ppn.idx()] != 0 {
+            return Err(damaged(format!("the map names it for page {}, and cannot", lpn.0)));
+        }
+        let spare = self.nand.spare(ppn)?;
+        let found = spare.filter(|s| s.lpn == lpn.0 && s.seq as u16 == tag);
+        let seq = found.ok_or_else(|| damaged(format!("it should hold page {}, version {tag}", lpn.0)))?.seq;
+        let unit = g.unit_of_block(g.block_of(ppn));
+        self.note_valid(unit, ppn, lpn);
+        Ok(seq)
+    }
+
+    /// After all pages were adopted: blocks that were written are sealed, and those begun are filled
+    /// on by the streams.
+    pub(crate) fn adopted(&mut self, seq: u64) {
+        self.seq = seq;
+        let pages = self.blocks.pages_per_block();
+        for unit in 0..self.units.len() as u32 {
+            let mut begun = Vec::new();
+            self.units[unit as usize].free.clear();
+            for b in self.blocks.of_unit(unit) {
+                match self.nand.next_page(BlockId(b)) {
+                    _ if self.blocks.state(b) == BlockState::Bad => {}
+                    0 => self.units[unit as usize].free.push_back(b),
+                    n if n < pages && begun.len() < 3 => begun.push(Open { block: b, next: n }),
+                    _ => self.seal(b),
+                }
+            }
+            for (slot, open) in begun.into_iter().enumerate() {
+                self.blocks.state[open.block as usize] = BlockState::Open;
+                self.units[unit as usize].open[slot] = Some(open);
+            }
+        }
+    }
+
+    /// Free blocks that preconditioning may fill in a unit, in order.
+    pub(crate) fn fillable(&self, unit: u32) -> Vec<u32> {
+        let free = &self.units[unit as usize].free;
+        free.iter().copied().take(free.len().saturating_sub(RESERVE)).collect()
+    }
+
+    /// Preconditioning: fills a free block with pages, 0 for one that is invalid, else LPN + 1, and
+    /// seals it. Nothing is emitted or counted. `moved` hears of each valid page.
+    pub(crate) fn preset_block(
+        &mut self,
+        unit: u32,
+        block: u32,
+        pages: &[u32],
+        moved: &mut impl FnMut(Lpn, Ppn, u64),
+    ) -> Result<()> {
+        let first = self.nand.geometry().ppn(BlockId(block), 0).0;
+        let mut valid = 0;
+        for (i, &page) in pages.iter().enumerate() {
+            let ppn = Ppn(first + i as u32);
+            self.seq += 1;
+            if page != 0 {
+                self.reverse[ppn.idx()] = page;
+                valid += 1;
+                moved(Lpn(page - 1), ppn, self.seq);
+            }
+            if N::HOLDS {
+                let lpn = if page == 0 { u32::MAX } else { page - 1 };
+                let data = Source::Bytes(&self.scratch);
+                self.nand.preset_page(ppn, data, Spare { lpn, seq: self.seq })?;
+            }
+        }
+        self.nand.preset(BlockId(block), pages.len() as u32, self.nand.erases(BlockId(block)));
+        self.blocks.valid[block as usize] = valid;
+        self.units[unit as usize].valid_pages += u32::from(valid);
+        if pages.len() as u32 == self.blocks.pages_per_block() {
+            self.seal(block);
+        } else {
+            self.blocks.state[block as usize] = BlockState::Open;
+            let open = Open { block, next: pages.len() as u32 };
+            self.units[unit as usize].open[Stream::Host as usize] = Some(open);
+        }
+        Ok(())
+    }
+
+    /// Takes blocks out of the pool of a unit that were filled.
+    pub(crate) fn filled(&mut self, unit: u32, blocks: usize) {
+        self.units[unit as usize].free.drain(..blocks);
+    }
+
+    /// Zeros for the pages that preconditioning writes.
+    pub(crate) fn zero_scratch(&mut self) {
+        self.scratch.fill(0);
+    }
+}

@@ -1,0 +1,136 @@
+//! Where the next page goes, and programming it there whatever fails on the way.
+
+use super::space::{Flash, ForwardMap, Open, RESERVE, Stream};
+use super::{BlockState, GcPolicy, WearPolicy};
+use crate::Token;
+use frit_core::{BlockId, Cause, Error, Lpn, Ppn, Result, Sink, Source};
+use frit_media::{Spare, Store};
+
+impl<T: Token, N: Store> Flash<T, N> {
+    /// Writes a whole page of the host's into `unit`, cleaning as much as that page owes. The caller
+    /// invalidates the old page and updates its map.
+    pub(crate) fn write<S: Sink<Tok = T>, M: ForwardMap<T>>(
+        &mut self,
+        sink: &mut S,
+        map: &mut M,
+        page: PageWrite<'_, T>,
+    ) -> Result<(Ppn, T)> {
+        self.writable()?;
+        if self.unit_is_full(page.unit, page.stream) {
+            self.close(page.unit, page.stream);
+            self.make_room(sink, map, page.unit)?;
+        }
+        self.program(sink, page)
+    }
+
+    /// Whether a write into the stream has to open a block and may not.
+    #[inline]
+    fn unit_is_full(&self, unit: u32, stream: Stream) -> bool {
+        let u = &self.units[unit as usize];
+        let open = u.open[stream as usize].is_some_and(|o| o.next < self.blocks.pages_per_block());
+        !open && u.free.len() <= RESERVE
+    }
+
+    /// Programs a page into the next place of its stream; a failed program dooms the block, and the
+    /// page goes into another.
+    #[inline]
+    pub(super) fn program<S: Sink<Tok = T>>(
+        &mut self,
+        sink: &mut S,
+        page: PageWrite<'_, T>,
+    ) -> Result<(Ppn, T)> {
+        loop {
+            let ppn = self.next_page(page.unit, page.stream)?;
+            self.seq += 1;
+            let spare = Spare { lpn: page.lpn.0, seq: self.seq };
+            match self.nand.program(sink, ppn, page.data, spare, page.cause, page.after) {
+                Ok(done) => {
+                    self.note_valid(page.unit, ppn, page.lpn);
+                    return Ok((ppn, done));
+                }
+                Err(Error::ProgramFailed { .. }) => self.doom(page.unit, page.stream),
+                Err(e) => return Err(e),
+            }
+        }
+    }
+
+    #[inline]
+    pub(super) fn note_valid(&mut self, unit: u32, ppn: Ppn, lpn: Lpn) {
+        self.reverse[ppn.idx()] = lpn.0 + 1;
+        let block = self.nand.geometry().block_of(ppn).idx();
+        self.blocks.valid[block] += 1;
+        self.units[unit as usize].valid_pages += 1;
+    }
+
+    /// The next page of a stream; opens a block when the last one is full.
+    #[inline]
+    pub(super) fn next_page(&mut self, unit: u32, stream: Stream) -> Result<Ppn> {
+        let pages = self.blocks.pages_per_block();
+        let slot = &mut self.units[unit as usize].open[stream as usize];
+        let open = match slot {
+            Some(o) if o.next < pages => o,
+            _ => {
+                self.open_block(unit, stream)?;
+                return self.next_page(unit, stream);
+            }
+        };
+        let ppn = self.nand.geometry().ppn(BlockId(open.block), open.next);
+        open.next += 1;
+        Ok(ppn)
+    }
+
+    /// Seals the full block of a stream and opens a free one.
+    fn open_block(&mut self, unit: u32, stream: Stream) -> Result<()> {
+        self.close(unit, stream);
+        let u = &mut self.units[unit as usize];
+        let nand = &self.nand;
+        let erases = |b: u32| nand.erases(BlockId(b));
+        let block = self.config.wear.take(&mut u.free, stream != Stream::Host, &erases).ok_or_else(|| {
+            Error::NoSpace {
+                what: format!(
+                    "no free block in NAND unit {unit}; switch garbage collection on or raise over_provisioning"
+                ),
+            }
+        })?;
+        self.blocks.state[block as usize] = BlockState::Open;
+        u.open[stream as usize] = Some(Open { block, next: self.nand.next_page(BlockId(block)) });
+        Ok(())
+    }
+
+    /// Seals the block of a stream, if it has one.
+    fn close(&mut self, unit: u32, stream: Stream) {
+        if let Some(o) = self.units[unit as usize].open[stream as usize].take() {
+            self.seal(o.block);
+        }
+    }
+
+    /// Makes a full block a candidate for cleaning.
+    pub(super) fn seal(&mut self, block: u32) {
+        self.blocks.clock = self.blocks.clock.wrapping_add(1);
+        self.blocks.touched[block as usize] = self.blocks.clock;
+        self.blocks.state[block as usize] = BlockState::Sealed;
+        self.config.gc.sealed(block, &self.blocks);
+    }
+
+    /// Closes the open block of a stream after a failed program: what it holds is moved away by
+    /// cleaning, then it is retired.
+    pub(super) fn doom(&mut self, unit: u32, stream: Stream) {
+        let u = &mut self.units[unit as usize];
+        if let Some(o) = u.open[stream as usize].take() {
+            self.blocks.state[o.block as usize] = BlockState::Doomed;
+            u.doomed.push(o.block);
+            self.stats.program_retries += 1;
+        }
+    }
+}
+
+/// A page on its way into NAND.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct PageWrite<'a, T> {
+    pub(crate) lpn: Lpn,
+    pub(crate) unit: u32,
+    pub(crate) stream: Stream,
+    pub(crate) data: Source<'a>,
+    pub(crate) cause: Cause,
+    pub(crate) after: T,
+}

@@ -1,0 +1,95 @@
+//! The state of every block, as cleaning and wear leveling see it.
+
+/// What a block is used for.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+pub enum BlockState {
+    /// Erased (or erasable) and in a pool.
+    #[default]
+    Free,
+    /// A stream writes into it.
+    Open,
+    /// Full, and a candidate for cleaning.
+    Sealed,
+    /// Being cleaned.
+    Victim,
+    /// A program failed in it: to be emptied and retired.
+    Doomed,
+    /// Out of use.
+    Bad,
+}
+
+/// All blocks: state, valid pages, age. Blocks of unit `u` are `u × blocks_per_unit ..`.
+#[derive(Clone, Debug)]
+pub struct Blocks {
+    pub(super) state: Vec<BlockState>,
+    pub(super) valid: Vec<u16>,
+    pub(super) touched: Vec<u32>,
+    pub(super) clock: u32,
+    blocks_per_unit: u32,
+    pages_per_block: u32,
+}
+
+impl Blocks {
+    pub(super) fn new(units: u32, blocks_per_unit: u32, pages_per_block: u32) -> Blocks {
+        let n = units as usize * blocks_per_unit as usize;
+        Blocks {
+            state: vec![BlockState::Free; n],
+            valid: vec![0; n],
+            touched: vec![0; n],
+            clock: 0,
+            blocks_per_unit,
+            pages_per_block,
+        }
+    }
+
+    /// How many blocks there are in all units.
+    #[must_use]
+    pub fn count(&self) -> u32 {
+        self.state.len() as u32
+    }
+
+    /// Pages in a block.
+    #[must_use]
+    pub fn pages_per_block(&self) -> u32 {
+        self.pages_per_block
+    }
+
+    /// Blocks in a unit.
+    #[must_use]
+    pub fn blocks_per_unit(&self) -> u32 {
+        self.blocks_per_unit
+    }
+
+    /// The blocks of a unit.
+    #[must_use]
+    pub fn of_unit(&self, unit: u32) -> std::ops::Range<u32> {
+        unit * self.blocks_per_unit..(unit + 1) * self.blocks_per_unit
+    }
+
+    /// The unit of a block.
+    #[must_use]
+    pub fn unit_of(&self, block: u32) -> u32 {
+        block / self.blocks_per_unit
+    }
+
+    /// What a block is used for.
+    #[inline]
+    #[must_use]
+    pub fn state(&self, block: u32) -> BlockState {
+        self.state[block as usize]
+    }
+
+    /// Valid pages of a block.
+    #[inline]
+    #[must_use]
+    pub fn valid(&self, block: u32) -> u16 {
+        self.valid[block as usize]
+    }
+
+    /// How long ago a page of the block was last written or invalidated, in blocks sealed since.
+    #[inline]
+    #[must_use]
+    pub fn age(&self, block: u32) -> u32 {
+        self.clock.wrapping_sub(self.touched[block as usize])
+    }
+}

@@ -1,0 +1,259 @@
+//! Cleaning in small pieces: each write pays for the page it takes, idle time works ahead, and only
+//! a unit without a block to spare makes a write wait.
+
+use super::alloc::PageWrite;
+use super::space::{Flash, ForwardMap, Moved, RESERVE, Stream, Victim};
+use super::{BlockState, GcPolicy, WearPolicy};
+use crate::Token;
+use frit_core::{BlockId, Cause, Error, Lpn, Ppn, Progress, Result, Sink, Source, Target};
+use frit_media::{Spare, Store};
+
+/// Moves that a written page pays for at most when its unit cleans a block that gains nothing
+/// (wear leveling, retirement).
+const MOVES_WITHOUT_GAIN: u32 = 1;
+
+impl<T: Token, N: Store> Flash<T, N> {
+    /// Pays for one page written into `unit`: a victim with `v` valid of `b` pages gives `b − v` pages
+    /// for `v` moves, so each page written owes `v / (b − v)` moves. The unit is never out of blocks,
+    /// and no write waits for a whole block.
+    #[inline]
+    pub(crate) fn pace<S: Sink<Tok = T>, M: ForwardMap<T>>(
+        &mut self,
+        sink: &mut S,
+        map: &mut M,
+        unit: u32,
+    ) -> Result<()> {
+        let u = &self.units[unit as usize];
+        if u.victim.is_none() && u.free.len() > self.config.low_blocks && u.doomed.is_empty() {
+            return Ok(());
+        }
+        self.pay(sink, map, unit)
+    }
+
+    fn pay<S: Sink<Tok = T>, M: ForwardMap<T>>(
+        &mut self,
+        sink: &mut S,
+        map: &mut M,
+        unit: u32,
+    ) -> Result<()> {
+        let Some(v) = self.victim(unit) else { return Ok(()) };
+        let u = &mut self.units[unit as usize];
+        u.debt += v.valid;
+        let mut moves = u.debt.checked_div(v.gain).unwrap_or(MOVES_WITHOUT_GAIN);
+        u.debt = u.debt.checked_rem(v.gain).unwrap_or(0);
+        while moves > 0 && self.move_next(sink, map, unit)? {
+            moves -= 1;
+        }
+        if self.units[unit as usize].victim.is_some_and(|v| self.blocks.valid(v.block) == 0) {
+            self.finish(sink, unit)?;
+        }
+        Ok(())
+    }
+
+    /// Cleans until the unit has a block for the host.
+    #[cold]
+    pub(super) fn make_room<S: Sink<Tok = T>, M: ForwardMap<T>>(
+        &mut self,
+        sink: &mut S,
+        map: &mut M,
+        unit: u32,
+    ) -> Result<()> {
+        while self.units[unit as usize].free.len() <= RESERVE {
+            self.stats.forced += 1;
+            if self.victim(unit).is_none() {
+                let gc: &'static str = (&self.config.gc).into();
+                return Err(Error::NoSpace {
+                    what: format!(
+                        "NAND unit {unit} has no block to clean (gc = {gc}); discard data, switch \
+                         garbage collection on or raise over_provisioning"
+                    ),
+                });
+            }
+            while self.move_next(sink, map, unit)? {}
+            self.finish(sink, unit)?;
+            self.writable()?;
+        }
+        Ok(())
+    }
+
+    /// Works ahead in idle time: at most `budget` moves in the unit with the fewest free blocks.
+    pub(crate) fn step<S: Sink<Tok = T>, M: ForwardMap<T>>(
+        &mut self,
+        sink: &mut S,
+        map: &mut M,
+        budget: u32,
+    ) -> Result<Progress<T>> {
+        let wants = |u: &super::space::Unit<T>| {
+            u.victim.is_some() || !u.doomed.is_empty() || u.free.len() < self.config.high_blocks
+        };
+        let candidates = self.units.iter().enumerate().filter(|(_, u)| wants(u));
+        let mut order: Vec<(usize, u32)> = candidates.map(|(i, u)| (u.free.len(), i as u32)).collect();
+        order.sort_unstable();
+        for (_, unit) in order {
+            if self.victim(unit).is_none() {
+                continue;
+            }
+            for _ in 0..budget.max(1) {
+                if !self.move_next(sink, map, unit)? {
+                    break;
+                }
+            }
+            let v = self.units[unit as usize].victim;
+            let mut done = v.map(|v| v.done).unwrap_or_default();
+            if v.is_some_and(|v| self.blocks.valid(v.block) == 0) {
+                done = self.finish(sink, unit)?;
+            }
+            return Ok(Progress::Busy(done));
+        }
+        Ok(Progress::Idle)
+    }
+
+    /// The block that a unit cleans: the current one, else a doomed one, else the policy's choice.
+    fn victim(&mut self, unit: u32) -> Option<Victim<T>> {
+        if let Some(v) = self.units[unit as usize].victim {
+            return Some(v);
+        }
+        let (block, cause, doomed) = match self.units[unit as usize].doomed.pop() {
+            Some(b) => (b, Cause::Gc, true),
+            None => {
+                let b = self.config.gc.victim(unit, &self.blocks)?;
+                self.config.gc.removed(b, &self.blocks);
+                (b, Cause::Gc, false)
+            }
+        };
+        self.stats.victims += 1;
+        self.stats.victim_valid += u64::from(self.blocks.valid(block));
+        Some(self.start_victim(unit, block, cause, doomed))
+    }
+
+    fn start_victim(&mut self, unit: u32, block: u32, cause: Cause, doomed: bool) -> Victim<T> {
+        self.blocks.state[block as usize] = BlockState::Victim;
+        let valid = u32::from(self.blocks.valid(block));
+        let gain = if doomed { 0 } else { self.blocks.pages_per_block() - valid };
+        let v = Victim { block, cursor: 0, valid, gain, cause, doomed, done: T::default() };
+        let u = &mut self.units[unit as usize];
+        u.victim = Some(v);
+        u.debt = 0;
+        v
+    }
+
+    /// Moves the next valid page of the victim; `false` when there is none left.
+    #[inline]
+    fn move_next<S: Sink<Tok = T>, M: ForwardMap<T>>(
+        &mut self,
+        sink: &mut S,
+        map: &mut M,
+        unit: u32,
+    ) -> Result<bool> {
+        let Some(v) = self.units[unit as usize].victim else { return Ok(false) };
+        let base = self.nand.geometry().ppn(BlockId(v.block), 0).idx();
+        let pages = self.blocks.pages_per_block() as usize;
+        let rest = &self.reverse[base + v.cursor as usize..base + pages];
+        let Some(skip) = rest.iter().position(|&r| r != 0) else { return Ok(false) };
+        let lpn = Lpn(rest[skip] - 1);
+        let at = v.cursor + skip as u32;
+        let from = Ppn((base + at as usize) as u32);
+        let (to, done) = self.copy(sink, unit, from, lpn, v.cause)?;
+        self.reverse[from.idx()] = 0;
+        self.blocks.valid[v.block as usize] -= 1;
+        self.units[unit as usize].valid_pages -= 1;
+        let durable = map.moved(sink, Moved { lpn, to, seq: self.seq, done })?;
+        if let Some(v) = &mut self.units[unit as usize].victim {
+            v.cursor = at + 1;
+            v.done = sink.join(v.done, durable);
+        }
+        Ok(true)
+    }
+
+    fn copy<S: Sink<Tok = T>>(
+        &mut self,
+        sink: &mut S,
+        unit: u32,
+        from: Ppn,
+        lpn: Lpn,
+        cause: Cause,
+    ) -> Result<(Ppn, T)> {
+        let after = sink.start();
+        if self.config.copyback {
+            return self.copy_inside(sink, unit, from, lpn, cause);
+        }
+        let bytes = self.nand.geometry().page_bytes;
+        if !N::HOLDS {
+            let read = self.nand.read(sink, from, 0, Target::Len(bytes), cause, after)?;
+            let data = Source::Len(bytes);
+            return self.program(sink, PageWrite { lpn, unit, stream: Stream::Gc, data, cause, after: read });
+        }
+        let mut buffer = std::mem::take(&mut self.scratch);
+        let copied =
+            self.nand.read(sink, from, 0, Target::Bytes(&mut buffer), cause, after).and_then(|read| {
+                let data = Source::Bytes(&buffer);
+                self.program(sink, PageWrite { lpn, unit, stream: Stream::Gc, data, cause, after: read })
+            });
+        self.scratch = buffer;
+        copied
+    }
+
+    fn copy_inside<S: Sink<Tok = T>>(
+        &mut self,
+        sink: &mut S,
+        unit: u32,
+        from: Ppn,
+        lpn: Lpn,
+        cause: Cause,
+    ) -> Result<(Ppn, T)> {
+        loop {
+            let to = self.next_page(unit, Stream::Gc)?;
+            self.seq += 1;
+            let (spare, after) = (Spare { lpn: lpn.0, seq: self.seq }, sink.start());
+            match self.nand.copyback(sink, from, to, spare, cause, after) {
+                Ok(done) => {
+                    self.note_valid(unit, to, lpn);
+                    return Ok((to, done));
+                }
+                Err(Error::ProgramFailed { .. }) => self.doom(unit, Stream::Gc),
+                Err(e) => return Err(e),
+            }
+        }
+    }
+
+    /// Erases an emptied victim into the pool, or retires it.
+    fn finish<S: Sink<Tok = T>>(&mut self, sink: &mut S, unit: u32) -> Result<T> {
+        let Some(v) = self.units[unit as usize].victim.take() else { return Ok(T::default()) };
+        debug_assert_eq!(self.blocks.valid(v.block), 0);
+        let block = BlockId(v.block);
+        let erased = if v.doomed {
+            Err(Error::EraseFailed { block: v.block })
+        } else {
+            self.nand.erase(sink, block, v.cause, v.done)
+        };
+        match erased {
+            Ok(done) => {
+                self.blocks.state[block.idx()] = BlockState::Free;
+                self.units[unit as usize].free.push_back(v.block);
+                self.relocate(unit);
+                Ok(done)
+            }
+            Err(Error::EraseFailed { .. }) => {
+                self.nand.retire(block);
+                self.blocks.state[block.idx()] = BlockState::Bad;
+                self.units[unit as usize].usable_blocks -= 1;
+                self.stats.retired += 1;
+                self.degrade(unit);
+                Ok(v.done)
+            }
+            Err(e) => Err(e),
+        }
+    }
+
+    /// Starts to move a block whose data wears nothing, when static wear leveling asks for it.
+    fn relocate(&mut self, unit: u32) {
+        let nand = &self.nand;
+        let erases = |b: u32| nand.erases(BlockId(b));
+        let Some(block) = self.config.wear.relocate(unit, &self.blocks, &erases) else { return };
+        self.config.gc.removed(block, &self.blocks);
+        self.stats.relocated += 1;
+        let mut v = self.start_victim(unit, block, Cause::WearLevel, false);
+        v.gain = 0;
+        self.units[unit as usize].victim = Some(v);
+    }
+}

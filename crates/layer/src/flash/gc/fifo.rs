@@ -1,0 +1,51 @@
+//! FIFO (cyclic) cleaning: blocks are cleaned in the order in which they were sealed.
+
+use super::GcPolicy;
+use crate::flash::{BlockState, Blocks};
+use std::collections::VecDeque;
+
+/// The block that was sealed first. A fully valid block is passed over once it is reached and joins
+/// the end again: cleaning it would gain nothing.
+#[derive(Clone, Default, Debug)]
+pub struct Fifo {
+    queues: Vec<VecDeque<u32>>,
+    /// The last victim: it has left its queue already.
+    taken: Option<u32>,
+}
+
+impl GcPolicy for Fifo {
+    fn reset(&mut self, blocks: &Blocks) {
+        self.queues = vec![VecDeque::new(); (blocks.count() / blocks.blocks_per_unit().max(1)) as usize];
+    }
+
+    fn sealed(&mut self, block: u32, blocks: &Blocks) {
+        self.queues[blocks.unit_of(block) as usize].push_back(block);
+    }
+
+    fn victim(&mut self, unit: u32, blocks: &Blocks) -> Option<u32> {
+        let queue = &mut self.queues[unit as usize];
+        for _ in 0..queue.len() {
+            let block = queue.pop_front()?;
+            match blocks.state(block) {
+                BlockState::Sealed if u32::from(blocks.valid(block)) < blocks.pages_per_block() => {
+                    self.taken = Some(block);
+                    return Some(block);
+                }
+                BlockState::Sealed => queue.push_back(block),
+                _ => {}
+            }
+        }
+        None
+    }
+
+    fn removed(&mut self, block: u32, blocks: &Blocks) {
+        if self.taken.take() == Some(block) {
+            return;
+        }
+        // A block taken by wear leveling may be sealed again before its old place is reached.
+        let queue = &mut self.queues[blocks.unit_of(block) as usize];
+        if let Some(at) = queue.iter().position(|&b| b == block) {
+            queue.remove(at);
+        }
+    }
+}

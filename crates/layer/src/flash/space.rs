@@ -1,0 +1,373 @@
+//! The NAND space itself: what it owns, how it starts, what it shows.
+
+use super::{BlockState, Blocks, Gc, GcPolicy, Wear, WearPolicy};
+use crate::{Token, table::table};
+use frit_core::{BlockId, Cause, Error, Lpn, Ppn, Result, Sink, Target, UnitState};
+use frit_media::{Nand, Store};
+use std::collections::VecDeque;
+
+/// Free blocks of a unit that only cleaning may take: one for the block that it fills, one for a
+/// program that fails meanwhile.
+pub(super) const RESERVE: usize = 2;
+
+/// Streams of a unit. Each writes a block of its own, so that data of different lifetime is kept
+/// apart.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Stream {
+    /// Host data.
+    Host = 0,
+    /// Host data that is known to be cold.
+    Cold = 1,
+    /// Pages that cleaning moves.
+    Gc = 2,
+}
+
+pub(super) const STREAMS: usize = 3;
+
+/// How the space is cleaned and leveled.
+#[derive(Clone, Debug)]
+pub struct FlashConfig {
+    /// Which block to clean.
+    pub gc: Gc,
+    /// Which free block to use.
+    pub wear: Wear,
+    /// Cleaning goes along with writes once a unit has this many free blocks or fewer (at least 3).
+    pub low_blocks: usize,
+    /// Cleaning in idle time goes on until a unit has this many free blocks.
+    pub high_blocks: usize,
+    /// Moves pages by copyback, inside the plane, instead of over the bus and through ECC.
+    pub copyback: bool,
+}
+
+/// What cleaning did. Commands are counted by the medium; these are events that are no commands.
+#[derive(Clone, Copy, Default, Debug)]
+pub struct FlashStats {
+    /// Victims cleaned and erased.
+    pub victims: u64,
+    /// Valid pages that victims held when they were chosen.
+    pub victim_valid: u64,
+    /// Times a write had to wait for cleaning since its unit had no block to spare.
+    pub forced: u64,
+    /// Blocks moved for wear leveling.
+    pub relocated: u64,
+    /// Blocks retired after a failed program or erase.
+    pub retired: u64,
+    /// Pages whose program failed and was repeated elsewhere.
+    pub program_retries: u64,
+}
+
+/// A page that cleaning has moved.
+#[derive(Clone, Copy, Debug)]
+pub struct Moved<T> {
+    /// The logical page.
+    pub lpn: Lpn,
+    /// Where it lies now.
+    pub to: Ppn,
+    /// The sequence number in its spare area.
+    pub seq: u64,
+    /// When its program is done.
+    pub done: T,
+}
+
+/// The map from logical to physical pages, which the layer above owns.
+pub trait ForwardMap<T: Token> {
+    /// A page was moved. Returns when the map says so durably.
+    ///
+    /// # Errors
+    /// A medium of the map that fails.
+    fn moved<S: Sink<Tok = T>>(&mut self, sink: &mut S, page: Moved<T>) -> Result<T>;
+}
+
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Open {
+    pub(super) block: u32,
+    pub(super) next: u32,
+}
+
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Victim<T> {
+    pub(super) block: u32,
+    /// The next page to look at.
+    pub(super) cursor: u32,
+    /// Valid pages when it was chosen, and pages gained by cleaning it.
+    pub(super) valid: u32,
+    pub(super) gain: u32,
+    /// Why it is cleaned.
+    pub(super) cause: Cause,
+    /// Retire it instead of erasing it.
+    pub(super) doomed: bool,
+    /// When all that was moved out of it is durable.
+    pub(super) done: T,
+}
+
+#[derive(Clone, Debug)]
+pub(super) struct Unit<T> {
+    pub(super) free: VecDeque<u32>,
+    pub(super) open: [Option<Open>; STREAMS],
+    pub(super) victim: Option<Victim<T>>,
+    pub(super) doomed: Vec<u32>,
+    /// Pages that cleaning owes, times the victim's gain.
+    pub(super) debt: u32,
+    pub(super) valid_pages: u32,
+    pub(super) usable_blocks: u32,
+}
+
+/// A NAND medium with its pools, reverse map and cleaning. `T` is the sink's token.
+#[derive(Debug)]
+pub struct Flash<T, N: Store> {
+    pub(super) nand: Nand<N>,
+    pub(super) config: FlashConfig,
+    pub(super) blocks: Blocks,
+    pub(super) units: Vec<Unit<T>>,
+    /// PPN → LPN + 1 for valid pages, 0 for all others: zero pages of the kernel need no filling.
+    pub(super) reverse: Vec<u32>,
+    pub(super) seq: u64,
+    /// Valid pages that a unit takes at most.
+    pub(super) share: u32,
+    pub(super) stats: FlashStats,
+    pub(super) scratch: Vec<u8>,
+    pub(super) read_only: Option<String>,
+}
+
+impl<T: Token, N: Store> Flash<T, N> {
+    /// An empty space over an erased medium. `share` is how many valid pages a unit will hold at
+    /// most.
+    #[must_use]
+    pub fn new(nand: Nand<N>, config: FlashConfig, share: u32) -> Flash<T, N> {
+        let g = nand.geometry();
+        let scratch = if N::HOLDS { vec![0; g.page_bytes as usize] } else { Vec::new() };
+        let reverse = table(g.pages() as usize);
+        let mut flash = Flash {
+            blocks: Blocks::new(g.units(), g.blocks_per_unit(), g.pages_per_block),
+            units: Vec::new(),
+            reverse,
+            seq: 0,
+            share,
+            stats: FlashStats::default(),
+            scratch,
+            read_only: None,
+            nand,
+            config,
+        };
+        flash.reset();
+        flash
+    }
+
+    /// Forgets all pages: every block that is not bad is free.
+    pub(crate) fn reset(&mut self) {
+        let g = *self.nand.geometry();
+        self.blocks = Blocks::new(g.units(), g.blocks_per_unit(), g.pages_per_block);
+        self.reverse.fill(0);
+        self.units.clear();
+        for unit in 0..g.units() {
+            let mut free = VecDeque::new();
+            for b in self.blocks.of_unit(unit) {
+                if self.nand.is_bad(BlockId(b)) {
+                    self.blocks.state[b as usize] = BlockState::Bad;
+                } else {
+                    free.push_back(b);
+                }
+            }
+            self.units.push(Unit {
+                usable_blocks: free.len() as u32,
+                free,
+                open: [None; STREAMS],
+                victim: None,
+                doomed: Vec::new(),
+                debt: 0,
+                valid_pages: 0,
+            });
+        }
+        self.config.gc.reset(&self.blocks);
+    }
+
+    /// Fewest usable pages of any unit, less what cleaning needs for itself: what over-provisioning
+    /// is counted from.
+    #[must_use]
+    pub fn usable_pages_per_unit(nand: &Nand<N>) -> u32 {
+        let g = nand.geometry();
+        let spare = (RESERVE + STREAMS) as u32;
+        (0..g.units())
+            .map(|u| {
+                let blocks = u * g.blocks_per_unit()..(u + 1) * g.blocks_per_unit();
+                let good = blocks.filter(|&b| !nand.is_bad(BlockId(b))).count() as u32;
+                good.saturating_sub(spare) * g.pages_per_block
+            })
+            .min()
+            .unwrap_or(0)
+    }
+
+    /// The medium.
+    #[must_use]
+    pub fn nand(&self) -> &Nand<N> {
+        &self.nand
+    }
+
+    /// The medium, for faults and preconditioning.
+    pub fn nand_mut(&mut self) -> &mut Nand<N> {
+        &mut self.nand
+    }
+
+    /// The state of blocks.
+    #[must_use]
+    pub fn blocks(&self) -> &Blocks {
+        &self.blocks
+    }
+
+    /// What cleaning did.
+    #[must_use]
+    pub fn stats(&self) -> FlashStats {
+        self.stats
+    }
+
+    /// DRAM for the reverse map and the block tables, in bytes.
+    #[must_use]
+    pub fn dram_bytes(&self) -> u64 {
+        // Blocks: state 1, valid 2, touched 4; greedy's two links 8.
+        self.reverse.len() as u64 * 4 + u64::from(self.blocks.count()) * 15
+    }
+
+    /// Valid pages in all units.
+    #[must_use]
+    pub fn valid_pages(&self) -> u64 {
+        self.units.iter().map(|u| u64::from(u.valid_pages)).sum()
+    }
+
+    /// Free blocks in all units.
+    #[must_use]
+    pub fn free_blocks(&self) -> u64 {
+        self.units.iter().map(|u| u.free.len() as u64).sum()
+    }
+
+    /// The unit in which a page that has none yet is written: its home by static striping, or the
+    /// next idle one when the home is busy. Only units below their share are taken.
+    pub(crate) fn first_unit<S: Sink<Tok = T>>(&self, sink: &S, lpn: Lpn) -> u32 {
+        let n = self.units.len() as u32;
+        let home = lpn.0 % n;
+        let room = |u: u32| self.units[u as usize].valid_pages < self.share;
+        let idle = |u: u32| matches!(sink.unit(self.nand.unit_id(u)), UnitState::Idle);
+        if room(home) && idle(home) {
+            return home;
+        }
+        let others = || (home..n).chain(0..home);
+        others().find(|&u| room(u) && idle(u)).or_else(|| others().find(|&u| room(u))).unwrap_or(home)
+    }
+
+    /// Reads part of a valid page.
+    pub(crate) fn read<S: Sink<Tok = T>>(
+        &mut self,
+        sink: &mut S,
+        ppn: Ppn,
+        offset: u32,
+        into: Target<'_>,
+        cause: Cause,
+    ) -> Result<T> {
+        if N::HOLDS {
+            self.check_owner(ppn)?;
+        }
+        let after = sink.start();
+        self.nand.read(sink, ppn, offset, into, cause, after)
+    }
+
+    /// A misplaced write is well-formed: only its address gives it away.
+    fn check_owner(&self, ppn: Ppn) -> Result<()> {
+        let expected = self.reverse[ppn.idx()].wrapping_sub(1);
+        let found = self.nand.spare(ppn)?.map(|s| s.lpn);
+        if found == Some(expected) {
+            return Ok(());
+        }
+        Err(Error::Corrupt {
+            medium: frit_core::MediumKind::Nand,
+            at: u64::from(ppn.0),
+            what: format!("the page belongs to logical page {found:?}, not {expected}"),
+        })
+    }
+
+    /// The next sequence number: every page version in every medium has one.
+    #[inline]
+    pub(crate) fn next_seq(&mut self) -> u64 {
+        self.seq += 1;
+        self.seq
+    }
+
+    /// The sequence number given last.
+    #[inline]
+    pub(crate) fn last_seq(&self) -> u64 {
+        self.seq
+    }
+
+    /// Takes note that a page is no longer the current one.
+    #[inline]
+    pub(crate) fn invalidate(&mut self, ppn: Ppn) {
+        debug_assert_ne!(self.reverse[ppn.idx()], 0, "page {} is not valid", ppn.0);
+        self.reverse[ppn.idx()] = 0;
+        let block = self.nand.geometry().block_of(ppn).0;
+        self.blocks.valid[block as usize] -= 1;
+        self.blocks.touched[block as usize] = self.blocks.clock;
+        let unit = self.nand.geometry().unit_of_block(BlockId(block));
+        self.units[unit as usize].valid_pages -= 1;
+        if self.blocks.state[block as usize] == BlockState::Sealed {
+            self.config.gc.invalidated(block, &self.blocks);
+        }
+    }
+
+    /// The logical page that lies at a physical one.
+    #[must_use]
+    pub fn lpn_of(&self, ppn: Ppn) -> Option<Lpn> {
+        match self.reverse[ppn.idx()] {
+            0 => None,
+            n => Some(Lpn(n - 1)),
+        }
+    }
+
+    /// Refuses writes from now on.
+    pub(super) fn degrade(&mut self, unit: u32) {
+        let u = &self.units[unit as usize];
+        let need = self.share.div_ceil(self.blocks.pages_per_block()) + (RESERVE + 1) as u32;
+        if u.usable_blocks < need && self.read_only.is_none() {
+            self.read_only = Some(format!(
+                "unit {unit} of NAND has {} usable blocks and needs {need}: too many went bad",
+                u.usable_blocks
+            ));
+        }
+    }
+
+    /// Whether writes are refused, and why.
+    ///
+    /// # Errors
+    /// `ReadOnly` when they are.
+    pub fn writable(&self) -> Result<()> {
+        match &self.read_only {
+            Some(why) => Err(Error::ReadOnly { why: why.clone() }),
+            None => Ok(()),
+        }
+    }
+
+    /// Changes the cleaning policy; the new one starts from the blocks as they are.
+    pub(crate) fn set_gc(&mut self, mut gc: Gc) {
+        gc.reset(&self.blocks);
+        let mut sealed: Vec<u32> =
+            (0..self.blocks.count()).filter(|&b| self.blocks.state(b) == BlockState::Sealed).collect();
+        sealed.sort_by_key(|&b| std::cmp::Reverse(self.blocks.age(b)));
+        for b in sealed {
+            gc.sealed(b, &self.blocks);
+        }
+        self.config.gc = gc;
+    }
+
+    /// Changes the wear-leveling policy.
+    pub(crate) fn set_wear(&mut self, wear: Wear, threshold: u32) {
+        self.config.wear = wear;
+        self.config.wear.set_threshold(threshold);
+    }
+
+    /// How the space is cleaned and leveled.
+    #[must_use]
+    pub fn config(&self) -> &FlashConfig {
+        &self.config
+    }
+
+    pub(crate) fn config_mut(&mut self) -> &mut FlashConfig {
+        &mut self.config
+    }
+}

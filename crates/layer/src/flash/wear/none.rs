@@ -1,0 +1,14 @@
+//! No wear leveling.
+
+use super::WearPolicy;
+use std::collections::VecDeque;
+
+/// First freed, first used.
+#[derive(Clone, Default, Debug)]
+pub struct None;
+
+impl WearPolicy for None {
+    fn take(&mut self, free: &mut VecDeque<u32>, _: bool, _: &dyn Fn(u32) -> u32) -> Option<u32> {
+        free.pop_front()
+    }
+}

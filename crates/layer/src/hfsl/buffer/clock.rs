@@ -1,0 +1,83 @@
+//! CLOCK: a written page gets a second chance.
+
+use super::BufferPolicy;
+use frit_core::Lpn;
+use std::collections::VecDeque;
+
+/// A ring of pages with one reference bit each. Entries of pages that left are dropped when the hand
+/// meets them; a page number counts its stays, so that an old entry is not taken for a new one.
+#[derive(Clone, Debug, Default)]
+pub struct Clock {
+    ring: VecDeque<(u32, u32)>,
+    referenced: Vec<bool>,
+    stay: Vec<u32>,
+    inside: Vec<bool>,
+}
+
+impl BufferPolicy for Clock {
+    fn reset(&mut self, descriptors: u32) {
+        let n = descriptors as usize;
+        self.ring.clear();
+        self.referenced = vec![false; n];
+        self.stay = vec![0; n];
+        self.inside = vec![false; n];
+    }
+
+    fn admitted(&mut self, desc: u32, _: Lpn) {
+        let d = desc as usize;
+        self.stay[d] = self.stay[d].wrapping_add(1);
+        self.inside[d] = true;
+        self.referenced[d] = false;
+        self.ring.push_back((desc, self.stay[d]));
+    }
+
+    fn touched(&mut self, desc: u32) {
+        self.referenced[desc as usize] = true;
+    }
+
+    fn removed(&mut self, desc: u32, _: Lpn) {
+        self.inside[desc as usize] = false;
+        // The ring would otherwise grow without end where pages leave by being overwritten.
+        if self.ring.len() > 2 * self.stay.len() {
+            let (stay, inside) = (&self.stay, &self.inside);
+            self.ring.retain(|&(d, s)| inside[d as usize] && stay[d as usize] == s);
+        }
+    }
+
+    fn victim(&mut self) -> Option<u32> {
+        loop {
+            let &(desc, stay) = self.ring.front()?;
+            let d = desc as usize;
+            if !self.inside[d] || self.stay[d] != stay {
+                self.ring.pop_front();
+            } else if self.referenced[d] {
+                self.referenced[d] = false;
+                self.ring.rotate_left(1);
+            } else {
+                return Some(desc);
+            }
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_referenced_page_gets_a_second_chance() {
+        let mut c = Clock::default();
+        c.reset(4);
+        c.admitted(0, Lpn(5));
+        c.admitted(1, Lpn(6));
+        c.touched(0);
+        assert_eq!(c.victim(), Some(1));
+        c.removed(1, Lpn(6));
+        c.admitted(1, Lpn(9));
+        assert_eq!(c.victim(), Some(0));
+        c.removed(0, Lpn(5));
+        assert_eq!(c.victim(), Some(1));
+        c.removed(1, Lpn(9));
+        assert_eq!(c.victim(), None);
+    }
+}

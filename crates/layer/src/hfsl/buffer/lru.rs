@@ -1,0 +1,109 @@
+//! LRU over a balanced tree (HFSL paper, section 2.6.4).
+//!
+//! The paper finds buffered pages by the tree; here the map finds them, and the tree finds their
+//! neighbours, so that a run of pages leaves together over several channels.
+
+use super::BufferPolicy;
+use frit_core::Lpn;
+use std::collections::BTreeMap;
+
+const NONE: u32 = u32::MAX;
+
+/// Least recently written leaves first.
+#[derive(Clone, Debug)]
+pub struct Lru {
+    tree: BTreeMap<u32, u32>,
+    newer: Vec<u32>,
+    older: Vec<u32>,
+    newest: u32,
+    oldest: u32,
+}
+
+impl Default for Lru {
+    fn default() -> Self {
+        Lru { tree: BTreeMap::new(), newer: Vec::new(), older: Vec::new(), newest: NONE, oldest: NONE }
+    }
+}
+
+impl Lru {
+    fn unlink(&mut self, desc: u32) {
+        let (newer, older) = (self.newer[desc as usize], self.older[desc as usize]);
+        match newer {
+            NONE => self.newest = older,
+            n => self.older[n as usize] = older,
+        }
+        match older {
+            NONE => self.oldest = newer,
+            o => self.newer[o as usize] = newer,
+        }
+    }
+
+    fn link(&mut self, desc: u32) {
+        self.newer[desc as usize] = NONE;
+        self.older[desc as usize] = self.newest;
+        match self.newest {
+            NONE => self.oldest = desc,
+            n => self.newer[n as usize] = desc,
+        }
+        self.newest = desc;
+    }
+}
+
+impl BufferPolicy for Lru {
+    fn reset(&mut self, descriptors: u32) {
+        *self = Lru::default();
+        self.newer = vec![NONE; descriptors as usize];
+        self.older = vec![NONE; descriptors as usize];
+    }
+
+    fn admitted(&mut self, desc: u32, lpn: Lpn) {
+        self.tree.insert(lpn.0, desc);
+        self.link(desc);
+    }
+
+    fn touched(&mut self, desc: u32) {
+        if self.newest != desc {
+            self.unlink(desc);
+            self.link(desc);
+        }
+    }
+
+    fn removed(&mut self, desc: u32, lpn: Lpn) {
+        self.tree.remove(&lpn.0);
+        self.unlink(desc);
+    }
+
+    fn victim(&mut self) -> Option<u32> {
+        (self.oldest != NONE).then_some(self.oldest)
+    }
+
+    fn followers(&self, lpn: Lpn, most: u32) -> Vec<u32> {
+        let after = self.tree.range(lpn.0.saturating_add(1)..);
+        let run = after.zip(1u32..).take_while(|((at, _), i)| **at == lpn.0.saturating_add(*i));
+        run.take(most as usize).map(|((_, desc), _)| *desc).collect()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_least_recently_written_leaves_first() {
+        let mut l = Lru::default();
+        l.reset(8);
+        for d in 0..4 {
+            l.admitted(d, Lpn(10 + d));
+        }
+        l.touched(0);
+        assert_eq!(l.victim(), Some(1));
+        l.removed(1, Lpn(11));
+        assert_eq!(l.victim(), Some(2));
+        assert_eq!(l.followers(Lpn(12), 9), vec![3]);
+        assert_eq!(l.followers(Lpn(10), 9), Vec::<u32>::new());
+        for (d, n) in [(2, 12), (3, 13), (0, 10)] {
+            l.removed(d, Lpn(n));
+        }
+        assert_eq!(l.victim(), None);
+    }
+}

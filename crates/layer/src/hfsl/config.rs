@@ -1,0 +1,223 @@
+//! What a user sets: the parameters of the paper's Table 5 under their own names, and frit's.
+
+use frit_core::{Error, Result, size};
+use serde::Deserialize;
+use strum::{EnumString, IntoStaticStr, VariantNames};
+
+/// How PCM and NAND are fused (HFSL paper, section 2.3).
+#[derive(
+    Clone, Copy, PartialEq, Eq, Debug, Default, Deserialize, EnumString, VariantNames, IntoStaticStr,
+)]
+#[serde(rename_all = "kebab-case")]
+#[strum(serialize_all = "kebab-case")]
+pub enum FusionMethod {
+    /// PCM takes no data (it may still hold the map): the baseline.
+    None,
+    /// PCM is a durable write buffer of NAND.
+    Cache,
+    /// PCM and NAND are one tier; small and metadata writes go to PCM.
+    #[default]
+    SameLevel,
+    /// Part of PCM is a tier, part is a cache.
+    Both,
+}
+
+/// When a changed map entry is written to PCM.
+#[derive(
+    Clone, Copy, PartialEq, Eq, Debug, Default, Deserialize, EnumString, VariantNames, IntoStaticStr,
+)]
+#[serde(rename_all = "kebab-case")]
+#[strum(serialize_all = "kebab-case")]
+pub enum MapPersist {
+    /// With each change, before the write is acknowledged.
+    Each,
+    /// When the layer halts (the paper, section 2.6.1).
+    #[default]
+    Halt,
+}
+
+/// How a request of exactly SSW bytes is taken.
+#[derive(
+    Clone, Copy, PartialEq, Eq, Debug, Default, Deserialize, EnumString, VariantNames, IntoStaticStr,
+)]
+#[serde(rename_all = "kebab-case")]
+#[strum(serialize_all = "kebab-case")]
+pub enum SswCompare {
+    /// As small: SSW = 512 then means something on a device with sectors of 512 B.
+    #[default]
+    Le,
+    /// As large: the paper's words, "smaller than SSW".
+    Lt,
+}
+
+/// Configuration of an HFSL layer, as a stack file has it under `[hfsl]`.
+#[derive(Clone, PartialEq, Debug, Deserialize)]
+#[serde(default, deny_unknown_fields)]
+pub struct HfslConfig {
+    /// Table 5: how PCM and NAND are fused.
+    #[serde(rename = "FUSION_METHOD")]
+    pub fusion_method: FusionMethod,
+    /// Table 5: a write of at most this many bytes is small. 0: none is.
+    #[serde(rename = "SSW", deserialize_with = "size::deserialize")]
+    pub ssw: u64,
+    /// Table 5: the sub-page of PCM, in bytes. 0: 512, or an eighth of a page when that is more.
+    #[serde(rename = "SUBPAGE_SIZE", deserialize_with = "size::deserialize")]
+    pub subpage_size: u64,
+    /// Table 5: writes to PCM are rounded to this many bytes (2 to 512).
+    #[serde(rename = "ADDR_GRAN_PCM", deserialize_with = "size::deserialize")]
+    pub addr_gran_pcm: u64,
+    /// Table 5: the mapping granularity of NAND, in bytes; it has to be the page. 0: the page.
+    #[serde(rename = "ADDR_GRAN_flash", deserialize_with = "size::deserialize")]
+    pub addr_gran_flash: u64,
+    /// Table 5, checked against the media when given: the size of NAND in bytes.
+    #[serde(rename = "FLASHSIZE", deserialize_with = "size::deserialize")]
+    pub flashsize: u64,
+    /// Table 5, checked: the NAND page in bytes.
+    #[serde(rename = "PAGESIZE", deserialize_with = "size::deserialize")]
+    pub pagesize: u64,
+    /// Table 5, checked: the NAND block in bytes.
+    #[serde(rename = "BLOCKSIZE", deserialize_with = "size::deserialize")]
+    pub blocksize: u64,
+    /// Table 5, checked: the number of NAND blocks.
+    #[serde(rename = "BLOCKNUM")]
+    pub blocknum: u64,
+    /// Table 5, checked: the size of PCM in bytes.
+    #[serde(rename = "PCMSIZE", deserialize_with = "size::deserialize")]
+    pub pcmsize: u64,
+    /// `le` or `lt`: whether a write of exactly SSW bytes is small.
+    pub ssw_compare: SswCompare,
+    /// The share of PCM's data space that is a cache under `both` (0 to 1).
+    pub cache_ratio: f64,
+    /// NAND pages that the host cannot use, as a share of those that it can.
+    pub over_provisioning: f64,
+    /// The size of the volume in bytes; 0: what over-provisioning leaves.
+    #[serde(deserialize_with = "size::deserialize")]
+    pub capacity: u64,
+    /// When map entries are written to PCM.
+    pub map_persist: MapPersist,
+    /// Garbage collection.
+    pub gc: String,
+    /// Cleaning goes along with writes from this many free blocks a unit on.
+    pub gc_low_blocks: u32,
+    /// Idle time cleans until a unit has this many free blocks.
+    pub gc_high_blocks: u32,
+    /// Cleaning moves pages by copyback.
+    pub copyback: bool,
+    /// Wear leveling of NAND.
+    pub wear_leveling: String,
+    /// Static wear leveling: the spread of erase counts that is tolerated, in cycles.
+    pub wear_threshold: u32,
+    /// What tells hot from cold.
+    pub heat: String,
+    /// Heat: writes in a window, after which what was not written again is cold.
+    pub heat_window: u64,
+    /// What decides which writes go to PCM.
+    pub placement: String,
+    /// What decides which page leaves PCM.
+    pub buffer: String,
+    /// Neighbouring pages that leave a cache together, at most.
+    pub destage_run: u32,
+    /// Pages leave PCM along with writes when less than this share of it is free.
+    pub pcm_low: f64,
+    /// Idle time frees PCM up to this share.
+    pub pcm_high: f64,
+    /// Callers that may address media directly.
+    pub raw_access: Vec<String>,
+}
+
+impl Default for HfslConfig {
+    fn default() -> Self {
+        HfslConfig {
+            fusion_method: FusionMethod::SameLevel,
+            ssw: 2048,
+            subpage_size: 0,
+            addr_gran_pcm: 512,
+            addr_gran_flash: 0,
+            flashsize: 0,
+            pagesize: 0,
+            blocksize: 0,
+            blocknum: 0,
+            pcmsize: 0,
+            ssw_compare: SswCompare::Le,
+            cache_ratio: 0.5,
+            over_provisioning: 0.07,
+            capacity: 0,
+            map_persist: MapPersist::Halt,
+            gc: "greedy".into(),
+            gc_low_blocks: 3,
+            gc_high_blocks: 4,
+            copyback: false,
+            wear_leveling: "dynamic".into(),
+            wear_threshold: 64,
+            heat: "bloom".into(),
+            heat_window: 65_536,
+            placement: "ssw".into(),
+            buffer: "lru".into(),
+            destage_run: 8,
+            pcm_low: 0.02,
+            pcm_high: 0.05,
+            raw_access: Vec::new(),
+        }
+    }
+}
+
+/// Finds a policy by name, or says which there are.
+pub(crate) fn named<P: std::str::FromStr + VariantNames>(key: &str, name: &str) -> Result<P> {
+    name.parse().map_err(|_| Error::param(key, name, format!("there are {}", P::VARIANTS.join(", "))))
+}
+
+impl HfslConfig {
+    /// Checks what can be checked without knowing the media.
+    ///
+    /// # Errors
+    /// The first parameter that cannot be, with what it may be.
+    pub fn validate(&self) -> Result<()> {
+        let unit = |key: &str, v: f64| {
+            (0.0..=1.0)
+                .contains(&v)
+                .then_some(())
+                .ok_or_else(|| Error::param(key, v, "has to be from 0 to 1"))
+        };
+        unit("cache_ratio", self.cache_ratio)?;
+        unit("pcm_low", self.pcm_low)?;
+        unit("pcm_high", self.pcm_high)?;
+        if self.pcm_high < self.pcm_low {
+            return Err(Error::param("pcm_high", self.pcm_high, "has to be at least pcm_low"));
+        }
+        if !(0.0..=100.0).contains(&self.over_provisioning) {
+            let why = "has to be from 0 to 100 (0.07 is 7 % more NAND than volume)";
+            return Err(Error::param("over_provisioning", self.over_provisioning, why));
+        }
+        let gran = self.addr_gran_pcm;
+        if !(2..=512).contains(&gran) || !gran.is_power_of_two() {
+            return Err(Error::param("ADDR_GRAN_PCM", gran, "has to be a power of two from 2 to 512"));
+        }
+        if self.gc_low_blocks < 3 || self.gc_high_blocks < self.gc_low_blocks {
+            let why = "has to be at least 3 (two blocks are cleaning's own), and gc_high_blocks no less";
+            return Err(Error::param("gc_low_blocks", self.gc_low_blocks, why));
+        }
+        if self.heat_window == 0 || self.destage_run == 0 || self.wear_threshold == 0 {
+            return Err(Error::param("heat_window, destage_run, wear_threshold", 0, "have to be above 0"));
+        }
+        Ok(())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn defaults_are_valid_and_nonsense_is_not() {
+        HfslConfig::default().validate().unwrap();
+        let bad = |f: fn(&mut HfslConfig)| {
+            let mut c = HfslConfig::default();
+            f(&mut c);
+            c.validate().unwrap_err().to_string()
+        };
+        assert!(bad(|c| c.cache_ratio = 1.5).contains("cache_ratio"));
+        assert!(bad(|c| c.over_provisioning = f64::NAN).contains("over_provisioning"));
+        assert!(bad(|c| c.addr_gran_pcm = 3).contains("ADDR_GRAN_PCM"));
+        assert!(bad(|c| c.gc_low_blocks = 1).contains("gc_low_blocks"));
+    }
+}

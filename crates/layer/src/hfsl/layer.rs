@@ -1,0 +1,174 @@
+//! The block interface of HFSL: requests cut into pages.
+
+use super::Hfsl;
+use super::route::Request;
+use crate::Token;
+use frit_core::{
+    BlockLayer, ByteAccess, Error, Hints, Info, Lpn, Params, Progress, Result, SECTOR_BYTES, Sector, Sink,
+    Source, Target, Visible,
+};
+use frit_media::Store;
+
+/// Zeros, for discarded parts of pages.
+static ZEROS: [u8; 64 << 10] = [0; 64 << 10];
+
+/// A part of one page.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Span {
+    pub(crate) lpn: Lpn,
+    /// Bytes from the start of the page.
+    pub(crate) offset: u32,
+    pub(crate) len: u32,
+    /// Bytes from the start of the request.
+    pub(crate) from: u32,
+}
+
+/// Cuts a byte range into pages.
+pub(crate) fn spans(at: u64, len: u32, page_bytes: u32) -> impl Iterator<Item = Span> {
+    let page = u64::from(page_bytes);
+    let mut from = 0u32;
+    std::iter::from_fn(move || {
+        if from == len {
+            return None;
+        }
+        let byte = at + u64::from(from);
+        let offset = (byte % page) as u32;
+        let span =
+            Span { lpn: Lpn((byte / page) as u32), offset, len: (page_bytes - offset).min(len - from), from };
+        from += span.len;
+        Some(span)
+    })
+}
+
+impl<T: Token, N: Store, P: Store> Hfsl<T, N, P> {
+    pub(crate) fn capacity_bytes(&self) -> u64 {
+        u64::from(self.pages) * u64::from(self.page_bytes)
+    }
+
+    /// A range has to lie inside the volume.
+    pub(crate) fn check(&self, at: u64, len: u64) -> Result<()> {
+        if at.checked_add(len).is_some_and(|end| end <= self.capacity_bytes()) {
+            return Ok(());
+        }
+        Err(Error::OutOfRange {
+            at: at / SECTOR_BYTES,
+            sectors: len.div_ceil(SECTOR_BYTES),
+            capacity: self.capacity_bytes() / SECTOR_BYTES,
+        })
+    }
+
+    pub(crate) fn write_range<S: Sink<Tok = T>>(
+        &mut self,
+        sink: &mut S,
+        at: u64,
+        data: Source<'_>,
+        hints: Hints,
+    ) -> Result<()> {
+        let request = Request { bytes: u64::from(data.len()), hints };
+        for span in spans(at, data.len(), self.page_bytes) {
+            self.write_page(sink, request, span, data.part(span.from, span.len))?;
+        }
+        Ok(())
+    }
+
+    pub(crate) fn read_range<S: Sink<Tok = T>>(
+        &mut self,
+        sink: &mut S,
+        at: u64,
+        mut into: Target<'_>,
+    ) -> Result<()> {
+        for span in spans(at, into.len(), self.page_bytes) {
+            self.read_page(sink, span, into.part(span.from, span.len))?;
+        }
+        Ok(())
+    }
+}
+
+impl<S: Sink, N: Store, P: Store> BlockLayer<S> for Hfsl<S::Tok, N, P> {
+    fn info(&self) -> Info {
+        Info {
+            name: "hfsl",
+            sectors: self.capacity_bytes() / SECTOR_BYTES,
+            page_bytes: self.page_bytes,
+            dram_bytes: self.dram_bytes(),
+            durable_map_bytes: self.map.pcm.as_ref().map_or(0, |p| p.map_bytes),
+        }
+    }
+
+    fn read(&mut self, sink: &mut S, at: Sector, into: Target<'_>, _: Hints) -> Result<()> {
+        self.check(at.0.saturating_mul(SECTOR_BYTES), u64::from(into.len()))?;
+        self.read_range(sink, at.bytes(), into)
+    }
+
+    fn write(&mut self, sink: &mut S, at: Sector, data: Source<'_>, hints: Hints) -> Result<()> {
+        self.check(at.0.saturating_mul(SECTOR_BYTES), u64::from(data.len()))?;
+        self.write_range(sink, at.bytes(), data, hints)
+    }
+
+    fn flush(&mut self, sink: &mut S) -> Result<()> {
+        // All that was acknowledged is in durable media already; what is left is their order.
+        if let Some(pcm) = &mut self.map.pcm {
+            let after = sink.start();
+            let done = pcm.medium.fence(sink, after);
+            sink.ack(done);
+        }
+        Ok(())
+    }
+
+    fn discard(&mut self, sink: &mut S, at: Sector, sectors: u64) -> Result<()> {
+        let bytes = sectors.saturating_mul(SECTOR_BYTES);
+        self.check(at.0.saturating_mul(SECTOR_BYTES), bytes)?;
+        let page = u64::from(self.page_bytes);
+        let (mut byte, end) = (at.bytes(), at.bytes() + bytes);
+        while byte < end {
+            let offset = byte % page;
+            let len = (page - offset).min(end - byte);
+            let lpn = Lpn((byte / page) as u32);
+            if len == page {
+                self.unmap(sink, lpn)?;
+            } else if self.is_mapped(lpn) {
+                let zeros =
+                    if N::HOLDS { Source::Bytes(&ZEROS[..len as usize]) } else { Source::Len(len as u32) };
+                self.write_range(sink, byte, zeros, Hints::NONE)?;
+            }
+            byte += len;
+        }
+        Ok(())
+    }
+
+    fn step(&mut self, sink: &mut S, budget: u32) -> Result<Progress<S::Tok>> {
+        self.background(sink, budget)
+    }
+
+    fn visible(&self, view: &mut Visible) {
+        self.show(view);
+    }
+
+    fn params(&mut self) -> &mut dyn Params {
+        self
+    }
+}
+
+impl<S: Sink, N: Store, P: Store> ByteAccess<S> for Hfsl<S::Tok, N, P> {
+    fn read_bytes(&mut self, sink: &mut S, at: u64, into: Target<'_>) -> Result<()> {
+        self.check(at, u64::from(into.len()))?;
+        self.read_range(sink, at, into)
+    }
+
+    fn write_bytes(&mut self, sink: &mut S, at: u64, data: Source<'_>) -> Result<()> {
+        self.check(at, u64::from(data.len()))?;
+        self.write_range(sink, at, data, Hints::NONE)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn ranges_are_cut_at_pages() {
+        let cut: Vec<_> = spans(1536, 3072, 2048).map(|s| (s.lpn.0, s.offset, s.len, s.from)).collect();
+        assert_eq!(cut, [(0, 1536, 512, 0), (1, 0, 2048, 512), (2, 0, 512, 2560)]);
+        assert_eq!(spans(0, 0, 2048).count(), 0);
+    }
+}

@@ -1,0 +1,158 @@
+//! Parameters by name: read at any time, changed while the layer runs.
+
+use super::config::named;
+use super::heat::HeatPolicy;
+use super::{FusionMethod, Hfsl, SswCompare};
+use crate::Token;
+use crate::flash::{Gc, Wear};
+use frit_core::{Error, ParamInfo, Params, Result, size};
+use frit_media::Store;
+use std::fmt::Display;
+use std::str::FromStr;
+
+fn number<V: FromStr>(key: &str, value: &str) -> Result<V> {
+    value.trim().parse().map_err(|_| Error::param(key, value, "is no number of the kind that is needed"))
+}
+
+fn bytes(key: &str, value: &str) -> Result<u64> {
+    size::parse(value).map_err(|why| Error::param(key, value, why))
+}
+
+impl<T: Token, N: Store, P: Store> Params for Hfsl<T, N, P> {
+    fn list(&self) -> Vec<ParamInfo> {
+        let g = self.flash.nand().geometry();
+        let c = &self.config;
+        let method: &'static str = c.fusion_method.into();
+        let compare: &'static str = c.ssw_compare.into();
+        let persist: &'static str = c.map_persist.into();
+        let pcm = self.map.pcm.as_ref();
+        let live =
+            |key, value: &dyn Display, help| ParamInfo { key, help, value: value.to_string(), live: true };
+        let fixed =
+            |key, value: &dyn Display, help| ParamInfo { key, help, value: value.to_string(), live: false };
+        vec![
+            live("FUSION_METHOD", &method, "how PCM and NAND are fused: none, cache, same-level, both"),
+            live("SSW", &c.ssw, "a write of at most this many bytes is small"),
+            live("ADDR_GRAN_PCM", &c.addr_gran_pcm, "writes to PCM are rounded to this many bytes, 2 to 512"),
+            fixed("ADDR_GRAN_flash", &g.page_bytes, "mapping granularity of NAND, in bytes"),
+            fixed("SUBPAGE_SIZE", &pcm.map_or(0, |p| p.sub_bytes), "sub-page of PCM, in bytes"),
+            fixed("FLASHSIZE", &g.bytes(), "size of NAND, in bytes"),
+            fixed("PAGESIZE", &g.page_bytes, "NAND page, in bytes"),
+            fixed(
+                "BLOCKSIZE",
+                &(u64::from(g.page_bytes) * u64::from(g.pages_per_block)),
+                "NAND block, in bytes",
+            ),
+            fixed("BLOCKNUM", &g.blocks(), "NAND blocks"),
+            fixed("PCMSIZE", &pcm.map_or(0, |p| p.medium.bytes()), "size of PCM, in bytes"),
+            live("ssw_compare", &compare, "le: a write of exactly SSW bytes is small; lt: it is not"),
+            live("cache_ratio", &c.cache_ratio, "share of PCM that is a cache under both, 0 to 1"),
+            fixed(
+                "over_provisioning",
+                &c.over_provisioning,
+                "NAND pages beyond the volume's, as a share of them",
+            ),
+            fixed("capacity", &self.capacity_bytes(), "size of the volume, in bytes"),
+            fixed("map_persist", &persist, "when map entries go to PCM: each, halt"),
+            live("gc", &c.gc, "garbage collection: greedy, cost-benefit, fifo, off"),
+            live(
+                "gc_low_blocks",
+                &c.gc_low_blocks,
+                "cleaning goes along with writes from this many free blocks a unit",
+            ),
+            live(
+                "gc_high_blocks",
+                &c.gc_high_blocks,
+                "idle time cleans until a unit has this many free blocks",
+            ),
+            live("copyback", &c.copyback, "cleaning moves pages inside the plane: true, false"),
+            live("wear_leveling", &c.wear_leveling, "wear leveling of NAND: none, dynamic, static"),
+            live(
+                "wear_threshold",
+                &c.wear_threshold,
+                "spread of erase counts that static leveling tolerates, in cycles",
+            ),
+            live("heat", &c.heat, "what tells hot from cold: bloom, counter, off"),
+            live(
+                "heat_window",
+                &c.heat_window,
+                "writes after which a page that was not written again is cold",
+            ),
+            live("placement", &c.placement, "which writes go to PCM as storage: ssw, heat, hint"),
+            fixed("buffer", &c.buffer, "which page leaves PCM: lru, clock"),
+            live("destage_run", &c.destage_run, "neighbouring pages that leave a cache together, at most"),
+            live(
+                "pcm_low",
+                &c.pcm_low,
+                "pages leave PCM along with writes when less than this share is free",
+            ),
+            live("pcm_high", &c.pcm_high, "idle time frees PCM up to this share"),
+        ]
+    }
+
+    fn set(&mut self, key: &str, value: &str) -> Result<()> {
+        let mut c = self.config.clone();
+        match key {
+            "FUSION_METHOD" => {
+                c.fusion_method = named::<FusionMethod>(key, value)?;
+                if self.map.pcm.is_none() && c.fusion_method != FusionMethod::None {
+                    return Err(Error::param(key, value, "the stack has no PCM"));
+                }
+            }
+            "SSW" => c.ssw = bytes(key, value)?,
+            "ADDR_GRAN_PCM" => c.addr_gran_pcm = bytes(key, value)?,
+            "ssw_compare" => c.ssw_compare = named::<SswCompare>(key, value)?,
+            "cache_ratio" => c.cache_ratio = number(key, value)?,
+            "gc" => c.gc = value.into(),
+            "gc_low_blocks" => c.gc_low_blocks = number(key, value)?,
+            "gc_high_blocks" => c.gc_high_blocks = number(key, value)?,
+            "copyback" => c.copyback = number(key, value)?,
+            "wear_leveling" => c.wear_leveling = value.into(),
+            "wear_threshold" => c.wear_threshold = number(key, value)?,
+            "heat" => c.heat = value.into(),
+            "heat_window" => c.heat_window = number(key, value)?,
+            "placement" => c.placement = value.into(),
+            "destage_run" => c.destage_run = number(key, value)?,
+            "pcm_low" => c.pcm_low = number(key, value)?,
+            "pcm_high" => c.pcm_high = number(key, value)?,
+            _ if self.list().iter().any(|p| p.key == key) => {
+                return Err(Error::param(key, value, "is fixed once the layer runs; set it in the stack"));
+            }
+            // `get` has the error that lists what there is.
+            _ => return self.get(key).map(|_| ()),
+        }
+        c.validate()?;
+        self.apply(key, c)
+    }
+}
+
+impl<T: Token, N: Store, P: Store> Hfsl<T, N, P> {
+    /// Takes over a configuration in which `key` was changed. Nothing changes when a name is wrong.
+    fn apply(&mut self, key: &str, c: super::HfslConfig) -> Result<()> {
+        match key {
+            "gc" => {
+                let gc: Gc = named(key, &c.gc)?;
+                self.flash.set_gc(gc);
+            }
+            "wear_leveling" | "wear_threshold" => {
+                let wear: Wear = named("wear_leveling", &c.wear_leveling)?;
+                self.flash.set_wear(wear, c.wear_threshold);
+            }
+            "heat" | "heat_window" => {
+                let mut heat: super::heat::Heat = named("heat", &c.heat)?;
+                heat.set_window(c.heat_window);
+                self.heat = heat;
+                self.heat_on = c.heat != "off";
+            }
+            "placement" => self.placement = named(key, &c.placement)?,
+            _ => {}
+        }
+        let flash = self.flash.config_mut();
+        flash.low_blocks = c.gc_low_blocks as usize;
+        flash.high_blocks = c.gc_high_blocks as usize;
+        flash.copyback = c.copyback;
+        self.config = c;
+        self.apply_fusion();
+        Ok(())
+    }
+}

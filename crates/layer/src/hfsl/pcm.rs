@@ -1,0 +1,268 @@
+//! The PCM side of HFSL: where the table, the descriptors and the sub-pages lie.
+//!
+//! A page in PCM is a descriptor and up to eight sub-pages, each anywhere in the data space, so that
+//! a small first write takes a sub-page and not a page. Space is shared by two regions, storage and
+//! cache, which are quotas and not places: changing the fusion method moves nothing by itself.
+
+use super::buffer::{Buffer, BufferPolicy};
+use super::entry::SUBPAGES_MAX;
+use super::mapping::ENTRY_BYTES;
+use crate::Token;
+use frit_core::{Error, Lpn, Result, Sink};
+use frit_media::{Pcm, Store};
+use std::collections::VecDeque;
+
+/// "No slot".
+pub(crate) const NONE: u32 = u32::MAX;
+/// Bytes of a descriptor in PCM.
+pub(crate) const DESC_BYTES: u64 = 64;
+
+/// What a page in PCM is there for.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(crate) enum Region {
+    Level = 0,
+    Cache = 1,
+}
+
+impl Region {
+    pub(crate) const ALL: [Region; 2] = [Region::Level, Region::Cache];
+}
+
+/// A page in PCM.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Desc {
+    pub(crate) lpn: u32,
+    pub(crate) region: Region,
+    pub(crate) seq: u64,
+    pub(crate) subs: [u32; SUBPAGES_MAX as usize],
+}
+
+impl Desc {
+    /// Sub-pages that are there, one bit each.
+    pub(crate) fn state(&self) -> u8 {
+        self.subs.iter().enumerate().fold(0, |s, (i, &slot)| s | (u8::from(slot != NONE) << i))
+    }
+
+    pub(crate) fn count(&self) -> u32 {
+        self.state().count_ones()
+    }
+}
+
+/// Pages and slots of a region.
+#[derive(Debug)]
+pub(crate) struct RegionState {
+    pub(crate) buffer: Buffer,
+    pub(crate) used: u32,
+    pub(crate) quota: u32,
+    pub(crate) pages: u32,
+}
+
+/// PCM, divided into map, descriptors and data.
+#[derive(Debug)]
+pub(crate) struct PcmSpace<T, P: Store> {
+    pub(crate) medium: Pcm<P>,
+    pub(crate) map_at: u64,
+    pub(crate) map_bytes: u64,
+    pub(crate) desc_at: u64,
+    pub(crate) data_at: u64,
+    pub(crate) sub_bytes: u32,
+    pub(crate) subs: u32,
+    pub(crate) slots: u32,
+    /// Free slots, the one that was freed first in front: wear goes round.
+    pub(crate) free: VecDeque<u32>,
+    /// When a free slot may be written again: what it held must be durable elsewhere.
+    pub(crate) ready: Vec<T>,
+    pub(crate) desc: Vec<Desc>,
+    pub(crate) desc_free: VecDeque<u32>,
+    pub(crate) regions: [RegionState; 2],
+}
+
+impl<T: Token, P: Store> PcmSpace<T, P> {
+    /// Divides PCM for a volume of `pages` pages.
+    pub(crate) fn new(
+        mut medium: Pcm<P>,
+        pages: u32,
+        page_bytes: u32,
+        sub_bytes: u32,
+        buffer: &Buffer,
+    ) -> Result<PcmSpace<T, P>> {
+        let map_bytes = u64::from(pages) * ENTRY_BYTES;
+        let map = medium.carve("map", map_bytes, u64::from(sub_bytes))?;
+        let rest = medium.bytes() - (map.start + map.bytes);
+        // A descriptor a slot: at worst each page in PCM has a single sub-page.
+        let slots = (rest.saturating_sub(2 * u64::from(sub_bytes)) / (u64::from(sub_bytes) + DESC_BYTES))
+            .min(u64::from(NONE - 1)) as u32;
+        let subs = page_bytes / sub_bytes;
+        if slots < 4 * subs {
+            return Err(Error::param(
+                "PCMSIZE",
+                medium.bytes(),
+                format!(
+                    "the map takes {map_bytes} bytes and leaves too little for data; \
+                     use more PCM, larger pages or a smaller capacity"
+                ),
+            ));
+        }
+        let desc = medium.carve("descriptors", u64::from(slots) * DESC_BYTES, u64::from(sub_bytes))?;
+        let data = medium.carve("data", u64::from(slots) * u64::from(sub_bytes), u64::from(sub_bytes))?;
+        let region = || RegionState { buffer: buffer.clone(), used: 0, quota: 0, pages: 0 };
+        let mut space = PcmSpace {
+            map_at: map.start,
+            map_bytes,
+            desc_at: desc.start,
+            data_at: data.start,
+            sub_bytes,
+            subs,
+            slots,
+            free: VecDeque::new(),
+            ready: Vec::new(),
+            desc: Vec::new(),
+            desc_free: VecDeque::new(),
+            regions: [region(), region()],
+            medium,
+        };
+        space.reset();
+        Ok(space)
+    }
+
+    /// Forgets all pages.
+    pub(crate) fn reset(&mut self) {
+        let none = Desc { lpn: NONE, region: Region::Level, seq: 0, subs: [NONE; SUBPAGES_MAX as usize] };
+        self.free = (0..self.slots).collect();
+        self.ready = vec![T::default(); self.slots as usize];
+        self.desc = vec![none; self.slots as usize];
+        self.desc_free = (0..self.slots).collect();
+        for r in &mut self.regions {
+            r.buffer.reset(self.slots);
+            r.used = 0;
+            r.pages = 0;
+        }
+    }
+
+    /// DRAM for descriptors, slots and lists, in bytes.
+    pub(crate) fn dram_bytes(&self) -> u64 {
+        let slot = size_of::<Desc>() + size_of::<T>() + 2 * size_of::<u32>() + 16;
+        u64::from(self.slots) * slot as u64
+    }
+
+    /// The byte address of a slot.
+    #[inline]
+    pub(crate) fn slot_at(&self, slot: u32) -> u64 {
+        self.data_at + u64::from(slot) * u64::from(self.sub_bytes)
+    }
+
+    /// Takes a free slot; `T` says when it may be written. The caller has made room.
+    pub(crate) fn take_slot(&mut self) -> Result<(u32, T)> {
+        let slot = self.free.pop_front().ok_or_else(|| no_room("sub-page"))?;
+        Ok((slot, self.ready[slot as usize]))
+    }
+
+    /// Gives a slot back, to be written again once `ready` is done.
+    pub(crate) fn give_slot(&mut self, slot: u32, ready: T) {
+        self.ready[slot as usize] = ready;
+        self.free.push_back(slot);
+    }
+
+    /// A new descriptor for a page without sub-pages.
+    pub(crate) fn admit(&mut self, lpn: Lpn, region: Region) -> Result<u32> {
+        let desc = self.desc_free.pop_front().ok_or_else(|| no_room("descriptor"))?;
+        self.desc[desc as usize] = Desc { lpn: lpn.0, region, seq: 0, subs: [NONE; SUBPAGES_MAX as usize] };
+        let r = &mut self.regions[region as usize];
+        r.buffer.admitted(desc, lpn);
+        r.pages += 1;
+        Ok(desc)
+    }
+
+    /// Puts a slot into a page.
+    pub(crate) fn attach(&mut self, desc: u32, sub: usize, slot: u32) {
+        let d = &mut self.desc[desc as usize];
+        d.subs[sub] = slot;
+        self.regions[d.region as usize].used += 1;
+    }
+
+    /// Forgets a descriptor. Its slots become free once `ready` is done, except those in `keep`.
+    pub(crate) fn release(&mut self, desc: u32, keep: u8, ready: T) {
+        let d = self.desc[desc as usize];
+        let r = &mut self.regions[d.region as usize];
+        r.buffer.removed(desc, Lpn(d.lpn));
+        r.pages -= 1;
+        r.used -= d.count();
+        for (i, &slot) in d.subs.iter().enumerate() {
+            if slot != NONE && keep & (1 << i) == 0 {
+                self.give_slot(slot, ready);
+            }
+        }
+        self.desc[desc as usize].lpn = NONE;
+        self.desc_free.push_back(desc);
+    }
+
+    /// A page was written again, perhaps for another purpose.
+    pub(crate) fn touch(&mut self, desc: u32, region: Region) {
+        let d = self.desc[desc as usize];
+        if d.region == region {
+            self.regions[region as usize].buffer.touched(desc);
+            return;
+        }
+        let (lpn, count) = (Lpn(d.lpn), d.count());
+        let old = &mut self.regions[d.region as usize];
+        old.buffer.removed(desc, lpn);
+        old.pages -= 1;
+        old.used -= count;
+        let new = &mut self.regions[region as usize];
+        new.buffer.admitted(desc, lpn);
+        new.pages += 1;
+        new.used += count;
+        self.desc[desc as usize].region = region;
+    }
+
+    /// Divides the slots between storage and cache.
+    pub(crate) fn set_quotas(&mut self, level: f64, cache: f64) {
+        self.regions[Region::Level as usize].quota = (f64::from(self.slots) * level) as u32;
+        self.regions[Region::Cache as usize].quota = (f64::from(self.slots) * cache) as u32;
+    }
+
+    /// After a boot: free is what no page uses.
+    pub(crate) fn rebuild_free(&mut self) {
+        let mut used = vec![false; self.slots as usize];
+        for d in self.desc.iter().filter(|d| d.lpn != NONE) {
+            for &slot in d.subs.iter().filter(|&&s| s != NONE) {
+                used[slot as usize] = true;
+            }
+        }
+        self.free = (0..self.slots).filter(|&s| !used[s as usize]).collect();
+        self.desc_free = (0..self.slots).filter(|&d| self.desc[d as usize].lpn == NONE).collect();
+    }
+
+    /// Whether `n` slots can be had for a region without moving anything out.
+    #[inline]
+    pub(crate) fn has_room(&self, region: Region, n: u32) -> bool {
+        let r = &self.regions[region as usize];
+        self.free.len() >= n as usize && r.used + n <= r.quota && !self.desc_free.is_empty()
+    }
+}
+
+/// Done when all that was added is done.
+#[derive(Clone, Copy)]
+pub(crate) struct Joined<T>(Option<T>);
+
+impl<T: Token> Joined<T> {
+    pub(crate) fn new() -> Joined<T> {
+        Joined(None)
+    }
+
+    pub(crate) fn add<S: Sink<Tok = T>>(&mut self, sink: &mut S, tok: T) {
+        self.0 = Some(match self.0 {
+            Some(t) => sink.join(t, tok),
+            None => tok,
+        });
+    }
+
+    /// The token; one that is done already when nothing was added.
+    pub(crate) fn get<S: Sink<Tok = T>>(self, sink: &S) -> T {
+        self.0.unwrap_or_else(|| sink.start())
+    }
+}
+
+fn no_room(what: &str) -> Error {
+    Error::NoSpace { what: format!("no free {what} in PCM though room was made: a bug of the layer") }
+}

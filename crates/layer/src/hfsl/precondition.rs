@@ -1,0 +1,202 @@
+//! Volumes that are not new: full, or as long random overwriting leaves them, without the overwriting.
+
+use super::Hfsl;
+use super::entry::{Entry, Place};
+use crate::Token;
+use crate::flash::Gc;
+use frit_core::{Condition, Error, Lpn, Ppn, Precondition, Result};
+use frit_media::Store;
+use rand::rngs::SmallRng;
+use rand::seq::SliceRandom;
+use rand::{Rng, SeedableRng};
+
+impl<T: Token, N: Store, P: Store> Condition for Hfsl<T, N, P> {
+    /// The stationary state is that of uniform random overwriting: with greedy cleaning the share of
+    /// blocks with `i` valid pages falls as 1/i down to the victim's level (a block loses pages at a
+    /// rate of `i`, and as many blocks pass each level as are cleaned); with FIFO cleaning a block at
+    /// place `x` of the queue (0 new, 1 next victim) keeps each page with probability p^x. Other
+    /// policies start from the greedy state, and have to be run in.
+    fn precondition(&mut self, how: Precondition) -> Result<()> {
+        if self.flash.valid_pages() > 0 || self.map.table.iter().any(|e| e.place() != Place::Unmapped) {
+            return Err(Error::param("warm", "fill or steady", "the volume is not new"));
+        }
+        self.flash.zero_scratch();
+        match how {
+            Precondition::Fill => self.fill(),
+            Precondition::Steady { seed } => self.steady(seed),
+        }
+    }
+}
+
+impl<T: Token, N: Store, P: Store> Hfsl<T, N, P> {
+    /// Page `lpn` lies in its home unit, as static striping has it.
+    fn fill(&mut self) -> Result<()> {
+        let units = self.flash.blocks().count() / self.flash.blocks().blocks_per_unit();
+        let ppb = self.flash.blocks().pages_per_block();
+        let pools: Vec<Vec<u32>> = (0..units).map(|u| self.flash.fillable(u)).collect();
+        let mut page = vec![0u32; ppb as usize];
+        let rounds = self.pages.div_ceil(units * ppb);
+        // Block by block over all units, so that the map is filled from one end to the other.
+        for round in 0..rounds {
+            for unit in 0..units {
+                let first = u64::from(unit) + u64::from(units) * u64::from(round * ppb);
+                let left = u64::from(self.pages).saturating_sub(first).div_ceil(u64::from(units));
+                let n = left.min(u64::from(ppb)) as usize;
+                if n == 0 {
+                    continue;
+                }
+                for (i, p) in page.iter_mut().take(n).enumerate() {
+                    *p = (first + i as u64 * u64::from(units)) as u32 + 1;
+                }
+                self.preset(unit, pools[unit as usize][round as usize], &page[..n])?;
+            }
+        }
+        for unit in 0..units {
+            let mine = (u64::from(self.pages) + u64::from(units - 1 - unit)) / u64::from(units);
+            self.flash.filled(unit, mine.div_ceil(u64::from(ppb)) as usize);
+        }
+        Ok(())
+    }
+
+    fn preset(&mut self, unit: u32, block: u32, pages: &[u32]) -> Result<()> {
+        let table = &mut self.map.table;
+        self.flash.preset_block(unit, block, pages, &mut |lpn: Lpn, ppn: Ppn, seq| {
+            table[lpn.idx()] = Entry::default().moved(Place::Nand(ppn), 0, seq);
+        })
+    }
+
+    fn steady(&mut self, seed: u64) -> Result<()> {
+        let mut rng = SmallRng::seed_from_u64(seed);
+        let blocks = self.flash.blocks();
+        let (units, ppb) = (blocks.count() / blocks.blocks_per_unit(), blocks.pages_per_block());
+        let fifo = matches!(self.flash.config().gc, Gc::Fifo(_));
+        for unit in 0..units {
+            let mut lpns: Vec<u32> = (unit..self.pages).step_by(units as usize).map(|l| l + 1).collect();
+            lpns.shuffle(&mut rng);
+            let mut pool = self.flash.fillable(unit);
+            // A block is open and the pool stays at the level at which cleaning starts.
+            pool.truncate(pool.len().saturating_sub(self.config.gc_low_blocks as usize));
+            let rho = lpns.len() as f64 / (pool.len() as f64 * f64::from(ppb));
+            let targets =
+                if fifo { fifo_counts(rho, pool.len(), ppb) } else { greedy_counts(rho, pool.len(), ppb) };
+            let targets = settle(targets, lpns.len(), ppb);
+            let mut next = lpns.into_iter();
+            let mut page = vec![0u32; ppb as usize];
+            for (&block, &valid) in pool.iter().zip(&targets) {
+                scatter(&mut page, valid, &mut next, &mut rng);
+                self.preset(unit, block, &page)?;
+            }
+            self.flash.filled(unit, pool.len());
+        }
+        Ok(())
+    }
+}
+
+/// Puts `valid` of the next pages at random places of a block.
+fn scatter(page: &mut [u32], valid: u32, next: &mut impl Iterator<Item = u32>, rng: &mut SmallRng) {
+    let n = page.len() as u32;
+    let mut left = valid;
+    for (i, p) in page.iter_mut().enumerate() {
+        let take = rng.random_range(0..n - i as u32) < left;
+        *p = if take { next.next().unwrap_or(0) } else { 0 };
+        left -= u32::from(take);
+    }
+}
+
+/// Valid counts of `blocks` blocks under greedy cleaning, in the order in which they were sealed.
+fn greedy_counts(rho: f64, blocks: usize, b: u32) -> Vec<f64> {
+    // p_i = c / i for i above the level j; what is missing to 1 lies at j. Find j and c so that the
+    // shares add up to 1 and the mean is ρ b.
+    let mean = rho * f64::from(b);
+    for j in (0..b).rev() {
+        let sum: f64 = (j + 1..=b).map(|i| 1.0 / f64::from(i)).sum();
+        // Shares: c·sum + q = 1; mean: c·(b − j) + q·j = mean.
+        let c = (mean - f64::from(j)) / (f64::from(b - j) - f64::from(j) * sum);
+        let q = 1.0 - c * sum;
+        if c >= 0.0 && q >= -1e-12 && (j == 0 || q <= c / f64::from(j) + 1e-12) {
+            return spread(blocks, j, b, c, q);
+        }
+    }
+    vec![mean; blocks]
+}
+
+/// Blocks in the shares of the stationary distribution, fewest valid pages first: those are the oldest.
+fn spread(blocks: usize, j: u32, b: u32, c: f64, q: f64) -> Vec<f64> {
+    let mut out = Vec::with_capacity(blocks);
+    let mut share = q.max(0.0);
+    let mut level = j;
+    for n in 0..blocks {
+        while (n as f64 + 0.5) / blocks as f64 > share && level < b {
+            level += 1;
+            share += c / f64::from(level);
+        }
+        out.push(f64::from(level));
+    }
+    out
+}
+
+/// Valid counts under FIFO cleaning: p^x, with ρ = (p − 1) / ln p.
+fn fifo_counts(rho: f64, blocks: usize, b: u32) -> Vec<f64> {
+    let (mut low, mut high) = (1e-12, 1.0 - 1e-12);
+    for _ in 0..100 {
+        let p: f64 = (low + high) / 2.0;
+        if (p - 1.0) / p.ln() < rho { low = p } else { high = p }
+    }
+    let p: f64 = (low + high) / 2.0;
+    (0..blocks).map(|n| p.powf(1.0 - (n as f64 + 0.5) / blocks as f64) * f64::from(b)).collect()
+}
+
+/// Whole counts that add up to `pages`, each as close to its target as that allows.
+fn settle(targets: Vec<f64>, pages: usize, b: u32) -> Vec<u32> {
+    let mut carry = 0.0;
+    let mut counts: Vec<u32> = targets
+        .into_iter()
+        .map(|t| {
+            let whole = (t + carry).round().clamp(0.0, f64::from(b));
+            carry += t - whole;
+            whole as u32
+        })
+        .collect();
+    let mut sum: i64 = counts.iter().map(|&c| i64::from(c)).sum();
+    let pages = pages as i64;
+    while sum != pages {
+        let before = sum;
+        for c in &mut counts {
+            if sum < pages && *c < b {
+                *c += 1;
+                sum += 1;
+            } else if sum > pages && *c > 0 {
+                *c -= 1;
+                sum -= 1;
+            }
+        }
+        if sum == before {
+            break;
+        }
+    }
+    counts
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn counts_have_the_mean_that_was_asked_for() {
+        for (rho, b) in [(0.5, 64), (0.78, 64), (0.9346, 64), (0.9, 256), (0.3, 8)] {
+            for counts in [greedy_counts(rho, 10_000, b), fifo_counts(rho, 10_000, b)] {
+                let mean = counts.iter().sum::<f64>() / 10_000.0;
+                assert!((mean / f64::from(b) - rho).abs() < 0.01, "{rho} {b}: {mean}");
+            }
+        }
+    }
+
+    #[test]
+    fn counts_settle_to_the_exact_number_of_pages() {
+        for pages in [0, 1, 500, 639, 640] {
+            let counts = settle(vec![48.3; 10], pages, 64);
+            assert_eq!(counts.iter().sum::<u32>() as usize, pages);
+            assert!(counts.iter().all(|&c| c <= 64));
+        }
+    }
+}

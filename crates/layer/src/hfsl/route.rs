@@ -1,0 +1,114 @@
+//! Which medium a write goes to.
+
+use super::entry::Place;
+use super::heat::HeatPolicy;
+use super::layer::Span;
+use super::pcm::Region;
+use super::placement::{PlacementPolicy, WriteView};
+use super::{FusionMethod, Hfsl, SswCompare};
+use crate::Token;
+use crate::flash::Stream;
+use frit_core::{Hints, Lpn, Result, Sink, Source};
+use frit_media::Store;
+
+/// What counts is the host's request, not the part of it that falls on one page.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Request {
+    pub(crate) bytes: u64,
+    pub(crate) hints: Hints,
+}
+
+impl<T: Token, N: Store, P: Store> Hfsl<T, N, P> {
+    /// Writes the part of a request that falls on one page.
+    #[inline]
+    pub(crate) fn write_page<S: Sink<Tok = T>>(
+        &mut self,
+        sink: &mut S,
+        request: Request,
+        span: Span,
+        data: Source<'_>,
+    ) -> Result<()> {
+        let hot = self.note_write(span.lpn, request.hints);
+        match self.route(request, hot) {
+            Some(region) => {
+                if self.make_pcm_room(sink, span, region)? {
+                    self.write_to_pcm(sink, span, data, region)?;
+                    return self.pace_pcm(sink, region);
+                }
+                self.stats.overflowed += 1;
+                self.write_to_nand(sink, span, data, self.stream(hot))
+            }
+            None => self.write_to_nand(sink, span, data, self.stream(hot)),
+        }
+    }
+
+    /// Counts a write and judges the page's heat.
+    #[inline]
+    fn note_write(&mut self, lpn: Lpn, hints: Hints) -> bool {
+        let entry = &mut self.map.table[lpn.idx()];
+        *entry = entry.counted();
+        let counter = entry.counter();
+        let judged = self.heat_on && self.heat.wrote(lpn, counter);
+        (judged || hints.has(Hints::HOT)) && !hints.has(Hints::COLD)
+    }
+
+    /// Cold data has a stream of its own, which takes worn blocks (section 2.6.1 b).
+    #[inline]
+    fn stream(&self, hot: bool) -> Stream {
+        if self.heat_on && !hot { Stream::Cold } else { Stream::Host }
+    }
+
+    /// The region of PCM that takes the write, or none: NAND.
+    #[inline]
+    fn route(&self, request: Request, hot: bool) -> Option<Region> {
+        let wants_pcm = || {
+            self.placement.to_pcm(&WriteView {
+                bytes: request.bytes,
+                ssw: self.config.ssw,
+                inclusive: self.config.ssw_compare == SswCompare::Le,
+                metadata: request.hints.has(Hints::METADATA),
+                hot,
+                cold: request.hints.has(Hints::COLD),
+            })
+        };
+        match self.config.fusion_method {
+            FusionMethod::None => None,
+            FusionMethod::Cache => Some(Region::Cache),
+            FusionMethod::SameLevel => wants_pcm().then_some(Region::Level),
+            FusionMethod::Both if wants_pcm() => Some(Region::Level),
+            FusionMethod::Both => hot.then_some(Region::Cache),
+        }
+    }
+
+    pub(crate) fn is_mapped(&self, lpn: Lpn) -> bool {
+        self.map.get(lpn).place() != Place::Unmapped
+    }
+
+    /// Forgets a page: it reads as zeros, and its space is free once that is durable.
+    pub(crate) fn unmap<S: Sink<Tok = T>>(&mut self, sink: &mut S, lpn: Lpn) -> Result<()> {
+        let old = self.map.get(lpn);
+        if old.place() == Place::Unmapped {
+            return Ok(());
+        }
+        let seq = self.flash.next_seq();
+        let after = sink.start();
+        let done = self.map.set(sink, lpn, old.moved(Place::Unmapped, 0, seq), after)?;
+        self.leave(old.place(), done);
+        sink.ack(done);
+        Ok(())
+    }
+
+    /// Gives up the place where a page lay, once `done`.
+    #[inline]
+    pub(crate) fn leave(&mut self, old: Place, done: T) {
+        match old {
+            Place::Unmapped => {}
+            Place::Nand(ppn) => self.flash.invalidate(ppn),
+            Place::Pcm(desc) => {
+                if let Some(pcm) = &mut self.map.pcm {
+                    pcm.release(desc, 0, done);
+                }
+            }
+        }
+    }
+}

@@ -1,0 +1,82 @@
+//! What can be seen of the layer: figures, and where data lies.
+
+use super::Hfsl;
+use super::entry::{Entry, Place};
+use super::heat::HeatPolicy;
+use super::pcm::Region;
+use crate::Token;
+use frit_core::Visible;
+use frit_core::visible::{LayerView, Metric, Residence};
+use frit_media::Store;
+
+/// Slices of the address space in [`LayerView::residence`].
+const SLICES: usize = 256;
+
+impl<T: Token, N: Store, P: Store> Hfsl<T, N, P> {
+    /// DRAM that mapping takes, in bytes.
+    pub(crate) fn dram_bytes(&self) -> u64 {
+        let table = self.map.table.len() as u64 * size_of::<Entry>() as u64;
+        let pcm = self.map.pcm.as_ref().map_or(0, super::pcm::PcmSpace::dram_bytes);
+        table + self.flash.dram_bytes() + pcm + self.heat.dram_bytes()
+    }
+
+    pub(crate) fn show(&self, view: &mut Visible) {
+        view.layers.push(LayerView {
+            name: "hfsl".into(),
+            metrics: self.metrics(),
+            residence: self.residence(),
+        });
+        view.media.push(self.flash.nand().view());
+        if let Some(pcm) = &self.map.pcm {
+            view.media.push(pcm.medium.view());
+        }
+    }
+
+    fn metrics(&self) -> Vec<Metric> {
+        let m = |name, value: u64, unit, help| Metric { name, value: value as f64, unit, help };
+        let region = |r: Region| self.map.pcm.as_ref().map_or(0, |p| u64::from(p.regions[r as usize].pages));
+        let free = self.map.pcm.as_ref().map_or(0, |p| p.free.len() as u64);
+        let (h, f) = (&self.stats, self.flash.stats());
+        vec![
+            m("pages", u64::from(self.pages), "pages", "logical pages of the volume"),
+            m("nand_pages", self.flash.valid_pages(), "pages", "valid pages in NAND"),
+            m("pcm_level_pages", region(Region::Level), "pages", "pages in PCM as storage"),
+            m("pcm_cache_pages", region(Region::Cache), "pages", "pages in PCM as a cache"),
+            m("pcm_free_slots", free, "sub-pages", "free sub-pages in PCM"),
+            m("nand_free_blocks", self.flash.free_blocks(), "blocks", "erased blocks in the pools"),
+            m("flash_updates", h.flash_updates, "pages", "writes of part of a page that lay in NAND"),
+            m("moved_to_pcm", h.to_pcm, "pages", "pages that a small write moved from NAND to PCM"),
+            m("moved_to_nand", h.to_nand, "pages", "pages that a large write moved from PCM to NAND"),
+            m("destaged", h.destaged, "pages", "pages that left PCM to make room"),
+            m("destage_waits", h.destage_waits, "writes", "writes that waited for a page to leave PCM"),
+            m("overflowed", h.overflowed, "writes", "writes for PCM that went to NAND for want of room"),
+            m("gc_victims", f.victims, "blocks", "blocks cleaned"),
+            m("gc_victim_valid", f.victim_valid, "pages", "valid pages in blocks when chosen for cleaning"),
+            m("gc_forced", f.forced, "blocks", "blocks cleaned while a write waited"),
+            m("wear_relocated", f.relocated, "blocks", "blocks moved by static wear leveling"),
+            m("blocks_retired", f.retired, "blocks", "blocks that went bad"),
+            m("program_retries", f.program_retries, "pages", "pages programmed again after a failure"),
+            m("dram_bytes", self.dram_bytes(), "bytes", "DRAM that mapping takes"),
+        ]
+    }
+
+    fn residence(&self) -> Vec<Residence> {
+        let slice = self.map.table.len().div_ceil(SLICES).max(1);
+        self.map.table.chunks(slice).map(|chunk| self.residence_of(chunk)).collect()
+    }
+
+    fn residence_of(&self, entries: &[Entry]) -> Residence {
+        let mut r = Residence::default();
+        for e in entries {
+            match e.place() {
+                Place::Unmapped => r.unmapped += 1,
+                Place::Nand(_) => r.nand += 1,
+                Place::Pcm(desc) => match self.map.pcm.as_ref().map(|p| p.desc[desc as usize].region) {
+                    Some(Region::Cache) => r.pcm_cache += 1,
+                    _ => r.pcm_level += 1,
+                },
+            }
+        }
+        r
+    }
+}
