@@ -1,0 +1,151 @@
+//! The fast engine of replay: a token is a time, and there is no event queue.
+
+use crate::calendar::Calendar;
+use crate::driver::{Done, Engine, Tag};
+use crate::usage::Usage;
+use frit_core::{Cmd, Nanos, Sink, UnitId, UnitState};
+use frit_media::{Hardware, Model};
+
+#[derive(Clone, Copy, Debug)]
+struct Unit {
+    free: Nanos,
+    channel: u16,
+    device: u8,
+}
+
+/// Computes the end of each command when it is emitted.
+///
+/// A command begins once `after` is done and its unit has finished all that was emitted for it
+/// before (first in, first out). It occupies the unit from the grant of its first phase to its end,
+/// and the channel in its bus phases only.
+///
+/// What is approximate: a unit never runs a later command while an earlier one waits for its `after`; and
+/// bus phases are reserved in the order of emission, each in the first gap where it fits, while a
+/// real channel goes by who asks first. Where no two units share a channel, or no command has a bus
+/// phase, the result is that of the event engine with the FIFO scheduler.
+#[derive(Clone, Debug)]
+pub struct Eager {
+    now: Nanos,
+    ack: Nanos,
+    units: Vec<Unit>,
+    channels: Vec<Calendar>,
+    models: Vec<Model>,
+    usage: Usage,
+}
+
+impl Eager {
+    /// An engine for these devices, at time zero.
+    #[must_use]
+    pub fn new(hardware: &Hardware) -> Eager {
+        let units = (0..hardware.units())
+            .map(|u| UnitId(u as u16))
+            .map(|u| Unit {
+                free: Nanos::ZERO,
+                channel: hardware.channel_of(u) as u16,
+                device: hardware.device_of(u) as u8,
+            })
+            .collect();
+        Eager {
+            now: Nanos::ZERO,
+            ack: Nanos::ZERO,
+            units,
+            channels: vec![Calendar::new(); hardware.channels()],
+            models: hardware.models(),
+            usage: Usage::new(hardware),
+        }
+    }
+
+    /// What units and channels did.
+    #[must_use]
+    pub fn usage(&self) -> &Usage {
+        &self.usage
+    }
+
+    /// The same, to reset it or to ask for more.
+    pub fn usage_mut(&mut self) -> &mut Usage {
+        &mut self.usage
+    }
+
+    #[inline]
+    fn bus(&mut self, channel: u16, earliest: Nanos, len: Nanos) -> Nanos {
+        let at = self.channels[usize::from(channel)].reserve(earliest, len);
+        self.usage.channel(channel, at, len);
+        at
+    }
+}
+
+impl Sink for Eager {
+    type Tok = Nanos;
+
+    #[inline]
+    fn now(&self) -> Nanos {
+        self.now
+    }
+
+    #[inline]
+    fn start(&self) -> Nanos {
+        Nanos::ZERO
+    }
+
+    #[inline]
+    fn unit(&self, unit: UnitId) -> UnitState {
+        match self.units[unit.idx()].free {
+            free if free > self.now => UnitState::BusyUntil(free),
+            _ => UnitState::Idle,
+        }
+    }
+
+    #[inline]
+    fn emit(&mut self, cmd: Cmd, after: Nanos) -> Nanos {
+        let unit = self.units[cmd.unit.idx()];
+        let ready = self.now.max(after);
+        let begin = ready.max(unit.free);
+        let phases = self.models[usize::from(unit.device)].phases(&cmd, begin);
+        let start = match phases.bus_in {
+            Nanos::ZERO => begin,
+            len => self.bus(unit.channel, begin, len),
+        };
+        let mut end = start + phases.bus_in + phases.array;
+        if phases.bus_out > Nanos::ZERO {
+            end = self.bus(unit.channel, end, phases.bus_out) + phases.bus_out;
+        }
+        self.units[cmd.unit.idx()].free = end;
+        self.usage.command(&cmd, ready, start, end);
+        end
+    }
+
+    #[inline]
+    fn join(&mut self, a: Nanos, b: Nanos) -> Nanos {
+        a.max(b)
+    }
+
+    #[inline]
+    fn ack(&mut self, tok: Nanos) {
+        self.ack = self.ack.max(tok);
+    }
+}
+
+impl Engine for Eager {
+    #[inline]
+    fn begin(&mut self) {
+        self.ack = self.now;
+    }
+
+    #[inline]
+    fn end(&mut self) -> Nanos {
+        self.ack
+    }
+
+    #[inline]
+    fn settle(&mut self, tok: Nanos, _: Tag) -> Option<Nanos> {
+        Some(tok.max(self.now))
+    }
+
+    #[inline]
+    fn next_done(&mut self, limit: Nanos) -> Option<Done> {
+        if limit < Nanos::MAX {
+            self.now = self.now.max(limit);
+        }
+        None
+    }
+}

@@ -1,0 +1,237 @@
+//! Latency of requests: histograms of bounded size and the figures that reports give.
+
+use crate::driver::Times;
+use frit_core::Nanos;
+use hdrhistogram::Histogram;
+use serde::{Deserialize, Serialize};
+
+/// The largest time that keeps its place in a histogram (above 4 hours); longer ones count as it. Mean and
+/// maximum are exact at any length.
+const LONGEST_NS: u64 = 1 << 44;
+/// Significant decimal digits of a quantile: an error of at most 0.1 %.
+const DIGITS: u8 = 3;
+
+/// A latency distribution: quantiles within 0.1 %, mean and maximum exact.
+#[derive(Clone, Debug)]
+pub struct Latency {
+    histogram: Histogram<u64>,
+    sum: u128,
+    max: u64,
+}
+
+impl Default for Latency {
+    fn default() -> Self {
+        Latency::new()
+    }
+}
+
+impl Latency {
+    /// An empty distribution.
+    #[must_use]
+    #[expect(clippy::expect_used, reason = "the library accepts these constants; the tests run it")]
+    pub fn new() -> Latency {
+        let histogram = Histogram::new_with_bounds(1, LONGEST_NS, DIGITS).expect("constant bounds");
+        Latency { histogram, sum: 0, max: 0 }
+    }
+
+    /// Counts one time.
+    #[inline]
+    pub fn record(&mut self, time: Nanos) {
+        self.histogram.saturating_record(time.0);
+        self.sum += u128::from(time.0);
+        self.max = self.max.max(time.0);
+    }
+
+    /// Forgets all.
+    pub fn reset(&mut self) {
+        self.histogram.reset();
+        self.sum = 0;
+        self.max = 0;
+    }
+
+    /// Adds another distribution.
+    pub fn merge(&mut self, other: &Latency) {
+        // Both have the same bounds, so that nothing can fall outside.
+        let _ = self.histogram.add(&other.histogram);
+        self.sum += other.sum;
+        self.max = self.max.max(other.max);
+    }
+
+    /// How many times were counted.
+    #[must_use]
+    pub fn count(&self) -> u64 {
+        self.histogram.len()
+    }
+
+    /// The time that the part `q` (0 to 1) of all does not exceed; zero when nothing was counted.
+    #[must_use]
+    pub fn quantile(&self, q: f64) -> Nanos {
+        Nanos(self.histogram.value_at_quantile(q).min(self.max))
+    }
+
+    /// The figures of a report.
+    #[must_use]
+    pub fn summary(&self) -> Summary {
+        let count = self.count();
+        let mean_ns = if count == 0 { 0.0 } else { self.sum as f64 / count as f64 };
+        Summary {
+            count,
+            mean_ns,
+            p50_ns: self.quantile(0.5),
+            p99_ns: self.quantile(0.99),
+            p999_ns: self.quantile(0.999),
+            max_ns: Nanos(self.max),
+        }
+    }
+
+    /// The distribution for a plot: for each occupied bucket, its upper end and how many times lie in
+    /// it, in order.
+    pub fn buckets(&self) -> impl Iterator<Item = (Nanos, u64)> + '_ {
+        self.histogram
+            .iter_recorded()
+            .map(|v| (Nanos(v.value_iterated_to().min(self.max)), v.count_since_last_iteration()))
+    }
+}
+
+/// Figures of a distribution, in nanoseconds.
+#[derive(Clone, Copy, PartialEq, Default, Debug, Serialize, Deserialize)]
+pub struct Summary {
+    /// How many.
+    pub count: u64,
+    /// Mean.
+    pub mean_ns: f64,
+    /// Median.
+    pub p50_ns: Nanos,
+    /// 99th percentile.
+    pub p99_ns: Nanos,
+    /// 99.9th percentile.
+    pub p999_ns: Nanos,
+    /// The longest.
+    pub max_ns: Nanos,
+}
+
+/// Two distributions of the requests of one class.
+#[derive(Clone, Default, Debug)]
+pub struct ClassLatency {
+    /// From arrival to acknowledgement.
+    pub latency: Latency,
+    /// From admission to acknowledgement: without the wait in the host's queue.
+    pub service: Latency,
+}
+
+/// Distributions by class of request (what a class is, the host decides: read, write, …).
+#[derive(Clone, Default, Debug)]
+pub struct Latencies {
+    classes: Vec<Option<Box<ClassLatency>>>,
+}
+
+impl Latencies {
+    /// None yet.
+    #[must_use]
+    pub fn new() -> Latencies {
+        Latencies::default()
+    }
+
+    /// Counts one request.
+    #[inline]
+    pub fn record(&mut self, class: u8, times: Times) {
+        if let Some(Some(c)) = self.classes.get_mut(usize::from(class)) {
+            c.latency.record(times.latency());
+            c.service.record(times.service());
+        } else {
+            self.first(class, times);
+        }
+    }
+
+    #[cold]
+    fn first(&mut self, class: u8, times: Times) {
+        let class = usize::from(class);
+        if self.classes.len() <= class {
+            self.classes.resize_with(class + 1, || None);
+        }
+        let c = self.classes[class].get_or_insert_default();
+        c.latency.record(times.latency());
+        c.service.record(times.service());
+    }
+
+    /// One class, if it occurred.
+    #[must_use]
+    pub fn class(&self, class: u8) -> Option<&ClassLatency> {
+        self.classes.get(usize::from(class))?.as_deref()
+    }
+
+    /// The classes that occurred, in order.
+    pub fn iter(&self) -> impl Iterator<Item = (u8, &ClassLatency)> + '_ {
+        self.classes.iter().enumerate().filter_map(|(i, c)| Some((i as u8, c.as_deref()?)))
+    }
+
+    /// All classes as one.
+    #[must_use]
+    pub fn all(&self) -> ClassLatency {
+        let mut all = ClassLatency::default();
+        for (_, c) in self.iter() {
+            all.latency.merge(&c.latency);
+            all.service.merge(&c.service);
+        }
+        all
+    }
+
+    /// Forgets all, as at the end of a warm-up.
+    pub fn reset(&mut self) {
+        self.classes.clear();
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn figures_are_those_of_the_sorted_list() {
+        let mut l = Latency::new();
+        let times: Vec<u64> = (1..=10_000).map(|i| i * 1_003).collect();
+        for &t in &times {
+            l.record(Nanos(t));
+        }
+        let s = l.summary();
+        assert_eq!((s.count, s.max_ns), (10_000, Nanos(10_030_000)));
+        assert!((s.mean_ns - 5_000.5 * 1_003.0).abs() < 1e-6);
+        for (got, rank) in [(s.p50_ns, 5_000), (s.p99_ns, 9_900), (s.p999_ns, 9_990)] {
+            let want = times[rank - 1] as f64;
+            assert!((got.0 as f64 - want).abs() <= want * 1e-3, "{got} {want}");
+        }
+        assert_eq!(l.buckets().map(|b| b.1).sum::<u64>(), 10_000);
+        assert!(l.buckets().zip(l.buckets().skip(1)).all(|(a, b)| a.0 < b.0));
+    }
+
+    #[test]
+    fn extremes_are_kept() {
+        let mut l = Latency::new();
+        assert_eq!(l.summary(), Summary::default());
+        l.record(Nanos::ZERO);
+        l.record(Nanos(u64::MAX / 2));
+        assert_eq!(l.summary().max_ns, Nanos(u64::MAX / 2));
+        assert_eq!(l.count(), 2);
+        l.reset();
+        assert_eq!(l.summary(), Summary::default());
+    }
+
+    #[test]
+    fn classes_are_kept_apart_and_merge() {
+        let t = |arrived, admitted, acknowledged| Times {
+            index: 0,
+            arrived: Nanos(arrived),
+            admitted: Nanos(admitted),
+            acknowledged: Nanos(acknowledged),
+        };
+        let mut l = Latencies::new();
+        l.record(3, t(0, 10, 110));
+        l.record(0, t(5, 5, 55));
+        l.record(3, t(0, 0, 200));
+        assert_eq!(l.iter().map(|(c, x)| (c, x.latency.count())).collect::<Vec<_>>(), [(0, 1), (3, 2)]);
+        let c = l.class(3).unwrap();
+        assert_eq!((c.latency.quantile(0.0), c.service.quantile(0.0)), (Nanos(110), Nanos(100)));
+        assert!(l.class(1).is_none());
+        assert_eq!(l.all().latency.count(), 3);
+    }
+}

@@ -1,0 +1,234 @@
+//! What units, channels and commands did with their time.
+
+use crate::latency::Latency;
+use frit_core::{Cause, Cmd, Nanos, Op};
+use frit_media::Hardware;
+use serde::Serialize;
+use strum::{EnumCount, IntoEnumIterator};
+
+/// Time that commands of one operation and cause took, summed.
+#[derive(Clone, Copy, PartialEq, Eq, Default, Debug, Serialize)]
+pub struct CommandTime {
+    /// Commands.
+    pub commands: u64,
+    /// From when their `after` was done to when they got the unit, in nanoseconds.
+    pub waited: Nanos,
+    /// From when they got the unit to their end, in nanoseconds.
+    pub served: Nanos,
+}
+
+/// Busy time of units and channels, and the time of commands by operation and cause.
+#[derive(Clone, Debug)]
+pub struct Usage {
+    since: Nanos,
+    last: Nanos,
+    unit_busy: Vec<Nanos>,
+    channel_busy: Vec<Nanos>,
+    times: [[CommandTime; Cause::COUNT]; Op::COUNT],
+    series: Option<Box<Series>>,
+    by_op: Option<Box<[Latency; Op::COUNT]>>,
+}
+
+impl Usage {
+    /// Nothing yet, for these devices.
+    #[must_use]
+    pub fn new(hardware: &Hardware) -> Usage {
+        Usage {
+            since: Nanos::ZERO,
+            last: Nanos::ZERO,
+            unit_busy: vec![Nanos::ZERO; hardware.units()],
+            channel_busy: vec![Nanos::ZERO; hardware.channels()],
+            times: Default::default(),
+            series: None,
+            by_op: None,
+        }
+    }
+
+    /// Forgets all that was, and counts from `now`. What was asked for (series, histograms) stays so.
+    pub fn reset(&mut self, now: Nanos) {
+        self.since = now;
+        self.last = now;
+        self.unit_busy.fill(Nanos::ZERO);
+        self.channel_busy.fill(Nanos::ZERO);
+        self.times = Default::default();
+        if let Some(s) = &mut self.series {
+            **s = Series::new(now, s.channels, s.bins);
+        }
+        if let Some(h) = &mut self.by_op {
+            h.iter_mut().for_each(Latency::reset);
+        }
+    }
+
+    /// Also keeps channel use over time, in at most `bins` equal bins a channel (at least 2).
+    pub fn keep_series(&mut self, bins: usize) {
+        self.series = Some(Box::new(Series::new(self.since, self.channel_busy.len(), bins.max(2))));
+    }
+
+    /// Also keeps a histogram of command times (waiting and service) for each operation.
+    pub fn keep_histograms(&mut self) {
+        self.by_op = Some(Box::new(std::array::from_fn(|_| Latency::new())));
+    }
+
+    /// Counts one command.
+    #[inline]
+    pub(crate) fn command(&mut self, cmd: &Cmd, ready: Nanos, start: Nanos, end: Nanos) {
+        self.unit_busy[cmd.unit.idx()] += end - start;
+        self.last = self.last.max(end);
+        let t = &mut self.times[cmd.op as usize][cmd.cause as usize];
+        t.commands += 1;
+        t.waited += start - ready;
+        t.served += end - start;
+        if let Some(h) = &mut self.by_op {
+            h[cmd.op as usize].record(end - ready);
+        }
+    }
+
+    /// Counts one bus phase.
+    #[inline]
+    pub(crate) fn channel(&mut self, channel: u16, start: Nanos, len: Nanos) {
+        self.channel_busy[usize::from(channel)] += len;
+        if let Some(s) = &mut self.series {
+            s.add(usize::from(channel), start, len);
+        }
+    }
+
+    /// The time that is covered: from the last reset to the end of the last command.
+    #[must_use]
+    pub fn window(&self) -> Nanos {
+        self.last.since(self.since)
+    }
+
+    /// Busy time of each unit.
+    #[must_use]
+    pub fn units(&self) -> &[Nanos] {
+        &self.unit_busy
+    }
+
+    /// Time in bus phases of each channel.
+    #[must_use]
+    pub fn channels(&self) -> &[Nanos] {
+        &self.channel_busy
+    }
+
+    /// The operations and causes that occurred, and their times.
+    pub fn commands(&self) -> impl Iterator<Item = (Op, Cause, CommandTime)> + '_ {
+        Op::iter().flat_map(move |op| {
+            Cause::iter().filter_map(move |cause| {
+                let t = self.times[op as usize][cause as usize];
+                (t.commands > 0).then_some((op, cause, t))
+            })
+        })
+    }
+
+    /// The histogram of one operation, if [`Usage::keep_histograms`] asked for it.
+    #[must_use]
+    pub fn histogram(&self, op: Op) -> Option<&Latency> {
+        self.by_op.as_ref().map(|h| &h[op as usize])
+    }
+
+    /// Channel use over time, if [`Usage::keep_series`] asked for it.
+    #[must_use]
+    pub fn series(&self) -> Option<&Series> {
+        self.series.as_deref()
+    }
+}
+
+/// Channel use over time in equal bins. When time runs past the last bin, bins are merged in pairs,
+/// so that the length of the run need not be known.
+#[derive(Clone, Debug)]
+pub struct Series {
+    origin: Nanos,
+    width: u64,
+    bins: usize,
+    channels: usize,
+    used: usize,
+    busy: Vec<u64>,
+}
+
+impl Series {
+    fn new(origin: Nanos, channels: usize, bins: usize) -> Series {
+        Series { origin, width: 1000, bins, channels, used: 0, busy: vec![0; bins * channels] }
+    }
+
+    /// Where the first bin starts.
+    #[must_use]
+    pub fn origin(&self) -> Nanos {
+        self.origin
+    }
+
+    /// The width of a bin.
+    #[must_use]
+    pub fn width(&self) -> Nanos {
+        Nanos(self.width)
+    }
+
+    /// The part of each bin, 0 to 1, in which a channel was busy.
+    pub fn channel(&self, channel: usize) -> impl Iterator<Item = f64> + '_ {
+        let row = &self.busy[channel * self.bins..][..self.used];
+        row.iter().map(|&b| b as f64 / self.width as f64)
+    }
+
+    fn add(&mut self, channel: usize, start: Nanos, len: Nanos) {
+        let start = start.since(self.origin).0;
+        let (mut at, end) = (start, start + len.0);
+        while end > self.width * self.bins as u64 {
+            self.halve();
+        }
+        while at < end {
+            let bin = (at / self.width) as usize;
+            let stop = end.min((bin as u64 + 1) * self.width);
+            self.busy[channel * self.bins + bin] += stop - at;
+            self.used = self.used.max(bin + 1);
+            at = stop;
+        }
+    }
+
+    fn halve(&mut self) {
+        for row in self.busy.chunks_exact_mut(self.bins) {
+            for i in 0..row.len() {
+                let pair = row[2 * i..].iter().take(2).sum();
+                row[i] = pair;
+                if 2 * i + 2 >= row.len() {
+                    row[i + 1..].fill(0);
+                    break;
+                }
+            }
+        }
+        self.used = self.used.div_ceil(2);
+        self.width *= 2;
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn series_merges_bins_and_loses_nothing() {
+        for bins in [2, 5, 8] {
+            let mut s = Series::new(Nanos(500), 2, bins);
+            let mut sum = [0, 0];
+            for i in 0..200u64 {
+                let c = (i % 2) as usize;
+                s.add(c, Nanos(500 + i * 700), Nanos(300 + i));
+                sum[c] += 300 + i;
+            }
+            for (c, &want) in sum.iter().enumerate() {
+                let got: f64 = s.channel(c).map(|u| u * s.width().0 as f64).sum();
+                assert_eq!(got.round() as u64, want, "{bins} bins, channel {c}");
+                assert!(s.channel(c).count() <= bins);
+            }
+            assert!(s.width().0 * bins as u64 >= 199 * 700);
+        }
+    }
+
+    #[test]
+    fn series_puts_time_where_it_belongs() {
+        let mut s = Series::new(Nanos::ZERO, 1, 4);
+        s.add(0, Nanos(500), Nanos(1000)); // half of bin 0, half of bin 1
+        assert_eq!(s.channel(0).collect::<Vec<_>>(), [0.5, 0.5]);
+        s.add(0, Nanos(6000), Nanos(2000)); // past 4 bins of 1 us: now 4 of 2 us
+        assert_eq!(s.width(), Nanos(2000));
+        assert_eq!(s.channel(0).collect::<Vec<_>>(), [0.5, 0.0, 0.0, 1.0]);
+    }
+}
