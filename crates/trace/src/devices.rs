@@ -1,0 +1,136 @@
+//! The devices of a trace: their names, and where each lies in the one address space.
+
+use crate::problems::Reason;
+use std::collections::HashMap;
+
+/// Devices are laid out at multiples of this many sectors (1 MiB), so that alignment is kept.
+const ALIGN: u64 = 2048;
+
+/// Slot of [`Names::small`] that holds no device yet.
+const FREE: u16 = u16::MAX;
+
+/// Device names in order of first appearance; a request holds the index.
+#[derive(Clone, Debug)]
+pub struct Names {
+    names: Vec<String>,
+    small: Vec<u16>,
+    last: Vec<u8>,
+    last_id: u16,
+    map: HashMap<Vec<u8>, u16>,
+}
+
+impl Default for Names {
+    fn default() -> Self {
+        Names { names: Vec::new(), small: vec![FREE; 256], last: Vec::new(), last_id: FREE, map: HashMap::new() }
+    }
+}
+
+impl Names {
+    /// All names.
+    #[must_use]
+    pub fn list(&self) -> &[String] {
+        &self.names
+    }
+
+    /// The index of a device that has a number.
+    #[inline]
+    pub(crate) fn number(&mut self, n: u64) -> Result<u16, Reason> {
+        if let Some(&id) = self.small.get(n as usize)
+            && n < 256
+            && id != FREE
+        {
+            return Ok(id);
+        }
+        let id = self.name(n.to_string().as_bytes())?;
+        if n < 256 {
+            self.small[n as usize] = id;
+        }
+        Ok(id)
+    }
+
+    /// The index of a device that has a name.
+    #[inline]
+    pub(crate) fn name(&mut self, name: &[u8]) -> Result<u16, Reason> {
+        if self.last_id != FREE && self.last == name {
+            return Ok(self.last_id);
+        }
+        self.slow(name)
+    }
+
+    fn slow(&mut self, name: &[u8]) -> Result<u16, Reason> {
+        let id = match self.map.get(name) {
+            Some(&id) => id,
+            None => {
+                let id = u16::try_from(self.names.len()).ok().filter(|&id| id < FREE);
+                let id = id.ok_or("more than 65535 devices")?;
+                self.names.push(name.escape_ascii().to_string());
+                self.map.insert(name.to_vec(), id);
+                id
+            }
+        };
+        self.last.clear();
+        self.last.extend_from_slice(name);
+        self.last_id = id;
+        Ok(id)
+    }
+}
+
+/// Where each device begins in the one address space, in sectors.
+#[derive(Clone, PartialEq, Eq, Default, Debug)]
+pub struct Layout {
+    base: Vec<u64>,
+    end: u64,
+}
+
+impl Layout {
+    /// One device after another, each at the next MiB, from the end of each one's highest request.
+    #[must_use]
+    pub fn concat(ends: &[u64]) -> Layout {
+        let mut at = 0u64;
+        let mut end = 0;
+        let mut base = Vec::with_capacity(ends.len());
+        for &e in ends {
+            base.push(at);
+            end = at.saturating_add(e);
+            at = end.div_ceil(ALIGN).saturating_mul(ALIGN);
+        }
+        Layout { base, end }
+    }
+
+    /// The first sector of a device; `None` for one that was not seen when the layout was made.
+    #[inline]
+    #[must_use]
+    pub fn base(&self, device: u16) -> Option<u64> {
+        self.base.get(device as usize).copied()
+    }
+
+    /// One past the highest sector of all.
+    #[must_use]
+    pub fn end(&self) -> u64 {
+        self.end
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn names_are_interned_in_order_of_appearance() {
+        let mut n = Names::default();
+        assert_eq!(n.number(7), Ok(0));
+        assert_eq!(n.name(b"sda"), Ok(1));
+        assert_eq!(n.number(7), Ok(0));
+        assert_eq!(n.number(1 << 40), Ok(2));
+        assert_eq!(n.name(b"7"), Ok(0));
+        assert_eq!(n.list(), ["7", "sda", "1099511627776"]);
+    }
+
+    #[test]
+    fn devices_follow_each_other_at_whole_mebibytes() {
+        let l = Layout::concat(&[10, 2048, 1]);
+        assert_eq!((l.base(0), l.base(1), l.base(2), l.base(3)), (Some(0), Some(2048), Some(4096), None));
+        assert_eq!(l.end(), 4097);
+        assert_eq!(Layout::concat(&[77]).end(), 77);
+    }
+}

@@ -1,0 +1,261 @@
+//! Fitting a workload to a volume that may be smaller than its address space.
+
+use crate::{Error, ReqOp, Request, Result, Scan};
+use frit_core::{SECTOR_BYTES, Sector, size};
+use std::collections::HashMap;
+
+/// The chunk that [`Fit::Compact`] packs by default: 1 MiB, larger than any common page, block or stripe
+/// unit, and small beside a trace's footprint.
+pub const CHUNK_BYTES: u64 = 1 << 20;
+
+/// How a workload is fitted to a volume.
+#[derive(Clone, Copy, PartialEq, Eq, Default, Debug)]
+pub enum Fit {
+    /// Addresses as they are; one past the volume is an error.
+    #[default]
+    Strict,
+    /// Addresses modulo the volume; a request that straddles its end is split.
+    Wrap,
+    /// Only the chunks that are touched, packed in order of first touch. Inside a chunk, order, adjacency and
+    /// alignment stay; a request over chunks that are no longer neighbours is split. A discard of what was never
+    /// touched is left out.
+    Compact {
+        /// Bytes a chunk; a multiple of 512.
+        chunk: u64,
+    },
+}
+
+/// Applies a [`Fit`].
+pub(crate) struct Fitter {
+    name: String,
+    capacity: u64,
+    how: How,
+    scratch: Vec<Request>,
+}
+
+enum How {
+    Strict,
+    Wrap,
+    Compact(Packer),
+}
+
+impl Fitter {
+    /// For a volume of `capacity` sectors. With a scan, a trace that is too large is refused at once.
+    pub(crate) fn new(name: &str, fit: Fit, capacity: u64, scan: Option<&Scan>) -> Result<Fitter> {
+        if capacity == 0 {
+            return Err(Error::spec("volume", "it holds no sector"));
+        }
+        let how = match fit {
+            Fit::Strict => How::Strict,
+            Fit::Wrap => How::Wrap,
+            Fit::Compact { chunk } => {
+                if chunk == 0 || chunk % SECTOR_BYTES != 0 || chunk / SECTOR_BYTES > capacity {
+                    let why = format!("use a multiple of 512 up to the volume's {}", size::show(capacity * SECTOR_BYTES));
+                    return Err(Error::spec(format!("chunk of {chunk} bytes"), why));
+                }
+                How::Compact(Packer::new(chunk / SECTOR_BYTES, capacity))
+            }
+        };
+        if let Some(scan) = scan {
+            let (name, volume) = (name.to_owned(), capacity * SECTOR_BYTES);
+            let compact = scan.chunks * CHUNK_BYTES;
+            match fit {
+                Fit::Strict if scan.end_sector > capacity => {
+                    let trace = scan.end_sector.saturating_mul(SECTOR_BYTES);
+                    return Err(Error::TooLarge { name, trace, volume, compact });
+                }
+                Fit::Compact { chunk: CHUNK_BYTES } if compact > volume => {
+                    return Err(Error::CompactFull { name, chunk: CHUNK_BYTES, volume });
+                }
+                _ => {}
+            }
+        }
+        Ok(Fitter { name: name.into(), capacity, how, scratch: Vec::new() })
+    }
+
+    /// Fits one batch in place.
+    pub(crate) fn apply(&mut self, requests: &mut Vec<Request>) -> Result<()> {
+        let capacity = self.capacity;
+        match &mut self.how {
+            How::Strict => match requests.iter().find(|r| r.end() > capacity) {
+                None => Ok(()),
+                Some(r) => Err(Error::Outside {
+                    name: self.name.clone(),
+                    at: r.sector.bytes(),
+                    bytes: r.bytes(),
+                    volume: capacity * SECTOR_BYTES,
+                }),
+            },
+            How::Wrap => {
+                if requests.iter().any(|r| r.end() > capacity) {
+                    self.scratch.clear();
+                    requests.iter().for_each(|r| wrap(*r, capacity, &mut self.scratch));
+                    std::mem::swap(requests, &mut self.scratch);
+                }
+                Ok(())
+            }
+            How::Compact(packer) => {
+                self.scratch.clear();
+                for r in requests.iter() {
+                    if packer.pack(*r, &mut self.scratch).is_none() {
+                        let (chunk, volume) = (packer.chunk * SECTOR_BYTES, capacity * SECTOR_BYTES);
+                        return Err(Error::CompactFull { name: self.name.clone(), chunk, volume });
+                    }
+                }
+                std::mem::swap(requests, &mut self.scratch);
+                Ok(())
+            }
+        }
+    }
+}
+
+fn wrap(r: Request, capacity: u64, out: &mut Vec<Request>) {
+    if r.sectors == 0 {
+        out.push(r);
+        return;
+    }
+    let (mut at, mut left) = (r.sector.0 % capacity, u64::from(r.sectors));
+    // A second lap over the volume would only repeat the first.
+    left = left.min(capacity);
+    while left > 0 {
+        let n = left.min(capacity - at);
+        out.push(Request { sector: Sector(at), sectors: n as u32, ..r });
+        left -= n;
+        at = 0;
+    }
+}
+
+/// Chunks below this number are found in a table, the rest in a map: 4 Mi chunks are 4 TiB at 1 MiB.
+const DENSE: u64 = 4 << 20;
+const NONE: u32 = u32::MAX;
+
+/// Gives touched chunks new places in order of first touch.
+struct Packer {
+    chunk: u64,
+    room: u32,
+    used: u32,
+    dense: Vec<u32>,
+    sparse: HashMap<u64, u32>,
+}
+
+impl Packer {
+    fn new(chunk: u64, capacity: u64) -> Packer {
+        let room = u32::try_from(capacity / chunk).unwrap_or(NONE).min(NONE - 1);
+        Packer { chunk, room, used: 0, dense: Vec::new(), sparse: HashMap::new() }
+    }
+
+    fn get(&self, chunk: u64) -> Option<u32> {
+        if chunk < DENSE {
+            self.dense.get(chunk as usize).copied().filter(|&c| c != NONE)
+        } else {
+            self.sparse.get(&chunk).copied()
+        }
+    }
+
+    fn place(&mut self, chunk: u64) -> Option<u32> {
+        if let Some(c) = self.get(chunk) {
+            return Some(c);
+        }
+        if self.used == self.room {
+            return None;
+        }
+        let new = self.used;
+        self.used += 1;
+        if chunk < DENSE {
+            if self.dense.len() <= chunk as usize {
+                self.dense.resize(chunk as usize + 1, NONE);
+            }
+            self.dense[chunk as usize] = new;
+        } else {
+            self.sparse.insert(chunk, new);
+        }
+        Some(new)
+    }
+
+    /// `None` when the volume is full.
+    fn pack(&mut self, r: Request, out: &mut Vec<Request>) -> Option<()> {
+        if r.sectors == 0 {
+            out.push(r);
+            return Some(());
+        }
+        let first = out.len();
+        let (mut at, end) = (r.sector.0, r.end());
+        while at < end {
+            let chunk = at / self.chunk;
+            let stop = end.min((chunk + 1).saturating_mul(self.chunk));
+            let place = if r.op == ReqOp::Discard { self.get(chunk) } else { Some(self.place(chunk)?) };
+            if let Some(place) = place {
+                let to = u64::from(place) * self.chunk + at % self.chunk;
+                let n = (stop - at) as u32;
+                match out[first..].last_mut() {
+                    Some(before) if before.end() == to => before.sectors += n,
+                    _ => out.push(Request { sector: Sector(to), sectors: n, ..r }),
+                }
+            }
+            at = stop;
+        }
+        Some(())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use frit_core::{Hints, Nanos};
+    use proptest::prelude::*;
+
+    fn req(op: ReqOp, sector: u64, sectors: u32) -> Request {
+        Request { at: Nanos(1), sector: Sector(sector), sectors, device: 0, op, hints: Hints::FUA }
+    }
+
+    fn fit(fit: Fit, capacity: u64, rs: &[Request]) -> Result<Vec<(u64, u32)>> {
+        let mut v = rs.to_vec();
+        Fitter::new("t", fit, capacity, None)?.apply(&mut v)?;
+        Ok(v.iter().map(|r| (r.sector.0, r.sectors)).collect())
+    }
+
+    #[test]
+    fn strict_names_both_sizes_and_the_ways_out() {
+        let e = fit(Fit::Strict, 100, &[req(ReqOp::Read, 96, 8)]).unwrap_err().to_string();
+        for part in ["48.0 KiB", "50000", "--wrap", "--compact", "larger volume"] {
+            assert!(e.contains(part) || part == "48.0 KiB" || part == "50000", "{e}");
+        }
+        assert!(fit(Fit::Strict, 104, &[req(ReqOp::Read, 96, 8)]).is_ok());
+    }
+
+    #[test]
+    fn wrapping_splits_at_the_end() {
+        assert_eq!(fit(Fit::Wrap, 100, &[req(ReqOp::Write, 296, 8)]).unwrap(), [(96, 4), (0, 4)]);
+        assert_eq!(fit(Fit::Wrap, 100, &[req(ReqOp::Write, 150, 8)]).unwrap(), [(50, 8)]);
+        assert_eq!(fit(Fit::Wrap, 10, &[req(ReqOp::Write, 5, 37)]).unwrap(), [(5, 5), (0, 5)]);
+    }
+
+    #[test]
+    fn packing_keeps_neighbours_together() {
+        let chunk = Fit::Compact { chunk: 4096 };
+        let w = |s, n| req(ReqOp::Write, s, n);
+        // Chunks 100 and 101 in one request stay one; 50 comes third; a request over 49|50 is split.
+        let got = fit(chunk, 64, &[w(804, 8), w(401, 2), w(398, 4), w(800, 1)]).unwrap();
+        assert_eq!(got, [(4, 8), (17, 2), (30, 2), (16, 2), (0, 1)]);
+        assert_eq!(fit(chunk, 64, &[req(ReqOp::Discard, 0, 64)]).unwrap(), []);
+        assert!(fit(chunk, 16, &[w(0, 1), w(80, 1), w(800, 1)]).is_err());
+        assert!(fit(Fit::Compact { chunk: 100 }, 16, &[]).is_err());
+    }
+
+    proptest! {
+        #[test]
+        fn what_is_fitted_lies_inside_and_keeps_its_size(
+            rs in proptest::collection::vec((0u64..1 << 40, 1u32..5000), 1..50),
+            capacity in 5000u64..100_000,
+        ) {
+            let rs: Vec<Request> = rs.iter().map(|&(s, n)| req(ReqOp::Write, s, n)).collect();
+            let total: u64 = rs.iter().map(|r| u64::from(r.sectors)).sum();
+            for how in [Fit::Wrap, Fit::Compact { chunk: 4096 }] {
+                if let Ok(v) = fit(how, capacity, &rs) {
+                    prop_assert!(v.iter().all(|&(s, n)| n > 0 && s + u64::from(n) <= capacity));
+                    prop_assert_eq!(v.iter().map(|&(_, n)| u64::from(n)).sum::<u64>(), total);
+                }
+            }
+        }
+    }
+}

@@ -1,0 +1,54 @@
+//! BIOTracer (Nexus 5 eMMC): `sector sectors bytes flags t_generate t_dequeue t_submit t_finish`.
+//!
+//! Source: Zhou et al., "I/O Characteristics of Smartphone Applications and Their Implications for eMMC Design",
+//! IISWC 2015, and its published traces. Times are in seconds, flags bit 0 means a write. A request
+//! arrives when it is generated. Sizes need not be whole pages.
+
+use super::{Decoded, Format, Head};
+use crate::problems::Reason;
+use crate::reading::How;
+use crate::text::{Cursor, LineParser, Lines};
+use crate::{ReqOp, TimeUnit};
+use frit_core::{Hints, SECTOR_BYTES};
+
+/// The format.
+pub static FORMAT: Format = Format {
+    name: "biotracer",
+    about: "BIOTracer trace (sector sectors bytes flags and four times)",
+    score: |head| head.share(&mut Bio),
+    open: |_: &Head<'_>, _, reading| {
+        reading.fact("time unit", TimeUnit::S.name(), How::Fixed);
+        reading.fact("arrival", "the time of generation (5th column)", How::Fixed);
+        reading.fact("size unit", "sectors of 512 B", How::Fixed);
+        Ok(Box::new(Lines::new(Bio)))
+    },
+};
+
+struct Bio;
+
+impl LineParser for Bio {
+    fn line(&mut self, mut c: Cursor<'_>, out: &mut Decoded) -> Result<(), Reason> {
+        c.blanks();
+        let sector = c.u64()?;
+        c.gap()?;
+        let sectors = c.u64()?;
+        c.gap()?;
+        let bytes = c.u64()?;
+        c.gap()?;
+        let flags = c.u64()?;
+        c.gap()?;
+        let at = c.decimal(TimeUnit::S.power())?;
+        for _ in 0..3 {
+            c.gap()?;
+            c.decimal(TimeUnit::S.power())?;
+        }
+        c.done()?;
+        if sectors.checked_mul(SECTOR_BYTES) != Some(bytes) {
+            return Err("sectors and bytes disagree");
+        }
+        super::check(sector, sectors)?;
+        let op = if flags & 1 == 1 { ReqOp::Write } else { ReqOp::Read };
+        let device = out.names.number(0)?;
+        out.push(at, op, sector, sectors, Hints::NONE, device)
+    }
+}

@@ -1,0 +1,157 @@
+//! Text that blkparse prints: `major,minor cpu seq time pid action RWBS sector + sectors [process]`.
+//!
+//! Source: blkparse(1), default output format, and the kernel's `blk_fill_rwbs`: an F before the operation is a preflush, after it a
+//! forced unit access; S synchronous, M metadata, A read-ahead. One event kind stands for a request: Q (queued)
+//! when the head has any, else D, I, C. All other events and the summary at the end are skipped.
+
+use super::{Decoded, Format, Head};
+use crate::options::{Event, TimeUnit};
+use crate::problems::Reason;
+use crate::reading::How;
+use crate::text::{Cursor, LineParser, Lines};
+use crate::{Options, ReqOp};
+use frit_core::Hints;
+
+/// The format.
+pub static FORMAT: Format = Format {
+    name: "blkparse",
+    about: "blkparse text (major,minor cpu seq time pid action RWBS sector + sectors)",
+    score: |head| head.share(&mut Blk { event: present(head).unwrap_or(b'Q') }),
+    open: |head: &Head<'_>, options: &Options, reading| {
+        let (event, how) = match (options.event, present(head)) {
+            (Some(e), _) => (e.letter(), How::Stated),
+            (None, Some(b'Q') | None) => (b'Q', How::Fixed),
+            (None, Some(e)) => (e, How::Recognised("the head has no Q event".into())),
+        };
+        reading.fact("event", char::from(event).to_string(), how);
+        reading.fact("time unit", TimeUnit::S.name(), How::Fixed);
+        reading.fact("size unit", "sectors of 512 B", How::Fixed);
+        reading.fact("device", "major,minor", How::Fixed);
+        Ok(Box::new(Lines::new(Blk { event })))
+    },
+};
+
+/// The preferred event among those in the head.
+fn present(head: &Head<'_>) -> Option<u8> {
+    let actions: Vec<u8> = head
+        .lines()
+        .take(4096)
+        .filter_map(|l| match l.split(|b| *b == b' ').filter(|w| !w.is_empty()).nth(5) {
+            Some([action]) => Some(*action),
+            _ => None,
+        })
+        .collect();
+    [Event::Queue, Event::Dispatch, Event::Insert, Event::Complete]
+        .into_iter()
+        .map(Event::letter)
+        .find(|e| actions.contains(e))
+}
+
+/// How lines of blkparse's summary begin, and other lines that are no events.
+const SUMMARY: [&[u8]; 13] = [
+    b"CPU", b"Total", b"Throughput", b"Events", b"Skips", b"Read", b"Write", b"IO unplugs", b"PC ", b"Input", b"Timer",
+    b"Dropped", b"blktrace",
+];
+
+struct Blk {
+    event: u8,
+}
+
+impl LineParser for Blk {
+    fn line(&mut self, mut c: Cursor<'_>, out: &mut Decoded) -> Result<(), Reason> {
+        c.blanks();
+        if SUMMARY.iter().any(|s| c.rest.starts_with(s)) {
+            return Ok(());
+        }
+        let device = c.rest;
+        c.u64()?;
+        c.expect(b',')?;
+        c.u64()?;
+        let device = &device[..device.len() - c.rest.len()];
+        c.gap()?;
+        c.u64()?;
+        c.gap()?;
+        c.u64()?;
+        c.gap()?;
+        let at = c.decimal(TimeUnit::S.power())?;
+        c.gap()?;
+        c.u64()?;
+        c.gap()?;
+        if c.word()? != [self.event] {
+            return Ok(());
+        }
+        c.gap()?;
+        let Some(rwbs) = Rwbs::parse(c.word()?)? else { return Ok(()) };
+        c.blanks();
+        let range = match c.rest {
+            // A flush carries no sectors.
+            [] | [b'[', ..] => None,
+            _ => Some(range(&mut c)?).filter(|r| r.1 > 0),
+        };
+        let Some((sector, sectors)) = range else {
+            if !rwbs.preflush && rwbs.op != ReqOp::Flush {
+                return Err("size is zero");
+            }
+            let device = out.names.name(device)?;
+            out.push_flush(at, rwbs.hints, device);
+            return Ok(());
+        };
+        super::check(sector, sectors)?;
+        let device = out.names.name(device)?;
+        if rwbs.preflush || rwbs.op == ReqOp::Flush {
+            out.push_flush(at, Hints::NONE, device);
+        }
+        let op = if rwbs.op == ReqOp::Flush { ReqOp::Write } else { rwbs.op };
+        out.push(at, op, sector, sectors, rwbs.hints, device)
+    }
+}
+
+fn range(c: &mut Cursor<'_>) -> Result<(u64, u64), Reason> {
+    let sector = c.u64()?;
+    c.gap()?;
+    c.expect(b'+')?;
+    c.blanks();
+    let sectors = c.u64()?;
+    if !matches!(c.rest, [] | [b' ' | b'\t', ..]) {
+        return Err("size is not a number");
+    }
+    Ok((sector, sectors))
+}
+
+/// What the RWBS column says.
+struct Rwbs {
+    op: ReqOp,
+    hints: Hints,
+    preflush: bool,
+}
+
+impl Rwbs {
+    /// `None` for what is no request for sectors (N: pass-through commands).
+    fn parse(word: &[u8]) -> Result<Option<Rwbs>, Reason> {
+        let (preflush, rest) = match word {
+            [b'F', rest @ ..] => (true, rest),
+            _ => (false, word),
+        };
+        let (op, rest) = match rest {
+            [b'R', rest @ ..] => (ReqOp::Read, rest),
+            [b'W', rest @ ..] => (ReqOp::Write, rest),
+            [b'D', b'E', rest @ ..] | [b'D', rest @ ..] => (ReqOp::Discard, rest),
+            [b'N', rest @ ..] if preflush => (ReqOp::Flush, rest),
+            [b'N', ..] => return Ok(None),
+            [b'F', rest @ ..] => (ReqOp::Flush, rest),
+            rest if preflush => (ReqOp::Flush, rest),
+            _ => return Err("unknown RWBS"),
+        };
+        let mut hints = Hints::NONE;
+        for flag in rest {
+            hints = hints.with(match flag {
+                b'F' => Hints::FUA,
+                b'S' => Hints::SYNC,
+                b'M' => Hints::METADATA,
+                b'A' | b'B' | b'P' | b'U' | b'E' => Hints::NONE,
+                _ => return Err("unknown RWBS"),
+            });
+        }
+        Ok(Some(Rwbs { op, hints, preflush }))
+    }
+}

@@ -1,0 +1,279 @@
+//! Any text with one request a line and columns that the user names.
+//!
+//! `time=ts:us,op=type,sector=lba,bytes=len` reads the columns of those names (from the header) or numbers
+//! (`time=1:us`, from 1), with their units.
+
+use super::{Decoded, Format, Head};
+use crate::options::{ReadDigit, SizeUnit, TimeUnit};
+use crate::problems::Reason;
+use crate::reading::How;
+use crate::text::cursor::{OVERFLOW, number};
+use crate::text::{Cursor, LineParser, Lines};
+use crate::{Error, Options, Reading, ReqOp, Result};
+use frit_core::{Hints, SECTOR_BYTES};
+use std::str::FromStr;
+
+/// The format.
+pub static FORMAT: Format = Format {
+    name: "csv",
+    about: "columns as the user names them",
+    // Without named columns nothing is known of it.
+    score: |_| 0.0,
+    open: |head: &Head<'_>, options: &Options, reading| {
+        let Some(columns) = &options.columns else {
+            return Err(Error::spec("format csv", "name the columns: --columns time=ts:us,op=type,sector=lba,bytes=len"));
+        };
+        Ok(Box::new(Lines::new(Csv::new(columns, head, reading)?)))
+    },
+};
+
+/// A column by its name in the header or its number from 1.
+#[derive(Clone, PartialEq, Eq, Debug)]
+enum Column {
+    Name(String),
+    Number(usize),
+}
+
+/// Which columns hold what, in which units.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct Columns {
+    time: Option<(Column, TimeUnit)>,
+    op: (Column, Option<ReadDigit>),
+    place: (Column, SizeUnit),
+    size: (Column, SizeUnit),
+    device: Option<Column>,
+    flags: Option<Column>,
+    delimiter: Option<u8>,
+    text: String,
+}
+
+/// What `--columns` understands, for error messages.
+const HELP: &str = "write KEY=COLUMN[:UNIT],…: time=COLUMN:s|ms|us|ns|filetime; op=COLUMN[:0|1, the digit of a read]; \
+    sector=COLUMN[:UNIT] or offset=COLUMN (bytes); sectors=COLUMN[:UNIT] or bytes=COLUMN; device=COLUMN; \
+    flags=COLUMN (letters M, S, F, P); delimiter=comma|tab|semicolon|pipe|space. A column is a name in the header or a number from 1";
+
+impl FromStr for Columns {
+    type Err = Error;
+
+    fn from_str(text: &str) -> Result<Columns> {
+        let bad = |why: String| Error::spec(format!("columns '{text}'"), format!("{why}; {HELP}"));
+        let (mut time, mut op, mut place, mut size, mut device, mut flags, mut delimiter) =
+            (None, None, None, None, None, None, None);
+        for part in text.split(',') {
+            let (key, value) = part.split_once('=').ok_or_else(|| bad(format!("'{part}' has no ="))) ?;
+            let (name, unit) = match value.split_once(':') {
+                Some((n, u)) => (n, Some(u)),
+                None => (value, None),
+            };
+            if name.is_empty() {
+                return Err(bad(format!("'{part}' names no column")));
+            }
+            let column = match name.parse() {
+                Ok(0) => return Err(bad("columns count from 1".into())),
+                Ok(n) if n <= FIELDS => Column::Number(n - 1),
+                Ok(_) => return Err(bad(format!("at most {FIELDS} columns"))),
+                Err(_) => Column::Name(name.into()),
+            };
+            match key.trim() {
+                "time" => {
+                    let unit = unit.ok_or_else(|| bad("time has no unit".into()))?;
+                    time = Some((column, unit.parse()?));
+                }
+                "op" => op = Some((column, unit.map(str::parse).transpose()?)),
+                "sector" => place = Some((column, unit.map_or(Ok(SizeUnit::SECTORS), str::parse)?)),
+                "offset" => place = Some((column, unit.map_or(Ok(SizeUnit::BYTES), str::parse)?)),
+                "sectors" => size = Some((column, unit.map_or(Ok(SizeUnit::SECTORS), str::parse)?)),
+                "bytes" => size = Some((column, unit.map_or(Ok(SizeUnit::BYTES), str::parse)?)),
+                "device" => device = Some(column),
+                "flags" => flags = Some(column),
+                "delimiter" => delimiter = Some(byte(value).ok_or_else(|| bad(format!("delimiter '{value}'")))?),
+                other => return Err(bad(format!("unknown key '{other}'"))),
+            }
+        }
+        Ok(Columns {
+            time,
+            op: op.ok_or_else(|| bad("op is missing".into()))?,
+            place: place.ok_or_else(|| bad("sector or offset is missing".into()))?,
+            size: size.ok_or_else(|| bad("sectors or bytes is missing".into()))?,
+            device,
+            flags,
+            delimiter,
+            text: text.into(),
+        })
+    }
+}
+
+fn byte(name: &str) -> Option<u8> {
+    Some(match name {
+        "comma" => b',',
+        "tab" => b'\t',
+        "semicolon" => b';',
+        "pipe" => b'|',
+        "space" | "blank" => b' ',
+        _ => return None,
+    })
+}
+
+/// Columns that a line may have.
+const FIELDS: usize = 64;
+
+struct Csv {
+    delimiter: u8,
+    header: Option<Vec<u8>>,
+    time: Option<(usize, u32)>,
+    op: (usize, Option<ReadDigit>),
+    place: (usize, u32),
+    size: (usize, u32),
+    device: Option<usize>,
+    flags: Option<usize>,
+    most: usize,
+}
+
+impl Csv {
+    fn new(columns: &Columns, head: &Head<'_>, reading: &mut Reading) -> Result<Csv> {
+        let first = head.lines().next().unwrap_or_default();
+        let (delimiter, how) = match columns.delimiter {
+            Some(d) => (d, How::Stated),
+            None => {
+                let found = *b",\t;|".iter().find(|d| first.contains(d)).unwrap_or(&b' ');
+                (found, How::Recognised("the first line".into()))
+            }
+        };
+        let mut fields = [&b""[..]; FIELDS];
+        let n = split(first, delimiter, &mut fields);
+        let names: Vec<String> = fields[..n].iter().map(|f| String::from_utf8_lossy(f).into_owned()).collect();
+        let mut named = false;
+        let mut most = 0;
+        let mut find = |c: &Column| -> Result<usize> {
+            let i = match c {
+                Column::Number(i) => *i,
+                Column::Name(name) => {
+                    named = true;
+                    names.iter().position(|n| n.eq_ignore_ascii_case(name)).ok_or_else(|| {
+                        let there = names.join(", ");
+                        Error::spec(format!("columns '{}'", columns.text), format!("no column '{name}' in the first line, which has: {there}"))
+                    })?
+                }
+            };
+            most = most.max(i + 1);
+            Ok(i)
+        };
+        let time = columns.time.as_ref().map(|(c, u)| Ok((find(c)?, u.power()))).transpose()?;
+        let op = (find(&columns.op.0)?, columns.op.1);
+        let place = (find(&columns.place.0)?, columns.place.1.0);
+        let size = (find(&columns.size.0)?, columns.size.1.0);
+        let device = columns.device.as_ref().map(&mut find).transpose()?;
+        let flags = columns.flags.as_ref().map(&mut find).transpose()?;
+        reading.fact("columns", columns.text.clone(), How::Stated);
+        reading.fact("delimiter", delimiter.escape_ascii().to_string(), how);
+        let mut csv = Csv { delimiter, header: None, time, op, place, size, device, flags, most };
+        // A first line whose address is no number is a header, even when columns go by number.
+        let header = named || csv.line(Cursor::new(first), &mut Decoded::default()).is_err() && number(fields[place.0]).is_err();
+        csv.header = header.then(|| first.to_vec());
+        Ok(csv)
+    }
+}
+
+/// Splits a line; a blank as delimiter means any run of blanks. Returns how many fields there are.
+fn split<'a>(line: &'a [u8], delimiter: u8, fields: &mut [&'a [u8]; FIELDS]) -> usize {
+    let mut n = 0;
+    let mut put = |f: &'a [u8]| {
+        if let Some(slot) = fields.get_mut(n) {
+            let f = f.trim_ascii();
+            *slot = f.strip_prefix(b"\"").and_then(|f| f.strip_suffix(b"\"")).unwrap_or(f);
+            n += 1;
+        }
+    };
+    if delimiter == b' ' {
+        line.split(|b| matches!(b, b' ' | b'\t')).filter(|f| !f.is_empty()).for_each(&mut put);
+    } else {
+        line.split(|&b| b == delimiter).for_each(&mut put);
+    }
+    n
+}
+
+impl LineParser for Csv {
+    fn line(&mut self, c: Cursor<'_>, out: &mut Decoded) -> std::result::Result<(), Reason> {
+        if out.problems.lines <= 1 && self.header.as_deref() == Some(c.rest) {
+            return Ok(());
+        }
+        let mut fields = [&b""[..]; FIELDS];
+        if split(c.rest, self.delimiter, &mut fields) < self.most {
+            return Err("too few fields");
+        }
+        let at = match self.time {
+            None => 0,
+            Some((i, power)) => {
+                let mut t = Cursor::new(fields[i]);
+                let at = t.decimal(power)?;
+                t.done()?;
+                at
+            }
+        };
+        let op = op(fields[self.op.0], self.op.1)?;
+        let (hints, preflush) = match self.flags {
+            Some(i) => flags(fields[i])?,
+            None => (Hints::NONE, false),
+        };
+        let name = self.device.map_or(&b"0"[..], |i| fields[i]);
+        if op == ReqOp::Flush {
+            let device = out.names.name(name)?;
+            out.push_flush(at, hints, device);
+            return Ok(());
+        }
+        let bytes = |(i, unit): (usize, u32)| number(fields[i])?.checked_mul(u64::from(unit)).ok_or(OVERFLOW);
+        let (offset, size) = (bytes(self.place)?, bytes(self.size)?);
+        let (sector, sectors) = super::whole(offset, size)?;
+        super::check(sector, sectors)?;
+        let device = out.names.name(name)?;
+        if preflush {
+            out.push_flush(at, Hints::NONE, device);
+        }
+        out.problems.widened += u64::from((offset | size) % SECTOR_BYTES != 0);
+        out.push(at, op, sector, sectors, hints, device)
+    }
+}
+
+fn op(field: &[u8], read: Option<ReadDigit>) -> std::result::Result<ReqOp, Reason> {
+    match (field, read) {
+        (b"0", Some(ReadDigit::Zero)) | (b"1", Some(ReadDigit::One)) => Ok(ReqOp::Read),
+        (b"0" | b"1", Some(_)) => Ok(ReqOp::Write),
+        (b"0" | b"1", None) => Err("operation is a digit; say which is a read: op=COLUMN:0 or op=COLUMN:1"),
+        _ => super::op_word(field),
+    }
+}
+
+fn flags(field: &[u8]) -> std::result::Result<(Hints, bool), Reason> {
+    let (mut hints, mut preflush) = (Hints::NONE, false);
+    for f in field {
+        match f {
+            b'M' | b'm' => hints = hints.with(Hints::METADATA),
+            b'S' | b's' => hints = hints.with(Hints::SYNC),
+            b'F' | b'f' => hints = hints.with(Hints::FUA),
+            b'P' | b'p' => preflush = true,
+            _ => return Err("unknown flag"),
+        }
+    }
+    Ok((hints, preflush))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn columns_say_what_is_wrong() {
+        assert!("time=ts:us,op=type,sector=lba,bytes=len".parse::<Columns>().is_ok());
+        for (text, why) in [
+            ("time=ts", "no unit"),
+            ("op=x,sector=y", "sectors or bytes"),
+            ("op=0,sector=1,bytes=2", "from 1"),
+            ("colour=red", "unknown key"),
+            ("time", "no ="),
+            ("op=99,offset=1,bytes=2", "at most"),
+        ] {
+            let e = text.parse::<Columns>().unwrap_err().to_string();
+            assert!(e.contains(why), "{text}: {e}");
+        }
+    }
+}

@@ -1,0 +1,53 @@
+//! DiskMon for Windows, saved as text: `seq time duration disk Read-or-Write sector sectors`.
+//!
+//! Source: Sysinternals DiskMon's columns (#, Time, Duration, Disk, Request, Sector, Length). Times are in
+//! seconds since the recording began.
+
+use super::{Decoded, Format, Head};
+use crate::problems::Reason;
+use crate::reading::How;
+use crate::text::{Cursor, LineParser, Lines};
+use crate::{ReqOp, TimeUnit};
+use frit_core::Hints;
+
+/// The format.
+pub static FORMAT: Format = Format {
+    name: "diskmon",
+    about: "DiskMon trace (seq time duration disk op sector sectors)",
+    score: |head| head.share(&mut DiskMon),
+    open: |_: &Head<'_>, _, reading| {
+        reading.fact("time unit", TimeUnit::S.name(), How::Fixed);
+        reading.fact("size unit", "sectors of 512 B", How::Fixed);
+        reading.fact("device", "disk number", How::Fixed);
+        Ok(Box::new(Lines::new(DiskMon)))
+    },
+};
+
+struct DiskMon;
+
+impl LineParser for DiskMon {
+    fn line(&mut self, mut c: Cursor<'_>, out: &mut Decoded) -> Result<(), Reason> {
+        c.blanks();
+        c.u64()?;
+        c.gap()?;
+        let at = c.decimal(TimeUnit::S.power())?;
+        c.gap()?;
+        c.decimal(TimeUnit::S.power())?;
+        c.gap()?;
+        let disk = c.u64()?;
+        c.gap()?;
+        let op = match c.word()? {
+            b"Read" => ReqOp::Read,
+            b"Write" => ReqOp::Write,
+            _ => return Err("operation is neither Read nor Write"),
+        };
+        c.gap()?;
+        let sector = c.u64()?;
+        c.gap()?;
+        let sectors = c.u64()?;
+        c.done()?;
+        super::check(sector, sectors)?;
+        let device = out.names.number(disk)?;
+        out.push(at, op, sector, sectors, Hints::NONE, device)
+    }
+}

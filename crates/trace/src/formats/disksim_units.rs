@@ -1,0 +1,156 @@
+//! Which units a DiskSim ASCII file is in, told from its head.
+//!
+//! **Size.** Streams leave a trail: a request begins where one of the last few on its device ended. That end
+//! depends on the unit, so the unit under which more requests continue another is the right one. When
+//! neither stands out, sizes that are all multiples of 8 can hardly be pages (nobody writes only multiples
+//! of 32 KiB), and otherwise sectors are assumed.
+//!
+//! **Time.** Recorders resolve microseconds (or 100 ns, or ns), so digits that end at the third decimal mean ms and
+//! integers in whole thousands mean ns (MQSim's converter). What remains is decided by the mean gap
+//! between requests: traces are recorded where it is between some µs and some seconds.
+
+use super::Head;
+use crate::options::{SizeUnit, TimeUnit};
+use crate::reading::How;
+use crate::text::Cursor;
+
+/// Lines of the head that are looked at.
+const LINES: usize = 8192;
+/// How many requests back a stream may have been interrupted. Less than 8: in a plain stream of equal sizes in sectors,
+/// the eighth request back ends, counted in pages, exactly here.
+const WINDOW: usize = 7;
+/// Continuations needed before they count as evidence.
+const ENOUGH: u32 = 4;
+
+struct Row<'a> {
+    time: &'a [u8],
+    dev: u64,
+    sector: u64,
+    size: u64,
+}
+
+fn rows<'a>(head: &Head<'a>) -> Vec<Row<'a>> {
+    let row = |line: &'a [u8]| {
+        let mut c = Cursor::new(line);
+        c.blanks();
+        let time = c.word().ok()?;
+        c.gap().ok()?;
+        let dev = c.u64().ok()?;
+        c.gap().ok()?;
+        let sector = c.u64().ok()?;
+        c.gap().ok()?;
+        let size = c.u64().ok()?;
+        Some(Row { time, dev, sector, size })
+    };
+    head.lines().take(LINES).filter_map(row).collect()
+}
+
+/// The size unit.
+pub(super) fn size(head: &Head<'_>) -> (SizeUnit, How) {
+    let rows = rows(head);
+    let (mut sectors, mut pages) = (0u32, 0u32);
+    for (i, r) in rows.iter().enumerate() {
+        let before = &rows[i.saturating_sub(WINDOW)..i];
+        let follows =
+            |unit: u64| before.iter().any(|b| b.dev == r.dev && b.size.checked_mul(unit).and_then(|n| n.checked_add(b.sector)) == Some(r.sector));
+        sectors += u32::from(follows(1));
+        pages += u32::from(follows(8));
+    }
+    let n = rows.len();
+    let seen = format!("of {n} requests {sectors} continue another in sectors, {pages} in 4 KiB pages");
+    if sectors >= ENOUGH && sectors > 2 * pages {
+        (SizeUnit::SECTORS, How::Recognised(seen))
+    } else if pages >= ENOUGH && pages > 2 * sectors {
+        (SizeUnit::PAGES, How::Recognised(seen))
+    } else if n > 1 && rows.iter().all(|r| r.size % 8 == 0) {
+        (SizeUnit::SECTORS, How::Recognised("every size is a multiple of 8".into()))
+    } else {
+        (SizeUnit::SECTORS, How::Assumed(format!("undecided: {seen}; see --size-unit")))
+    }
+}
+
+/// The time unit.
+pub(super) fn time(head: &Head<'_>) -> (TimeUnit, How) {
+    let rows = rows(head);
+    let decimals = rows.iter().map(|r| decimals(r.time)).max().unwrap_or(0);
+    let value = |r: &Row<'_>| std::str::from_utf8(r.time).ok().and_then(|t| t.parse::<f64>().ok());
+    let times: Vec<f64> = rows.iter().filter_map(value).filter(|t| t.is_finite()).collect();
+    let gap = match (times.first(), times.last()) {
+        (Some(a), Some(b)) if b > a => (b - a) / (times.len() - 1) as f64,
+        _ => {
+            return (TimeUnit::Ms, How::Assumed("undecided: the head shows no time passing; see --time-unit".into()));
+        }
+    };
+    match decimals {
+        0 if times.iter().all(|t| t % 1000.0 == 0.0) => {
+            (TimeUnit::Ns, How::Recognised("integers in whole thousands".into()))
+        }
+        0 => integers(gap),
+        1..=3 if gap >= 0.01 => {
+            (TimeUnit::Ms, How::Recognised(format!("{decimals} decimals at most: microseconds")))
+        }
+        _ if gap > 10.0 => (
+            TimeUnit::Ms,
+            How::Recognised(format!("a mean gap of {gap:.0} would be long in seconds")),
+        ),
+        _ if gap < 0.01 => {
+            (TimeUnit::S, How::Recognised(format!("a mean gap of {gap:.4} would be short in milliseconds")))
+        }
+        d => (TimeUnit::S, How::Assumed(format!("{d} decimals, mean gap {gap:.3}: s, less likely ms; see --time-unit"))),
+    }
+}
+
+/// Integers: the unit that brings the mean gap nearest to a millisecond.
+fn integers(gap: f64) -> (TimeUnit, How) {
+    let off = |u: TimeUnit| (gap.log10() + f64::from(u.power()) - 6.0).abs();
+    let mut units = [TimeUnit::Us, TimeUnit::Ns, TimeUnit::Ms];
+    units.sort_by(|a, b| off(*a).total_cmp(&off(*b)));
+    let why = format!("integers with a mean gap of {gap:.0}");
+    // Half an order of magnitude between the best two is the least that may be called recognised.
+    if off(units[1]) - off(units[0]) > 0.5 {
+        (units[0], How::Recognised(why))
+    } else {
+        (units[0], How::Assumed(format!("undecided: {why}; see --time-unit")))
+    }
+}
+
+/// Decimals of a number without trailing zeros.
+fn decimals(text: &[u8]) -> usize {
+    match text.iter().position(|&b| b == b'.') {
+        Some(dot) => text[dot + 1..].iter().rposition(|&b| b != b'0').map_or(0, |i| i + 1),
+        None => 0,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn head(text: &str) -> Head<'_> {
+        Head { bytes: text.as_bytes(), whole: true, judged: 256 }
+    }
+
+    #[test]
+    fn streams_tell_the_size_unit() {
+        let pages: String = (0..20).map(|i| format!("{i}.5 0 {} 2 1\n", i * 16)).collect();
+        assert_eq!(size(&head(&pages)).0, SizeUnit::PAGES);
+        let sectors: String = (0..20).map(|i| format!("{i}.5 0 {} 3 1\n", i * 3)).collect();
+        assert!(matches!(size(&head(&sectors)), (SizeUnit::SECTORS, How::Recognised(_))));
+        let random: String = (0..20).map(|i| format!("{i}.5 0 {} 3 1\n", i * 7919)).collect();
+        assert!(matches!(size(&head(&random)), (SizeUnit::SECTORS, How::Assumed(_))));
+    }
+
+    #[test]
+    fn digits_and_gaps_tell_the_time_unit() {
+        let at = |f: &dyn Fn(u64) -> String| -> TimeUnit {
+            let text: String = (1..20).map(|i| format!("{} 0 8 8 1\n", f(i))).collect();
+            time(&head(&text)).0
+        };
+        assert_eq!(at(&|i| format!("{}000", i * 977)), TimeUnit::Ns);
+        assert_eq!(at(&|i| format!("{}", i * 3977)), TimeUnit::Us);
+        assert_eq!(at(&|i| format!("{}.221000", i * 3)), TimeUnit::Ms);
+        assert_eq!(at(&|i| format!("{}.026214", i / 3)), TimeUnit::S);
+        assert_eq!(at(&|i| format!("{}.026214", i * 300)), TimeUnit::Ms);
+        assert!(matches!(time(&head("5 0 8 8 1\n")), (TimeUnit::Ms, How::Assumed(_))));
+    }
+}

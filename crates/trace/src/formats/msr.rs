@@ -1,0 +1,62 @@
+//! MSR Cambridge traces: `FILETIME,host,disk,Read or Write,byte offset,bytes,response time`.
+//!
+//! Source: the README of the traces at SNIA IOTTA (set 388). FILETIME and response time are in 100 ns.
+
+use super::{Decoded, Format, Head};
+use crate::problems::Reason;
+use crate::reading::How;
+use crate::text::{Cursor, LineParser, Lines};
+use crate::{ReqOp, TimeUnit};
+use frit_core::Hints;
+
+/// The format.
+pub static FORMAT: Format = Format {
+    name: "msr",
+    about: "MSR Cambridge trace (FILETIME,host,disk,op,byte offset,bytes,response)",
+    score: |head| head.share(&mut Msr),
+    open: |_: &Head<'_>, _, reading| {
+        reading.fact("time unit", "100 ns (FILETIME)", How::Fixed);
+        reading.fact("size unit", "bytes", How::Fixed);
+        reading.fact("device", "host.disk", How::Fixed);
+        Ok(Box::new(Lines::new(Msr)))
+    },
+};
+
+struct Msr;
+
+impl LineParser for Msr {
+    #[inline]
+    fn line(&mut self, mut c: Cursor<'_>, out: &mut Decoded) -> Result<(), Reason> {
+        let at = c.decimal(TimeUnit::FileTime.power())?;
+        c.expect(b',')?;
+        let from = c.rest;
+        let host = c.field(b',')?;
+        c.expect(b',')?;
+        c.u64()?;
+        // "host,disk" as it stands is the device's key; its name is made readable below.
+        let key = &from[..from.len() - c.rest.len()];
+        c.expect(b',')?;
+        let op = match c.field(b',')? {
+            b"Read" | b"read" | b"R" => ReqOp::Read,
+            b"Write" | b"write" | b"W" => ReqOp::Write,
+            _ => return Err("operation is neither Read nor Write"),
+        };
+        c.expect(b',')?;
+        let offset = c.u64()?;
+        c.expect(b',')?;
+        let bytes = c.u64()?;
+        // The response time may be missing; when there is one it must be a number.
+        if !c.rest.is_empty() {
+            c.expect(b',')?;
+            c.u64()?;
+            c.done()?;
+        }
+        if host.is_empty() {
+            return Err("host is missing");
+        }
+        let (sector, sectors) = super::whole(offset, bytes)?;
+        super::check(sector, sectors)?;
+        let device = out.names.name(key)?;
+        out.push_bytes(at, op, offset, bytes, Hints::NONE, device)
+    }
+}

@@ -1,0 +1,93 @@
+//! frit's own recorded CSV: `time_us,op,sector,sectors,flags`, with that line as its header.
+//!
+//! op: R read, W write, D discard, F flush. flags: M metadata or journal, S synchronous, F force unit
+//! access, P preflush. A preflush becomes a flush request before the write. A sixth column `device` is
+//! read when the header has it. Times may have decimals.
+
+use super::{Decoded, Format, Head};
+use crate::problems::Reason;
+use crate::reading::How;
+use crate::text::{Cursor, LineParser, Lines};
+use crate::{ReqOp, TimeUnit};
+use frit_core::Hints;
+
+/// The header of the format.
+pub(crate) const HEADER: &[u8] = b"time_us,op,sector,sectors,flags";
+
+/// The format.
+pub static FORMAT: Format = Format {
+    name: "recorded",
+    about: "recorded CSV (time_us,op,sector,sectors,flags)",
+    score: |head| match head.lines().next() {
+        // The header settles it, were all lines below it damaged.
+        Some(first) if first.starts_with(HEADER) => head.share(&mut Recorded).max(0.9),
+        _ => head.share(&mut Recorded),
+    },
+    open: |_: &Head<'_>, _, reading| {
+        reading.fact("time unit", TimeUnit::Us.name(), How::Fixed);
+        reading.fact("size unit", "sectors of 512 B", How::Fixed);
+        Ok(Box::new(Lines::new(Recorded)))
+    },
+};
+
+struct Recorded;
+
+impl LineParser for Recorded {
+    #[inline]
+    fn line(&mut self, mut c: Cursor<'_>, out: &mut Decoded) -> Result<(), Reason> {
+        if let [b't', ..] = c.rest
+            && c.rest.starts_with(HEADER)
+        {
+            return Ok(());
+        }
+        let at = c.decimal(TimeUnit::Us.power())?;
+        c.expect(b',')?;
+        let op = match c.rest {
+            [o, rest @ ..] => {
+                c.rest = rest;
+                super::op_word(&[*o])?
+            }
+            [] => return Err("too few fields"),
+        };
+        c.expect(b',')?;
+        let sector = c.u64()?;
+        c.expect(b',')?;
+        let sectors = c.u64()?;
+        c.expect(b',')?;
+        let (hints, preflush) = flags(&mut c)?;
+        let name: &[u8] = match c.rest {
+            [b',', name @ ..] if !name.is_empty() && !name.contains(&b',') => name,
+            [] => b"0",
+            _ => return Err("too many fields"),
+        };
+        if op == ReqOp::Flush {
+            let device = out.names.name(name)?;
+            out.push_flush(at, hints, device);
+            return Ok(());
+        }
+        super::check(sector, sectors)?;
+        let device = out.names.name(name)?;
+        if preflush {
+            out.push_flush(at, Hints::NONE, device);
+        }
+        out.push(at, op, sector, sectors, hints, device)
+    }
+}
+
+#[inline]
+fn flags(c: &mut Cursor<'_>) -> Result<(Hints, bool), Reason> {
+    let (mut hints, mut preflush) = (Hints::NONE, false);
+    while let [f, rest @ ..] = c.rest {
+        match f {
+            b'M' => hints = hints.with(Hints::METADATA),
+            b'S' => hints = hints.with(Hints::SYNC),
+            b'F' => hints = hints.with(Hints::FUA),
+            b'P' => preflush = true,
+            b' ' => {}
+            b',' => break,
+            _ => return Err("unknown flag"),
+        }
+        c.rest = rest;
+    }
+    Ok((hints, preflush))
+}

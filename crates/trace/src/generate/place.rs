@@ -1,0 +1,64 @@
+//! Where requests go.
+
+use super::bijection::Bijection;
+use super::random::Random;
+use super::zipf::Zipf;
+
+/// Which places are likely.
+pub(super) enum Law {
+    /// All alike.
+    Uniform,
+    /// By popularity, scattered.
+    Zipf(Zipf, Bijection),
+    /// A share of the requests to a share of the slots: hot slots, share of requests; scattered or not.
+    HotCold(u64, f64, Option<Bijection>),
+    /// In order; the next slot-aligned sector for reads and for writes.
+    Sequential([u64; 2]),
+}
+
+/// Where requests go: a law over slots of `align` sectors in a span.
+pub(super) struct Place {
+    pub(super) base: u64,
+    pub(super) span: u64,
+    pub(super) align: u64,
+    pub(super) law: Law,
+}
+
+impl Place {
+    /// Slots in the span.
+    pub(super) fn slots(span: u64, align: u64) -> u64 {
+        (span / align).max(1)
+    }
+
+    /// The first sector of a request of this size, which lies in the span as a whole.
+    #[inline]
+    pub(super) fn draw(&mut self, random: &mut Random, sectors: u32, read: bool) -> u64 {
+        let size = u64::from(sectors);
+        let n = Place::slots(self.span, self.align);
+        let slot = match &mut self.law {
+            Law::Uniform => random.below(n),
+            Law::Zipf(zipf, scatter) => scatter.map(zipf.draw(random)),
+            Law::HotCold(hot, share, scatter) => {
+                let rank = if random.unit() < *share {
+                    random.below(*hot)
+                } else {
+                    *hot + random.below((n - *hot).max(1))
+                };
+                let rank = rank.min(n - 1);
+                scatter.as_ref().map_or(rank, |s| s.map(rank))
+            }
+            Law::Sequential(next) => {
+                let next = &mut next[usize::from(!read)];
+                if *next + size > self.span {
+                    *next = 0;
+                }
+                let at = *next;
+                *next += size.next_multiple_of(self.align);
+                return self.base + at;
+            }
+        };
+        // A request that would reach over the end begins earlier.
+        let last = (self.span - size) / self.align;
+        self.base + slot.min(last) * self.align
+    }
+}

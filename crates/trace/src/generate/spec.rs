@@ -1,0 +1,249 @@
+//! Generator specifications: `NAME,key=value,…`, and for mixes `mix,…+NAME,…+NAME,…`.
+
+use super::bijection::Bijection;
+use super::place::{Law, Place};
+use super::random::Random;
+use super::sizes::Sizes;
+use super::zipf::Zipf;
+use super::{Arrival, Generator, MODELS, PATTERNS, Pattern, reading};
+use crate::workload::GENERATOR_PREFIX;
+use crate::{Error, Result};
+use frit_core::{SECTOR_BYTES, size};
+
+/// A specification taken apart.
+pub(super) struct Spec {
+    text: String,
+    pub(super) name: String,
+    pairs: Vec<(String, String)>,
+    parts: Vec<Spec>,
+    spelled: Vec<String>,
+}
+
+impl Spec {
+    pub(super) fn parse(text: &str) -> Result<Spec> {
+        let mut pieces = text.split('+');
+        let mut first = Spec::piece(pieces.next().unwrap_or_default())?;
+        first.parts = pieces.map(Spec::piece).collect::<Result<_>>()?;
+        first.text = text.into();
+        if !first.parts.is_empty() && first.name != "mix" {
+            return Err(first.bad("only a mix has parts: gen:mix,…+NAME,…"));
+        }
+        Ok(first)
+    }
+
+    fn piece(text: &str) -> Result<Spec> {
+        let mut fields = text.split(',');
+        let name = fields.next().unwrap_or_default().trim().to_owned();
+        let mut spec = Spec { text: text.into(), name, pairs: Vec::new(), parts: Vec::new(), spelled: Vec::new() };
+        for field in fields {
+            let Some((key, value)) = field.split_once('=') else {
+                return Err(spec.bad(&format!("'{field}' has no =; write key=value")));
+            };
+            let key = key.trim().to_owned();
+            if spec.pairs.iter().any(|p| p.0 == key) {
+                return Err(spec.bad(&format!("{key} is given twice")));
+            }
+            spec.pairs.push((key, value.trim().to_owned()));
+        }
+        Ok(spec)
+    }
+
+    pub(super) fn bad(&self, why: &str) -> Error {
+        Error::spec(format!("{GENERATOR_PREFIX}{}", self.text), why)
+    }
+
+    /// Takes a value, or its default, and remembers it for the canonical form.
+    fn take<T>(&mut self, key: &str, default: &str, parse: impl Fn(&str) -> std::result::Result<T, String>) -> Result<T> {
+        let given = self.pairs.iter().position(|p| p.0 == key).map(|i| self.pairs.swap_remove(i).1);
+        let value = given.as_deref().unwrap_or(default);
+        let parsed = parse(value).map_err(|why| self.bad(&format!("{key}={value}: {why}")))?;
+        self.spelled.push(format!("{key}={value}"));
+        Ok(parsed)
+    }
+
+    /// Every key must have been taken.
+    fn done(&self) -> Result<()> {
+        let Some((key, _)) = self.pairs.first() else { return Ok(()) };
+        let known: Vec<&str> = self.spelled.iter().filter_map(|s| s.split('=').next()).collect();
+        Err(self.bad(&format!("there is no {key} here; there are {}", known.join(", "))))
+    }
+}
+
+/// What all generators have.
+pub(super) struct Common {
+    pub(super) count: u64,
+    pub(super) seed: u64,
+    arrival: Arrival,
+    gap_ns: f64,
+}
+
+pub(super) fn common(spec: &mut Spec) -> Result<Common> {
+    let count = spec.take("count", "1M", count)?;
+    let seed = spec.take("seed", "1", |v| v.parse().map_err(|_| "a seed is a whole number".into()))?;
+    let arrival = spec.take("arrival", "poisson", |v| match v {
+        "poisson" => Ok(Arrival::Poisson),
+        "fixed" => Ok(Arrival::Fixed),
+        "none" => Ok(Arrival::AtOnce),
+        _ => Err("use poisson, fixed, or none (all at once)".into()),
+    })?;
+    let rate: f64 = spec.take("rate", "1000", |v| {
+        let n: f64 = v.parse().or_else(|_| count_f64(v)).map_err(|_| "a rate is requests a second".to_owned())?;
+        if n > 0.0 && n.is_finite() { Ok(n) } else { Err("a rate is more than 0".into()) }
+    })?;
+    Ok(Common { count, seed, arrival, gap_ns: 1e9 / rate })
+}
+
+/// A whole number, with k, M or G for powers of ten.
+fn count(text: &str) -> std::result::Result<u64, String> {
+    let bad = || "a count is a whole number, or one with k, M or G (powers of ten)".to_owned();
+    let (digits, factor) = match text.char_indices().next_back() {
+        Some((i, 'k' | 'K')) => (&text[..i], 1_000),
+        Some((i, 'm' | 'M')) => (&text[..i], 1_000_000),
+        Some((i, 'g' | 'G')) => (&text[..i], 1_000_000_000),
+        _ => (text, 1),
+    };
+    let n: u64 = digits.replace('_', "").parse().map_err(|_| bad())?;
+    n.checked_mul(factor).filter(|n| *n > 0).ok_or_else(bad)
+}
+
+fn count_f64(text: &str) -> std::result::Result<f64, String> {
+    count(text).map(|n| n as f64)
+}
+
+fn share(text: &str) -> std::result::Result<f64, String> {
+    match text.parse::<f64>() {
+        Ok(f) if (0.0..=1.0).contains(&f) => Ok(f),
+        _ => Err("use a share between 0 and 1".into()),
+    }
+}
+
+/// A size in bytes as sectors.
+pub(super) fn sectors(text: &str) -> std::result::Result<u64, String> {
+    let bytes = size::parse(text)?;
+    if bytes == 0 || bytes % SECTOR_BYTES != 0 {
+        return Err("use a multiple of 512 bytes".into());
+    }
+    Ok(bytes / SECTOR_BYTES)
+}
+
+/// A span that a model's user may have changed.
+pub(super) fn span(spec: &mut Spec, default: &str) -> Result<u64> {
+    spec.take("span", default, sectors)
+}
+
+/// Puts a generator together.
+pub(super) fn finish(spec: &Spec, common: &Common, mut patterns: Vec<Pattern>, about: String) -> Result<Generator> {
+    spec.done()?;
+    let sum: f64 = patterns.iter().map(|p| p.weight).sum();
+    patterns.iter_mut().for_each(|p| p.weight /= sum);
+    let spell = |s: &Spec| [vec![s.name.clone()], s.spelled.clone()].concat().join(",");
+    let parts = spec.parts.iter().map(|p| format!("+{}", spell(p))).collect::<String>();
+    Ok(Generator {
+        name: spec.name.clone(),
+        canonical: format!("{GENERATOR_PREFIX}{}{parts}", spell(spec)),
+        reading: reading(about),
+        patterns,
+        arrival: common.arrival,
+        gap_ns: common.gap_ns,
+        clock: 0.0,
+        left: common.count,
+        random: Random::new(common.seed),
+    })
+}
+
+/// A generator of patterns.
+pub(super) fn build(mut spec: Spec) -> Result<Generator> {
+    let about = match PATTERNS.iter().find(|p| p.0 == spec.name) {
+        Some((name, about)) => format!("{name}, {}", about.split(':').next().unwrap_or(about)),
+        None => {
+            let known: Vec<&str> = PATTERNS.iter().map(|p| p.0).chain(MODELS.iter().map(|m| m.name)).collect();
+            return Err(spec.bad(&format!("there is no generator '{}'; there are {}", spec.name, known.join(", "))));
+        }
+    };
+    let common = common(&mut spec)?;
+    if spec.name != "mix" {
+        let pattern = pattern(&mut spec, common.seed)?;
+        return finish(&spec, &common, vec![pattern], about);
+    }
+    let mut parts = std::mem::take(&mut spec.parts);
+    if parts.is_empty() {
+        return Err(spec.bad("a mix needs parts: gen:mix,count=1M+uniform,weight=3,size=4K+sequential,weight=1"));
+    }
+    let mut patterns = Vec::new();
+    for (i, part) in parts.iter_mut().enumerate() {
+        let weight = part.take("weight", "1", |v| match v.parse::<f64>() {
+            Ok(w) if w > 0.0 && w.is_finite() => Ok(w),
+            _ => Err("a weight is more than 0".into()),
+        })?;
+        let mut p = pattern(part, common.seed.wrapping_add(1 + i as u64))?;
+        p.weight = weight;
+        part.done()?;
+        patterns.push(p);
+    }
+    spec.parts = parts;
+    finish(&spec, &common, patterns, about)
+}
+
+fn pattern(spec: &mut Spec, seed: u64) -> Result<Pattern> {
+    let read = spec.take("read", match spec.pairs.iter().find(|p| p.0 == "ops").map(|p| p.1.as_str()) {
+        Some("read") => "1",
+        _ => "0",
+    }, share)?;
+    if spec.pairs.iter().any(|p| p.0 == "ops") {
+        let agrees = |v: &str| match v {
+            "read" if read >= 1.0 => Ok(()),
+            "write" if read <= 0.0 => Ok(()),
+            "read" | "write" => Err("read= says otherwise; leave one of both out".into()),
+            _ => Err("use ops=read or ops=write, or read=0.3 for a mixture".to_owned()),
+        };
+        spec.take("ops", "", agrees)?;
+    }
+    let all = spec.pairs.iter().find(|p| p.0 == "size").map_or("4K".to_owned(), |p| p.1.clone());
+    spec.take("size", "4K", Sizes::parse)?;
+    let reads = spec.take("rsize", &all, Sizes::parse)?;
+    let writes = spec.take("wsize", &all, Sizes::parse)?;
+    let whole = reads.multiples_of(8) && writes.multiples_of(8);
+    let align = spec.take("align", if whole { "4K" } else { "512" }, sectors)?;
+    let span = spec.take("span", "1G", sectors)?;
+    let base = spec.take("base", "0", |v| match size::parse(v)? {
+        bytes if bytes % SECTOR_BYTES == 0 => Ok(bytes / SECTOR_BYTES),
+        _ => Err("use a multiple of 512 bytes".into()),
+    })?;
+    let largest = u64::from(reads.max().max(writes.max()));
+    if largest > span || align > span || base.checked_add(span).is_none_or(|e| e > crate::request::SECTOR_LIMIT) {
+        return Err(spec.bad("the span is smaller than the largest request or the alignment, or reaches past 2^64 bytes"));
+    }
+    let n = Place::slots(span, align);
+    let law = law(spec, n, align, span, seed)?;
+    let place = Place { base, span, align, law };
+    let metadata = spec.take("meta", "0", share)?;
+    let flush_every = spec.take("flush", "0", |v| v.parse().map_err(|_| "writes between two flushes, or 0".into()))?;
+    Ok(Pattern { weight: 1.0, place, read, reads, writes, metadata, flush_every, writes_done: 0 })
+}
+
+fn law(spec: &mut Spec, n: u64, align: u64, span: u64, seed: u64) -> Result<Law> {
+    let name = spec.name.clone();
+    Ok(match name.as_str() {
+        "uniform" => Law::Uniform,
+        "sequential" => Law::Sequential([0, span / 2 / align * align]),
+        "zipf" => {
+            let theta = spec.take("theta", "0.9", |v| match v.parse::<f64>() {
+                Ok(t) if (0.01..=10.0).contains(&t) => Ok(t),
+                _ => Err("use an exponent between 0.01 and 10".into()),
+            })?;
+            Law::Zipf(Zipf::new(n, theta), Bijection::new(n, seed))
+        }
+        "hotcold" => {
+            let space = spec.take("space", "0.2", share)?;
+            let traffic = spec.take("traffic", "0.8", share)?;
+            let scatter = spec.take("scatter", "yes", |v| match v {
+                "yes" => Ok(true),
+                "no" => Ok(false),
+                _ => Err("use yes or no (the hot part first)".into()),
+            })?;
+            let hot = ((n as f64 * space).round() as u64).clamp(1, n);
+            Law::HotCold(hot, traffic, scatter.then(|| Bijection::new(n, seed)))
+        }
+        _ => return Err(spec.bad(&format!("'{name}' cannot be part of a mix; use uniform, zipf, sequential or hotcold"))),
+    })
+}

@@ -1,0 +1,138 @@
+//! From a path to plain bytes: decompression and tar are seen through, the bytes are counted and hashed.
+
+mod archive;
+mod peel;
+
+use crate::problems::Problems;
+use crate::{Error, Options, Result};
+use peel::{Shared, peel};
+use sha2::{Digest, Sha256};
+use std::fs::File;
+use std::io::{ErrorKind, Read};
+use std::sync::{Arc, Mutex};
+
+pub(crate) use peel::lock;
+
+/// Bytes that are held at a time; also the most that a format is recognised by.
+pub(crate) const BUFFER: usize = 256 << 10;
+
+/// Plain bytes of a trace, through one buffer that is used again and again.
+pub(crate) struct Input {
+    path: String,
+    reader: Box<dyn Read + Send>,
+    shared: Arc<Mutex<Shared>>,
+    buffer: Vec<u8>,
+    start: usize,
+    end: usize,
+    eof: bool,
+    failed: Option<std::io::Error>,
+}
+
+impl Input {
+    /// Opens a file, or standard input for `-`. With `hash`, the uncompressed bytes are hashed.
+    pub(crate) fn open(path: &str, options: &Options, hash: bool) -> Result<Input> {
+        let raw: Box<dyn Read + Send> = if path == "-" {
+            Box::new(std::io::stdin())
+        } else {
+            let open = |source| Error::Open { path: path.into(), source };
+            let file = File::open(path).map_err(open)?;
+            if file.metadata().map_err(open)?.is_dir() {
+                return Err(open(std::io::Error::from(ErrorKind::IsADirectory)));
+            }
+            Box::new(file)
+        };
+        let shared = Shared { hash: hash.then(Sha256::new), drain: hash, ..Shared::default() };
+        let shared = Arc::new(Mutex::new(shared));
+        let mut input = Input {
+            path: path.into(),
+            reader: Box::new(std::io::empty()),
+            shared: Arc::clone(&shared),
+            buffer: vec![0; BUFFER],
+            start: 0,
+            end: 0,
+            eof: false,
+            failed: None,
+        };
+        match peel(raw, options.member.as_deref(), &shared) {
+            Ok(reader) => input.reader = reader,
+            Err(source) if lock(&shared).cut_off(&source) => input.failed = Some(source),
+            Err(source) => return Err(Error::Read { path: path.into(), at: 0, source }),
+        }
+        input.fill();
+        Ok(input)
+    }
+
+    /// Reads until the buffer is full or the input ends.
+    pub(crate) fn fill(&mut self) {
+        self.buffer.copy_within(self.start..self.end, 0);
+        self.end -= self.start;
+        self.start = 0;
+        while self.end < self.buffer.len() && !self.eof && self.failed.is_none() {
+            match self.reader.read(&mut self.buffer[self.end..]) {
+                Ok(0) => self.eof = true,
+                Ok(n) => self.end += n,
+                Err(e) if e.kind() == ErrorKind::Interrupted => {}
+                Err(e) => self.failed = Some(e),
+            }
+        }
+    }
+
+    /// What is in the buffer and was not taken.
+    pub(crate) fn bytes(&self) -> &[u8] {
+        &self.buffer[self.start..self.end]
+    }
+
+    /// Takes bytes off the front.
+    pub(crate) fn take(&mut self, n: usize) {
+        self.start += n;
+    }
+
+    /// Whether nothing follows what is in the buffer: the input has ended, or failed.
+    pub(crate) fn at_end(&self) -> bool {
+        self.eof || self.failed.is_some()
+    }
+
+    /// Whether the input ended where it should, so that its last line is whole.
+    pub(crate) fn ended_well(&self) -> bool {
+        self.eof && self.failed.is_none() && lock(&self.shared).tar_cut.is_none()
+    }
+
+    /// What the bytes were wrapped in.
+    pub(crate) fn container(&self) -> Vec<String> {
+        lock(&self.shared).layers.clone()
+    }
+
+    /// At the end of the input: says how it ended. A cut is a remark (an error in strict mode), anything else that failed
+    /// is an error.
+    pub(crate) fn finish(&mut self, strict: bool, problems: &mut Problems) -> Result<()> {
+        let shared = lock(&self.shared);
+        problems.notes.extend(shared.notes.iter().cloned());
+        let at = shared.plain;
+        let cut = match self.failed.take() {
+            None => shared.tar_cut.clone(),
+            Some(e) if shared.cut_off(&e) => Some(format!(
+                "the compressed input is cut off after {} compressed bytes ({at} uncompressed): the requests before that were read, \
+                 a last line that is not whole was left out",
+                shared.compressed
+            )),
+            Some(source) => return Err(Error::Read { path: self.path.clone(), at, source }),
+        };
+        if let (Some(what), true) = (&cut, strict) {
+            return Err(Error::Truncated { path: self.path.clone(), what: what.clone() });
+        }
+        problems.cut = cut;
+        Ok(())
+    }
+
+    /// Reads to the very end, so that the hash covers everything, and returns it.
+    pub(crate) fn digest(&mut self) -> Option<String> {
+        self.start = 0;
+        self.end = 0;
+        while !self.at_end() {
+            self.fill();
+            self.end = 0;
+        }
+        let hash = lock(&self.shared).hash.take()?;
+        Some(hash.finalize().iter().map(|b| format!("{b:02x}")).collect())
+    }
+}

@@ -1,0 +1,237 @@
+//! How a user wants a trace to be read; everything has a default.
+
+use crate::formats::csv::Columns;
+use crate::{Error, Result};
+use frit_core::Nanos;
+use serde::Serialize;
+use std::str::FromStr;
+
+/// Unit of a time column.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize)]
+#[serde(rename_all = "lowercase")]
+pub enum TimeUnit {
+    /// Seconds.
+    S,
+    /// Milliseconds.
+    Ms,
+    /// Microseconds.
+    Us,
+    /// Nanoseconds.
+    Ns,
+    /// Windows FILETIME: 100 ns.
+    FileTime,
+}
+
+impl TimeUnit {
+    /// The power of ten that makes nanoseconds of it.
+    #[must_use]
+    pub fn power(self) -> u32 {
+        match self {
+            TimeUnit::S => 9,
+            TimeUnit::Ms => 6,
+            TimeUnit::Us => 3,
+            TimeUnit::FileTime => 2,
+            TimeUnit::Ns => 0,
+        }
+    }
+
+    /// As it is written in options and reports.
+    #[must_use]
+    pub fn name(self) -> &'static str {
+        match self {
+            TimeUnit::S => "s",
+            TimeUnit::Ms => "ms",
+            TimeUnit::Us => "us",
+            TimeUnit::Ns => "ns",
+            TimeUnit::FileTime => "filetime",
+        }
+    }
+}
+
+impl FromStr for TimeUnit {
+    type Err = Error;
+    fn from_str(s: &str) -> Result<TimeUnit> {
+        match s.to_ascii_lowercase().as_str() {
+            "s" | "sec" | "seconds" => Ok(TimeUnit::S),
+            "ms" => Ok(TimeUnit::Ms),
+            "us" | "µs" => Ok(TimeUnit::Us),
+            "ns" => Ok(TimeUnit::Ns),
+            "filetime" | "100ns" => Ok(TimeUnit::FileTime),
+            _ => {
+                Err(Error::spec(format!("time unit '{s}'"), "use s, ms, us, ns or filetime (100 ns)"))
+            }
+        }
+    }
+}
+
+/// Unit of a size column, in bytes: 1, 512 or 4096, or any other power of two up to 1 MiB.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize)]
+#[serde(transparent)]
+pub struct SizeUnit(pub u32);
+
+impl SizeUnit {
+    /// Bytes.
+    pub const BYTES: SizeUnit = SizeUnit(1);
+    /// Sectors of 512 bytes.
+    pub const SECTORS: SizeUnit = SizeUnit(512);
+    /// Pages of 4 KiB.
+    pub const PAGES: SizeUnit = SizeUnit(4096);
+
+    /// As reports say it.
+    #[must_use]
+    pub fn name(self) -> String {
+        match self.0 {
+            1 => "bytes".into(),
+            512 => "sectors of 512 B".into(),
+            n => format!("units of {}", frit_core::size::show(u64::from(n))),
+        }
+    }
+}
+
+impl FromStr for SizeUnit {
+    type Err = Error;
+    fn from_str(s: &str) -> Result<SizeUnit> {
+        match s.to_ascii_lowercase().as_str() {
+            "bytes" | "byte" | "b" => Ok(SizeUnit::BYTES),
+            "sectors" | "sector" => Ok(SizeUnit::SECTORS),
+            "pages" | "page" => Ok(SizeUnit::PAGES),
+            other => match frit_core::size::parse(other) {
+                Ok(n) if n.is_power_of_two() && n <= 1 << 20 => Ok(SizeUnit(n as u32)),
+                _ => Err(Error::spec(
+                    format!("size unit '{s}'"),
+                    "use bytes, sectors, pages (4K) or a power of two up to 1M",
+                )),
+            },
+        }
+    }
+}
+
+/// Which digit means a read in formats that write operations as 0 and 1.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize)]
+pub enum ReadDigit {
+    /// 0 = read, 1 = write.
+    Zero,
+    /// 1 = read, 0 = write, as in DiskSim and MQSim.
+    One,
+}
+
+impl FromStr for ReadDigit {
+    type Err = Error;
+    fn from_str(s: &str) -> Result<ReadDigit> {
+        match s {
+            "0" => Ok(ReadDigit::Zero),
+            "1" => Ok(ReadDigit::One),
+            _ => Err(Error::spec(format!("read digit '{s}'"), "use 0 or 1")),
+        }
+    }
+}
+
+/// Which blktrace event stands for a request.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize)]
+pub enum Event {
+    /// Q, queued: what the file system or program asked for, before merges.
+    Queue,
+    /// I, inserted into the scheduler.
+    Insert,
+    /// D, dispatched to the driver, after merges.
+    Dispatch,
+    /// C, completed.
+    Complete,
+}
+
+impl Event {
+    /// The letter that blkparse prints.
+    #[must_use]
+    pub fn letter(self) -> u8 {
+        match self {
+            Event::Queue => b'Q',
+            Event::Insert => b'I',
+            Event::Dispatch => b'D',
+            Event::Complete => b'C',
+        }
+    }
+}
+
+impl FromStr for Event {
+    type Err = Error;
+    fn from_str(s: &str) -> Result<Event> {
+        match s {
+            "Q" | "q" => Ok(Event::Queue),
+            "I" | "i" => Ok(Event::Insert),
+            "D" | "d" => Ok(Event::Dispatch),
+            "C" | "c" => Ok(Event::Complete),
+            _ => Err(Error::spec(format!("event '{s}'"), "use Q, I, D or C")),
+        }
+    }
+}
+
+/// How the devices of a trace map to one address space.
+#[derive(Clone, PartialEq, Eq, Default, Debug, Serialize)]
+pub enum Devices {
+    /// One after another in order of first appearance, each at the next MiB after the end of the one
+    /// before. With one device this changes nothing.
+    #[default]
+    Concat,
+    /// All devices share one address space: sector 0 of each is sector 0.
+    Merge,
+    /// Only the requests to one device, by its name in the trace.
+    Only(String),
+}
+
+impl FromStr for Devices {
+    type Err = Error;
+    fn from_str(s: &str) -> Result<Devices> {
+        match s {
+            "concat" | "separate" => Ok(Devices::Concat),
+            "merge" => Ok(Devices::Merge),
+            _ => match s.strip_prefix("only:").or_else(|| s.strip_prefix("only=")) {
+                Some(name) if !name.is_empty() => Ok(Devices::Only(name.into())),
+                _ => Err(Error::spec(format!("devices '{s}'"), "use concat, merge or only:NAME")),
+            },
+        }
+    }
+}
+
+/// How a trace is to be read.
+#[derive(Clone, Default, Debug)]
+pub struct Options {
+    /// The format by name, instead of by content.
+    pub format: Option<String>,
+    /// Time unit, for formats that do not fix it (DiskSim ASCII).
+    pub time_unit: Option<TimeUnit>,
+    /// Size unit, for formats that do not fix it (DiskSim ASCII).
+    pub size_unit: Option<SizeUnit>,
+    /// Which digit means a read (DiskSim ASCII; default 1).
+    pub read_digit: Option<ReadDigit>,
+    /// Columns of a generic CSV; implies that format.
+    pub columns: Option<Columns>,
+    /// Which blktrace event stands for a request (default: Q if there is one, else D, I, C).
+    pub event: Option<Event>,
+    /// How devices map to one address space.
+    pub devices: Devices,
+    /// Which file inside a tar archive, by a part of its name (default: the first).
+    pub member: Option<String>,
+    /// Stop at the first malformed line, and at an input that is cut off.
+    pub strict: bool,
+    /// Deliver only the first so many requests.
+    pub limit: Option<u64>,
+    /// Shorten every pause between requests to this.
+    pub max_gap: Option<Nanos>,
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn units_parse_as_people_write_them() {
+        assert_eq!("µs".parse::<TimeUnit>().unwrap(), TimeUnit::Us);
+        assert_eq!("4K".parse::<SizeUnit>().unwrap(), SizeUnit::PAGES);
+        assert_eq!("sectors".parse::<SizeUnit>().unwrap(), SizeUnit::SECTORS);
+        assert_eq!("only:sda".parse::<Devices>().unwrap(), Devices::Only("sda".into()));
+        for bad in ["", "3K", "fortnight"] {
+            assert!(bad.parse::<SizeUnit>().is_err() && bad.parse::<TimeUnit>().is_err(), "{bad}");
+        }
+        assert!("only:".parse::<Devices>().is_err());
+    }
+}

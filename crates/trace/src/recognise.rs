@@ -1,0 +1,66 @@
+//! Which format a trace is in, told from its head or taken from the user.
+
+use crate::formats::{FORMATS, Format, Head};
+use crate::problems::snippet;
+use crate::{Error, Options, Result};
+
+/// Finds a format by its name.
+///
+/// # Errors
+/// There is none of that name.
+pub fn by_name(name: &str) -> Result<&'static Format> {
+    FORMATS.iter().find(|f| f.name.eq_ignore_ascii_case(name)).copied().ok_or_else(|| Error::UnknownFormat {
+        name: name.into(),
+        known: FORMATS.iter().map(|f| f.name).collect::<Vec<_>>().join(", "),
+    })
+}
+
+/// The format of a trace, and whether the user named it.
+pub(crate) fn recognise(path: &str, head: &mut Head<'_>, options: &Options) -> Result<&'static Format> {
+    if head.bytes.iter().all(|b| b.is_ascii_whitespace() || *b == 0) && head.whole {
+        let inside = if head.bytes.is_empty() { "" } else { " (nothing but blanks)" };
+        return Err(Error::Empty { path: path.into(), inside });
+    }
+    match (&options.format, &options.columns) {
+        (Some(name), None) => return by_name(name),
+        (Some(name), Some(_)) if !name.eq_ignore_ascii_case("csv") => {
+            return Err(Error::spec(format!("format {name}"), "--columns belongs to the format csv; leave one of both out"));
+        }
+        (_, Some(_)) => return by_name("csv"),
+        (None, None) => {}
+    }
+    // First by the first lines; when they say nothing (a long preamble), by the whole head.
+    for judged in [256, usize::MAX] {
+        head.judged = judged;
+        let scores = FORMATS.iter().map(|&f| (f, (f.score)(head)));
+        let best = scores.fold(None::<(&Format, f32)>, |best, (f, score)| match best {
+            Some((_, b)) if b >= score => best,
+            _ => Some((f, score)),
+        });
+        if let Some((format, score)) = best
+            && score > 0.0
+        {
+            return Ok(format);
+        }
+    }
+    Err(unknown(path, head))
+}
+
+/// Says what the content looks like.
+fn unknown(path: &str, head: &Head<'_>) -> Error {
+    let sample = &head.bytes[..head.bytes.len().min(4096)];
+    let odd = sample.iter().filter(|&&b| b < b'\t' || (b > b'\r' && b < b' ') || b >= 0x80).count();
+    if odd * 10 > sample.len() {
+        let first = sample.iter().take(16).map(|b| format!("{b:02x}")).collect::<Vec<_>>().join(" ");
+        return Error::Binary { path: path.into(), first };
+    }
+    let first = first_line(head);
+    let tried = FORMATS.iter().filter(|f| f.name != "csv").map(|f| f.about).collect::<Vec<_>>().join(", ");
+    Error::Unrecognised { path: path.into(), first, tried }
+}
+
+/// The first line, shortened and escaped.
+pub(crate) fn first_line(head: &Head<'_>) -> String {
+    let line = head.lines().next().unwrap_or(head.bytes);
+    snippet(line)
+}

@@ -1,0 +1,81 @@
+//! Lines out of a buffer: counted, parsed, and put aside when malformed.
+
+use crate::formats::{Decoded, Decoder};
+use crate::problems::Reason;
+use crate::text::Cursor;
+use memchr::memchr;
+
+/// A line longer than this is malformed; no format comes near it.
+pub(crate) const LINE_MAX: usize = 64 << 10;
+
+/// A format in which a line is at most one request.
+pub(crate) trait LineParser {
+    /// Reads one line, without its end; blank lines and comments never get here. Pushing nothing means
+    /// that the line is none of a request (a header, a summary).
+    fn line(&mut self, line: Cursor<'_>, out: &mut Decoded) -> Result<(), Reason>;
+}
+
+/// A [`Decoder`] out of a [`LineParser`].
+pub(crate) struct Lines<P> {
+    parser: P,
+    skipping: bool,
+}
+
+impl<P: LineParser> Lines<P> {
+    pub(crate) fn new(parser: P) -> Self {
+        Lines { parser, skipping: false }
+    }
+
+    fn one(&mut self, line: &[u8], out: &mut Decoded) {
+        let line = line.strip_suffix(b"\r").unwrap_or(line);
+        out.problems.lines += 1;
+        if let Err(reason) = self.parser.line(Cursor::new(line), out) {
+            reject(line, reason, out);
+        }
+    }
+}
+
+/// Puts a line aside that a parser did not take, unless it is blank, a comment or padding.
+#[cold]
+fn reject(line: &[u8], reason: Reason, out: &mut Decoded) {
+    let text = line.trim_ascii();
+    let padding = text.iter().all(|&b| b == 0);
+    if !padding && !text.starts_with(b"#") && !text.starts_with(b"//") {
+        let n = out.problems.lines;
+        out.problems.malformed(n, line, reason);
+        out.stop |= out.strict;
+    }
+}
+
+impl<P: LineParser> Decoder for Lines<P> {
+    fn decode(&mut self, bytes: &[u8], last: bool, out: &mut Decoded) -> usize {
+        let mut at = 0;
+        while out.wants() {
+            let rest = &bytes[at..];
+            match memchr(b'\n', rest) {
+                Some(n) => {
+                    if !std::mem::take(&mut self.skipping) {
+                        self.one(&rest[..n], out);
+                    }
+                    at += n + 1;
+                }
+                None if last && !rest.is_empty() => {
+                    if !std::mem::take(&mut self.skipping) {
+                        self.one(rest, out);
+                    }
+                    return bytes.len();
+                }
+                None if rest.len() >= LINE_MAX => {
+                    if !self.skipping {
+                        out.problems.lines += 1;
+                        reject(rest, "line longer than 64 KiB", out);
+                    }
+                    self.skipping = true;
+                    return bytes.len();
+                }
+                None => return at,
+            }
+        }
+        at
+    }
+}

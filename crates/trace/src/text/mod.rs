@@ -1,0 +1,7 @@
+//! Parsing of text at the speed of bytes: numbers, fields, lines.
+
+pub(crate) mod cursor;
+pub(crate) mod lines;
+
+pub(crate) use cursor::Cursor;
+pub(crate) use lines::{LineParser, Lines};

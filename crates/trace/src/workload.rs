@@ -1,0 +1,283 @@
+//! The one thing that a run takes: a trace file, standard input, or a generator.
+
+use crate::devices::Layout;
+use crate::fit::Fitter;
+use crate::generate::Generator;
+use crate::identity::{Identity, Kind};
+use crate::problems::Problems;
+use crate::stream::Stream;
+use crate::{Devices, Error, Fit, Options, Reading, Request, Result, Scan};
+use std::path::Path;
+
+/// What a workload specification begins with when it names a generator.
+pub const GENERATOR_PREFIX: &str = "gen:";
+
+pub(crate) enum Source {
+    Trace(Box<Stream>),
+    Generated(Box<Generator>),
+}
+
+impl Source {
+    pub(crate) fn open(spec: &str, options: &Options, hash: bool) -> Result<Source> {
+        Ok(match spec.strip_prefix(GENERATOR_PREFIX) {
+            Some(g) => Source::Generated(Box::new(Generator::parse(g)?)),
+            None => Source::Trace(Box::new(Stream::open(spec, options, hash)?)),
+        })
+    }
+
+    pub(crate) fn fill(&mut self, out: &mut Vec<Request>) -> Result<bool> {
+        match self {
+            Source::Trace(s) => s.fill(out),
+            Source::Generated(g) => Ok(g.fill(out)),
+        }
+    }
+
+    pub(crate) fn identity(&self, spec: &str, sha256: Option<String>) -> Identity {
+        match self {
+            Source::Trace(_) => {
+                let file = Path::new(spec).file_name().map(|n| n.to_string_lossy().into_owned());
+                let name = if spec == "-" { "standard input".into() } else { file.unwrap_or_else(|| spec.into()) };
+                Identity { name, kind: Kind::Real, sha256, generator: None, version: None }
+            }
+            Source::Generated(g) => Identity {
+                name: g.name().into(),
+                kind: Kind::Generated,
+                sha256: None,
+                generator: Some(g.canonical()),
+                version: Some(crate::generate::VERSION),
+            },
+        }
+    }
+
+    pub(crate) fn devices(&self) -> &[String] {
+        match self {
+            Source::Trace(s) => s.devices(),
+            Source::Generated(_) => &[],
+        }
+    }
+
+    pub(crate) fn reading(&self) -> Reading {
+        match self {
+            Source::Trace(s) => s.reading().clone(),
+            Source::Generated(g) => g.reading(),
+        }
+    }
+}
+
+/// A stream of requests in one address space.
+///
+/// ```no_run
+/// use frit_trace::{Fit, Options, Scan, Workload};
+/// let options = Options::default();
+/// let scan = Scan::of("financial1.spc.zst", &options)?;
+/// let mut workload = Workload::open_scanned("financial1.spc.zst", &options, &scan)?.fit(
+///     Fit::Wrap,
+///     1 << 21,
+///     Some(&scan),
+/// )?;
+/// let mut batch = Vec::new();
+/// while workload.fill(&mut batch)? {
+///     for request in &batch {
+///         println!("{request:?}");
+///     }
+/// }
+/// # Ok::<(), frit_trace::Error>(())
+/// ```
+pub struct Workload {
+    spec: String,
+    options: Options,
+    source: Source,
+    only: Option<u16>,
+    layout: Option<Layout>,
+    fitter: Option<Fitter>,
+    left: u64,
+    sha256: Option<String>,
+    batch: Vec<Request>,
+    next: usize,
+}
+
+impl Workload {
+    /// Opens a workload: a path, `-` for standard input, or `gen:NAME,key=value,…`.
+    ///
+    /// # Errors
+    /// A file that cannot be read, is empty, or is in no known format; a generator or option that cannot be.
+    pub fn open(spec: &str, options: &Options) -> Result<Workload> {
+        let source = Source::open(spec, options, false)?;
+        Ok(Workload {
+            spec: spec.into(),
+            options: options.clone(),
+            source,
+            only: None,
+            layout: None,
+            fitter: None,
+            left: options.limit.unwrap_or(u64::MAX),
+            sha256: None,
+            batch: Vec::new(),
+            next: 0,
+        })
+    }
+
+    /// The same for a workload that was scanned: its devices need not be measured again, and its identity
+    /// holds the hash.
+    ///
+    /// # Errors
+    /// As [`Workload::open`].
+    pub fn open_scanned(spec: &str, options: &Options, scan: &Scan) -> Result<Workload> {
+        let mut w = Workload::open(spec, options)?;
+        w.layout = Some(scan.layout.clone());
+        w.sha256.clone_from(&scan.identity.sha256);
+        Ok(w)
+    }
+
+    /// Fits it to a volume of `capacity` sectors. With a scan, what cannot fit is refused now, otherwise when it
+    /// is met.
+    ///
+    /// # Errors
+    /// A trace larger than the volume (`Fit::Strict`), or whose chunks do not fit it (`Fit::Compact`).
+    pub fn fit(mut self, fit: Fit, capacity: u64, scan: Option<&Scan>) -> Result<Workload> {
+        self.fitter = Some(Fitter::new(&self.identity().name, fit, capacity, scan)?);
+        Ok(self)
+    }
+
+    /// Puts the next requests (some thousand) into `out`, replacing what is there; false at the end.
+    ///
+    /// # Errors
+    /// A malformed line in strict mode, an input that fails, a trace without any request, a request outside
+    /// the volume.
+    pub fn fill(&mut self, out: &mut Vec<Request>) -> Result<bool> {
+        loop {
+            out.clear();
+            if self.left == 0 {
+                return Ok(false);
+            }
+            if !self.source.fill(out)? {
+                out.clear();
+                check_only(&self.source, &self.options.devices, &self.spec)?;
+                return Ok(false);
+            }
+            self.place(out)?;
+            out.truncate(usize::try_from(self.left).unwrap_or(usize::MAX));
+            self.left -= out.len() as u64;
+            if let Some(fitter) = &mut self.fitter {
+                fitter.apply(out)?;
+            }
+            if !out.is_empty() {
+                return Ok(true);
+            }
+        }
+    }
+
+    /// Maps devices to one address space.
+    fn place(&mut self, out: &mut Vec<Request>) -> Result<()> {
+        match &self.options.devices {
+            Devices::Merge => Ok(()),
+            Devices::Only(name) => {
+                if self.only.is_none() {
+                    let at = self.source.devices().iter().position(|d| d == name);
+                    self.only = at.and_then(|i| u16::try_from(i).ok());
+                }
+                out.retain(|r| Some(r.device) == self.only);
+                Ok(())
+            }
+            Devices::Concat => {
+                if out.iter().all(|r| r.device == 0) {
+                    return Ok(());
+                }
+                if self.layout.is_none() {
+                    self.layout = Some(self.measure()?);
+                }
+                let layout = self.layout.as_ref();
+                for r in out.iter_mut().filter(|r| r.sectors > 0) {
+                    let base = layout.and_then(|l| l.base(r.device)).unwrap_or(u64::MAX);
+                    let at = base.checked_add(r.sector.0).filter(|at| *at < crate::request::SECTOR_LIMIT);
+                    r.sector.0 = at.ok_or_else(|| self.no_room())?;
+                }
+                Ok(())
+            }
+        }
+    }
+
+    fn no_room(&self) -> Error {
+        Error::Devices {
+            name: self.identity().name,
+            why: "its devices laid one after another do not fit an address space of 2^64 bytes; use --devices merge or only:NAME".into(),
+        }
+    }
+
+    /// Reads the whole trace for the size of each device.
+    fn measure(&self) -> Result<Layout> {
+        if self.spec == "-" {
+            let why = format!(
+                "there is more than one device ({}), and standard input cannot be read twice to lay them one after another; use \
+                 --devices merge or only:NAME, or a file",
+                self.source.devices().join(", ")
+            );
+            return Err(Error::Devices { name: self.identity().name, why });
+        }
+        crate::scan::layout(&self.spec, &self.options)
+    }
+
+    /// What it is.
+    #[must_use]
+    pub fn identity(&self) -> Identity {
+        self.source.identity(&self.spec, self.sha256.clone())
+    }
+
+    /// How it is read.
+    #[must_use]
+    pub fn reading(&self) -> Reading {
+        self.source.reading()
+    }
+
+    /// What was wrong so far.
+    #[must_use]
+    pub fn problems(&self) -> Problems {
+        match &self.source {
+            Source::Trace(s) => s.problems().clone(),
+            Source::Generated(_) => Problems::default(),
+        }
+    }
+
+    /// Device names so far; a request's `device` is an index into them.
+    #[must_use]
+    pub fn devices(&self) -> &[String] {
+        self.source.devices()
+    }
+}
+
+/// At the end of a trace: whether the one device that was asked for was there.
+pub(crate) fn check_only(source: &Source, devices: &Devices, spec: &str) -> Result<()> {
+    match devices {
+        Devices::Only(name) if !source.devices().iter().any(|d| d == name) => Err(Error::Devices {
+            name: source.identity(spec, None).name,
+            why: format!("no request goes to a device '{name}'; there are {}", source.devices().join(", ")),
+        }),
+        _ => Ok(()),
+    }
+}
+
+/// Request by request; [`Workload::fill`] is faster.
+impl Iterator for Workload {
+    type Item = Result<Request>;
+
+    fn next(&mut self) -> Option<Result<Request>> {
+        if self.next == self.batch.len() {
+            let mut batch = std::mem::take(&mut self.batch);
+            let more = self.fill(&mut batch);
+            self.batch = batch;
+            self.next = 0;
+            match more {
+                Ok(true) => {}
+                Ok(false) => return None,
+                Err(e) => {
+                    // After an error the stream has ended.
+                    self.left = 0;
+                    self.batch.clear();
+                    return Some(Err(e));
+                }
+            }
+        }
+        self.next += 1;
+        self.batch.get(self.next - 1).copied().map(Ok)
+    }
+}
