@@ -93,7 +93,8 @@ impl<St: Store> Pcm<St> {
             line_shift: g.line_bytes.trailing_zeros(),
             first_unit,
             wear: vec![0; g.lines() as usize],
-            clean: vec![0; clean as usize],
+            // What was never written is as good as refreshed; of a device that comes back, nobody knows.
+            clean: vec![if store.is_blank() { u64::MAX } else { 0 }; clean as usize],
             partitions: Vec::new(),
             counts: Counts::default(),
             store,

@@ -1,0 +1,180 @@
+//! The keys of a medium, as a stack file or a profile gives them.
+
+use super::time::Time;
+use crate::PlaneOps;
+use frit_core::{MediumKind, size};
+use serde::{Deserialize, Serialize};
+
+/// A size in bytes, written as a number or as `2K`, `16 MiB`.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize)]
+#[serde(transparent)]
+pub struct Size(pub u64);
+
+impl<'de> Deserialize<'de> for Size {
+    fn deserialize<D: serde::Deserializer<'de>>(d: D) -> Result<Size, D::Error> {
+        size::deserialize(d).map(Size)
+    }
+}
+
+/// A latency curve: pairs of size and time.
+pub type Points = Vec<(Size, Time)>;
+
+/// How a value is shown in a table.
+trait Show {
+    fn show(&self) -> String;
+}
+
+macro_rules! show {
+    ($($t:ty),*) => {$(
+        impl Show for $t {
+            fn show(&self) -> String {
+                self.to_string()
+            }
+        }
+    )*};
+}
+show!(u32, u64, f64, String, Time);
+
+impl Show for Size {
+    fn show(&self) -> String {
+        size::show(self.0)
+    }
+}
+
+impl Show for PlaneOps {
+    fn show(&self) -> String {
+        <&str>::from(self).into()
+    }
+}
+
+impl Show for MediumKind {
+    fn show(&self) -> String {
+        <&str>::from(self).into()
+    }
+}
+
+impl Show for Points {
+    fn show(&self) -> String {
+        self.iter().map(|(s, t)| format!("{}: {t}", size::show(s.0))).collect::<Vec<_>>().join(", ")
+    }
+}
+
+/// A key of [`MediumConfig`]: what it means, and for which media.
+#[derive(Clone, Copy, Debug)]
+pub struct Key {
+    /// Its name.
+    pub name: &'static str,
+    /// The media that have it.
+    pub media: &'static [MediumKind],
+    /// What it is, and its unit.
+    pub help: &'static str,
+}
+
+macro_rules! medium_config {
+    ($($(#[doc = $help:literal])+ [$($kind:ident)*] $name:ident: $t:ty;)*) => {
+        /// A medium as a stack file or a profile describes it: a profile and what differs from it, or
+        /// every value. Keys that no medium knows are refused.
+        #[derive(Clone, PartialEq, Default, Debug, Serialize, Deserialize)]
+        #[serde(deny_unknown_fields)]
+        pub struct MediumConfig {
+            $(
+                $(#[doc = $help])+
+                #[serde(default, skip_serializing_if = "Option::is_none")]
+                pub $name: Option<$t>,
+            )*
+        }
+
+        /// All keys, in the order in which tables show them.
+        pub const KEYS: &[Key] = &[$(Key {
+            name: stringify!($name),
+            media: &[$(MediumKind::$kind),*],
+            help: concat!($($help),+).trim_ascii(),
+        }),*];
+
+        impl MediumConfig {
+            /// What is given here, and for the rest what `base` gives.
+            #[must_use]
+            pub fn over(self, base: MediumConfig) -> MediumConfig {
+                MediumConfig { $($name: self.$name.or(base.$name),)* }
+            }
+
+            /// The keys that are given, with their values as text.
+            #[must_use]
+            pub fn given(&self) -> Vec<(&'static Key, String)> {
+                let values = [$(self.$name.as_ref().map(|v| Show::show(v)),)*];
+                KEYS.iter().zip(values).filter_map(|(k, v)| Some((k, v?))).collect()
+            }
+        }
+    };
+}
+
+medium_config! {
+    /// The profile that gives what is not given here: a name, or a path to a TOML file.
+    [Nand Pcm Dram] profile: String;
+    /// What it is, where no profile says so: nand, pcm or dram.
+    [Nand Pcm Dram] medium: MediumKind;
+    /// Channels.
+    [Nand Pcm Dram] channels: u32;
+    /// Chips on a channel.
+    [Nand Pcm] chips_per_channel: u32;
+    /// Dies in a chip.
+    [Nand] dies_per_chip: u32;
+    /// Planes in a die.
+    [Nand] planes_per_die: u32;
+    /// Blocks in a plane.
+    [Nand] blocks_per_plane: u32;
+    /// Pages in a block.
+    [Nand] pages_per_block: u32;
+    /// Bytes in a page: a multiple of 512, up to 64K.
+    [Nand] page_bytes: Size;
+    /// Bytes in the spare area of a page, at least 24.
+    [Nand] spare_bytes: Size;
+    /// What works at a time: `single` (the die, default) or `independent` (each plane).
+    [Nand] plane_ops: PlaneOps;
+    /// tR: a page from the cells to the page register.
+    [Nand] t_read: Time;
+    /// tPROG: a page from the page register to the cells.
+    [Nand] t_prog: Time;
+    /// tBERS: the erase of a block.
+    [Nand] t_erase: Time;
+    /// The channel: time for one byte.
+    [Nand] bus_per_byte: Time;
+    /// Bytes in a chip.
+    [Pcm] chip_bytes: Size;
+    /// Least that a channel writes: a power of two from 2 to 512 bytes.
+    [Pcm] write_unit: Size;
+    /// Bytes for which wear is counted together: a power of two.
+    [Pcm] line_bytes: Size;
+    /// Size in bytes.
+    [Dram] bytes: Size;
+    /// Consecutive bytes on one channel: a power of two.
+    [Pcm Dram] interleave_bytes: Size;
+    /// Read latency by size: pairs such as `[128, "12.8 us"]`.
+    [Pcm] read: Points;
+    /// Write latency by size.
+    [Pcm] write: Points;
+    /// Write latency by size over refreshed cells; as `write` when not given.
+    [Pcm] write_clean: Points;
+    /// Smallest access that the part makes; less costs as much (default: the write unit).
+    [Pcm] floor_bytes: Size;
+    /// Bytes that one refresh cleans; without it there are no clean writes.
+    [Pcm] refresh_bytes: Size;
+    /// One refresh.
+    [Pcm] t_refresh: Time;
+    /// A fence (default 0).
+    [Pcm] t_fence: Time;
+    /// Latency of any access.
+    [Dram] latency: Time;
+    /// Transfer: time for one byte.
+    [Dram] per_byte: Time;
+    /// Erases that a block, or writes that a cell, is specified for.
+    [Nand Pcm] endurance: u64;
+    /// Fraction of blocks that are bad from the factory (default 0).
+    [Nand] factory_bad: f64;
+    /// Fraction of programs that fail (default 0).
+    [Nand] program_fail: f64;
+    /// Fraction of erases that fail (default 0).
+    [Nand] erase_fail: f64;
+    /// Which blocks, programs and erases fail (default 0).
+    [Nand] seed: u64;
+}

@@ -1,0 +1,136 @@
+//! Profiles: media by name, with the source of every value.
+
+mod config;
+mod resolve;
+mod time;
+
+pub use config::{KEYS, Key, MediumConfig, Points, Size};
+pub use resolve::MediumSpec;
+pub use time::Time;
+
+use frit_core::{Error, MediumKind, Result};
+use serde::Deserialize;
+use std::collections::BTreeMap;
+use std::path::Path;
+
+const BUILTINS: [&str; 8] = [
+    include_str!("../../profiles/slc-k9-2016.toml"),
+    include_str!("../../profiles/pcm-p8p-2016.toml"),
+    include_str!("../../profiles/bnvm-pcm-2019.toml"),
+    include_str!("../../profiles/tlc-2020.toml"),
+    include_str!("../../profiles/qlc-2020.toml"),
+    include_str!("../../profiles/dimm-optane-2019.toml"),
+    include_str!("../../profiles/cxl-mem-2023.toml"),
+    include_str!("../../profiles/dram-ddr4.toml"),
+];
+
+/// A medium as somebody measured, published or sold it.
+#[derive(Clone, PartialEq, Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Profile {
+    /// Its name.
+    pub name: String,
+    /// What it is.
+    pub medium: MediumKind,
+    /// What it stands for, and what it leaves out.
+    pub about: String,
+    /// Its values; a `profile` among them gives those that are not given here.
+    pub values: MediumConfig,
+    /// Where each value comes from.
+    #[serde(default)]
+    pub sources: BTreeMap<String, String>,
+}
+
+/// One value of a profile.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct Row {
+    /// Its key.
+    pub key: &'static str,
+    /// The value, as text.
+    pub value: String,
+    /// Where it comes from; empty when the profile does not say.
+    pub source: String,
+    /// What the key means.
+    pub help: &'static str,
+}
+
+impl Profile {
+    /// Reads a profile from TOML.
+    ///
+    /// # Errors
+    /// What is no profile, with the line; a source for a value that is not there.
+    pub fn parse(text: &str) -> Result<Profile> {
+        let p: Profile =
+            toml::from_str(text).map_err(|e| Error::param("profile", "", e.to_string().trim_end()))?;
+        let given = p.values.given();
+        if let Some(key) = p.sources.keys().find(|s| !given.iter().any(|(k, _)| k.name == s.as_str())) {
+            let why = format!("profile '{}' names a source for a value that it does not give", p.name);
+            return Err(Error::param(&format!("sources.{key}"), key, why));
+        }
+        Ok(p)
+    }
+
+    /// All profiles that come with frit.
+    ///
+    /// # Errors
+    /// None, as their test shows.
+    pub fn builtins() -> Result<Vec<Profile>> {
+        BUILTINS.iter().map(|t| Profile::parse(t)).collect()
+    }
+
+    /// A profile that comes with frit.
+    ///
+    /// # Errors
+    /// An unknown name; the message lists those that there are.
+    pub fn builtin(name: &str) -> Result<Profile> {
+        let all = Profile::builtins()?;
+        let names: Vec<String> = all.iter().map(|p| p.name.clone()).collect();
+        all.into_iter().find(|p| p.name == name).ok_or_else(|| {
+            let why =
+                format!("no such profile; there are {}, or give the path of a .toml file", names.join(", "));
+            Error::param("profile", name, why)
+        })
+    }
+
+    /// A profile from a file.
+    ///
+    /// # Errors
+    /// A file that cannot be read, or is no profile.
+    pub fn load(path: &Path) -> Result<Profile> {
+        let text = std::fs::read_to_string(path).map_err(|source| Error::Io {
+            what: format!("cannot read the profile {}", path.display()),
+            source,
+        })?;
+        Profile::parse(&text).map_err(|e| match e {
+            Error::Param { key, why, .. } => Error::param(&key, path.display(), why),
+            other => other,
+        })
+    }
+
+    /// A profile by name, or by path (what contains a `/` or ends in `.toml`; from `dir` on).
+    ///
+    /// # Errors
+    /// As for [`Profile::builtin`] and [`Profile::load`].
+    pub fn find(name: &str, dir: &Path) -> Result<Profile> {
+        if name.contains('/') || name.ends_with(".toml") {
+            Profile::load(&dir.join(name))
+        } else {
+            Profile::builtin(name)
+        }
+    }
+
+    /// Its values with their sources, for tables.
+    #[must_use]
+    pub fn rows(&self) -> Vec<Row> {
+        let row = |(key, value): (&'static Key, String)| Row {
+            key: key.name,
+            value,
+            source: self.sources.get(key.name).cloned().unwrap_or_default(),
+            help: key.help,
+        };
+        self.values.given().into_iter().map(row).collect()
+    }
+}
+
+#[cfg(test)]
+mod tests;

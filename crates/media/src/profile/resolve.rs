@@ -1,0 +1,248 @@
+//! From keys to a device that can be.
+
+use super::{KEYS, MediumConfig, Points, Profile, Size, Time};
+use crate::pcm::PcmGeometry;
+use crate::{
+    Curve, DramConfig, DramTiming, NandConfig, NandFaults, NandGeometry, NandTiming, PcmConfig, PcmTiming,
+    PlaneOps,
+};
+use frit_core::{Error, MediumKind, Nanos, Result, size};
+use std::path::Path;
+
+/// How many profiles may refer to another in a chain.
+const CHAIN_MAX: usize = 8;
+
+/// A medium, complete and checked.
+#[derive(Clone, Debug)]
+pub enum MediumSpec {
+    /// NAND flash.
+    Nand(NandConfig),
+    /// PCM and its kin.
+    Pcm(PcmConfig),
+    /// A DRAM buffer.
+    Dram(DramConfig),
+}
+
+impl MediumSpec {
+    /// What it is.
+    #[must_use]
+    pub fn kind(&self) -> MediumKind {
+        match self {
+            MediumSpec::Nand(_) => MediumKind::Nand,
+            MediumSpec::Pcm(_) => MediumKind::Pcm,
+            MediumSpec::Dram(_) => MediumKind::Dram,
+        }
+    }
+
+    /// Its size in bytes.
+    #[must_use]
+    pub fn bytes(&self) -> u64 {
+        match self {
+            MediumSpec::Nand(c) => c.geometry.bytes(),
+            MediumSpec::Pcm(c) => c.geometry.bytes(),
+            MediumSpec::Dram(c) => c.bytes,
+        }
+    }
+
+    /// How large a store it needs, in bytes.
+    #[must_use]
+    pub fn store_bytes(&self) -> u64 {
+        match self {
+            MediumSpec::Nand(c) => c.geometry.store_bytes(),
+            MediumSpec::Pcm(c) => c.geometry.store_bytes(),
+            MediumSpec::Dram(c) => c.bytes,
+        }
+    }
+}
+
+impl MediumConfig {
+    /// The medium that these keys and their profile describe, under a name of the stack. Paths of
+    /// profiles start at `dir`.
+    ///
+    /// # Errors
+    /// `Param` with the key, its value and what would be right.
+    pub fn resolve(&self, name: &str, dir: &Path) -> Result<MediumSpec> {
+        let all = self.clone().complete(dir)?;
+        let Some(medium) = all.medium else {
+            return Err(missing(
+                "profile",
+                "name a profile (see `frit profiles`), or give medium and all of its keys",
+            ));
+        };
+        if medium == MediumKind::Disk {
+            return Err(no_disk());
+        }
+        for (key, value) in all.given() {
+            if !key.media.contains(&medium) {
+                let kind: &str = medium.into();
+                let fit: Vec<&str> =
+                    KEYS.iter().filter(|k| k.media.contains(&medium)).map(|k| k.name).collect();
+                let why = format!("is no key of a {kind} medium; its keys are {}", fit.join(", "));
+                return Err(Error::param(key.name, value, why));
+            }
+        }
+        match medium {
+            MediumKind::Nand => all.nand(name).map(MediumSpec::Nand),
+            MediumKind::Pcm => all.pcm(name).map(MediumSpec::Pcm),
+            MediumKind::Dram => all.dram(name).map(MediumSpec::Dram),
+            MediumKind::Disk => Err(no_disk()),
+        }
+    }
+
+    /// With the values of its profile, and of that one's.
+    fn complete(mut self, dir: &Path) -> Result<MediumConfig> {
+        let mut chain: Vec<String> = Vec::new();
+        while let Some(name) = self.profile.take() {
+            let base = Profile::find(&name, dir)?;
+            chain.push(name.clone());
+            if chain.len() > CHAIN_MAX {
+                let why = format!("profiles refer to each other without end: {}", chain.join(" -> "));
+                return Err(Error::param("profile", name, why));
+            }
+            if let Some(given) = self.medium.filter(|&m| m != base.medium) {
+                let (given, is): (&str, &str) = (given.into(), base.medium.into());
+                let why = format!("the profile '{}' describes a {is} medium", base.name);
+                return Err(Error::param("medium", given, why));
+            }
+            self.medium = Some(base.medium);
+            self = self.over(base.values);
+        }
+        Ok(self)
+    }
+
+    fn nand(&self, name: &str) -> Result<NandConfig> {
+        let geometry = NandGeometry {
+            channels: need("channels", self.channels)?,
+            chips_per_channel: need("chips_per_channel", self.chips_per_channel)?,
+            dies_per_chip: need("dies_per_chip", self.dies_per_chip)?,
+            planes_per_die: need("planes_per_die", self.planes_per_die)?,
+            blocks_per_plane: need("blocks_per_plane", self.blocks_per_plane)?,
+            pages_per_block: need("pages_per_block", self.pages_per_block)?,
+            page_bytes: bytes32("page_bytes", self.page_bytes)?,
+            spare_bytes: bytes32("spare_bytes", self.spare_bytes)?,
+            plane_ops: self.plane_ops.unwrap_or(PlaneOps::Single),
+        };
+        geometry.check()?;
+        let bus = need("bus_per_byte", self.bus_per_byte)?;
+        if bus.0 == 0 {
+            return Err(Error::param(
+                "bus_per_byte",
+                bus,
+                "has to be longer than zero; 1200 MT/s are \"833 ps\"",
+            ));
+        }
+        let endurance = need("endurance", self.endurance)?;
+        let endurance = u32::try_from(endurance)
+            .ok()
+            .filter(|&e| e > 0)
+            .ok_or_else(|| Error::param("endurance", endurance, "has to be 1 to 4294967295 erases"))?;
+        let faults = NandFaults {
+            factory_bad: self.factory_bad.unwrap_or(0.0),
+            program_fail: self.program_fail.unwrap_or(0.0),
+            erase_fail: self.erase_fail.unwrap_or(0.0),
+            seed: self.seed.unwrap_or(0),
+        };
+        faults.check()?;
+        let timing = NandTiming {
+            t_read: duration("t_read", self.t_read)?,
+            t_prog: duration("t_prog", self.t_prog)?,
+            t_erase: duration("t_erase", self.t_erase)?,
+            bus_ps_per_byte: bus.0,
+        };
+        Ok(NandConfig { name: name.into(), geometry, timing, endurance, faults })
+    }
+
+    fn pcm(&self, name: &str) -> Result<PcmConfig> {
+        let geometry = PcmGeometry {
+            channels: need("channels", self.channels)?,
+            chips_per_channel: need("chips_per_channel", self.chips_per_channel)?,
+            chip_bytes: need("chip_bytes", self.chip_bytes)?.0,
+            write_unit: bytes32("write_unit", self.write_unit)?,
+            line_bytes: bytes32("line_bytes", self.line_bytes)?,
+            interleave_bytes: bytes32("interleave_bytes", self.interleave_bytes)?,
+        };
+        geometry.check()?;
+        let refresh_bytes = self.refresh_bytes.map(|b| bytes32("refresh_bytes", Some(b))).transpose()?;
+        geometry.check_refresh(refresh_bytes)?;
+        let endurance = need("endurance", self.endurance)?;
+        if endurance == 0 {
+            return Err(Error::param("endurance", endurance, "has to be at least 1 write"));
+        }
+        let floor = match self.floor_bytes {
+            Some(b) => bytes32("floor_bytes", Some(b))?,
+            None => geometry.write_unit,
+        };
+        let refresh = match refresh_bytes {
+            Some(_) => duration("t_refresh", self.t_refresh)?,
+            None => Nanos::ZERO,
+        };
+        let write_clean = self.write_clean.as_ref();
+        let timing = PcmTiming {
+            read: curve("read", self.read.as_ref(), floor)?,
+            write: curve("write", self.write.as_ref(), floor)?,
+            write_clean: write_clean.map(|p| curve("write_clean", Some(p), floor)).transpose()?,
+            refresh,
+            fence: self.t_fence.map_or(Nanos::ZERO, Time::nanos),
+        };
+        Ok(PcmConfig { name: name.into(), geometry, timing, endurance, refresh_bytes })
+    }
+
+    fn dram(&self, name: &str) -> Result<DramConfig> {
+        let config = DramConfig {
+            name: name.into(),
+            bytes: need("bytes", self.bytes)?.0,
+            channels: need("channels", self.channels)?,
+            interleave_bytes: bytes32("interleave_bytes", self.interleave_bytes)?,
+            timing: DramTiming {
+                latency: duration("latency", self.latency)?,
+                ps_per_byte: need("per_byte", self.per_byte)?.0,
+            },
+        };
+        config.check()?;
+        Ok(config)
+    }
+}
+
+fn no_disk() -> Error {
+    Error::param("medium", "disk", "has to be nand, pcm or dram")
+}
+
+fn missing(key: &str, why: &str) -> Error {
+    Error::param(key, "(not given)", why)
+}
+
+fn need<T>(key: &str, value: Option<T>) -> Result<T> {
+    value.ok_or_else(|| {
+        let help = KEYS.iter().find(|k| k.name == key).map_or("", |k| k.help);
+        missing(key, &format!("is needed, here or in the profile: {help}"))
+    })
+}
+
+fn bytes32(key: &str, value: Option<Size>) -> Result<u32> {
+    let Size(n) = need(key, value)?;
+    u32::try_from(n)
+        .ok()
+        .filter(|&n| n > 0)
+        .ok_or_else(|| Error::param(key, size::show(n), "has to be at least 1 byte and less than 4 GiB"))
+}
+
+fn duration(key: &str, value: Option<Time>) -> Result<Nanos> {
+    let t = need(key, value)?;
+    if t.nanos() == Nanos::ZERO {
+        return Err(Error::param(key, t, "has to be at least 1 ns"));
+    }
+    Ok(t.nanos())
+}
+
+fn curve(key: &str, points: Option<&Points>, floor: u32) -> Result<Curve> {
+    let points = need(key, points)?;
+    let mut at = Vec::with_capacity(points.len());
+    for &(size, time) in points {
+        at.push((bytes32(key, Some(size))?, duration(key, Some(time))?));
+    }
+    let shown = || format!("{} points", points.len());
+    if at.windows(2).any(|w| w[0].1 > w[1].1) {
+        return Err(Error::param(key, shown(), "a larger access cannot take less time than a smaller one"));
+    }
+    Curve::new(at, floor).map_err(|why| Error::param(key, shown(), why))
+}

@@ -1,0 +1,187 @@
+use super::*;
+use crate::{Model, NandGeometry, PlaneOps};
+use frit_core::{Cause, Cmd, Nanos, Op, UnitId};
+
+fn resolve(toml: &str) -> Result<MediumSpec> {
+    toml::from_str::<MediumConfig>(toml).unwrap().resolve("m", Path::new("."))
+}
+
+fn error(toml: &str) -> String {
+    resolve(toml).unwrap_err().to_string()
+}
+
+fn cost(model: &mut Model, op: Op, len: u32) -> Nanos {
+    let cmd = Cmd { addr: 0, len, hazard: 0, unit: UnitId(0), op, cause: Cause::Host };
+    model.phases(&cmd, Nanos::ZERO).total()
+}
+
+#[test]
+fn every_builtin_resolves_and_names_a_source_for_every_value() {
+    for p in Profile::builtins().unwrap() {
+        let spec = resolve(&format!("profile = '{}'", p.name)).unwrap();
+        assert_eq!(spec.kind(), p.medium);
+        assert!(spec.bytes() > 0 && spec.store_bytes() >= spec.bytes());
+        assert!(p.about.len() > 40, "{}: about", p.name);
+        for row in p.rows() {
+            assert!(row.source.len() > 3, "{}.{} has no source", p.name, row.key);
+            assert!(!row.value.is_empty() && !row.help.is_empty());
+        }
+    }
+}
+
+#[test]
+fn table_7_comes_out_exactly() {
+    let MediumSpec::Nand(nand) = resolve("profile = 'slc-k9-2016'").unwrap() else { panic!() };
+    let mut m = Model::Nand(nand.timing);
+    assert_eq!(cost(&mut m, Op::NandRead, 2048), Nanos(75_500));
+    assert_eq!(cost(&mut m, Op::NandProgram, 2048), Nanos(213_200));
+    assert_eq!(cost(&mut m, Op::NandErase, 0), Nanos(1_500_000));
+
+    let MediumSpec::Pcm(pcm) = resolve("profile = 'pcm-p8p-2016'").unwrap() else { panic!() };
+    let mut m = Model::Pcm(pcm.timing);
+    for (bytes, read, write) in [(128, 12_800, 20_700), (256, 24_600, 45_900), (512, 45_900, 93_500)] {
+        assert_eq!(cost(&mut m, Op::PcmRead, bytes), Nanos(read));
+        assert_eq!(cost(&mut m, Op::PcmWrite, bytes), Nanos(write));
+    }
+    assert_eq!(cost(&mut m, Op::PcmWrite, 2), cost(&mut m, Op::PcmWrite, 16));
+}
+
+#[test]
+fn table_6_comes_out_exactly() {
+    let MediumSpec::Nand(nand) = resolve("profile = 'slc-k9-2016'").unwrap() else { panic!() };
+    let g = nand.geometry;
+    assert_eq!(g.bytes(), 32 << 30);
+    assert_eq!((g.channels, g.units(), g.page_bytes, g.pages_per_block), (8, 16, 2048, 64));
+    assert_eq!(g.bytes() / u64::from(g.channels * g.chips_per_channel), 2 << 30);
+    let MediumSpec::Pcm(pcm) = resolve("profile = 'pcm-p8p-2016'").unwrap() else { panic!() };
+    assert_eq!(pcm.geometry.bytes(), 256 << 20);
+    assert_eq!((pcm.geometry.channels, pcm.geometry.chips_per_channel), (2, 8));
+}
+
+#[test]
+fn modern_profiles_meet_what_they_cite() {
+    let model = |p: &str| match resolve(&format!("profile = '{p}'")).unwrap() {
+        MediumSpec::Nand(c) => Model::Nand(c.timing),
+        MediumSpec::Pcm(c) => Model::Pcm(c.timing),
+        MediumSpec::Dram(c) => Model::Dram(c.timing),
+    };
+    let mut optane = model("dimm-optane-2019");
+    assert_eq!(cost(&mut optane, Op::PcmRead, 64), Nanos(305));
+    assert_eq!(cost(&mut optane, Op::PcmWrite, 64), Nanos(94));
+    let gb_s = |bytes: u64, t: Nanos| bytes as f64 / t.0 as f64;
+    let long = |m: &mut Model, op| gb_s(8 << 20, cost(m, op, 8 << 20));
+    assert!((long(&mut optane, Op::PcmRead) - 6.6).abs() < 0.3, "{}", long(&mut optane, Op::PcmRead));
+    assert!((long(&mut optane, Op::PcmWrite) - 2.3).abs() < 0.1);
+    // 16 KB at 1200 MT/s over 8 bits.
+    assert_eq!(cost(&mut model("tlc-2020"), Op::NandRead, 16384), Nanos(45_000 + 13_648));
+    assert_eq!(cost(&mut model("qlc-2020"), Op::NandProgram, 16384), Nanos(1_860_000 + 20_480));
+    assert_eq!(cost(&mut model("bnvm-pcm-2019"), Op::PcmWriteClean, 4096), Nanos::from_us(200.0));
+    assert_eq!(cost(&mut model("bnvm-pcm-2019"), Op::PcmRefresh, 512 << 10), Nanos(100_000_000));
+    let ddr = cost(&mut model("dram-ddr4"), Op::DramRead, 4096);
+    assert_eq!(ddr, Nanos(101 + 193));
+    for (p, tera) in [("tlc-2020", 2.2), ("qlc-2020", 2.2)] {
+        let MediumSpec::Nand(c) = resolve(&format!("profile = '{p}'")).unwrap() else { panic!() };
+        assert!((c.geometry.bytes() as f64 / 1e12 - tera).abs() < 0.01, "{p}");
+    }
+}
+
+#[test]
+fn what_is_given_overrides_the_profile() {
+    let spec = resolve(
+        "profile = 'slc-k9-2016'
+         channels = 4
+         t_prog = '300 us'
+         page_bytes = '4K'
+         plane_ops = 'independent'
+         program_fail = 0.01
+         seed = 9",
+    );
+    let MediumSpec::Nand(c) = spec.unwrap() else { panic!() };
+    assert_eq!((c.geometry.channels, c.geometry.page_bytes, c.name.as_str()), (4, 4096, "m"));
+    assert_eq!(c.timing.t_prog, Nanos(300_000));
+    assert_eq!((c.faults.program_fail, c.faults.seed), (0.01, 9));
+    assert_eq!(c.geometry.plane_ops, PlaneOps::Independent);
+    assert_eq!(c.geometry.blocks_per_plane, 16384);
+}
+
+#[test]
+fn a_profile_of_ones_own_is_a_file_and_can_build_on_another() {
+    let dir = tempfile::tempdir().unwrap();
+    let mine =
+        "name = 'mine'\nmedium = 'nand'\nabout = 'x'\n[values]\nprofile = 'slc-k9-2016'\nt_read = '30 us'\n";
+    std::fs::write(dir.path().join("mine.toml"), mine).unwrap();
+    let config: MediumConfig = toml::from_str("profile = 'mine.toml'\nchannels = 2").unwrap();
+    let MediumSpec::Nand(c) = config.resolve("n", dir.path()).unwrap() else { panic!() };
+    assert_eq!((c.timing.t_read, c.geometry.channels), (Nanos(30_000), 2));
+    assert_eq!(c.geometry, NandGeometry { channels: 2, ..c.geometry });
+    assert_eq!(c.timing.t_erase, Nanos(1_500_000));
+
+    let own = mine.replace("'slc-k9-2016'", "'mine.toml'");
+    std::fs::write(dir.path().join("mine.toml"), own).unwrap();
+    let e = config.resolve("n", dir.path()).unwrap_err().to_string();
+    assert!(e.contains("without end"), "{e}");
+}
+
+#[test]
+fn a_device_without_a_profile_names_every_key() {
+    let c = "medium = 'dram'\nbytes = '64M'\nchannels = 2\ninterleave_bytes = 64\nlatency = '50 ns'\n";
+    assert!(error(c).contains("per_byte = (not given): is needed"), "{}", error(c));
+    assert!(resolve(&format!("{c}per_byte = '40 ps'")).is_ok());
+    assert!(error("channels = 2").contains("name a profile"));
+    assert!(error("medium = 'disk'").contains("nand, pcm or dram"));
+}
+
+#[test]
+fn errors_name_key_value_and_remedy() {
+    for (toml, parts) in [
+        ("profile = 'slc'", ["profile = slc", "slc-k9-2016"]),
+        ("profile = 'no/such.toml'", ["no/such.toml", "cannot read"]),
+        ("profile = 'slc-k9-2016'\npage_bytes = 1000", ["page_bytes = 1000", "multiple of the sector"]),
+        ("profile = 'slc-k9-2016'\npage_bytes = '128K'", ["page_bytes = 131072", "64K"]),
+        ("profile = 'slc-k9-2016'\nchannels = 0", ["channels = 0", "1 to"]),
+        ("profile = 'slc-k9-2016'\nblocks_per_plane = 16000000", ["blocks_per_plane", "4294967294"]),
+        ("profile = 'slc-k9-2016'\nt_read = '0 us'", ["t_read = 0 ps", "at least 1 ns"]),
+        ("profile = 'slc-k9-2016'\nendurance = 0", ["endurance = 0", "erases"]),
+        ("profile = 'slc-k9-2016'\nerase_fail = 1.0", ["erase_fail = 1", "fraction"]),
+        ("profile = 'slc-k9-2016'\nwrite_unit = 16", ["write_unit = 16 B", "no key of a nand medium"]),
+        ("profile = 'slc-k9-2016'\nmedium = 'pcm'", ["medium = pcm", "describes a nand medium"]),
+        ("profile = 'pcm-p8p-2016'\nwrite_unit = '1K'", ["write_unit = 1024", "power of two from 2 to 512"]),
+        ("profile = 'pcm-p8p-2016'\nread = []", ["read = 0 points", "at least one point"]),
+        (
+            "profile = 'pcm-p8p-2016'\nread = [[64, '9 us'], [128, '5 us']]",
+            ["read = 2 points", "larger access"],
+        ),
+        ("profile = 'pcm-p8p-2016'\nrefresh_bytes = '64K'", ["t_refresh = (not given)", "One refresh"]),
+        ("profile = 'dram-ddr4'\nbytes = 0", ["bytes = 0", "256 TiB"]),
+    ] {
+        let e = error(toml);
+        assert!(parts.iter().all(|p| e.contains(p)), "{toml}: {e}");
+    }
+}
+
+#[test]
+fn what_is_no_config_is_refused_with_its_line() {
+    for (toml, part) in [
+        ("t_read = 25", "time with its unit"),
+        ("t_read = '25'", "is no time"),
+        ("t_raed = '25 us'", "unknown field `t_raed`"),
+        ("plane_ops = 'multi'", "independent"),
+        ("page_bytes = '2 apples'", "is no size"),
+    ] {
+        let e = toml::from_str::<MediumConfig>(toml).unwrap_err().to_string();
+        assert!(e.contains(part) && e.contains("line 1"), "{toml}: {e}");
+    }
+    let e = Profile::parse("name = 'x'\nmedium = 'nand'\nabout = ''\n[values]\n[sources]\nchannels = 'y'")
+        .unwrap_err()
+        .to_string();
+    assert!(e.contains("sources.channels"), "{e}");
+}
+
+#[test]
+fn a_config_survives_being_written_and_read() {
+    for p in Profile::builtins().unwrap() {
+        let text = toml::to_string(&p.values).unwrap();
+        let back: MediumConfig = toml::from_str(&text).unwrap();
+        assert_eq!(back, p.values, "{text}");
+    }
+}
