@@ -323,7 +323,8 @@ impl<T: Token, N: Store> Flash<T, N> {
     /// Refuses writes from now on.
     pub(super) fn degrade(&mut self, unit: u32) {
         let u = &self.units[unit as usize];
-        let need = self.share.div_ceil(self.blocks.pages_per_block()) + (RESERVE + 1) as u32;
+        // With fewer, all invalid pages may lie in open blocks, and cleaning finds no victim.
+        let need = self.share.div_ceil(self.blocks.pages_per_block()) + (RESERVE + STREAMS) as u32;
         if u.usable_blocks < need && self.read_only.is_none() {
             self.read_only = Some(format!(
                 "unit {unit} of NAND has {} usable blocks and needs {need}: too many went bad",
