@@ -188,3 +188,45 @@ impl Dram<MemoryStore> {
         self.store = MemoryStore::new(self.config.bytes);
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::testing::Log;
+    use frit_core::{Nanos, Null};
+
+    fn config() -> DramConfig {
+        DramConfig {
+            name: "buffer".into(),
+            bytes: 4096,
+            channels: 2,
+            interleave_bytes: 64,
+            timing: DramTiming { latency: Nanos(100), ps_per_byte: 500 },
+        }
+    }
+
+    #[test]
+    fn it_holds_its_bytes_until_it_loses_power() {
+        let mut d = Dram::new(config(), MemoryStore::new(4096), &mut Hardware::new()).unwrap();
+        d.write(&mut Null, 60, Source::Bytes(&[7; 8]), Cause::Host, ()).unwrap();
+        let mut out = [0; 10];
+        d.read(&mut Null, 59, Target::Bytes(&mut out), Cause::Host, ()).unwrap();
+        assert_eq!(out, [0, 7, 7, 7, 7, 7, 7, 7, 7, 0]);
+        d.lose();
+        d.read(&mut Null, 59, Target::Bytes(&mut out), Cause::Host, ()).unwrap();
+        assert_eq!(out, [0; 10]);
+    }
+
+    #[test]
+    fn accesses_split_over_channels_and_stay_inside() {
+        let mut d = Dram::new(config(), MemoryStore::new(4096), &mut Hardware::new()).unwrap();
+        let mut log = Log::default();
+        let tok = d.write(&mut log, 32, Source::Bytes(&[1; 100]), Cause::Host, 0).unwrap();
+        let seen: Vec<_> = log.cmds.iter().map(|(c, _)| (c.addr, c.len, c.unit.0)).collect();
+        assert_eq!((seen, tok), (vec![(32, 32, 0), (64, 64, 1), (128, 4, 0)], 0b111));
+        assert!(d.read(&mut log, 4000, Target::Len(97), Cause::Host, 0).is_err());
+        assert_eq!(d.counts().of(Op::DramWrite).bytes, 100);
+        assert_eq!(d.view().units, 2);
+        assert!(Dram::new(config(), MemoryStore::new(10), &mut Hardware::new()).is_err());
+    }
+}

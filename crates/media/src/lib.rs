@@ -13,6 +13,8 @@ pub mod pcm;
 pub mod profile;
 pub mod store;
 mod stripe;
+#[cfg(test)]
+mod testing;
 pub mod timing;
 
 pub use dram::{Dram, DramConfig};

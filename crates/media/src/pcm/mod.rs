@@ -22,7 +22,7 @@ use frit_core::visible::{MediumView, Wear};
 use frit_core::{Counts, Error, MediumKind, Result, UnitId, size};
 
 /// What a power cut cannot tear: an aligned word of this many bytes (the guarantee of persistent
-/// memory on 64-bit machines: SNIA NVM Programming Model 1.2, Intel SDM section 9.1.1 on aligned
+/// memory on 64-bit machines: Intel SDM volume 3, "Guaranteed Atomic Operations", on aligned
 /// 8-byte stores).
 pub const ATOMIC_BYTES: u32 = 8;
 

@@ -1,1 +1,205 @@
+use super::*;
+use crate::testing::Log;
+use crate::{Curve, MemoryStore, NoStore};
+use frit_core::{Cause, Nanos, Null, Op, Source, Target};
+use proptest::prelude::*;
 
+fn config(channels: u32, refresh: bool) -> PcmConfig {
+    let curve = |t| Curve::new(vec![(64, Nanos(t))], 16).unwrap();
+    PcmConfig {
+        name: "pcm".into(),
+        geometry: PcmGeometry {
+            channels,
+            chips_per_channel: 2,
+            chip_bytes: 2048,
+            write_unit: 16,
+            line_bytes: 64,
+            interleave_bytes: 128,
+        },
+        timing: PcmTiming {
+            read: curve(10),
+            write: curve(20),
+            write_clean: None,
+            refresh: Nanos(99),
+            fence: Nanos(1),
+        },
+        endurance: 3,
+        refresh_bytes: refresh.then_some(512),
+    }
+}
+
+fn on<St: Store>(c: PcmConfig, store: St) -> Pcm<St> {
+    Pcm::new(c, store, &mut Hardware::new()).unwrap()
+}
+
+fn in_memory(c: PcmConfig) -> Pcm<MemoryStore> {
+    let bytes = c.geometry.store_bytes();
+    on(c, MemoryStore::new(bytes))
+}
+
+proptest! {
+    #[test]
+    fn split_and_joined_it_is_a_plain_array(
+        channels in 1u32..4,
+        ops in prop::collection::vec((0u64..9000, 0usize..900, any::<u8>(), any::<bool>()), 1..40)
+    ) {
+        let mut p = in_memory(config(channels, false));
+        let size = p.bytes();
+        let mut plain = vec![0u8; size as usize];
+        for (at, len, byte, is_write) in ops {
+            let mut log = Log::default();
+            let fits = at + len as u64 <= size;
+            let data: Vec<u8> = (0..len).map(|i| byte.wrapping_add(i as u8)).collect();
+            let mut out = vec![0xEE; len];
+            let done = if is_write {
+                p.write(&mut log, at, Source::Bytes(&data), Cause::Host, 0)
+            } else {
+                p.read(&mut log, at, Target::Bytes(&mut out), Cause::Host, 0)
+            };
+            prop_assert_eq!(done.is_ok(), fits);
+            let Ok(tok) = done else {
+                prop_assert!(log.cmds.is_empty());
+                continue;
+            };
+            let range = at as usize..at as usize + len;
+            if is_write {
+                plain[range].copy_from_slice(&data);
+            } else {
+                prop_assert_eq!(&out[..], &plain[range]);
+            }
+            // The token waits for every piece; pieces follow each other and stay on their channel.
+            prop_assert_eq!(tok, (1u64 << log.cmds.len()) - 1);
+            let (mut next, end) = if is_write && len > 0 {
+                (at & !15, (at + len as u64).next_multiple_of(16))
+            } else {
+                (at, at + len as u64)
+            };
+            for (c, after) in &log.cmds {
+                prop_assert_eq!((c.addr, *after), (next, 0));
+                prop_assert_eq!(c.hazard, (c.addr / 64) as u32);
+                prop_assert_eq!(u32::from(c.unit.0), (c.addr / 128) as u32 % channels);
+                let last = c.addr + u64::from(c.len) - 1;
+                prop_assert!(channels == 1 || last / 128 == c.addr / 128);
+                next = last + 1;
+            }
+            if len > 0 {
+                prop_assert_eq!(next, end);
+                prop_assert!(channels > 1 || log.cmds.len() == 1);
+            }
+        }
+        let mut all = vec![0; size as usize];
+        p.read(&mut Null, 0, Target::Bytes(&mut all), Cause::Host, ()).unwrap();
+        prop_assert!(all == plain);
+    }
+}
+
+#[test]
+fn writes_cost_and_wear_the_units_that_they_cover() {
+    let mut p = on(config(1, false), NoStore);
+    let mut log = Log::default();
+    p.write(&mut log, 60, Source::Len(8), Cause::Host, 0).unwrap();
+    assert_eq!((log.cmds[0].0.addr, log.cmds[0].0.len), (48, 32));
+    assert_eq!((p.wear_of(0), p.wear_of(64), p.wear_of(128)), (1, 1, 0));
+    p.read(&mut log, 0, Target::Len(64), Cause::Host, 0).unwrap();
+    assert_eq!(p.wear_of(0), 1, "reads do not wear");
+    assert_eq!(p.counts().get(Op::PcmWrite, Cause::Host).bytes, 32);
+    for _ in 0..3 {
+        p.write(&mut log, 0, Source::Len(1), Cause::Meta, 0).unwrap();
+    }
+    let v = p.view();
+    assert_eq!((v.wear.summary().max, v.wear.bad, v.wear.limit), (4, 1, 3));
+    assert_eq!(v.wear.per, "line of 64 B");
+}
+
+#[test]
+fn a_fence_holds_on_every_channel() {
+    let mut p = on(config(3, false), NoStore);
+    let mut log = Log::default();
+    let w = p.write(&mut log, 0, Source::Len(16), Cause::Host, 0).unwrap();
+    let f = p.fence(&mut log, w);
+    let fences: Vec<_> = log.cmds[1..].iter().map(|(c, after)| (c.op, c.unit.0, *after)).collect();
+    assert_eq!(fences, [(Op::PcmFence, 0, w), (Op::PcmFence, 1, w), (Op::PcmFence, 2, w)]);
+    assert_eq!(f, 0b1110);
+}
+
+#[test]
+fn rules_are_kept() {
+    let mut p = in_memory(config(2, false));
+    let what = |r: Result<()>| r.unwrap_err().to_string();
+    let past = p.read(&mut Null, 8190, Target::Len(3), Cause::Host, ());
+    assert!(what(past).contains("past the end"));
+    let wraps = p.write(&mut Null, u64::MAX, Source::Bytes(&[1, 2]), Cause::Host, ());
+    assert!(what(wraps).contains("past the end"));
+    let empty = p.write(&mut Null, 0, Source::Len(16), Cause::Host, ());
+    assert!(what(empty).contains("without bytes"));
+    let refresh = p.refresh(&mut Null, 0, Cause::Gc, ());
+    assert!(what(refresh).contains("has none"));
+    assert_eq!(p.counts().of(Op::PcmWrite).commands, 0);
+    assert_eq!(p.wear_of(0), 0);
+}
+
+#[test]
+fn clean_writes_need_a_refresh() {
+    let mut p = in_memory(config(2, true));
+    let clean = |p: &mut Pcm<MemoryStore>, at, log: &mut Log| {
+        p.write_clean(log, at, Source::Bytes(&[5; 32]), Cause::Host, 0).is_ok()
+    };
+    let mut log = Log::default();
+    // New cells are as good as refreshed; those that were written are not.
+    assert!(clean(&mut p, 512, &mut log) && !clean(&mut p, 512, &mut log) && clean(&mut p, 544, &mut log));
+    p.write(&mut log, 600, Source::Bytes(&[6; 1]), Cause::Host, 0).unwrap();
+    assert!(!clean(&mut p, 592, &mut log), "a plain write dirties, too");
+    assert!(p.refresh(&mut log, 100, Cause::Gc, 0).is_err());
+    log.cmds.clear();
+    p.refresh(&mut log, 512, Cause::Gc, 0).unwrap();
+    let on: Vec<_> = log.cmds.iter().map(|(c, _)| (c.op, c.unit.0, c.len)).collect();
+    assert_eq!(on, [(Op::PcmRefresh, 0, 256), (Op::PcmRefresh, 1, 256)]);
+    let mut out = [1; 32];
+    p.read(&mut log, 512, Target::Bytes(&mut out), Cause::Host, 0).unwrap();
+    assert_eq!(out, [0; 32], "a refresh empties");
+    assert!(p.is_clean(512, 512) && !p.is_clean(0, 8192 + 1));
+    assert!(clean(&mut p, 592, &mut log));
+    assert_eq!(p.counts().of(Op::PcmWriteClean).commands, 3);
+    // Line 576: one clean write at 544 reaches 575, the write at 600, the refresh, the clean write.
+    assert_eq!(p.wear_of(576), 3);
+}
+
+#[test]
+fn partitions_do_not_overlap_and_fit() {
+    let mut p = on(config(2, false), NoStore);
+    let a = p.carve("map", 100, 1).unwrap();
+    let b = p.carve("level", 1000, 512).unwrap();
+    assert_eq!((a, b), (Partition { start: 0, bytes: 100 }, Partition { start: 512, bytes: 1000 }));
+    assert_eq!(p.partition("level"), Some(b));
+    assert!(p.carve("map", 1, 1).unwrap_err().to_string().contains("carved already"));
+    assert!(p.carve("none", 0, 1).is_err() && p.carve("none", 1, 0).is_err());
+    let e = p.carve("cache", 8000, 1).unwrap_err().to_string();
+    assert!(e.contains("'cache' of 7.8 KiB") && e.contains("map 100 B, level 1000 B"), "{e}");
+    assert!(p.carve("huge", u64::MAX, 4096).is_err());
+    let rest = p.carve("rest", p.bytes() - p.carved_bytes(), 1).unwrap();
+    assert_eq!(rest.end(), p.bytes());
+    assert!(p.view().geometry.contains(&("level", 1000)));
+    assert_eq!(p.partitions().len(), 3);
+}
+
+#[test]
+fn bytes_and_wear_come_back_with_the_store() {
+    let mut p = in_memory(config(2, true));
+    p.write(&mut Null, 1000, Source::Bytes(b"glass"), Cause::Host, ()).unwrap();
+    p.preset(2000, b"fused").unwrap();
+    p.sync().unwrap();
+    let mut back = on(config(2, true), p.into_store());
+    for (at, text) in [(1000, b"glass"), (2000, b"fused")] {
+        let mut out = [0; 5];
+        back.read(&mut Null, at, Target::Bytes(&mut out), Cause::Host, ()).unwrap();
+        assert_eq!(&out, text);
+    }
+    assert_eq!((back.wear_of(1000), back.wear_of(2000)), (1, 0));
+    assert!(!back.is_clean(4096, 16), "what was refreshed is not known after a restart");
+
+    let mut store = back.into_store();
+    let last = store.len() - 1;
+    store.write(last, &[0xFF]).unwrap();
+    let e = Pcm::new(config(2, true), store, &mut Hardware::new()).unwrap_err();
+    assert!(e.contains("header is damaged"), "{e}");
+}

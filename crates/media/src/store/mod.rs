@@ -56,6 +56,35 @@ pub trait Store {
     }
 }
 
+/// A borrowed store: the medium goes, the bytes stay.
+impl<S: Store> Store for &mut S {
+    const HOLDS: bool = S::HOLDS;
+
+    fn len(&self) -> u64 {
+        (**self).len()
+    }
+
+    fn is_blank(&self) -> bool {
+        (**self).is_blank()
+    }
+
+    fn read(&self, at: u64, into: &mut [u8]) -> Result<()> {
+        (**self).read(at, into)
+    }
+
+    fn write(&mut self, at: u64, data: &[u8]) -> Result<()> {
+        (**self).write(at, data)
+    }
+
+    fn sync(&mut self) -> Result<()> {
+        (**self).sync()
+    }
+
+    fn slice(&self, at: u64, len: usize) -> Option<&[u8]> {
+        (**self).slice(at, len)
+    }
+}
+
 /// No bytes at all: pure simulation, at full speed. Reads as zeros, of any size.
 #[derive(Clone, Copy, Default, Debug)]
 pub struct NoStore;

@@ -1,0 +1,62 @@
+//! The rules of NAND, its faults, and its bytes on every store.
+
+mod bytes;
+mod faults;
+mod rules;
+
+use super::*;
+use crate::{Hardware, MemoryStore};
+use frit_core::{Cause, Null, Ppn, Source, Target};
+
+const PAGE: usize = 512;
+
+fn config() -> NandConfig {
+    NandConfig {
+        name: "flash".into(),
+        geometry: NandGeometry {
+            channels: 2,
+            chips_per_channel: 1,
+            dies_per_chip: 1,
+            planes_per_die: 2,
+            blocks_per_plane: 3,
+            pages_per_block: 4,
+            page_bytes: PAGE as u32,
+            spare_bytes: 32,
+            plane_ops: PlaneOps::Single,
+        },
+        timing: NandTiming {
+            t_read: frit_core::Nanos(10),
+            t_prog: frit_core::Nanos(20),
+            t_erase: frit_core::Nanos(30),
+            bus_ps_per_byte: 1000,
+        },
+        endurance: 1000,
+        faults: NandFaults::default(),
+    }
+}
+
+fn on<St: Store>(config: NandConfig, store: St) -> Nand<St> {
+    Nand::new(config, store, &mut Hardware::new()).unwrap()
+}
+
+fn in_memory(config: NandConfig) -> Nand<MemoryStore> {
+    let bytes = config.geometry.store_bytes();
+    on(config, MemoryStore::new(bytes))
+}
+
+fn spare(lpn: u32) -> Spare {
+    Spare { lpn, seq: u64::from(lpn) + 100 }
+}
+
+fn program<St: Store>(n: &mut Nand<St>, ppn: u32, byte: u8) -> Result<()> {
+    n.program(&mut Null, Ppn(ppn), Source::Bytes(&[byte; PAGE]), spare(ppn), Cause::Host, ())
+}
+
+fn erase<St: Store>(n: &mut Nand<St>, block: u32) -> Result<()> {
+    n.erase(&mut Null, BlockId(block), Cause::Gc, ())
+}
+
+fn read<St: Store>(n: &mut Nand<St>, ppn: u32) -> Result<Vec<u8>> {
+    let mut page = vec![0xEE; PAGE];
+    n.read(&mut Null, Ppn(ppn), 0, Target::Bytes(&mut page), Cause::Host, ()).map(|()| page)
+}

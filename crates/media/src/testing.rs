@@ -1,0 +1,30 @@
+//! A sink that remembers, for the tests of media.
+
+use frit_core::{Cmd, Nanos, Sink, UnitId, UnitState};
+
+/// Every command with what it waited for; a token is a set of commands, as bits.
+#[derive(Default)]
+pub(crate) struct Log {
+    pub(crate) cmds: Vec<(Cmd, u64)>,
+}
+
+impl Sink for Log {
+    type Tok = u64;
+    fn now(&self) -> Nanos {
+        Nanos::ZERO
+    }
+    fn start(&self) -> u64 {
+        0
+    }
+    fn unit(&self, _: UnitId) -> UnitState {
+        UnitState::Idle
+    }
+    fn emit(&mut self, cmd: Cmd, after: u64) -> u64 {
+        self.cmds.push((cmd, after));
+        1 << (self.cmds.len() - 1)
+    }
+    fn join(&mut self, a: u64, b: u64) -> u64 {
+        a | b
+    }
+    fn ack(&mut self, _: u64) {}
+}
