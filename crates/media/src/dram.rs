@@ -1,7 +1,7 @@
 //! DRAM as a timed, volatile buffer.
 
 use crate::stripe::Stripe;
-use crate::{Device, DramTiming, Hardware, MemoryStore, Model, Store};
+use crate::{Device, DramTiming, Hardware, Model, Store};
 use frit_core::visible::{MediumView, Wear};
 use frit_core::{Cause, Cmd, Counts, Error, MediumKind, Op, Result, Sink, Source, Target, UnitId};
 
@@ -155,6 +155,26 @@ impl<St: Store> Dram<St> {
         Ok(tok)
     }
 
+    /// Forgets all bytes, as a power cut does: they read as zeros.
+    ///
+    /// # Errors
+    /// A store that fails.
+    pub fn lose(&mut self) -> Result<()> {
+        const ZEROS: [u8; 4096] = [0; 4096];
+        let mut part = ZEROS;
+        let mut at = 0;
+        while St::HOLDS && at < self.config.bytes {
+            let n = (self.config.bytes - at).min(4096) as usize;
+            self.store.read(at, &mut part[..n])?;
+            // What is zero already stays untouched, so that a sparse store stays sparse.
+            if part[..n] != ZEROS[..n] {
+                self.store.write(at, &ZEROS[..n])?;
+            }
+            at += n as u64;
+        }
+        Ok(())
+    }
+
     /// Commands by operation and cause.
     #[must_use]
     pub fn counts(&self) -> &Counts {
@@ -182,16 +202,10 @@ impl<St: Store> Dram<St> {
     }
 }
 
-impl Dram<MemoryStore> {
-    /// Forgets all bytes, as a power cut does: they read as zeros.
-    pub fn lose(&mut self) {
-        self.store = MemoryStore::new(self.config.bytes);
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::MemoryStore;
     use crate::testing::Log;
     use frit_core::{Nanos, Null};
 
@@ -212,7 +226,7 @@ mod tests {
         let mut out = [0; 10];
         d.read(&mut Null, 59, Target::Bytes(&mut out), Cause::Host, ()).unwrap();
         assert_eq!(out, [0, 7, 7, 7, 7, 7, 7, 7, 7, 0]);
-        d.lose();
+        d.lose().unwrap();
         d.read(&mut Null, 59, Target::Bytes(&mut out), Cause::Host, ()).unwrap();
         assert_eq!(out, [0; 10]);
     }

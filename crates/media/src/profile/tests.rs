@@ -185,3 +185,15 @@ fn a_config_survives_being_written_and_read() {
         assert_eq!(back, p.values, "{text}");
     }
 }
+
+#[test]
+fn the_manual_names_every_key_and_every_profile() {
+    let manual =
+        std::fs::read_to_string(concat!(env!("CARGO_MANIFEST_DIR"), "/../../docs/media.md")).unwrap();
+    for key in KEYS.iter().filter(|k| !["profile", "medium"].contains(&k.name)) {
+        assert!(manual.contains(&format!("`{}`", key.name)), "{}", key.name);
+    }
+    for p in Profile::builtins().unwrap() {
+        assert!(manual.contains(&format!("| `{}` |", p.name)), "{}", p.name);
+    }
+}
