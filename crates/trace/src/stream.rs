@@ -23,7 +23,11 @@ pub(crate) struct Stream {
 impl Stream {
     /// Opens a trace and finds out how to read it.
     pub(crate) fn open(path: &str, options: &Options, hash: bool) -> Result<Stream> {
-        let mut input = Input::open(path, options, hash)?;
+        Stream::of(path, Input::open(path, options, hash)?, options)
+    }
+
+    /// The same for an input that is open already.
+    pub(crate) fn of(path: &str, mut input: Input, options: &Options) -> Result<Stream> {
         let mut head = Head { bytes: input.bytes(), whole: input.at_end(), judged: usize::MAX };
         let mut reading = Reading { container: input.container(), ..Reading::default() };
         if head.bytes.is_empty() {

@@ -3,14 +3,19 @@
 use crate::devices::Layout;
 use crate::fit::Fitter;
 use crate::generate::Generator;
+use crate::input::Input;
 use crate::identity::{Identity, Kind};
 use crate::problems::Problems;
 use crate::stream::Stream;
 use crate::{Devices, Error, Fit, Options, Reading, Request, Result, Scan};
+use std::io::Read;
 use std::path::Path;
 
 /// What a workload specification begins with when it names a generator.
 pub const GENERATOR_PREFIX: &str = "gen:";
+
+/// The workload specification of standard input.
+pub const STDIN: &str = "-";
 
 pub(crate) enum Source {
     Trace(Box<Stream>),
@@ -36,7 +41,7 @@ impl Source {
         match self {
             Source::Trace(_) => {
                 let file = Path::new(spec).file_name().map(|n| n.to_string_lossy().into_owned());
-                let name = if spec == "-" { "standard input".into() } else { file.unwrap_or_else(|| spec.into()) };
+                let name = if spec == STDIN { "standard input".into() } else { file.unwrap_or_else(|| spec.into()) };
                 Identity { name, kind: Kind::Real, sha256, generator: None, version: None }
             }
             Source::Generated(g) => Identity {
@@ -87,6 +92,7 @@ pub struct Workload {
     spec: String,
     options: Options,
     source: Source,
+    again: bool,
     only: Option<u16>,
     layout: Option<Layout>,
     fitter: Option<Fitter>,
@@ -102,11 +108,25 @@ impl Workload {
     /// # Errors
     /// A file that cannot be read, is empty, or is in no known format; a generator or option that cannot be.
     pub fn open(spec: &str, options: &Options) -> Result<Workload> {
-        let source = Source::open(spec, options, false)?;
-        Ok(Workload {
+        Ok(Workload::of(spec, options, Source::open(spec, options, false)?, spec != STDIN))
+    }
+
+    /// A trace out of anything that can be read, once; `name` is what errors and the identity call it.
+    ///
+    /// # Errors
+    /// As [`Workload::open`].
+    pub fn from_reader(name: &str, reader: Box<dyn Read + Send>, options: &Options) -> Result<Workload> {
+        let input = Input::from_reader(name, reader, options, false)?;
+        let source = Source::Trace(Box::new(Stream::of(name, input, options)?));
+        Ok(Workload::of(name, options, source, false))
+    }
+
+    fn of(spec: &str, options: &Options, source: Source, again: bool) -> Workload {
+        Workload {
             spec: spec.into(),
             options: options.clone(),
             source,
+            again,
             only: None,
             layout: None,
             fitter: None,
@@ -114,7 +134,7 @@ impl Workload {
             sha256: None,
             batch: Vec::new(),
             next: 0,
-        })
+        }
     }
 
     /// The same for a workload that was scanned: its devices need not be measured again, and its identity
@@ -206,9 +226,9 @@ impl Workload {
 
     /// Reads the whole trace for the size of each device.
     fn measure(&self) -> Result<Layout> {
-        if self.spec == "-" {
+        if !self.again {
             let why = format!(
-                "there is more than one device ({}), and standard input cannot be read twice to lay them one after another; use \
+                "there is more than one device ({}), and this input cannot be read twice to lay them one after another; use \
                  --devices merge or only:NAME, or a file",
                 self.source.devices().join(", ")
             );

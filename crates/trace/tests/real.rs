@@ -3,7 +3,11 @@
 use frit_trace::{Options, ReqOp, Scan, Workload};
 use std::path::PathBuf;
 
+/// File, format, requests, and facts that must have been recognised.
+type Known = (&'static str, &'static str, u64, &'static [(&'static str, &'static str)]);
+
 /// The folder, or `None` (and a message) on a machine without it.
+#[allow(clippy::print_stderr, reason = "a test that is skipped says so")]
 fn traces() -> Option<PathBuf> {
     let dir = PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("../../../shared/traces");
     if dir.is_dir() {
@@ -13,8 +17,7 @@ fn traces() -> Option<PathBuf> {
     None
 }
 
-/// File, format, requests, and facts that must have been recognised.
-const FILES: [(&str, &str, u64, &[(&str, &str)]); 19] = [
+const FILES: [Known; 19] = [
     ("public/Financial1-snippet.spc.zst", "spc", 10_000, &[]),
     ("public/fin1_50k.trace.zst", "disksim", 50_000, &[("time unit", "ms"), ("size unit", "units of 4 KiB")]),
     ("public/Financial1forssd_asu0_153566.txt.zst", "disksim", 153_566, &[("time unit", "s"), ("size unit", "sectors of 512 B")]),

@@ -111,7 +111,7 @@ impl Decoded {
         device: u16,
     ) -> std::result::Result<(), Reason> {
         let (sector, sectors) = whole(offset, bytes)?;
-        if (offset | bytes) % SECTOR_BYTES != 0 {
+        if !(offset | bytes).is_multiple_of(SECTOR_BYTES) {
             self.problems.widened += 1;
         }
         self.push(at, op, sector, sectors, hints, device)

@@ -153,7 +153,7 @@ impl Generator {
 }
 
 /// How a generator describes itself.
-fn reading(about: String) -> Reading {
+fn reading(about: &str) -> Reading {
     let mut reading = Reading { format: "generated".into(), about: format!("generated: {about}"), ..Reading::default() };
     reading.fact("generator version", VERSION.to_string(), How::Fixed);
     reading

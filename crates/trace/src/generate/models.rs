@@ -289,7 +289,7 @@ pub(super) fn build(model: &Model, mut spec: Spec) -> Result<Generator> {
         let law = Law::Sequential([0, span / 2 / align * align]);
         patterns.push(model.pattern(model.sequential, span, law));
     }
-    let mut g = finish(&spec, &common, patterns, model.about.into())?;
+    let mut g = finish(&spec, &common, patterns, model.about)?;
     let reads = match model.read_kb {
         Some(kb) => format!("reads of {kb} KB"),
         None => "reads alike".into(),

@@ -132,7 +132,7 @@ pub(super) fn span(spec: &mut Spec, default: &str) -> Result<u64> {
 }
 
 /// Puts a generator together.
-pub(super) fn finish(spec: &Spec, common: &Common, mut patterns: Vec<Pattern>, about: String) -> Result<Generator> {
+pub(super) fn finish(spec: &Spec, common: &Common, mut patterns: Vec<Pattern>, about: &str) -> Result<Generator> {
     spec.done()?;
     let sum: f64 = patterns.iter().map(|p| p.weight).sum();
     patterns.iter_mut().for_each(|p| p.weight /= sum);
@@ -163,7 +163,7 @@ pub(super) fn build(mut spec: Spec) -> Result<Generator> {
     let common = common(&mut spec)?;
     if spec.name != "mix" {
         let pattern = pattern(&mut spec, common.seed)?;
-        return finish(&spec, &common, vec![pattern], about);
+        return finish(&spec, &common, vec![pattern], &about);
     }
     let mut parts = std::mem::take(&mut spec.parts);
     if parts.is_empty() {
@@ -181,7 +181,7 @@ pub(super) fn build(mut spec: Spec) -> Result<Generator> {
         patterns.push(p);
     }
     spec.parts = parts;
-    finish(&spec, &common, patterns, about)
+    finish(&spec, &common, patterns, &about)
 }
 
 fn pattern(spec: &mut Spec, seed: u64) -> Result<Pattern> {

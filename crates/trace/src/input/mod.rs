@@ -41,6 +41,16 @@ impl Input {
             }
             Box::new(file)
         };
+        Input::from_reader(path, raw, options, hash)
+    }
+
+    /// From anything that can be read; `path` is what errors call it.
+    pub(crate) fn from_reader(
+        path: &str,
+        raw: Box<dyn Read + Send>,
+        options: &Options,
+        hash: bool,
+    ) -> Result<Input> {
         let shared = Shared { hash: hash.then(Sha256::new), drain: hash, ..Shared::default() };
         let shared = Arc::new(Mutex::new(shared));
         let mut input = Input {

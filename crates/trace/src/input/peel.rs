@@ -96,13 +96,23 @@ impl Read for Failing {
     }
 }
 
+/// Reads little at a time: the xz decoder loses what it decoded in a call that then runs into a cut.
+struct Sips<R>(R);
+
+impl<R: Read> Read for Sips<R> {
+    fn read(&mut self, into: &mut [u8]) -> io::Result<usize> {
+        let most = into.len().min(512);
+        self.0.read(&mut into[..most])
+    }
+}
+
 /// Unwraps one layer of compression.
 fn decompress(first: &[u8], reader: Reader) -> io::Result<Result<(&'static str, Reader), Reader>> {
     Ok(match first {
         [0x1f, 0x8b, ..] => Ok(("gzip", Box::new(flate2::read::MultiGzDecoder::new(reader)) as Reader)),
         [0x28, 0xb5, 0x2f, 0xfd, ..] => Ok(("zstd", Box::new(zstd::Decoder::new(reader)?) as Reader)),
         [0xfd, b'7', b'z', b'X', b'Z', 0, ..] => {
-            Ok(("xz", Box::new(lzma_rust2::XzReader::new(reader, true)) as Reader))
+            Ok(("xz", Box::new(Sips(lzma_rust2::XzReader::new(reader, true))) as Reader))
         }
         [b'B', b'Z', b'h', b'1'..=b'9', ..] => {
             Ok(("bzip2", Box::new(bzip2::read::MultiBzDecoder::new(reader)) as Reader))

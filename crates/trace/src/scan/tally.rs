@@ -79,7 +79,7 @@ impl Hist {
     }
 
     fn len(&self) -> u64 {
-        self.histogram.as_ref().map_or(0, |h| h.len())
+        self.histogram.as_ref().map_or(0, Histogram::len)
     }
 
     fn sizes(&self) -> Sizes {

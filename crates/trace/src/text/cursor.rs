@@ -51,6 +51,9 @@ impl<'a> Cursor<'a> {
             && *b == byte
         {
             self.rest = rest;
+            if let [b' ' | b'\t', ..] = rest {
+                self.blanks();
+            }
             return Ok(());
         }
         self.blanks();

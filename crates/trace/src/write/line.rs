@@ -1,0 +1,212 @@
+//! One line a request, in each writable format.
+
+use crate::{Error, ReqOp, Request};
+use frit_core::{Hints, Nanos};
+use std::io::Write;
+use std::str::FromStr;
+
+/// A format that can be written.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum WriteFormat {
+    /// frit's recorded CSV: keeps everything.
+    Recorded,
+    /// MSR Cambridge, times to 100 ns from 0.
+    Msr,
+    /// DiskSim ASCII: ms with six decimals, sizes in sectors, 1 = read.
+    DiskSim,
+    /// The same as MQSim takes it: time in whole ns.
+    MqSim,
+    /// SPC, times in seconds with nine decimals.
+    Spc,
+    /// fio iolog version 2: waits in µs.
+    Fio2,
+    /// fio iolog version 3: times in µs.
+    Fio3,
+}
+
+/// All formats that can be written, by name.
+pub const WRITABLE: [(&str, WriteFormat); 7] = [
+    ("recorded", WriteFormat::Recorded),
+    ("msr", WriteFormat::Msr),
+    ("disksim", WriteFormat::DiskSim),
+    ("mqsim", WriteFormat::MqSim),
+    ("spc", WriteFormat::Spc),
+    ("fio2", WriteFormat::Fio2),
+    ("fio3", WriteFormat::Fio3),
+];
+
+impl WriteFormat {
+    /// Its name.
+    #[must_use]
+    pub fn name(self) -> &'static str {
+        WRITABLE.iter().find(|w| w.1 == self).map_or("?", |w| w.0)
+    }
+}
+
+impl FromStr for WriteFormat {
+    type Err = Error;
+    fn from_str(s: &str) -> Result<Self, Error> {
+        WRITABLE.iter().find(|w| w.0.eq_ignore_ascii_case(s)).map(|w| w.1).ok_or_else(|| Error::UnknownFormat {
+            name: s.into(),
+            known: WRITABLE.map(|w| w.0).join(", "),
+        })
+    }
+}
+
+/// Writes lines of one format.
+pub(super) struct Line {
+    format: WriteFormat,
+    devices: bool,
+    waited_us: u64,
+    opened: Vec<bool>,
+}
+
+impl Line {
+    pub(super) fn new(format: WriteFormat, devices: bool, out: &mut Vec<u8>) -> Line {
+        match format {
+            WriteFormat::Recorded => {
+                out.extend_from_slice(crate::formats::recorded::HEADER);
+                out.extend_from_slice(if devices { b",device\n" } else { b"\n" });
+            }
+            WriteFormat::Fio2 => out.extend_from_slice(b"fio version 2 iolog\n"),
+            WriteFormat::Fio3 => out.extend_from_slice(b"fio version 3 iolog\n"),
+            _ => {}
+        }
+        Line { format, devices, waited_us: 0, opened: Vec::new() }
+    }
+
+    /// Whether the format can say metadata, FUA and SYNC.
+    pub(super) fn has_hints(&self) -> bool {
+        self.format == WriteFormat::Recorded
+    }
+
+    /// Writes one request; false when the format cannot say it.
+    pub(super) fn put(&mut self, r: &Request, names: &[String], out: &mut Vec<u8>) -> bool {
+        let name = match names.get(usize::from(r.device)) {
+            Some(name) if self.devices => name.as_str(),
+            _ => "0",
+        };
+        let moves = matches!(r.op, ReqOp::Read | ReqOp::Write);
+        match self.format {
+            WriteFormat::Recorded => self.recorded(r, name, out),
+            WriteFormat::Fio2 | WriteFormat::Fio3 => self.fio(r, out),
+            _ if !moves => return false,
+            WriteFormat::Msr => msr(r, name, out),
+            WriteFormat::DiskSim => {
+                decimal(r.at, 1_000_000, 6, out);
+                disksim(r, name, out);
+            }
+            WriteFormat::MqSim => {
+                let _ = write!(out, "{}", r.at.0);
+                disksim(r, name, out);
+            }
+            WriteFormat::Spc => {
+                let op = if r.op == ReqOp::Read { 'r' } else { 'w' };
+                let _ = write!(out, "{},{},{},{op},", number(name, r.device), r.sector.0, r.bytes());
+                decimal(r.at, 1_000_000_000, 9, out);
+                out.push(b'\n');
+            }
+        }
+        true
+    }
+
+    /// Writes what a file ends with.
+    pub(super) fn end(&mut self, out: &mut Vec<u8>) {
+        if self.format == WriteFormat::Fio3 {
+            for (i, _) in self.opened.iter().enumerate().filter(|(_, o)| **o) {
+                let _ = writeln!(out, "{} {} close", self.waited_us, file(i as u16));
+            }
+        }
+    }
+
+    fn recorded(&self, r: &Request, name: &str, out: &mut Vec<u8>) {
+        if r.at.0.is_multiple_of(1000) {
+            let _ = write!(out, "{}", r.at.0 / 1000);
+        } else {
+            decimal(r.at, 1000, 3, out);
+        }
+        let op = match r.op {
+            ReqOp::Read => 'R',
+            ReqOp::Write => 'W',
+            ReqOp::Discard => 'D',
+            ReqOp::Flush => 'F',
+        };
+        let _ = write!(out, ",{op},{},{},", r.sector.0, r.sectors);
+        for (hint, letter) in [(Hints::METADATA, b'M'), (Hints::SYNC, b'S'), (Hints::FUA, b'F')] {
+            if r.hints.has(hint) {
+                out.push(letter);
+            }
+        }
+        if self.devices {
+            out.push(b',');
+            out.extend(name.bytes().map(|b| if matches!(b, b',' | b' ' | b'\t') { b'.' } else { b }));
+        }
+        out.push(b'\n');
+    }
+
+    /// Files are named by the number of the device: fio takes names for paths.
+    fn fio(&mut self, r: &Request, out: &mut Vec<u8>) {
+        let device = if self.devices { r.device } else { 0 };
+        let now = r.at.0 / 1000;
+        let timed = self.format == WriteFormat::Fio3;
+        let stamp = |out: &mut Vec<u8>| {
+            if timed {
+                let _ = write!(out, "{now} ");
+            }
+        };
+        let i = usize::from(device);
+        if self.opened.len() <= i {
+            self.opened.resize(i + 1, false);
+        }
+        if !std::mem::replace(&mut self.opened[i], true) {
+            for action in ["add", "open"] {
+                stamp(out);
+                let _ = writeln!(out, "{} {action}", file(device));
+            }
+        }
+        if !timed && now > self.waited_us {
+            let _ = writeln!(out, "{} wait {} 0", file(device), now - self.waited_us);
+        }
+        self.waited_us = self.waited_us.max(now);
+        stamp(out);
+        let action = match r.op {
+            ReqOp::Read => "read",
+            ReqOp::Write => "write",
+            ReqOp::Discard => "trim",
+            ReqOp::Flush => "sync",
+        };
+        let _ = writeln!(out, "{} {action} {} {}", file(device), r.sector.bytes(), r.bytes());
+    }
+}
+
+/// The file that stands for a device in an iolog.
+fn file(device: u16) -> String {
+    format!("device{device}")
+}
+
+fn msr(r: &Request, name: &str, out: &mut Vec<u8>) {
+    // A host is a word and a disk a number; other names become a host with disk 0.
+    let (host, disk) = match name.split_once(',') {
+        Some((host, disk)) if !host.is_empty() && disk.parse::<u64>().is_ok() => (host, disk),
+        _ if name.parse::<u64>().is_ok() => ("frit", name),
+        _ => (name, "0"),
+    };
+    let host: String = host.chars().map(|c| if c == ',' { '.' } else { c }).collect();
+    let op = if r.op == ReqOp::Read { "Read" } else { "Write" };
+    let _ = writeln!(out, "{},{host},{disk},{op},{},{},0", r.at.0 / 100, r.sector.bytes(), r.bytes());
+}
+
+fn disksim(r: &Request, name: &str, out: &mut Vec<u8>) {
+    let op = u8::from(r.op == ReqOp::Read);
+    let _ = writeln!(out, " {} {} {} {op}", number(name, r.device), r.sector.0, r.sectors);
+}
+
+/// A device as a number: its own when it has one, else the order of its appearance.
+fn number(name: &str, device: u16) -> u64 {
+    name.parse().unwrap_or_else(|_| u64::from(device))
+}
+
+/// Nanoseconds in a larger unit, exactly.
+fn decimal(at: Nanos, unit: u64, digits: usize, out: &mut Vec<u8>) {
+    let _ = write!(out, "{}.{:0digits$}", at.0 / unit, at.0 % unit);
+}
