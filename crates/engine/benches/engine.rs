@@ -1,1 +1,156 @@
-fn main() {}
+//! Nanoseconds a command for each engine, and a request for the driver with a host that does nothing.
+//! A plain program: the best of five rounds, so that other load on the machine matters little.
+
+#![allow(missing_docs)]
+#![allow(clippy::expect_used, clippy::print_stdout)] // a program for people, not a library
+
+use frit_core::{Cause, Cmd, MediumKind, Nanos, Null, Op, Progress, Result, Sink, UnitId};
+use frit_engine::{Arrival, Driver, Eager, Engine, Host, Latencies, Mode, Times};
+use frit_media::{Device, Hardware, Model, NandTiming};
+use std::hint::black_box;
+use std::time::Instant;
+
+const COMMANDS: u64 = 2_000_000;
+const ROUNDS: usize = 5;
+const CHANNELS: u16 = 8;
+const UNITS: u16 = 32;
+
+fn hardware() -> Hardware {
+    let timing = NandTiming {
+        t_read: Nanos(62_300),
+        t_prog: Nanos(200_000),
+        t_erase: Nanos(1_500_000),
+        bus_ps_per_byte: 6_445,
+    };
+    let mut hw = Hardware::new();
+    let device = Device {
+        name: "flash".into(),
+        kind: MediumKind::Nand,
+        model: Model::Nand(timing),
+        unit_channel: (0..UNITS).map(|u| u % CHANNELS).collect(),
+    };
+    hw.add(device).expect("a small device");
+    hw
+}
+
+/// A cheap deterministic sequence (SplitMix64), so that the generator does not weigh in the figure.
+struct Rng(u64);
+
+impl Rng {
+    fn next(&mut self) -> u64 {
+        self.0 = self.0.wrapping_add(0x9e37_79b9_7f4a_7c15);
+        let mut z = self.0;
+        z = (z ^ (z >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
+        z = (z ^ (z >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
+        z ^ (z >> 31)
+    }
+}
+
+fn command(r: u64) -> Cmd {
+    let op = if r & 7 < 3 { Op::NandRead } else { Op::NandProgram };
+    Cmd {
+        addr: 0,
+        len: 2048,
+        hazard: (r >> 40) as u32,
+        unit: UnitId((r >> 8) as u16 % UNITS),
+        op,
+        cause: Cause::Host,
+    }
+}
+
+fn best(what: &str, per: &str, n: u64, mut round: impl FnMut() -> u64) {
+    let mut least = f64::MAX;
+    for _ in 0..ROUNDS {
+        let t = Instant::now();
+        black_box(round());
+        least = least.min(t.elapsed().as_nanos() as f64 / n as f64);
+    }
+    println!("{what:<44} {least:8.1} ns/{per}");
+}
+
+/// Requests of `commands` commands each, in parallel; none for an engine-free figure.
+struct Requests {
+    rng: Rng,
+    left: u64,
+    commands: u32,
+    latencies: Latencies,
+}
+
+impl Requests {
+    fn new(requests: u64, commands: u32) -> Requests {
+        Requests { rng: Rng(1), left: requests, commands, latencies: Latencies::new() }
+    }
+}
+
+impl<S: Sink> Host<S> for Requests {
+    fn next(&mut self) -> Result<Option<Arrival>> {
+        if self.left == 0 {
+            return Ok(None);
+        }
+        self.left -= 1;
+        Ok(Some(Arrival { at: Nanos::ZERO, class: (self.left & 1) as u8 }))
+    }
+    fn serve(&mut self, sink: &mut S) -> Result<()> {
+        for _ in 0..self.commands {
+            let tok = sink.emit(command(self.rng.next()), sink.start());
+            sink.ack(tok);
+        }
+        Ok(())
+    }
+    fn background(&mut self, _: &mut S, _: u32) -> Result<Progress<S::Tok>> {
+        Ok(Progress::Idle)
+    }
+    fn done(&mut self, class: u8, times: Times) {
+        self.latencies.record(class, times);
+    }
+}
+
+fn drive<E: Engine>(mut engine: E, depth: u32, commands: u32) -> u64 {
+    let mut host = Requests::new(COMMANDS / u64::from(commands.max(1)), commands);
+    let mut driver = Driver::new(Mode::Closed { depth }).expect("a depth above 0");
+    driver.run(&mut engine, &mut host, None).expect("a host that does not fail");
+    driver.finish(&mut engine, &mut host).expect("a host that does not fail").last_ack.0
+}
+
+fn main() {
+    let hw = hardware();
+    best("generator alone", "command", COMMANDS, || {
+        let mut rng = Rng(1);
+        (0..COMMANDS).map(|_| command(rng.next()).unit.0 as u64).sum()
+    });
+    best("eager, programs striped over units", "command", COMMANDS, || {
+        let mut e = Eager::new(&hw);
+        let mut last = Nanos::ZERO;
+        for i in 0..COMMANDS {
+            let cmd = Cmd { unit: UnitId((i % u64::from(UNITS)) as u16), op: Op::NandProgram, ..command(0) };
+            last = e.emit(cmd, e.start());
+            if i % 64 == 63 {
+                e.next_done(last);
+            }
+        }
+        last.0
+    });
+    best("eager, random mix in 32 dependent chains", "command", COMMANDS, || {
+        let (mut e, mut rng, mut last) = (Eager::new(&hw), Rng(1), [Nanos::ZERO; 32]);
+        for i in 0..COMMANDS as usize {
+            let chain = &mut last[i % 32];
+            e.next_done(*chain);
+            *chain = e.emit(command(rng.next()), *chain);
+        }
+        last[0].0
+    });
+    best("latency record (2 histograms)", "request", COMMANDS, || {
+        let (mut l, mut rng) = (Latencies::new(), Rng(1));
+        for i in 0..COMMANDS {
+            let end = Nanos(rng.next() % 1_000_000);
+            let t = Times { index: i, arrived: Nanos::ZERO, admitted: Nanos::ZERO, acknowledged: end };
+            l.record(0, t);
+        }
+        l.iter().count() as u64
+    });
+    best("driver, null engine, host without commands", "request", COMMANDS, || drive(Null, 1, 0));
+    for depth in [1, 32] {
+        let what = format!("driver, eager, 1 command, depth {depth}");
+        best(&what, "request", COMMANDS, || drive(Eager::new(&hw), depth, 1));
+    }
+}

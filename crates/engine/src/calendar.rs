@@ -16,14 +16,27 @@ const GAPS: usize = 8;
 pub(crate) struct Calendar {
     /// Free from here on.
     tail: u64,
-    len: usize,
-    /// Gaps before the tail, in order of time: `[start, end)`.
-    gaps: [(u64, u64); GAPS],
+    /// Gaps before the tail, in order of time: a ring of those numbered `first..next`.
+    first: u32,
+    next: u32,
+    gaps: [Gap; GAPS],
+}
+
+/// Free in `[start, end)`.
+#[derive(Clone, Copy, PartialEq, Eq, Default, Debug)]
+struct Gap {
+    start: u64,
+    end: u64,
 }
 
 impl Calendar {
     pub(crate) fn new() -> Calendar {
-        Calendar { tail: 0, len: 0, gaps: [(0, 0); GAPS] }
+        Calendar { tail: 0, first: 0, next: 0, gaps: [Gap::default(); GAPS] }
+    }
+
+    #[inline]
+    fn gap(&mut self, i: u32) -> &mut Gap {
+        &mut self.gaps[i as usize % GAPS]
     }
 
     /// Reserves `len` from `earliest` on and returns where it starts.
@@ -32,68 +45,71 @@ impl Calendar {
         let (earliest, len) = (earliest.0, len.0);
         if earliest >= self.tail {
             if earliest > self.tail {
-                self.push((self.tail, earliest));
+                let end = self.next;
+                self.insert(end, Gap { start: self.tail, end: earliest });
             }
             self.tail = earliest + len;
             return Nanos(earliest);
         }
-        self.fill(earliest, len)
+        Nanos(self.fill(earliest, len))
     }
 
-    fn fill(&mut self, earliest: u64, len: u64) -> Nanos {
+    fn fill(&mut self, earliest: u64, len: u64) -> u64 {
         // Gaps that end too early are all at the front, so the search goes from the back.
         let mut best = None;
-        for i in (0..self.len).rev() {
-            let (start, end) = self.gaps[i];
-            if end < earliest + len {
+        let mut i = self.next;
+        while i != self.first {
+            i = i.wrapping_sub(1);
+            let g = *self.gap(i);
+            if g.end < earliest + len {
                 break;
             }
-            if start.max(earliest) + len <= end {
-                best = Some(i);
+            if g.start.max(earliest) + len <= g.end {
+                best = Some((i, g));
             }
         }
-        let Some(i) = best else {
+        let Some((i, g)) = best else {
             let at = self.tail;
             self.tail += len;
-            return Nanos(at);
+            return at;
         };
-        let (start, end) = self.gaps[i];
-        let at = start.max(earliest);
-        match (start < at, at + len < end) {
+        let at = g.start.max(earliest);
+        match (g.start < at, at + len < g.end) {
             (false, false) => self.remove(i),
-            (true, false) => self.gaps[i].1 = at,
-            (false, true) => self.gaps[i].0 = at + len,
+            (true, false) => self.gap(i).end = at,
+            (false, true) => self.gap(i).start = at + len,
             (true, true) => {
-                self.gaps[i].1 = at;
-                self.insert(i + 1, (at + len, end));
+                self.gap(i).end = at;
+                self.insert(i.wrapping_add(1), Gap { start: at + len, end: g.end });
             }
         }
-        Nanos(at)
+        at
     }
 
+    /// Puts a gap before the one numbered `at`, forgetting the oldest when there are too many.
     #[inline]
-    fn push(&mut self, gap: (u64, u64)) {
-        if self.len == GAPS {
-            self.gaps.copy_within(1.., 0);
-            self.len -= 1;
+    fn insert(&mut self, at: u32, gap: Gap) {
+        let mut i = self.next;
+        while i != at {
+            let before = *self.gap(i.wrapping_sub(1));
+            *self.gap(i) = before;
+            i = i.wrapping_sub(1);
         }
-        self.gaps[self.len] = gap;
-        self.len += 1;
+        *self.gap(at) = gap;
+        self.next = self.next.wrapping_add(1);
+        if self.next.wrapping_sub(self.first) > GAPS as u32 {
+            self.first = self.first.wrapping_add(1);
+        }
     }
 
-    fn insert(&mut self, mut at: usize, gap: (u64, u64)) {
-        if self.len == GAPS {
-            self.remove(0);
-            at -= 1;
+    fn remove(&mut self, at: u32) {
+        let mut i = at.wrapping_add(1);
+        while i != self.next {
+            let after = *self.gap(i);
+            *self.gap(i.wrapping_sub(1)) = after;
+            i = i.wrapping_add(1);
         }
-        self.gaps.copy_within(at..self.len, at + 1);
-        self.gaps[at] = gap;
-        self.len += 1;
-    }
-
-    fn remove(&mut self, at: usize) {
-        self.gaps.copy_within(at + 1..self.len, at);
-        self.len -= 1;
+        self.next = self.next.wrapping_sub(1);
     }
 }
 
@@ -115,7 +131,7 @@ mod tests {
         assert_eq!(at(&mut c, 95, 5), 95);
         assert_eq!(at(&mut c, 0, 95), 0);
         assert_eq!(at(&mut c, 0, 30), 120);
-        assert_eq!(c.len, 0);
+        assert_eq!(c.first, c.next);
         assert_eq!(at(&mut c, 0, 1), 160);
     }
 
@@ -131,8 +147,10 @@ mod tests {
                 prop_assert!(s >= earliest);
                 prop_assert!(taken.iter().all(|&(a, b)| s + len <= a || b <= s), "{s}+{len} in {taken:?}");
                 taken.push((s, s + len));
-                prop_assert!(c.gaps[..c.len].windows(2).all(|w| w[0].1 <= w[1].0));
-                prop_assert!(c.gaps[..c.len].iter().all(|g| g.0 < g.1 && g.1 <= c.tail));
+                let gaps: Vec<Gap> = (c.first..c.next).map(|i| *c.gap(i)).collect();
+                prop_assert!(gaps.len() <= GAPS);
+                prop_assert!(gaps.windows(2).all(|w| w[0].end <= w[1].start), "{gaps:?}");
+                prop_assert!(gaps.iter().all(|g| g.start < g.end && g.end <= c.tail), "{gaps:?}");
             }
         }
     }

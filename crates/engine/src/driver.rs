@@ -329,7 +329,16 @@ impl<P: Pace> Driver<P> {
             Mode::Closed { .. } => None,
             Mode::Open { speed, .. } => Some(self.arrival(engine.now(), at, speed)),
         };
-        self.run_until(engine, host, arrived.unwrap_or_else(|| engine.now()))?;
+        // In the instant of the last admission nothing else happens first: requests that arrive
+        // together are seen together.
+        match arrived {
+            Some(t) if t > engine.now() => self.run_until(engine, host, t)?,
+            _ => {
+                while self.background.wake() <= engine.now() {
+                    self.step(engine, host)?;
+                }
+            }
+        }
         if let Some(depth) = self.mode.depth() {
             while self.ends.peek().is_some_and(|e| e.0 <= engine.now()) {
                 self.ends.pop();

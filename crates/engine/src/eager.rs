@@ -4,7 +4,7 @@ use crate::calendar::Calendar;
 use crate::driver::{Done, Engine, Tag};
 use crate::usage::Usage;
 use frit_core::{Cmd, Nanos, Sink, UnitId, UnitState};
-use frit_media::{Hardware, Model};
+use frit_media::{Hardware, Model, Phases};
 
 #[derive(Clone, Copy, Debug)]
 struct Unit {
@@ -66,6 +66,25 @@ impl Eager {
         &mut self.usage
     }
 
+    /// Where the command starts and ends when its unit is free at `begin`.
+    #[inline]
+    fn place(&mut self, channel: u16, begin: Nanos, p: Phases) -> (Nanos, Nanos) {
+        if p.bus_in > Nanos::ZERO && p.bus_out > Nanos::ZERO {
+            let start = self.bus(channel, begin, p.bus_in);
+            let out = self.bus(channel, start + p.bus_in + p.array, p.bus_out);
+            return (start, out + p.bus_out);
+        }
+        if p.bus_in == p.bus_out {
+            return (begin, begin + p.array);
+        }
+        // One bus phase: the same steps for both kinds, because which it is cannot be predicted.
+        let goes_in = p.bus_in > Nanos::ZERO;
+        let (before, after) = if goes_in { (Nanos::ZERO, p.array) } else { (p.array, Nanos::ZERO) };
+        let len = p.bus_in + p.bus_out;
+        let at = self.bus(channel, begin + before, len);
+        (if goes_in { at } else { begin }, at + len + after)
+    }
+
     #[inline]
     fn bus(&mut self, channel: u16, earliest: Nanos, len: Nanos) -> Nanos {
         let at = self.channels[usize::from(channel)].reserve(earliest, len);
@@ -101,14 +120,7 @@ impl Sink for Eager {
         let ready = self.now.max(after);
         let begin = ready.max(unit.free);
         let phases = self.models[usize::from(unit.device)].phases(&cmd, begin);
-        let start = match phases.bus_in {
-            Nanos::ZERO => begin,
-            len => self.bus(unit.channel, begin, len),
-        };
-        let mut end = start + phases.bus_in + phases.array;
-        if phases.bus_out > Nanos::ZERO {
-            end = self.bus(unit.channel, end, phases.bus_out) + phases.bus_out;
-        }
+        let (start, end) = self.place(unit.channel, begin, phases);
         self.units[cmd.unit.idx()].free = end;
         self.usage.command(&cmd, ready, start, end);
         end

@@ -9,14 +9,20 @@
 
 pub mod driver;
 pub mod eager;
+pub mod event;
 pub mod latency;
 pub mod pace;
+pub mod record;
+pub mod sched;
 pub mod usage;
 
 mod calendar;
 
 pub use driver::{Arrival, Driver, Engine, Host, Mode, Outcome, Times};
 pub use eager::Eager;
+pub use event::Event;
 pub use latency::{Latencies, Latency, Summary};
 pub use pace::Pacer;
+pub use record::{Record, Recording};
+pub use sched::{AnyScheduler, Scheduler};
 pub use usage::Usage;

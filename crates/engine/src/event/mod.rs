@@ -1,0 +1,175 @@
+//! The event engine: queues, a scheduler, exact channels, in virtual time.
+
+mod state;
+
+pub use state::{CmdId, Queues, Tok, Waiting};
+
+use crate::driver::{Done, Engine, Tag};
+use crate::sched::Scheduler;
+use crate::usage::Usage;
+use frit_core::visible::Metric;
+use frit_core::{Cmd, Nanos, Sink, UnitId, UnitState};
+use frit_media::Hardware;
+use state::{Event as Due, Stage};
+
+/// A discrete-event engine with a scheduler.
+///
+/// A command waits until its `after` is done and every command that it may not overtake has been
+/// handed to the scheduler (see [`Queues::must_follow`]); then the scheduler decides when it goes to
+/// the device and which of those that wait at a unit is next. Each phase that needs the channel
+/// gets it in the order of asking. Nothing happens while a layer gives commands: all commands of a
+/// request, and of requests admitted in the same instant, are seen by the scheduler together.
+///
+/// Events are ordered by time and, within an instant, by when they were made: the same input gives
+/// the same output. Ids are used again, so that a run in steady state allocates nothing.
+#[derive(Debug)]
+pub struct Event<P> {
+    queues: Queues,
+    scheduler: P,
+    ack: Tok,
+}
+
+impl<P: Scheduler> Event<P> {
+    /// An engine for these devices, at time zero.
+    #[must_use]
+    pub fn new(hardware: &Hardware, mut scheduler: P) -> Event<P> {
+        let queues = Queues::new(hardware);
+        scheduler.attach(&queues);
+        Event { queues, scheduler, ack: Tok::default() }
+    }
+
+    /// What units and channels did.
+    #[must_use]
+    pub fn usage(&self) -> &Usage {
+        self.queues.usage()
+    }
+
+    /// The same, to reset it or to ask for more.
+    pub fn usage_mut(&mut self) -> &mut Usage {
+        self.queues.usage_mut()
+    }
+
+    /// The scheduler, to read or change its parameters.
+    pub fn scheduler(&mut self) -> &mut P {
+        &mut self.scheduler
+    }
+
+    /// What waits where.
+    #[must_use]
+    pub fn queues(&self) -> &Queues {
+        &self.queues
+    }
+
+    /// Figures of the engine and its scheduler.
+    #[must_use]
+    pub fn metrics(&self) -> Vec<Metric> {
+        let mut all = vec![
+            Metric {
+                name: "commands_outstanding",
+                value: f64::from(self.queues.outstanding()),
+                unit: "commands",
+                help: "commands given and not yet done",
+            },
+            Metric {
+                name: "picks_refused",
+                value: self.queues.refused() as f64,
+                unit: "commands",
+                help: "choices of the scheduler that would have broken a hazard; others were taken",
+            },
+        ];
+        all.extend(self.scheduler.metrics());
+        all
+    }
+
+    /// Does all that is due in this instant without an event.
+    fn settle_instant(&mut self) {
+        loop {
+            if let Some(id) = self.queues.next_woken() {
+                if let Some(cmd) = self.queues.release(id) {
+                    self.scheduler.ready(&mut self.queues, cmd);
+                }
+            } else if let Some(unit) = self.queues.next_free_unit() {
+                if let Some(id) = self.scheduler.pick(&self.queues, unit) {
+                    self.queues.start(unit, id);
+                }
+            } else {
+                return;
+            }
+        }
+    }
+
+    fn happen(&mut self, due: Due) {
+        match due {
+            Due::Timer(token) => self.scheduler.timer(&mut self.queues, token),
+            Due::Phase(id) => {
+                if self.queues.phase_over(id) == Stage::Finished {
+                    self.scheduler.finished(&mut self.queues, id);
+                }
+            }
+        }
+    }
+}
+
+impl<P: Scheduler> Sink for Event<P> {
+    type Tok = Tok;
+
+    #[inline]
+    fn now(&self) -> Nanos {
+        self.queues.now()
+    }
+
+    #[inline]
+    fn start(&self) -> Tok {
+        Tok::default()
+    }
+
+    #[inline]
+    fn unit(&self, unit: UnitId) -> UnitState {
+        self.queues.unit_state(unit)
+    }
+
+    #[inline]
+    fn emit(&mut self, cmd: Cmd, after: Tok) -> Tok {
+        self.queues.add(cmd, after)
+    }
+
+    #[inline]
+    fn join(&mut self, a: Tok, b: Tok) -> Tok {
+        self.queues.join(a, b)
+    }
+
+    #[inline]
+    fn ack(&mut self, tok: Tok) {
+        self.ack = self.queues.join(self.ack, tok);
+    }
+}
+
+impl<P: Scheduler> Engine for Event<P> {
+    #[inline]
+    fn begin(&mut self) {
+        self.ack = Tok::default();
+    }
+
+    #[inline]
+    fn end(&mut self) -> Tok {
+        std::mem::take(&mut self.ack)
+    }
+
+    fn settle(&mut self, tok: Tok, tag: Tag) -> Option<Nanos> {
+        if self.queues.watch(tok, tag) { None } else { Some(self.queues.now()) }
+    }
+
+    fn next_done(&mut self, limit: Nanos) -> Option<Done> {
+        loop {
+            if let Some(done) = self.queues.next_report() {
+                return Some(done);
+            }
+            self.settle_instant();
+            if self.queues.has_report() {
+                continue;
+            }
+            let due = self.queues.next_event(limit)?;
+            self.happen(due);
+        }
+    }
+}

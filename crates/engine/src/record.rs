@@ -1,0 +1,301 @@
+//! A sink that keeps everything: what was given, in which order of durability, and what each
+//! acknowledgement waited for.
+
+use crate::driver::{Done, Engine, Tag};
+use frit_core::{Cmd, Nanos, Null, Sink, UnitId, UnitState};
+use std::collections::HashMap;
+
+/// A token of the recorder: an entry of its table of things that can be waited for, and the token of
+/// the sink below.
+#[derive(Clone, Copy, PartialEq, Eq, Default, Debug)]
+pub struct RecordTok<T> {
+    /// 0: done already; otherwise the entry's number plus one.
+    entry: u32,
+    below: T,
+}
+
+/// What a token of the recorder stands for.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+enum Entry {
+    /// A command, by index into [`Recording::ops`].
+    Op(u32),
+    /// Both of two tokens.
+    Both(u32, u32),
+}
+
+/// A command that was given.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct Recorded {
+    /// The command.
+    pub cmd: Cmd,
+    /// The commands that must be durable before it, by index, in rising order, without repetition.
+    pub after: Vec<u32>,
+    /// The last command before it that changes what it changes: the same hazard on the same unit (a
+    /// page before it in its block, the block's erase). The engine keeps their order without an edge.
+    pub follows: Option<u32>,
+    /// The request in which it was given, by index; `None` for background work before any request.
+    pub request: Option<u32>,
+}
+
+/// What a run gave, in order of emission.
+#[derive(Clone, Default, Debug)]
+pub struct Recording {
+    /// All commands. An index into this is a command's number everywhere here.
+    pub ops: Vec<Recorded>,
+    /// For each request, the commands that its acknowledgement waits for, in rising order.
+    pub requests: Vec<Vec<u32>>,
+}
+
+impl Recording {
+    /// Whether a power cut can leave exactly these commands: with each command all that it waits for
+    /// and the one that it follows.
+    #[must_use]
+    pub fn is_down_closed(&self, done: impl Fn(u32) -> bool) -> bool {
+        self.ops
+            .iter()
+            .enumerate()
+            .all(|(i, op)| !done(i as u32) || op.after.iter().chain(&op.follows).all(|&a| done(a)))
+    }
+
+    /// Whether a request counts as acknowledged when exactly these commands are durable.
+    #[must_use]
+    pub fn is_acknowledged(&self, request: usize, done: impl Fn(u32) -> bool) -> bool {
+        self.requests[request].iter().all(|&op| done(op))
+    }
+}
+
+/// Records what goes into the sink below, and passes it on.
+#[derive(Clone, Debug)]
+pub struct Record<S: Sink = Null> {
+    below: S,
+    recording: Recording,
+    entries: Vec<Entry>,
+    /// Commands that the request waits for.
+    acks: Vec<u32>,
+    open: bool,
+    /// The last command that changed something, by unit and hazard.
+    changed: HashMap<(UnitId, u32), u32>,
+    /// Entries still to visit, kept for its memory.
+    visit: Vec<u32>,
+}
+
+impl Default for Record {
+    fn default() -> Self {
+        Record::new(Null)
+    }
+}
+
+impl<S: Sink> Record<S> {
+    /// A recorder above `below`.
+    pub fn new(below: S) -> Record<S> {
+        Record {
+            below,
+            recording: Recording::default(),
+            entries: Vec::new(),
+            acks: Vec::new(),
+            open: false,
+            changed: HashMap::new(),
+            visit: Vec::new(),
+        }
+    }
+
+    /// A request begins.
+    pub fn begin_request(&mut self) {
+        self.end_request();
+        self.open = true;
+    }
+
+    /// The request that was begun has given all its commands. What comes until the next is background.
+    pub fn end_request(&mut self) {
+        if std::mem::take(&mut self.open) {
+            let mut acks = std::mem::take(&mut self.acks);
+            acks.sort_unstable();
+            acks.dedup();
+            self.recording.requests.push(acks);
+        }
+    }
+
+    /// What was recorded so far, without the request that is open.
+    #[must_use]
+    pub fn recording(&self) -> &Recording {
+        &self.recording
+    }
+
+    /// Ends the request that is open and hands over the recording and the sink below.
+    pub fn finish(mut self) -> (Recording, S) {
+        self.end_request();
+        (self.recording, self.below)
+    }
+
+    fn entry(&mut self, entry: Entry) -> u32 {
+        self.entries.push(entry);
+        self.entries.len() as u32
+    }
+
+    /// The commands below a token.
+    fn ops_below(&mut self, entry: u32, into: &mut Vec<u32>) {
+        self.visit.clear();
+        self.visit.push(entry);
+        while let Some(e) = self.visit.pop() {
+            if e == 0 {
+                continue;
+            }
+            match self.entries[e as usize - 1] {
+                Entry::Op(op) => into.push(op),
+                Entry::Both(a, b) => self.visit.extend([a, b]),
+            }
+        }
+        into.sort_unstable();
+        into.dedup();
+    }
+}
+
+impl<S: Sink> Sink for Record<S> {
+    type Tok = RecordTok<S::Tok>;
+
+    fn now(&self) -> Nanos {
+        self.below.now()
+    }
+
+    fn start(&self) -> Self::Tok {
+        RecordTok { entry: 0, below: self.below.start() }
+    }
+
+    fn unit(&self, unit: UnitId) -> UnitState {
+        self.below.unit(unit)
+    }
+
+    fn emit(&mut self, cmd: Cmd, after: Self::Tok) -> Self::Tok {
+        let mut edges = Vec::new();
+        self.ops_below(after.entry, &mut edges);
+        let request = match (self.recording.requests.len(), self.open) {
+            (n, true) => Some(n as u32),
+            (0, false) => None,
+            (n, false) => Some(n as u32 - 1),
+        };
+        let op = self.recording.ops.len() as u32;
+        let follows = match cmd.op.is_read() {
+            true => self.changed.get(&(cmd.unit, cmd.hazard)).copied(),
+            false => self.changed.insert((cmd.unit, cmd.hazard), op),
+        };
+        self.recording.ops.push(Recorded { cmd, after: edges, follows, request });
+        RecordTok { entry: self.entry(Entry::Op(op)), below: self.below.emit(cmd, after.below) }
+    }
+
+    fn join(&mut self, a: Self::Tok, b: Self::Tok) -> Self::Tok {
+        let entry = match (a.entry, b.entry) {
+            (0, e) | (e, 0) => e,
+            (x, y) if x == y => x,
+            (x, y) => self.entry(Entry::Both(x, y)),
+        };
+        RecordTok { entry, below: self.below.join(a.below, b.below) }
+    }
+
+    fn ack(&mut self, tok: Self::Tok) {
+        let mut acks = std::mem::take(&mut self.acks);
+        if self.open {
+            self.ops_below(tok.entry, &mut acks);
+        }
+        self.acks = acks;
+        self.below.ack(tok.below);
+    }
+}
+
+/// Records a run that a driver makes. The token of an acknowledgement is that of the sink below.
+impl<S: Engine> Engine for Record<S> {
+    fn begin(&mut self) {
+        self.begin_request();
+        self.below.begin();
+    }
+
+    fn end(&mut self) -> Self::Tok {
+        self.end_request();
+        RecordTok { entry: 0, below: self.below.end() }
+    }
+
+    fn settle(&mut self, tok: Self::Tok, tag: Tag) -> Option<Nanos> {
+        self.below.settle(tok.below, tag)
+    }
+
+    fn next_done(&mut self, limit: Nanos) -> Option<Done> {
+        self.below.next_done(limit)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use frit_core::{Cause, Op};
+
+    fn cmd(addr: u64) -> Cmd {
+        Cmd { addr, len: 2048, hazard: addr as u32, unit: UnitId(0), op: Op::NandProgram, cause: Cause::Host }
+    }
+
+    #[test]
+    fn joins_become_edges_and_acks_are_sets() {
+        let mut r = Record::default();
+        let before = r.emit(cmd(0), r.start());
+        r.begin_request();
+        let a = r.emit(cmd(1), before);
+        let b = r.emit(cmd(2), r.start());
+        let ab = r.join(a, b);
+        let again = r.join(ab, a);
+        let c = r.emit(cmd(3), again);
+        r.ack(c);
+        r.ack(b);
+        r.ack(b);
+        r.end_request();
+        r.emit(cmd(4), c);
+        r.begin_request();
+        r.ack(ab);
+        let (rec, Null) = r.finish();
+        let edges: Vec<&[u32]> = rec.ops.iter().map(|o| o.after.as_slice()).collect();
+        assert_eq!(edges, [&[] as &[u32], &[0], &[], &[1, 2], &[3]]);
+        assert_eq!(rec.requests, [vec![2, 3], vec![1, 2]]);
+        let of: Vec<Option<u32>> = rec.ops.iter().map(|o| o.request).collect();
+        assert_eq!(of, [None, Some(0), Some(0), Some(0), Some(0)]);
+    }
+
+    #[test]
+    fn a_cut_keeps_what_each_command_waits_for() {
+        let mut r = Record::default();
+        let a = r.emit(cmd(0), r.start());
+        let b = r.emit(cmd(1), a);
+        r.begin_request();
+        let c = r.emit(cmd(2), r.start());
+        let t = r.join(b, c);
+        r.ack(t);
+        let (rec, Null) = r.finish();
+        assert!(rec.ops.iter().all(|o| o.follows.is_none()));
+        for (set, closed, acked) in [
+            (0b000, true, false),
+            (0b001, true, false),
+            (0b010, false, false),
+            (0b101, true, false),
+            (0b110, false, true),
+            (0b111, true, true),
+        ] {
+            let done = |i: u32| set >> i & 1 == 1;
+            assert_eq!(rec.is_down_closed(done), closed, "{set:b}");
+            assert_eq!(rec.is_acknowledged(0, done), acked, "{set:b}");
+        }
+    }
+
+    #[test]
+    fn pages_of_a_block_are_durable_in_order_without_edges() {
+        let mut r = Record::default();
+        for (addr, op) in
+            [(0, Op::NandProgram), (9, Op::NandProgram), (1, Op::NandProgram), (0, Op::NandErase)]
+        {
+            let hazard = u32::from(addr == 9);
+            r.emit(Cmd { op, hazard, ..cmd(addr) }, r.start());
+        }
+        let (rec, Null) = r.finish();
+        let follows: Vec<Option<u32>> = rec.ops.iter().map(|o| o.follows).collect();
+        assert_eq!(follows, [None, None, Some(0), Some(2)]);
+        assert!(rec.is_down_closed(|i| i < 3));
+        assert!(rec.is_down_closed(|i| i == 1));
+        assert!(!rec.is_down_closed(|i| i == 2));
+        assert!(!rec.is_down_closed(|i| i != 2));
+    }
+}

@@ -1,0 +1,101 @@
+//! Reads first: somebody waits for a read, and it is short beside a program or an erase.
+
+use super::{Scheduler, number, unknown};
+use crate::event::{CmdId, Queues};
+use frit_core::visible::Metric;
+use frit_core::{ParamInfo, Params, Result, UnitId};
+
+/// The oldest read goes before the programs and erases of other blocks that wait at its unit; without
+/// one, the oldest command that waits for nothing. What already runs is not interrupted.
+///
+/// So that programs do not starve, after `max-overtakes` reads in a row have overtaken the oldest of
+/// them, it goes first.
+#[derive(Clone, Debug)]
+pub struct ReadFirst {
+    max_overtakes: u32,
+    window: u32,
+    /// For each unit, reads that overtook since its last program or erase.
+    overtakes: Vec<u32>,
+    total: u64,
+}
+
+impl Default for ReadFirst {
+    /// The bound, 16 reads of 60 to 80 µs, delays a program by a few of its own lengths; the window is
+    /// twice a deep queue of one unit.
+    fn default() -> Self {
+        ReadFirst { max_overtakes: 16, window: 128, overtakes: Vec::new(), total: 0 }
+    }
+}
+
+impl Scheduler for ReadFirst {
+    fn attach(&mut self, queues: &Queues) {
+        self.overtakes = vec![0; queues.units()];
+    }
+
+    fn pick(&mut self, queues: &Queues, unit: UnitId) -> Option<CmdId> {
+        let overtakes = &mut self.overtakes[unit.idx()];
+        let mut oldest = None;
+        for w in queues.waiting(unit).take(self.window as usize) {
+            if !w.sent || (oldest.is_some() && !w.cmd.op.is_read()) || queues.blocked(w.id) {
+                continue;
+            }
+            if !w.cmd.op.is_read() {
+                oldest = Some(w.id);
+                if *overtakes >= self.max_overtakes {
+                    break;
+                }
+                continue;
+            }
+            if oldest.is_some() {
+                *overtakes += 1;
+                self.total += 1;
+            }
+            return Some(w.id);
+        }
+        if oldest.is_some() {
+            *overtakes = 0;
+        }
+        oldest
+    }
+
+    fn params(&mut self) -> &mut dyn Params {
+        self
+    }
+
+    fn metrics(&self) -> Vec<Metric> {
+        vec![Metric {
+            name: "reads_overtaken",
+            value: self.total as f64,
+            unit: "commands",
+            help: "reads that went before a program or an erase that could have started",
+        }]
+    }
+}
+
+impl Params for ReadFirst {
+    fn list(&self) -> Vec<ParamInfo> {
+        vec![
+            ParamInfo {
+                key: "max-overtakes",
+                help: "reads in a row that may overtake a waiting program or erase; 0: none",
+                value: self.max_overtakes.to_string(),
+                live: true,
+            },
+            ParamInfo {
+                key: "window",
+                help: "commands of a unit's queue that are looked at, from the oldest; at least 1",
+                value: self.window.to_string(),
+                live: true,
+            },
+        ]
+    }
+
+    fn set(&mut self, key: &str, value: &str) -> Result<()> {
+        match key {
+            "max-overtakes" => self.max_overtakes = number(key, value, 0..=u64::from(u32::MAX))? as u32,
+            "window" => self.window = number(key, value, 1..=u64::from(u32::MAX))? as u32,
+            _ => return Err(unknown(key, value, self)),
+        }
+        Ok(())
+    }
+}
