@@ -1,0 +1,119 @@
+//! From a checked stack to a layer over its media.
+
+use crate::error::{Problem, Result, StackError};
+use crate::layers::{LayerConfig, hfsl};
+use crate::media::{Medium, param_problem};
+use crate::stack::Stack;
+use crate::tree::Table;
+use frit_core::{Error, Null, Sink, Top};
+use frit_media::{AnyStore, FileStore, Hardware, MediumSpec, MemoryStore};
+use std::path::PathBuf;
+
+/// Where the bytes of a stack live. It is a choice of the run, not of the stack.
+#[derive(Clone, Debug)]
+pub enum Bytes {
+    /// Nowhere: a simulation at full speed.
+    None,
+    /// In memory, as much as is written.
+    Memory,
+    /// In this directory, a file for each medium, sparse. Files that are there are used as they are: the
+    /// layer has to [`boot`](frit_core::Quiesce::boot).
+    Files(PathBuf),
+}
+
+impl Bytes {
+    /// A store for a medium.
+    pub(crate) fn store(&self, name: &str, len: u64) -> frit_core::Result<AnyStore> {
+        match self {
+            // `None` is compiled into stores of its own; memory of which nothing is used is as good.
+            Bytes::None | Bytes::Memory => Ok(AnyStore::Memory(MemoryStore::new(len))),
+            Bytes::Files(dir) => {
+                std::fs::create_dir_all(dir).map_err(|source| Error::Io {
+                    what: format!("cannot make the directory {}", dir.display()),
+                    source,
+                })?;
+                Ok(AnyStore::File(FileStore::open(dir.join(format!("{name}.medium")), len)?))
+            }
+        }
+    }
+}
+
+/// A stack, ready to serve.
+pub struct Built<S: Sink> {
+    /// The layer on top.
+    pub layer: Box<dyn Top<S>>,
+    /// The devices, for an engine.
+    pub hardware: Hardware,
+}
+
+impl<S: Sink> std::fmt::Debug for Built<S> {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        let layer = self.layer.info();
+        f.debug_struct("Built").field("layer", &layer).field("hardware", &self.hardware).finish()
+    }
+}
+
+impl Stack {
+    /// Makes the layer and its media.
+    ///
+    /// # Errors
+    /// Sizes that do not add up, at the line that gives them; files that cannot be used.
+    pub fn build<S: Sink>(&self, bytes: &Bytes) -> Result<Built<S>>
+    where
+        S::Tok: 'static,
+    {
+        let mut hardware = Hardware::new();
+        let layer = match &self.layer.config {
+            LayerConfig::Hfsl(config) => {
+                let nand = self.on("nand").and_then(|m| match &m.spec {
+                    MediumSpec::Nand(c) => Some(c.clone()),
+                    _ => None,
+                });
+                let pcm = self.on("pcm").and_then(|m| match &m.spec {
+                    MediumSpec::Pcm(c) => Some(c.clone()),
+                    _ => None,
+                });
+                let missing = || Error::param("nand", "", "is needed");
+                nand.ok_or_else(missing)
+                    .and_then(|nand| hfsl::build((**config).clone(), nand, pcm, bytes, &mut hardware))
+            }
+        };
+        match layer {
+            Ok(layer) => Ok(Built { layer, hardware }),
+            Err(e) => Err(StackError::new(&self.name, vec![self.locate(e)])),
+        }
+    }
+
+    /// The devices that the layer uses, as an engine takes them.
+    ///
+    /// # Errors
+    /// As for [`Stack::build`].
+    pub fn hardware(&self) -> Result<Hardware> {
+        Ok(self.build::<Null>(&Bytes::None)?.hardware)
+    }
+
+    /// The medium in a role of the layer.
+    pub(crate) fn on(&self, role: &str) -> Option<&Medium> {
+        self.layer.on.iter().find(|(r, _)| r.key == role).map(|&(_, i)| &self.media[i])
+    }
+
+    /// Where the parameter is that an error names: in the layer's table, else in that of a medium.
+    fn locate(&self, error: Error) -> Problem {
+        let name = &self.layer.name;
+        let Error::Param { key, .. } = &error else { return Problem::new(format!("`{name}`: {error}")) };
+        let Some(layer) = self.root.table(name) else { return Problem::new(error.to_string()) };
+        let names =
+            |t: &Table, known: &[&str]| key.split(", ").any(|k| t.get(k).is_some() || known.contains(&k));
+        if names(layer, self.layer.kind.keys()) {
+            return param_problem(name, layer, "", error);
+        }
+        for medium in self.media.iter().filter(|m| m.used) {
+            let table = self.root.table("media").and_then(|t| t.table(&medium.name));
+            let known = crate::media::keys(Some(medium.spec.kind()));
+            if let Some(table) = table.filter(|t| names(t, &known)) {
+                return param_problem(&format!("media.{}", medium.name), table, "profile", error);
+            }
+        }
+        Problem::new(format!("`{name}`: {error}")).at(Some(layer.spot.clone()), "this layer")
+    }
+}

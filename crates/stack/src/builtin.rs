@@ -1,0 +1,54 @@
+//! Stacks that come with frit: the files in `stacks/`.
+
+use crate::decode::nearest;
+use crate::error::{Problem, Result, StackError};
+
+/// A stack that comes with frit.
+#[derive(Clone, Copy, Debug)]
+pub struct Builtin {
+    /// Its name.
+    pub name: &'static str,
+    /// Its text, to read or to start from.
+    pub text: &'static str,
+}
+
+macro_rules! builtins {
+    ($($name:literal),* $(,)?) => {
+        const BUILTINS: &[Builtin] = &[$(Builtin {
+            name: $name,
+            text: include_str!(concat!("../../../stacks/", $name, ".toml")),
+        }),*];
+    };
+}
+
+builtins!(
+    "hfsl-paper",
+    "hfsl-cache",
+    "hfsl-both",
+    "no-pcm",
+    "hfsl-small",
+    "no-pcm-small",
+    "nand-only-bench",
+    "modern",
+);
+
+/// All of them.
+#[must_use]
+pub fn builtins() -> &'static [Builtin] {
+    BUILTINS
+}
+
+pub(crate) fn text(name: &str) -> Result<&'static str> {
+    BUILTINS.iter().find(|b| b.name == name).map(|b| b.text).ok_or_else(|| {
+        let names: Vec<&str> = BUILTINS.iter().map(|b| b.name).collect();
+        let message =
+            format!("'{name}' is neither a file nor a builtin stack; those are {}", names.join(", "));
+        StackError::new(
+            name,
+            vec![Problem::new(message).help(match nearest(name, names) {
+                Some(near) => format!("did you mean `{near}`?"),
+                None => "a file has an extension or a directory in its name: `./mine`, `mine.toml`".into(),
+            })],
+        )
+    })
+}

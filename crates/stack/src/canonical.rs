@@ -1,0 +1,93 @@
+//! What a stack is, whatever its file looks like: the text that reports carry, and its hash.
+
+use crate::layers::{Kind, LayerConfig};
+use crate::stack::Stack;
+use crate::tree::Table;
+use frit_core::size;
+use frit_engine::Scheduler;
+use sha2::{Digest, Sha256};
+
+/// Which stack it was.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct Identity {
+    /// Its name.
+    pub name: String,
+    /// A stack file that says the same: every value of every medium that is used, the parameters of the
+    /// layer that differ from their defaults, the engine with all of its parameters; in one order,
+    /// without comments.
+    pub text: String,
+    /// SHA-256 of the text, in hexadecimal digits.
+    pub sha256: String,
+}
+
+impl Stack {
+    /// What it is, for reports: the same for files that mean the same.
+    #[must_use]
+    pub fn identity(&self) -> Identity {
+        let mut root = toml::Table::new();
+        let mut media = toml::Table::new();
+        for m in self.media.iter().filter(|m| m.used) {
+            if let Ok(table) = toml::Table::try_from(&m.complete) {
+                media.insert(m.name.clone(), table.into());
+            }
+        }
+        root.insert("media".into(), media.into());
+        root.insert(self.layer.name.clone(), self.layer_table().into());
+        root.insert("engine".into(), self.engine_table().into());
+        let text = root.to_string();
+        let sha256 = Sha256::digest(text.as_bytes()).iter().map(|b| format!("{b:02x}")).collect();
+        Identity { name: self.name.clone(), text, sha256 }
+    }
+
+    fn layer_table(&self) -> toml::Table {
+        let layer = &self.layer;
+        let mut table = toml::Table::new();
+        table.insert("kind".into(), layer.kind.name().into());
+        for (role, medium) in &layer.on {
+            table.insert(role.key.into(), self.media[*medium].name.clone().into());
+        }
+        let given = self.root.table(&layer.name).map(|t| plain(t, layer.kind)).unwrap_or_default();
+        let reads = |t: &toml::Table| layer.kind.reread(t);
+        for key in given.keys() {
+            let mut without = given.clone();
+            without.remove(key);
+            if reads(&without).as_ref() == Some(&layer.config) {
+                continue;
+            }
+            table.insert(key.clone(), shortest(&given, key, &layer.config, reads));
+        }
+        table
+    }
+
+    fn engine_table(&self) -> toml::Table {
+        let kind: &str = self.engine.kind.into();
+        let mut table = toml::Table::new();
+        table.insert("kind".into(), kind.into());
+        table.insert("scheduler".into(), self.engine.scheduler_name().into());
+        for p in self.engine.scheduler.clone().params().list() {
+            table.insert(p.key.into(), p.value.into());
+        }
+        table
+    }
+}
+
+/// The parameters of a layer that its table gives.
+fn plain(table: &Table, kind: Kind) -> toml::Table {
+    let own = table.entries.iter().filter(|e| kind.keys().contains(&e.key.as_str()));
+    own.map(|e| (e.key.clone(), e.value.to_toml())).collect()
+}
+
+/// A size as a number, where it means the same.
+fn shortest(
+    given: &toml::Table,
+    key: &str,
+    config: &LayerConfig,
+    reads: impl Fn(&toml::Table) -> Option<LayerConfig>,
+) -> toml::Value {
+    let value = given[key].clone();
+    let bytes = value.as_str().and_then(|s| size::parse(s).ok()).and_then(|n| i64::try_from(n).ok());
+    let Some(bytes) = bytes else { return value };
+    let mut with = given.clone();
+    with.insert(key.into(), bytes.into());
+    if reads(&with).as_ref() == Some(config) { bytes.into() } else { value }
+}

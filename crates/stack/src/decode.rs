@@ -1,0 +1,155 @@
+//! From a table to a configuration: unknown keys and wrong types, all of them at once.
+
+use crate::error::Problem;
+use crate::tree::{Entry, Table};
+use serde::de::{DeserializeOwned, Deserializer, Error as _, Visitor, value};
+use serde_path_to_error::Segment;
+
+/// The keys of a configuration, as serde knows them.
+pub(crate) fn keys_of<T: DeserializeOwned>() -> &'static [&'static str] {
+    struct Fields<'a>(&'a mut &'static [&'static str]);
+    impl<'de> Deserializer<'de> for Fields<'_> {
+        type Error = value::Error;
+        fn deserialize_any<V: Visitor<'de>>(self, _: V) -> Result<V::Value, value::Error> {
+            Err(value::Error::custom("no value"))
+        }
+        fn deserialize_struct<V: Visitor<'de>>(
+            self,
+            _: &'static str,
+            fields: &'static [&'static str],
+            v: V,
+        ) -> Result<V::Value, value::Error> {
+            *self.0 = fields;
+            self.deserialize_any(v)
+        }
+        serde::forward_to_deserialize_any! {
+            bool i8 i16 i32 i64 i128 u8 u16 u32 u64 u128 f32 f64 char str string bytes byte_buf option unit
+            unit_struct newtype_struct seq tuple tuple_struct map enum identifier ignored_any
+        }
+    }
+    let mut keys: &'static [&'static str] = &[];
+    // It fails on purpose, once it has seen the keys.
+    drop(T::deserialize(Fields(&mut keys)));
+    keys
+}
+
+/// The known word that is most like `word`, when one is like it.
+pub(crate) fn nearest<'a>(word: &str, known: impl IntoIterator<Item = &'a str>) -> Option<&'a str> {
+    let lower = word.to_lowercase();
+    known
+        .into_iter()
+        .map(|k| (strsim::damerau_levenshtein(&lower, &k.to_lowercase()), k))
+        .filter(|(d, k)| *d <= (k.chars().count().max(lower.chars().count()) / 3).max(1))
+        .min_by_key(|(d, _)| *d)
+        .map(|(_, k)| k)
+}
+
+/// "did you mean …", or what there is.
+pub(crate) fn suggest(word: &str, known: &[&str]) -> String {
+    match nearest(word, known.iter().copied()) {
+        Some(k) => format!("did you mean `{k}`?"),
+        None if known.is_empty() => String::new(),
+        None => format!("there are {}", known.join(", ")),
+    }
+}
+
+/// Reports a key that a table does not have.
+pub(crate) fn unknown_key(path: &str, entry: &Entry, known: &[&str]) -> Problem {
+    Problem::new(format!("`{path}` has no key `{}`", entry.key))
+        .at(Some(entry.spot.clone()), "unknown key")
+        .help(suggest(&entry.key, known))
+}
+
+/// Reads `table` as a `T`, of which only `known` keys are looked at: others are the caller's. Every value
+/// of a wrong type is reported; the rest is read without it, so that all of them are found.
+pub(crate) fn decode<T: DeserializeOwned>(
+    path: &str,
+    table: &Table,
+    known: &[&str],
+    problems: &mut Vec<Problem>,
+) -> Option<T> {
+    let mut map: toml::Table = table
+        .entries
+        .iter()
+        .filter(|e| known.contains(&e.key.as_str()))
+        .map(|e| (e.key.clone(), e.value.to_toml()))
+        .collect();
+    let before = problems.len();
+    loop {
+        let err = match serde_path_to_error::deserialize::<_, T>(toml::Value::Table(map.clone())) {
+            Ok(t) => return (problems.len() == before).then_some(t),
+            Err(e) => e,
+        };
+        let key = err.path().iter().find_map(|s| match s {
+            Segment::Map { key } => Some(key.clone()),
+            _ => None,
+        });
+        let why = err.inner().message().to_owned();
+        let entry = key.as_deref().and_then(|k| table.get(k));
+        problems.push(wrong_value(path, table, entry, &why));
+        match key {
+            Some(k) if map.remove(&k).is_some() => {}
+            _ => return None,
+        }
+    }
+}
+
+fn wrong_value(path: &str, table: &Table, entry: Option<&Entry>, why: &str) -> Problem {
+    let Some(entry) = entry else {
+        return Problem::new(format!("`{path}`: {why}")).at(Some(table.spot.clone()), "in this table");
+    };
+    let spot = Some(entry.value.spot.clone());
+    let Some(rest) = why.strip_prefix("unknown variant ") else {
+        return Problem::new(format!("`{path}.{}`: {}", entry.key, plain_words(why)))
+            .at(spot, "wrong kind of value");
+    };
+    let mut words = rest.split('`').skip(1).step_by(2);
+    let given = words.next().unwrap_or_default();
+    unknown_name(path, entry, given, &words.collect::<Vec<_>>())
+}
+
+/// Reports a name that is none of those there are.
+pub(crate) fn unknown_name(path: &str, entry: &Entry, given: &str, known: &[&str]) -> Problem {
+    let near = nearest(given, known.iter().copied()).map(|k| format!("did you mean `{k}`?"));
+    Problem::new(format!("`{path}.{}` cannot be '{given}'; there are {}", entry.key, known.join(", ")))
+        .at(Some(entry.value.spot.clone()), "unknown name")
+        .help(near.unwrap_or_default())
+}
+
+/// Types in the words of a user.
+fn plain_words(why: &str) -> String {
+    [
+        ("expected u32", "expected a whole number from 0 to 4294967295"),
+        ("expected u64", "expected a whole number from 0 on"),
+        ("expected f64", "expected a number"),
+        ("expected a boolean", "expected true or false"),
+    ]
+    .iter()
+    .fold(why.to_owned(), |text, (from, to)| text.replace(from, to))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use frit_layer::HfslConfig;
+
+    #[test]
+    fn keys_are_those_of_the_file() {
+        let keys = keys_of::<HfslConfig>();
+        assert!(keys.contains(&"FUSION_METHOD") && keys.contains(&"gc") && !keys.contains(&"fusion_method"));
+    }
+
+    #[test]
+    fn the_nearest_word_is_like_it_or_none() {
+        let known = ["SSW", "capacity", "gc_low_blocks", "gc_high_blocks"];
+        for (word, near) in [
+            ("SWW", Some("SSW")),
+            ("ssw", Some("SSW")),
+            ("capasity", Some("capacity")),
+            ("gc_lowblocks", Some("gc_low_blocks")),
+            ("colour", None),
+        ] {
+            assert_eq!(nearest(word, known), near, "{word}");
+        }
+    }
+}

@@ -1,0 +1,155 @@
+//! The `[engine]` table: what commands mean in time.
+
+use crate::decode::{nearest, suggest, unknown_name};
+use crate::error::Problem;
+use crate::media::param_problem;
+use crate::tree::{Data, Entry, Table};
+use frit_engine::{AnyScheduler, Scheduler};
+use strum::{EnumString, IntoStaticStr, VariantNames};
+
+/// Which engine a run uses.
+#[derive(Clone, Copy, PartialEq, Eq, Default, Debug, EnumString, IntoStaticStr, VariantNames)]
+#[strum(serialize_all = "kebab-case")]
+pub enum EngineKind {
+    /// No queues: a command starts when its unit is free. The fast one; FIFO only.
+    #[default]
+    Eager,
+    /// Queues and a scheduler.
+    Event,
+}
+
+/// The engine of a stack.
+#[derive(Clone, Debug)]
+pub struct EngineConfig {
+    /// Which engine: `event` unless the scheduler is `fifo`, when the stack does not say.
+    pub kind: EngineKind,
+    /// The scheduler with its parameters; the eager engine is `fifo` and needs none.
+    pub scheduler: AnyScheduler,
+}
+
+impl Default for EngineConfig {
+    fn default() -> Self {
+        EngineConfig { kind: EngineKind::Eager, scheduler: AnyScheduler::Fifo(Default::default()) }
+    }
+}
+
+impl EngineConfig {
+    /// The scheduler's name.
+    #[must_use]
+    pub fn scheduler_name(&self) -> &'static str {
+        (&self.scheduler).into()
+    }
+}
+
+/// Keys that are no scheduler's.
+const KEYS: [&str; 2] = ["kind", "scheduler"];
+
+/// Parameters of schedulers are known in small letters, with `_` or `-`: so the paper's
+/// MAX_CMD_SEND_COUNTER is one of them.
+fn same(a: &str, b: &str) -> bool {
+    let plain = |s: &str| s.to_lowercase().replace('-', "_");
+    plain(a) == plain(b)
+}
+
+/// The parameters of a scheduler, as it names them.
+fn params_of(name: &str) -> Vec<&'static str> {
+    name.parse::<AnyScheduler>()
+        .map(|mut s| s.params().list().iter().map(|p| p.key).collect())
+        .unwrap_or_default()
+}
+
+/// Whether `[engine]` has this key, with any scheduler.
+pub(crate) fn has_key(key: &str) -> bool {
+    KEYS.contains(&key) || AnyScheduler::VARIANTS.iter().any(|s| params_of(s).iter().any(|p| same(p, key)))
+}
+
+/// Reads the table; warnings are about keys without effect.
+pub(crate) fn read(
+    table: &Table,
+    problems: &mut Vec<Problem>,
+    warnings: &mut Vec<Problem>,
+) -> Option<EngineConfig> {
+    let before = problems.len();
+    let scheduler = name(table, "scheduler", AnyScheduler::VARIANTS, problems).unwrap_or("fifo");
+    let default = if scheduler == "fifo" { "eager" } else { "event" };
+    let kind = name(table, "kind", EngineKind::VARIANTS, problems).unwrap_or(default);
+    let mut config = EngineConfig {
+        kind: kind.parse().unwrap_or_default(),
+        scheduler: scheduler.parse().unwrap_or(AnyScheduler::Fifo(Default::default())),
+    };
+    if config.kind == EngineKind::Eager && scheduler != "fifo" {
+        let at = table.get("kind").map(|e| e.value.spot.clone());
+        problems.push(
+            Problem::new(format!(
+                "the eager engine has no queues that the scheduler '{scheduler}' could order"
+            ))
+            .at(at, "this engine")
+            .help("use `kind = \"event\"`, or `scheduler = \"fifo\"`"),
+        );
+    }
+    for entry in table.entries.iter().filter(|e| !KEYS.contains(&e.key.as_str())) {
+        set_param(table, entry, &mut config, problems, warnings);
+    }
+    (problems.len() == before).then_some(config)
+}
+
+/// The name that a key has, when it is one of `known`.
+fn name<'a>(table: &'a Table, key: &str, known: &[&str], problems: &mut Vec<Problem>) -> Option<&'a str> {
+    let entry = table.get(key)?;
+    let given = entry.value.as_str();
+    if given.is_none_or(|g| !known.contains(&g)) {
+        let shown = given.map_or_else(|| entry.value.to_toml().to_string(), str::to_owned);
+        problems.push(unknown_name("engine", entry, &shown, known));
+        return None;
+    }
+    given
+}
+
+fn set_param(
+    table: &Table,
+    entry: &Entry,
+    config: &mut EngineConfig,
+    problems: &mut Vec<Problem>,
+    warnings: &mut Vec<Problem>,
+) {
+    let scheduler = config.scheduler_name();
+    let own = params_of(scheduler);
+    let Some(key) = own.iter().find(|p| same(p, &entry.key)) else {
+        let other = AnyScheduler::VARIANTS.iter().find(|s| params_of(s).iter().any(|p| same(p, &entry.key)));
+        match other {
+            Some(other) => warnings.push(
+                Problem::warning(format!(
+                    "`engine.{}` is of the scheduler '{other}' and does nothing with '{scheduler}'",
+                    entry.key
+                ))
+                .at(Some(entry.spot.clone()), "no effect"),
+            ),
+            None => problems.push(unknown(entry, scheduler, &own)),
+        }
+        return;
+    };
+    let value = match &entry.value.data {
+        Data::Plain(toml::Value::String(s)) => s.clone(),
+        _ => entry.value.to_toml().to_string(),
+    };
+    if let Err(e) = config.scheduler.params().set(key, &value) {
+        // It names the parameter as the scheduler does; the place is that of the file's spelling.
+        let mut renamed = table.clone();
+        if let Some(e) = renamed.get_mut(&entry.key) {
+            e.key = (*key).to_owned();
+        }
+        problems.push(param_problem("engine", &renamed, "scheduler", e));
+    }
+}
+
+fn unknown(entry: &Entry, scheduler: &str, own: &[&str]) -> Problem {
+    let known: Vec<&str> = KEYS.iter().chain(own).copied().collect();
+    let any: Vec<&str> = AnyScheduler::VARIANTS.iter().flat_map(|s| params_of(s)).collect();
+    let help = match nearest(&entry.key, any) {
+        Some(near) => format!("did you mean `{near}`?"),
+        None => suggest(&entry.key, &known),
+    };
+    Problem::new(format!("`engine` has no key `{}`, nor has the scheduler '{scheduler}'", entry.key))
+        .at(Some(entry.spot.clone()), "unknown key")
+        .help(help)
+}

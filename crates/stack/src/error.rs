@@ -1,0 +1,165 @@
+//! What is wrong with a stack, and where: one report with all of it.
+
+use miette::{Diagnostic, LabeledSpan, NamedSource, Severity, SourceCode};
+use std::fmt;
+use std::sync::Arc;
+
+/// A text that a stack is made of: the file, or the argument of a `--set`.
+pub(crate) type Text = Arc<NamedSource<String>>;
+
+/// Bytes of a text.
+#[derive(Clone, Debug)]
+pub(crate) struct Spot {
+    pub(crate) text: Text,
+    pub(crate) start: usize,
+    pub(crate) end: usize,
+}
+
+/// One thing that is wrong, or odd, with a stack.
+#[derive(Clone, Debug)]
+pub struct Problem {
+    message: String,
+    label: String,
+    help: Option<String>,
+    spot: Option<Spot>,
+    warning: bool,
+}
+
+impl Problem {
+    pub(crate) fn new(message: impl Into<String>) -> Problem {
+        Problem { message: message.into(), label: String::new(), help: None, spot: None, warning: false }
+    }
+
+    pub(crate) fn warning(message: impl Into<String>) -> Problem {
+        Problem { warning: true, ..Problem::new(message) }
+    }
+
+    pub(crate) fn at(mut self, spot: Option<Spot>, label: impl Into<String>) -> Problem {
+        self.spot = spot;
+        self.label = label.into();
+        self
+    }
+
+    pub(crate) fn help(mut self, help: impl Into<String>) -> Problem {
+        let help = help.into();
+        self.help = (!help.is_empty()).then_some(help);
+        self
+    }
+
+    /// What is wrong, in a sentence.
+    #[must_use]
+    pub fn message(&self) -> &str {
+        &self.message
+    }
+
+    /// How to mend it, where that is known.
+    #[must_use]
+    pub fn hint(&self) -> Option<&str> {
+        self.help.as_deref()
+    }
+
+    /// The text in which it is: a file, or `--set`.
+    #[must_use]
+    pub fn text(&self) -> Option<&str> {
+        self.spot.as_ref().map(|s| s.text.name())
+    }
+
+    /// Line and column in that text, both from 1; columns count characters.
+    #[must_use]
+    pub fn line_column(&self) -> Option<(usize, usize)> {
+        let spot = self.spot.as_ref()?;
+        let before = spot.text.inner().get(..spot.start)?;
+        let line = before.matches('\n').count() + 1;
+        let column = before.rsplit('\n').next().unwrap_or_default().chars().count() + 1;
+        Some((line, column))
+    }
+}
+
+impl fmt::Display for Problem {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.message)
+    }
+}
+
+impl std::error::Error for Problem {}
+
+impl Diagnostic for Problem {
+    fn severity(&self) -> Option<Severity> {
+        Some(if self.warning { Severity::Warning } else { Severity::Error })
+    }
+
+    fn help<'a>(&'a self) -> Option<Box<dyn fmt::Display + 'a>> {
+        self.help.as_ref().map(|h| Box::new(h) as Box<dyn fmt::Display>)
+    }
+
+    fn source_code(&self) -> Option<&dyn SourceCode> {
+        self.spot.as_ref().map(|s| &*s.text as &dyn SourceCode)
+    }
+
+    fn labels(&self) -> Option<Box<dyn Iterator<Item = LabeledSpan> + '_>> {
+        let spot = self.spot.as_ref()?;
+        let label = (!self.label.is_empty()).then(|| self.label.clone());
+        let span = LabeledSpan::new(label, spot.start, spot.end.saturating_sub(spot.start));
+        Some(Box::new(std::iter::once(span)))
+    }
+}
+
+/// Why a stack cannot be used: at least one [`Problem`].
+#[derive(Debug)]
+pub struct StackError {
+    title: String,
+    problems: Vec<Problem>,
+}
+
+/// Shorthand for results with [`StackError`].
+pub type Result<T> = std::result::Result<T, StackError>;
+
+impl StackError {
+    pub(crate) fn new(stack: &str, problems: Vec<Problem>) -> StackError {
+        let title = match problems.len() {
+            1 => problems[0].message.clone(),
+            n => format!("stack '{stack}' has {n} errors"),
+        };
+        StackError { title, problems }
+    }
+
+    /// All that is wrong.
+    #[must_use]
+    pub fn problems(&self) -> &[Problem] {
+        &self.problems
+    }
+
+    /// The problem, when there is but one: it is then the report itself.
+    fn only(&self) -> Option<&Problem> {
+        if let [one] = &self.problems[..] { Some(one) } else { None }
+    }
+}
+
+impl fmt::Display for StackError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.title)
+    }
+}
+
+impl std::error::Error for StackError {}
+
+impl Diagnostic for StackError {
+    fn help<'a>(&'a self) -> Option<Box<dyn fmt::Display + 'a>> {
+        self.only()?.help()
+    }
+
+    fn source_code(&self) -> Option<&dyn SourceCode> {
+        self.only()?.source_code()
+    }
+
+    fn labels(&self) -> Option<Box<dyn Iterator<Item = LabeledSpan> + '_>> {
+        self.only()?.labels()
+    }
+
+    fn related<'a>(&'a self) -> Option<Box<dyn Iterator<Item = &'a dyn Diagnostic> + 'a>> {
+        if self.only().is_some() {
+            return None;
+        }
+        Some(Box::new(self.problems.iter().map(|p| p as &dyn Diagnostic)))
+    }
+}

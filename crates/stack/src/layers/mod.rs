@@ -1,0 +1,146 @@
+//! The kinds of layers that a stack can have. A kind is one file here, and one line in [`Kind`].
+
+pub(crate) mod hfsl;
+
+use crate::decode::{decode, unknown_name};
+use crate::error::Problem;
+use crate::media::param_problem;
+use crate::tree::Table;
+use frit_core::{MediumKind, ParamInfo};
+use frit_layer::HfslConfig;
+use serde::Deserialize;
+use strum::{EnumString, IntoStaticStr, VariantArray, VariantNames};
+
+/// A kind of layer, by the name that stack files use.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, EnumString, IntoStaticStr, VariantNames, VariantArray)]
+#[strum(serialize_all = "kebab-case")]
+pub enum Kind {
+    /// PCM and NAND, fused.
+    Hfsl,
+}
+
+/// What a layer lies on: a key of its table that names a medium.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct Role {
+    /// The key.
+    pub key: &'static str,
+    /// What has to fill it.
+    pub medium: MediumKind,
+    /// Whether the layer works without.
+    pub optional: bool,
+    /// What it is for.
+    pub help: &'static str,
+}
+
+/// Policies of a layer that are chosen by name.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct Choice {
+    /// The parameter.
+    pub key: &'static str,
+    /// The names it can have.
+    pub names: &'static [&'static str],
+}
+
+/// A layer's parameters, read from its table.
+#[derive(Clone, PartialEq, Debug)]
+pub enum LayerConfig {
+    /// Of HFSL.
+    Hfsl(Box<HfslConfig>),
+}
+
+impl Kind {
+    /// All kinds.
+    #[must_use]
+    pub fn all() -> &'static [Kind] {
+        <Kind as VariantArray>::VARIANTS
+    }
+
+    /// Its name.
+    #[must_use]
+    pub fn name(self) -> &'static str {
+        self.into()
+    }
+
+    /// What it does, in a sentence, and where it comes from.
+    #[must_use]
+    pub fn about(self) -> &'static str {
+        match self {
+            Kind::Hfsl => hfsl::ABOUT,
+        }
+    }
+
+    /// What it lies on.
+    #[must_use]
+    pub fn roles(self) -> &'static [Role] {
+        match self {
+            Kind::Hfsl => hfsl::ROLES,
+        }
+    }
+
+    /// The names of its parameters.
+    #[must_use]
+    pub fn keys(self) -> &'static [&'static str] {
+        match self {
+            Kind::Hfsl => hfsl::keys(),
+        }
+    }
+
+    /// The policies that are chosen by name.
+    #[must_use]
+    pub fn choices(self) -> &'static [Choice] {
+        match self {
+            Kind::Hfsl => hfsl::CHOICES,
+        }
+    }
+
+    /// Its parameters with their defaults; those that follow from the media are shown for a small stack.
+    ///
+    /// # Errors
+    /// None, as a test shows.
+    pub fn parameters(self) -> crate::Result<Vec<ParamInfo>> {
+        match self {
+            Kind::Hfsl => hfsl::parameters(),
+        }
+    }
+
+    /// Reads the parameters of a table.
+    pub(crate) fn decode(
+        self,
+        path: &str,
+        table: &Table,
+        problems: &mut Vec<Problem>,
+    ) -> Option<LayerConfig> {
+        let before = problems.len();
+        let config = match self {
+            Kind::Hfsl => LayerConfig::Hfsl(Box::new(decode(path, table, self.keys(), problems)?)),
+        };
+        for choice in self.choices() {
+            let Some(entry) = table.get(choice.key) else { continue };
+            if let Some(given) = entry.value.as_str().filter(|g| !choice.names.contains(g)) {
+                problems.push(unknown_name(path, entry, given, choice.names));
+            }
+        }
+        if problems.len() == before
+            && let Err(e) = config.check()
+        {
+            problems.push(param_problem(path, table, "", e));
+        }
+        (problems.len() == before).then_some(config)
+    }
+
+    /// Reads parameters that were read before.
+    pub(crate) fn reread(self, table: &toml::Table) -> Option<LayerConfig> {
+        match self {
+            Kind::Hfsl => HfslConfig::deserialize(table.clone()).ok().map(|c| LayerConfig::Hfsl(Box::new(c))),
+        }
+    }
+}
+
+impl LayerConfig {
+    /// Checks what can be checked without the media.
+    fn check(&self) -> frit_core::Result<()> {
+        match self {
+            LayerConfig::Hfsl(c) => c.validate(),
+        }
+    }
+}

@@ -1,0 +1,112 @@
+//! The `[media.<name>]` tables.
+
+use crate::decode::{decode, keys_of, unknown_key};
+use crate::error::{Problem, Spot};
+use crate::tree::Table;
+use frit_core::{Error, MediumKind};
+use frit_media::profile::KEYS;
+use frit_media::{MediumConfig, MediumSpec, Profile};
+use std::path::Path;
+use strum::IntoEnumIterator;
+
+/// A medium of a stack.
+#[derive(Clone, Debug)]
+pub struct Medium {
+    /// Its name in the stack.
+    pub name: String,
+    /// What the stack says of it.
+    pub given: MediumConfig,
+    /// With all values of its profile.
+    pub complete: MediumConfig,
+    /// What it is, checked.
+    pub spec: MediumSpec,
+    /// Whether a layer lies on it; what is not used is not built.
+    pub used: bool,
+}
+
+/// The keys that a medium of a kind has; of any kind, when it is not known.
+pub(crate) fn keys(kind: Option<MediumKind>) -> Vec<&'static str> {
+    KEYS.iter().filter(|k| kind.is_none_or(|m| k.media.contains(&m))).map(|k| k.name).collect()
+}
+
+/// What a medium is, as far as its table and its profile say.
+pub(crate) fn kind(table: &Table, dir: &Path) -> Option<MediumKind> {
+    match (table.text("medium"), table.text("profile")) {
+        (Some(kind), _) => MediumKind::iter().find(|k| <&str>::from(*k) == kind),
+        (None, Some(profile)) => Profile::find(profile, dir).ok().map(|p| p.medium),
+        (None, None) => None,
+    }
+}
+
+/// Reads one medium. `path` is `media.<name>`.
+pub(crate) fn read(
+    path: &str,
+    name: &str,
+    table: &Table,
+    dir: &Path,
+    problems: &mut Vec<Problem>,
+) -> Option<Medium> {
+    let before = problems.len();
+    let kind = kind(table, dir);
+    let known = keys(kind);
+    for entry in table.entries.iter().filter(|e| !known.contains(&e.key.as_str())) {
+        let other = KEYS.iter().find(|k| k.name == entry.key);
+        problems.push(match (other, kind) {
+            (Some(_), Some(kind)) => {
+                Problem::new(format!("`{path}` is {kind:?} and has no key `{}`", entry.key))
+                    .at(Some(entry.spot.clone()), "a key of other media")
+                    .help(format!("its keys are {}", known.join(", ")))
+            }
+            _ => unknown_key(path, entry, &known),
+        });
+    }
+    let given: MediumConfig = decode(path, table, keys_of::<MediumConfig>(), problems)?;
+    if problems.len() > before {
+        return None;
+    }
+    match given.resolve(name, dir) {
+        Ok(spec) => {
+            let complete = complete(given.clone(), dir);
+            Some(Medium { name: name.into(), given, complete, spec, used: false })
+        }
+        Err(e) => {
+            problems.push(param_problem(path, table, "profile", e));
+            None
+        }
+    }
+}
+
+/// With the values of its profile, and of that one's: [`MediumConfig::resolve`] has followed them
+/// before, so that they are there and end.
+fn complete(mut config: MediumConfig, dir: &Path) -> MediumConfig {
+    while let Some(base) = config.profile.take().and_then(|name| Profile::find(&name, dir).ok()) {
+        config.medium = Some(base.medium);
+        config = config.over(base.values);
+    }
+    config
+}
+
+/// Where a parameter is: its value if the table has it, else what gives it its value (`source`), else
+/// the table.
+pub(crate) fn spot_of(table: &Table, key: &str, source: &str) -> (Spot, &'static str) {
+    // Some errors name several keys.
+    if let Some(e) = key.split(", ").find_map(|k| table.get(k)) {
+        return (e.value.spot.clone(), "this value");
+    }
+    match table.get(source) {
+        Some(e) => (e.value.spot.clone(), "its value comes from here"),
+        None => (table.spot.clone(), "not given in this table"),
+    }
+}
+
+/// An error of a parameter, at its place in a table.
+pub(crate) fn param_problem(path: &str, table: &Table, source: &str, error: Error) -> Problem {
+    match error {
+        Error::Param { key, value, why } => {
+            let (spot, label) = spot_of(table, &key, source);
+            let value = if value.is_empty() { value } else { format!(" = {value}") };
+            Problem::new(format!("`{path}.{key}`{value}: {why}")).at(Some(spot), label)
+        }
+        other => Problem::new(format!("`{path}`: {other}")).at(Some(table.spot.clone()), "in this table"),
+    }
+}

@@ -1,0 +1,295 @@
+//! From a text to a stack: everything that can be wrong, at once.
+
+use crate::decode::{nearest, suggest, unknown_key};
+use crate::engine::EngineConfig;
+use crate::error::{Problem, Result, StackError};
+use crate::layers::{Kind, Role};
+use crate::media::{self, Medium};
+use crate::stack::{Layer, Stack};
+use crate::tree::{self, Entry, Table};
+use crate::{engine, set};
+use frit_core::MediumKind;
+use std::path::Path;
+use strum::VariantNames;
+
+/// Keys at the top of a file that are no layers.
+pub(crate) const TOP_KEYS: [&str; 3] = ["about", "media", "engine"];
+
+/// In a role: nothing fills it.
+const NOTHING: &str = "none";
+
+pub(crate) fn read(name: &str, content: &str, sets: &[String], dir: &Path) -> Result<Stack> {
+    let mut problems = Vec::new();
+    let mut root = tree::parse(&tree::text(name, content), &mut problems);
+    if problems.is_empty() {
+        for arg in sets {
+            set::apply(&mut root, arg, dir, &mut problems);
+        }
+    }
+    if !problems.is_empty() {
+        return Err(StackError::new(name, problems));
+    }
+    let about = read_about(&root, &mut problems);
+    let (mut media, complete) = read_media(&root, dir, &mut problems);
+    let mut warnings = Vec::new();
+    let engine = read_engine(&root, &mut problems, &mut warnings);
+    let tables = layer_tables(&root, &mut problems);
+    let mut layers: Vec<Layer> = Vec::new();
+    for (entry, table, kind) in tables {
+        let config = kind.decode(&entry.key, table, &mut problems);
+        check_layer_keys(entry, table, kind, &mut problems);
+        // Roles are looked at once all media are known: else every broken medium is also a missing one.
+        let on = if complete { read_roles(&entry.key, table, kind, &mut media, &mut problems) } else { None };
+        if let (Some(config), Some(on)) = (config, on) {
+            layers.push(Layer { name: entry.key.clone(), kind, config, on });
+        }
+    }
+    match (problems.is_empty(), layers.pop(), engine) {
+        (true, Some(layer), Some(engine)) => {
+            warnings.extend(unused(&media, &root));
+            Ok(Stack { name: name.into(), about, media, layer, engine, warnings, root })
+        }
+        _ => Err(StackError::new(name, problems)),
+    }
+}
+
+fn read_about(root: &Table, problems: &mut Vec<Problem>) -> String {
+    let Some(entry) = root.get("about") else { return String::new() };
+    if let Some(text) = entry.value.as_str() {
+        return text.to_owned();
+    }
+    let at = Some(entry.value.spot.clone());
+    problems.push(Problem::new("`about` is a text").at(at, "wrong kind of value"));
+    String::new()
+}
+
+/// The media, and whether all of them are as they should be.
+fn read_media(root: &Table, dir: &Path, problems: &mut Vec<Problem>) -> (Vec<Medium>, bool) {
+    let before = problems.len();
+    let mut media = Vec::new();
+    let Some(entry) = root.get("media") else { return (media, true) };
+    let Some(table) = as_table(entry, "media", problems) else { return (media, false) };
+    for entry in &table.entries {
+        let path = format!("media.{}", entry.key);
+        check_name(entry, problems);
+        let Some(table) = as_table(entry, &path, problems) else { continue };
+        media.extend(media::read(&path, &entry.key, table, dir, problems));
+    }
+    (media, problems.len() == before)
+}
+
+fn read_engine(
+    root: &Table,
+    problems: &mut Vec<Problem>,
+    warnings: &mut Vec<Problem>,
+) -> Option<EngineConfig> {
+    match root.get("engine") {
+        None => Some(EngineConfig::default()),
+        Some(entry) => engine::read(as_table(entry, "engine", problems)?, problems, warnings),
+    }
+}
+
+fn as_table<'a>(entry: &'a Entry, path: &str, problems: &mut Vec<Problem>) -> Option<&'a Table> {
+    let table = entry.value.as_table();
+    if table.is_none() {
+        problems.push(
+            Problem::new(format!("`{path}` is a table"))
+                .at(Some(entry.value.spot.clone()), "no table")
+                .help(format!("write [{path}], and its keys below")),
+        );
+    }
+    table
+}
+
+/// Names occur in paths of `--set` and in names of files.
+fn check_name(entry: &Entry, problems: &mut Vec<Problem>) {
+    let plain = |c: char| c.is_ascii_alphanumeric() || c == '-' || c == '_';
+    if entry.key.is_empty() || !entry.key.chars().all(plain) || entry.key == NOTHING {
+        problems.push(
+            Problem::new(format!("'{}' cannot be the name of a medium or a layer", entry.key))
+                .at(Some(entry.spot.clone()), "this name")
+                .help("use letters, digits, `-` and `_`, and not the word `none`"),
+        );
+    }
+}
+
+/// The kind of the layer that a table describes: its `kind`, or its name.
+pub(crate) fn layer_kind(name: &str, table: &Table) -> Option<Kind> {
+    table.text("kind").unwrap_or(name).parse().ok()
+}
+
+/// The tables that are layers. There has to be one: a top that requests go to.
+fn layer_tables<'a>(root: &'a Table, problems: &mut Vec<Problem>) -> Vec<(&'a Entry, &'a Table, Kind)> {
+    let mut layers = Vec::new();
+    let mut tables = 0;
+    for entry in root.entries.iter().filter(|e| !TOP_KEYS.contains(&e.key.as_str())) {
+        tables += 1;
+        let Some(table) = entry.value.as_table() else {
+            problems.push(stray_key(entry));
+            continue;
+        };
+        check_name(entry, problems);
+        match layer_kind(&entry.key, table) {
+            Some(kind) => layers.push((entry, table, kind)),
+            None => problems.push(no_layer(entry, table)),
+        }
+    }
+    let kinds = Kind::VARIANTS.join(", ");
+    if tables == 0 {
+        let help = format!("add the table of a layer, such as [hfsl]; there are {kinds}");
+        problems.push(Problem::new("the stack has no layer").help(help));
+    }
+    if let [_, (second, table, _), ..] = layers[..] {
+        let names: Vec<&str> = layers.iter().map(|(e, ..)| e.key.as_str()).collect();
+        problems.push(
+            Problem::new(format!("{} are all on top: requests go to one layer", names.join(" and ")))
+                .at(Some(table.spot.clone()), "nothing lies on this layer")
+                .help(format!("remove [{}], or name it in a layer that lies on it", second.key)),
+        );
+    }
+    layers
+}
+
+fn stray_key(entry: &Entry) -> Problem {
+    let known: Vec<&str> = TOP_KEYS.iter().chain(Kind::VARIANTS).copied().collect();
+    let owners: Vec<String> = Kind::all()
+        .iter()
+        .filter(|k| k.keys().contains(&entry.key.as_str()))
+        .map(|k| format!("it is a key of [{}]", k.name()))
+        .collect();
+    let help = if owners.is_empty() { suggest(&entry.key, &known) } else { owners.join(", ") };
+    Problem::new(format!("`{}` is no key of a stack", entry.key))
+        .at(Some(entry.spot.clone()), "unknown key")
+        .help(help)
+}
+
+fn no_layer(entry: &Entry, table: &Table) -> Problem {
+    let (named, spot) = match table.get("kind") {
+        Some(kind) => (kind.value.as_str().unwrap_or_default(), kind.value.spot.clone()),
+        None => (entry.key.as_str(), entry.spot.clone()),
+    };
+    let known: Vec<&str> = TOP_KEYS.iter().chain(Kind::VARIANTS).copied().collect();
+    let help = match nearest(named, known) {
+        Some(k) => format!("did you mean `{k}`?"),
+        None => format!(
+            "a table is `media`, `engine` or a layer, whose name or `kind` is one of {}",
+            Kind::VARIANTS.join(", ")
+        ),
+    };
+    Problem::new(format!("there is no layer '{named}'")).at(Some(spot), "unknown layer").help(help)
+}
+
+/// All keys that the table of a layer can have.
+pub(crate) fn layer_keys(kind: Kind) -> Vec<&'static str> {
+    let roles = kind.roles().iter().map(|r| r.key);
+    kind.keys().iter().copied().chain(roles).chain(["kind"]).collect()
+}
+
+fn check_layer_keys(entry: &Entry, table: &Table, kind: Kind, problems: &mut Vec<Problem>) {
+    let known = layer_keys(kind);
+    for e in table.entries.iter().filter(|e| !known.contains(&e.key.as_str())) {
+        problems.push(unknown_key(&entry.key, e, &known));
+    }
+}
+
+/// What a layer lies on: what its table names, else the one medium of the stack that fits.
+fn read_roles(
+    path: &str,
+    table: &Table,
+    kind: Kind,
+    media: &mut [Medium],
+    problems: &mut Vec<Problem>,
+) -> Option<Vec<(&'static Role, usize)>> {
+    let before = problems.len();
+    let mut on = Vec::new();
+    for role in kind.roles() {
+        let found = match table.get(role.key) {
+            Some(entry) => named_medium(path, role, entry, media),
+            None => only_medium(path, role, table, media),
+        };
+        match found {
+            Ok(Some(i)) => {
+                media[i].used = true;
+                on.push((role, i));
+            }
+            Ok(None) => {}
+            Err(p) => problems.push(*p),
+        }
+    }
+    (problems.len() == before).then_some(on)
+}
+
+type Found = std::result::Result<Option<usize>, Box<Problem>>;
+
+fn word(kind: MediumKind) -> &'static str {
+    kind.into()
+}
+
+fn named_medium(path: &str, role: &Role, entry: &Entry, media: &[Medium]) -> Found {
+    let at = Some(entry.value.spot.clone());
+    let role_path = format!("`{path}.{}`", role.key);
+    let Some(name) = entry.value.as_str() else {
+        let p = Problem::new(format!("{role_path} names a medium")).at(at, "wrong kind of value");
+        return Err(Box::new(p.help(role.help)));
+    };
+    if name == NOTHING && role.optional {
+        return Ok(None);
+    }
+    let names: Vec<&str> =
+        media.iter().filter(|m| m.spec.kind() == role.medium).map(|m| m.name.as_str()).collect();
+    match media.iter().position(|m| m.name == name) {
+        Some(i) if media[i].spec.kind() != role.medium => {
+            let is = word(media[i].spec.kind());
+            let p =
+                Problem::new(format!("{role_path} needs a {} medium; '{name}' is {is}", word(role.medium)));
+            Err(Box::new(p.at(at, "the wrong kind of medium").help(suggest(name, &names))))
+        }
+        Some(i) if media[i].used => {
+            let p = Problem::new(format!("{role_path}: '{name}' has another use already"));
+            Err(Box::new(p.at(at, "this medium").help("a medium serves one layer in one role")))
+        }
+        Some(i) => Ok(Some(i)),
+        None => {
+            let p =
+                Problem::new(format!("{role_path}: there is no medium '{name}'")).at(at, "unknown medium");
+            let add = format!("add [media.{name}], with a profile");
+            let help = nearest(name, names).map_or(add, |n| format!("did you mean `{n}`?"));
+            Err(Box::new(p.help(help)))
+        }
+    }
+}
+
+fn only_medium(path: &str, role: &Role, table: &Table, media: &[Medium]) -> Found {
+    let fit: Vec<usize> =
+        (0..media.len()).filter(|&i| media[i].spec.kind() == role.medium && !media[i].used).collect();
+    let kind = word(role.medium);
+    match fit[..] {
+        [] if role.optional => Ok(None),
+        [] => {
+            let p = Problem::new(format!("`{path}` needs a {kind} medium, and the stack has none"))
+                .at(Some(table.spot.clone()), "this layer")
+                .help(format!("add [media.{kind}] with a `profile`; `frit profiles` lists them"));
+            Err(Box::new(p))
+        }
+        [one] => Ok(Some(one)),
+        _ => {
+            let names: Vec<String> = fit.iter().map(|&i| format!("\"{}\"", media[i].name)).collect();
+            let p = Problem::new(format!("the stack has {} {kind} media, and `{path}` takes one", fit.len()))
+                .at(Some(table.spot.clone()), "this layer")
+                .help(format!("name it: `{} = ` one of {}", role.key, names.join(", ")));
+            Err(Box::new(p))
+        }
+    }
+}
+
+fn unused(media: &[Medium], root: &Table) -> Vec<Problem> {
+    let spot = |name: &str| Some(root.table("media")?.get(name)?.spot.clone());
+    media
+        .iter()
+        .filter(|m| !m.used)
+        .map(|m| {
+            Problem::warning(format!("no layer uses the medium '{}': it is left out", m.name))
+                .at(spot(&m.name), "unused")
+        })
+        .collect()
+}

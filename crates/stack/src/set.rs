@@ -1,0 +1,116 @@
+//! Overrides: `key=value`, as `--set` has them.
+
+use crate::decode::nearest;
+use crate::engine;
+use crate::error::{Problem, Spot, Text};
+use crate::media;
+use crate::read::{TOP_KEYS, layer_keys, layer_kind};
+use crate::tree::{self, Data, Entry, Table, Value};
+use std::path::Path;
+use std::sync::Arc;
+
+/// Applies one override to what was read, before it is checked.
+pub(crate) fn apply(root: &mut Table, arg: &str, dir: &Path, problems: &mut Vec<Problem>) {
+    let text = tree::text("--set", arg);
+    let whole = Spot { text: Arc::clone(&text), start: 0, end: arg.len() };
+    let Some((key, _)) = arg.split_once('=') else {
+        problems.push(
+            Problem::new(format!("--set {arg}: no `=`"))
+                .at(Some(whole), "no value")
+                .help("write key=value, such as hfsl.SSW=1024"),
+        );
+        return;
+    };
+    let value = tree::parse_value(&text, key.len() + 1);
+    let spot = Spot { end: key.len(), ..whole };
+    match find(root, key.trim(), dir) {
+        Ok(path) => put(root, &path, &spot, value, problems),
+        Err((message, help)) => {
+            problems
+                .push(Problem::new(format!("--set {arg}: {message}")).at(Some(spot), "this key").help(help));
+        }
+    }
+}
+
+/// The full path of a key: `media.` may be left out, and all but the key itself where only one table
+/// has such a key.
+fn find(root: &Table, key: &str, dir: &Path) -> Result<Vec<String>, (String, String)> {
+    let mut path: Vec<String> = key.split('.').map(|s| s.trim().to_owned()).collect();
+    if path.iter().any(String::is_empty) {
+        return Err(("a key is missing".into(), "write key=value, such as hfsl.SSW=1024".into()));
+    }
+    if path.len() > 1 {
+        let first = path[0].as_str();
+        let is_medium = root.table("media").is_some_and(|m| m.get(first).is_some());
+        if root.get(first).is_none() && !TOP_KEYS.contains(&first) && is_medium {
+            path.insert(0, "media".into());
+        }
+        return Ok(path);
+    }
+    let all = paths(root, dir);
+    // The top of a file is a place, too.
+    if key == "about" || root.get(key).is_some() {
+        return Ok(path);
+    }
+    let found: Vec<&Vec<String>> = all.iter().filter(|p| p.last().is_some_and(|k| k == key)).collect();
+    match found[..] {
+        [one] => Ok(one.clone()),
+        [] if engine::has_key(key) => Ok(vec!["engine".into(), key.into()]),
+        [] => {
+            let help = nearest(key, all.iter().filter_map(|p| p.last()).map(String::as_str))
+                .map_or("`frit layers` and `frit profiles` list the keys".into(), |k| {
+                    format!("did you mean `{k}`?")
+                });
+            Err((format!("no table of the stack has a key `{key}`"), help))
+        }
+        _ => {
+            let full: Vec<String> = found.iter().map(|p| p.join(".")).collect();
+            Err((format!("`{key}` is a key of several tables"), format!("use {}", full.join(" or "))))
+        }
+    }
+}
+
+/// All keys that the tables of the stack could have.
+fn paths(root: &Table, dir: &Path) -> Vec<Vec<String>> {
+    let mut all = Vec::new();
+    for entry in root.table("media").map_or(&[][..], |m| &m.entries) {
+        let Some(table) = entry.value.as_table() else { continue };
+        let keys = media::keys(media::kind(table, dir));
+        all.extend(keys.iter().map(|k| vec!["media".to_owned(), entry.key.clone(), (*k).to_owned()]));
+    }
+    for entry in root.entries.iter().filter(|e| !TOP_KEYS.contains(&e.key.as_str())) {
+        let Some(kind) = entry.value.as_table().and_then(|t| layer_kind(&entry.key, t)) else { continue };
+        all.extend(layer_keys(kind).iter().map(|k| vec![entry.key.clone(), (*k).to_owned()]));
+    }
+    for key in ["kind", "scheduler"] {
+        all.push(vec!["engine".to_owned(), key.to_owned()]);
+    }
+    all
+}
+
+/// Sets a value, making tables on the way.
+fn put(table: &mut Table, path: &[String], spot: &Spot, value: Value, problems: &mut Vec<Problem>) {
+    let [key, rest @ ..] = path else { return };
+    if table.get(key).is_none() {
+        let new = Table { spot: spot.clone(), entries: Vec::new() };
+        let value = Value { spot: spot.clone(), data: Data::Table(new) };
+        table.entries.push(Entry { key: key.clone(), spot: spot.clone(), value });
+    }
+    let Some(entry) = table.get_mut(key) else { return };
+    if rest.is_empty() {
+        entry.value = value;
+        entry.spot = spot.clone();
+        return;
+    }
+    match &mut entry.value.data {
+        Data::Table(inner) => put(inner, rest, spot, value, problems),
+        Data::Plain(_) => problems.push(
+            Problem::new(format!("--set {}: `{key}` is no table", shown(&spot.text)))
+                .at(Some(spot.clone()), "this key"),
+        ),
+    }
+}
+
+fn shown(text: &Text) -> &str {
+    text.inner()
+}

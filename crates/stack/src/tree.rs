@@ -1,0 +1,159 @@
+//! A stack file as keys and values that know where they were written.
+
+use crate::error::{Problem, Spot, Text};
+use miette::NamedSource;
+use std::ops::Range;
+use std::sync::Arc;
+use toml::de::{DeTable, DeValue};
+
+/// Syntax errors that are reported at once; what follows is mostly their echo.
+const SYNTAX_ERRORS_MAX: usize = 8;
+
+/// A value, and where it is.
+#[derive(Clone, Debug)]
+pub(crate) struct Value {
+    pub(crate) spot: Spot,
+    pub(crate) data: Data,
+}
+
+#[derive(Clone, Debug)]
+pub(crate) enum Data {
+    Table(Table),
+    /// Anything else, arrays included.
+    Plain(toml::Value),
+}
+
+/// A key with its value.
+#[derive(Clone, Debug)]
+pub(crate) struct Entry {
+    pub(crate) key: String,
+    pub(crate) spot: Spot,
+    pub(crate) value: Value,
+}
+
+/// A table: its entries in the order in which they were written.
+#[derive(Clone, Debug)]
+pub(crate) struct Table {
+    /// Its header, or the value that it is.
+    pub(crate) spot: Spot,
+    pub(crate) entries: Vec<Entry>,
+}
+
+impl Table {
+    pub(crate) fn get(&self, key: &str) -> Option<&Entry> {
+        self.entries.iter().find(|e| e.key == key)
+    }
+
+    pub(crate) fn get_mut(&mut self, key: &str) -> Option<&mut Entry> {
+        self.entries.iter_mut().find(|e| e.key == key)
+    }
+
+    /// The table of a key.
+    pub(crate) fn table(&self, key: &str) -> Option<&Table> {
+        self.get(key)?.value.as_table()
+    }
+
+    /// The text of a key.
+    pub(crate) fn text(&self, key: &str) -> Option<&str> {
+        self.get(key)?.value.as_str()
+    }
+}
+
+impl Value {
+    pub(crate) fn as_table(&self) -> Option<&Table> {
+        if let Data::Table(t) = &self.data { Some(t) } else { None }
+    }
+
+    pub(crate) fn as_str(&self) -> Option<&str> {
+        if let Data::Plain(v) = &self.data { v.as_str() } else { None }
+    }
+
+    /// As serde takes it.
+    pub(crate) fn to_toml(&self) -> toml::Value {
+        match &self.data {
+            Data::Plain(v) => v.clone(),
+            Data::Table(t) => {
+                toml::Value::Table(t.entries.iter().map(|e| (e.key.clone(), e.value.to_toml())).collect())
+            }
+        }
+    }
+}
+
+/// A named text.
+pub(crate) fn text(name: &str, content: &str) -> Text {
+    Arc::new(NamedSource::new(name, content.to_owned()))
+}
+
+fn spot(text: &Text, span: Range<usize>) -> Spot {
+    Spot { text: Arc::clone(text), start: span.start, end: span.end }
+}
+
+/// Reads TOML.
+pub(crate) fn parse(text: &Text, problems: &mut Vec<Problem>) -> Table {
+    let (table, errors) = DeTable::parse_recoverable(text.inner());
+    for e in errors.iter().take(SYNTAX_ERRORS_MAX) {
+        let at = e.span().map(|s| spot(text, s));
+        problems.push(Problem::new(format!("no valid TOML: {}", e.message())).at(at, "here"));
+    }
+    let span = table.span();
+    convert_table(text, table.get_ref(), span, problems)
+}
+
+fn convert_table(text: &Text, table: &DeTable<'_>, span: Range<usize>, problems: &mut Vec<Problem>) -> Table {
+    let mut entries: Vec<Entry> = table
+        .iter()
+        .map(|(k, v)| Entry {
+            key: k.get_ref().to_string(),
+            spot: spot(text, k.span()),
+            value: convert(text, v.get_ref(), v.span(), problems),
+        })
+        .collect();
+    entries.sort_by_key(|e| e.spot.start);
+    Table { spot: spot(text, span), entries }
+}
+
+fn convert(text: &Text, value: &DeValue<'_>, span: Range<usize>, problems: &mut Vec<Problem>) -> Value {
+    let spot = spot(text, span.clone());
+    let data = match value {
+        DeValue::Table(t) => Data::Table(convert_table(text, t, span, problems)),
+        plain => Data::Plain(convert_plain(plain).unwrap_or_else(|| {
+            let why = "is no number of 64 bits".to_owned();
+            problems.push(Problem::new(format!("a value {why}")).at(Some(spot.clone()), why));
+            toml::Value::Integer(0)
+        })),
+    };
+    Value { spot, data }
+}
+
+/// `None` for a number that 64 bits cannot hold.
+fn convert_plain(value: &DeValue<'_>) -> Option<toml::Value> {
+    Some(match value {
+        DeValue::String(s) => toml::Value::String(s.to_string()),
+        DeValue::Integer(i) => toml::Value::Integer(i64::from_str_radix(i.as_str(), i.radix()).ok()?),
+        DeValue::Float(f) => toml::Value::Float(f.as_str().parse().ok()?),
+        DeValue::Boolean(b) => toml::Value::Boolean(*b),
+        DeValue::Datetime(d) => toml::Value::Datetime(*d),
+        DeValue::Array(a) => {
+            toml::Value::Array(a.iter().map(|v| convert_plain(v.get_ref())).collect::<Option<_>>()?)
+        }
+        DeValue::Table(t) => toml::Value::Table(
+            t.iter()
+                .map(|(k, v)| Some((k.get_ref().to_string(), convert_plain(v.get_ref())?)))
+                .collect::<Option<_>>()?,
+        ),
+    })
+}
+
+/// The value of a `--set`: TOML where it is some, else the text itself, so that strings need no quotes.
+pub(crate) fn parse_value(text: &Text, from: usize) -> Value {
+    let given = &text.inner()[from..];
+    let data = match DeValue::parse(given) {
+        Ok(v) if !v.get_ref().is_table() => convert_plain(v.get_ref()),
+        _ => None,
+    };
+    let data = match data {
+        Some(toml::Value::Datetime(_)) | None => toml::Value::String(given.to_owned()),
+        Some(v) => v,
+    };
+    Value { spot: spot(text, from..text.inner().len()), data: Data::Plain(data) }
+}
