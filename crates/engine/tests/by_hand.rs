@@ -6,7 +6,7 @@
 mod common;
 
 use common::*;
-use frit_core::{Nanos, Sink, UnitId, UnitState};
+use frit_core::{Nanos, UnitId, UnitState};
 use frit_engine::sched::{Fifo, ReadFirst};
 use frit_engine::{Eager, Engine, Event, Mode};
 use frit_media::Hardware;

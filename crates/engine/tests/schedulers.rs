@@ -1,0 +1,250 @@
+//! Schedulers: cases derived by hand, and what none of them may do.
+
+#![allow(missing_docs)]
+
+mod common;
+
+use common::*;
+use frit_core::{Cmd, Op, ParamInfo, Params, Result, UnitId};
+use frit_engine::event::{CmdId, Queues};
+use frit_engine::sched::{Fifo, Hfsl, ReadFirst};
+use frit_engine::{AnyScheduler, Event, Mode, Scheduler};
+use frit_media::Hardware;
+use proptest::prelude::*;
+use strum::VariantNames;
+
+fn with<P: Scheduler + Default>(params: &[(&str, &str)]) -> P {
+    let mut p = P::default();
+    for (key, value) in params {
+        p.params().set(key, value).unwrap();
+    }
+    p
+}
+
+fn metric<P: Scheduler>(e: &Event<P>, name: &str) -> f64 {
+    e.metrics().iter().find(|m| m.name == name).unwrap().value
+}
+
+#[test]
+fn read_first_lets_a_read_overtake_other_blocks() {
+    let hw = nand(&[0]);
+    let r = singles(&[program(0, 1), program(0, 2), read(0, 3)]);
+    assert_eq!(ends(&mut Event::new(&hw, Fifo), &r), [213_200, 426_400, 501_900]);
+    let mut e = Event::new(&hw, ReadFirst::default());
+    assert_eq!(ends(&mut e, &r), [288_700, 501_900, 75_500]);
+    assert_eq!(metric(&e, "reads_overtaken"), 1.0);
+}
+
+#[test]
+fn read_first_keeps_the_order_of_a_block() {
+    let hw = nand(&[0]);
+    // The read is of the block that is programmed second: it overtakes neither that nor the first.
+    let r = singles(&[program(0, 1), program(0, 2), read(0, 2)]);
+    assert_eq!(ends(&mut Event::new(&hw, ReadFirst::default()), &r), [213_200, 426_400, 501_900]);
+    // The read before an erase goes first whatever its block; the one behind it overtakes.
+    let r = singles(&[read(0, 1), erase(0, 9), read(0, 2), read(0, 9)]);
+    let erased = 2 * READ + T_ERASE;
+    assert_eq!(ends(&mut Event::new(&hw, ReadFirst::default()), &r), [READ, erased, 2 * READ, erased + READ]);
+}
+
+#[test]
+fn read_first_works_while_something_waits_elsewhere() {
+    let hw = nand(&[0, 1]);
+    // The first program on unit 0 waits for a read on unit 1, the second for nothing.
+    let copy = Request { at: 0, commands: vec![(read(1, 0), None), (program(0, 1), Some(0))] };
+    let r = [copy.clone(), Request::at(0, &[program(0, 2)])];
+    // FIFO: 75 500, then both. Read-first: the second at once, the first behind it.
+    assert_eq!(ends(&mut Event::new(&hw, Fifo), &r), [288_700, 501_900]);
+    assert_eq!(ends(&mut Event::new(&hw, ReadFirst::default()), &r), [426_400, 213_200]);
+    // In the same block it may not.
+    let r = [copy, Request::at(0, &[program(0, 1)])];
+    assert_eq!(ends(&mut Event::new(&hw, ReadFirst::default()), &r), [288_700, 501_900]);
+}
+
+#[test]
+fn read_first_starves_no_program() {
+    let hw = nand(&[0]);
+    let mut commands = vec![program(0, 0)];
+    commands.extend((1..6).map(|b| read(0, b)));
+    // Two reads go before it, then the program, then the rest.
+    let mut e = Event::new(&hw, with::<ReadFirst>(&[("max-overtakes", "2")]));
+    let p = 2 * READ + PROGRAM;
+    assert_eq!(ends(&mut e, &singles(&commands)), [p, READ, 2 * READ, p + READ, p + 2 * READ, p + 3 * READ]);
+    // None at all: as FIFO.
+    let mut e = Event::new(&hw, with::<ReadFirst>(&[("max-overtakes", "0")]));
+    assert_eq!(ends(&mut e, &singles(&commands)), ends(&mut Event::new(&hw, Fifo), &singles(&commands)));
+    // A window that does not reach the reads: the same.
+    let mut e = Event::new(&hw, with::<ReadFirst>(&[("window", "1")]));
+    assert_eq!(ends(&mut e, &singles(&commands))[0], PROGRAM);
+}
+
+/// Ten reads, five on each of two channels.
+fn ten_reads() -> Vec<Request> {
+    singles(&(0..10).map(|i| read(i % 2, 0)).collect::<Vec<_>>())
+}
+
+#[test]
+fn hfsl_sends_batches_and_acknowledges_them_whole() {
+    let hw = nand(&[0, 1]);
+    let mut e = Event::new(&hw, with::<Hfsl>(&[("max-cmd-send-counter", "8"), ("transfer-ns", "5000")]));
+    // First batch: 8, four on each channel, at the device at 5 000: 5 000 + 4 × 75 500 = 307 000.
+    // Second: two, at the device at 312 000: 312 000 + 75 500 = 387 500.
+    let first = 307_000;
+    let want: Vec<u64> = (0..10).map(|i| if i < 8 { first } else { 387_500 }).collect();
+    assert_eq!(ends(&mut e, &ten_reads()), want);
+    assert_eq!((metric(&e, "batches"), metric(&e, "batch_size")), (2.0, 5.0));
+}
+
+#[test]
+fn hfsl_with_a_counter_a_channel_does_not_wait_for_the_other() {
+    let hw = nand(&[0, 1]);
+    let params = [("max-cmd-send-counter", "8"), ("transfer-ns", "5000"), ("counter", "channel")];
+    let mut e = Event::new(&hw, with::<Hfsl>(&params));
+    // Each channel has its batch of five; the second transfer waits for the first.
+    let (a, b) = (5_000 + 5 * READ, 10_000 + 5 * READ);
+    assert_eq!(ends(&mut e, &ten_reads()), [a, b, a, b, a, b, a, b, a, b]);
+    let refused = e.scheduler().params().set("counter", "device").unwrap_err().to_string();
+    assert!(refused.contains("fixed"), "{refused}");
+}
+
+#[test]
+fn hfsl_looks_at_its_counter_at_ticks_of_the_timer() {
+    let hw = nand(&[0, 1]);
+    let params = [("max-cmd-send-counter", "8"), ("transfer-ns", "5000"), ("timer-ns", "100000")];
+    let mut e = Event::new(&hw, with::<Hfsl>(&params));
+    // The first batch ends at 307 000; the next tick is at 400 000.
+    assert_eq!(ends(&mut e, &ten_reads())[9], 400_000 + 5_000 + READ);
+}
+
+#[test]
+fn hfsl_sends_no_more_of_a_channel_than_its_queue_holds() {
+    let hw = nand(&[0, 1]);
+    let params = [("max-cmd-send-counter", "8"), ("transfer-ns", "0"), ("queue-capacity", "2")];
+    let mut e = Event::new(&hw, with::<Hfsl>(&params));
+    // Batches of 2 + 2, 2 + 2, 1 + 1.
+    let want: Vec<u64> = [2, 2, 2, 2, 4, 4, 4, 4, 5, 5].map(|n| n * READ).to_vec();
+    assert_eq!(ends(&mut e, &ten_reads()), want);
+}
+
+#[test]
+fn hfsl_sends_what_depends_on_a_batch_with_the_next() {
+    let hw = nand(&[0, 1]);
+    let copy = Request { at: 0, commands: vec![(read(0, 0), None), (program(1, 1), Some(0))] };
+    let mut e = Event::new(&hw, with::<Hfsl>(&[("transfer-ns", "5000")]));
+    // 5 000 + 75 500, then 5 000 + 213 200.
+    assert_eq!(ends(&mut e, std::slice::from_ref(&copy)), [298_700]);
+    // With a long command in the batch, it waits for that.
+    let mut e = Event::new(&hw, with::<Hfsl>(&[("transfer-ns", "5000")]));
+    let r = [Request::at(0, &[erase(1, 7)]), copy];
+    assert_eq!(ends(&mut e, &r), [1_505_000, 1_505_000 + 5_000 + 213_200]);
+}
+
+#[test]
+fn hfsl_keeps_a_closed_loop_in_step() {
+    // Eight requests outstanding, eight a batch: all slots are filled before the next is sent.
+    let hw = nand(&[0, 1]);
+    let params = [("max-cmd-send-counter", "8"), ("transfer-ns", "1000")];
+    let mut e = Event::new(&hw, with::<Hfsl>(&params));
+    let r = singles(&(0..80).map(|i| read(i % 2, 0)).collect::<Vec<_>>());
+    let (times, _) = run(&mut e, Mode::Closed { depth: 8 }, &r);
+    assert!(times.iter().all(|t| t.latency().0 == 1_000 + 4 * READ), "{times:?}");
+    assert_eq!(metric(&e, "batch_size"), 8.0);
+}
+
+/// Takes the newest command that was sent: breaks every hazard that it meets.
+#[derive(Default)]
+struct NewestFirst;
+
+impl Scheduler for NewestFirst {
+    fn pick(&mut self, queues: &Queues, unit: UnitId) -> Option<CmdId> {
+        queues.waiting(unit).filter(|w| w.sent).last().map(|w| w.id)
+    }
+    fn params(&mut self) -> &mut dyn Params {
+        self
+    }
+}
+
+impl Params for NewestFirst {
+    fn list(&self) -> Vec<ParamInfo> {
+        Vec::new()
+    }
+    fn set(&mut self, _: &str, _: &str) -> Result<()> {
+        Ok(())
+    }
+}
+
+/// Sends nothing.
+#[derive(Default)]
+struct Stuck;
+
+impl Scheduler for Stuck {
+    fn ready(&mut self, _: &mut Queues, _: CmdId) {}
+    fn pick(&mut self, _: &Queues, _: UnitId) -> Option<CmdId> {
+        None
+    }
+    fn params(&mut self) -> &mut dyn Params {
+        Box::leak(Box::new(NewestFirst))
+    }
+}
+
+#[test]
+fn a_scheduler_that_would_break_a_hazard_is_caught() {
+    let hw = nand(&[0]);
+    let mut e = Event::new(&hw, NewestFirst);
+    let order = ends(&mut e, &singles(&[program(0, 1), program(0, 1), read(0, 1)]));
+    assert_eq!(order, [PROGRAM, 2 * PROGRAM, 2 * PROGRAM + READ]);
+    // It wanted the third before the first, and again before the second.
+    assert_eq!(metric(&e, "picks_refused"), 2.0);
+    // Where there is no hazard it has its way.
+    let mut e = Event::new(&hw, NewestFirst);
+    assert_eq!(ends(&mut e, &singles(&[program(0, 1), read(0, 2)])), [READ + PROGRAM, READ]);
+    assert_eq!(metric(&e, "picks_refused"), 0.0);
+}
+
+#[test]
+fn a_scheduler_that_stalls_is_an_error() {
+    let hw = nand(&[0]);
+    let mut host = Script::new(singles(&[read(0, 0)]));
+    let mut driver = frit_engine::Driver::new(Mode::Closed { depth: 1 }).unwrap();
+    let mut e = Event::new(&hw, Stuck);
+    driver.run(&mut e, &mut host, None).unwrap();
+    let error = driver.finish(&mut e, &mut host).unwrap_err().to_string();
+    assert!(error.contains("scheduler") && error.contains("1 request"), "{error}");
+}
+
+/// When each of these, all given at time zero, ends; and checks that no pair broke its hazard.
+fn check_order<P: Scheduler>(
+    hw: &Hardware,
+    scheduler: P,
+    commands: &[Cmd],
+) -> std::result::Result<f64, TestCaseError> {
+    let mut e = Event::new(hw, scheduler);
+    let ends = ends(&mut e, &singles(commands));
+    for (i, earlier) in commands.iter().enumerate() {
+        for (j, later) in commands.iter().enumerate().skip(i + 1) {
+            if earlier.unit == later.unit && Queues::must_follow(earlier, later) {
+                prop_assert!(ends[i] <= ends[j], "{earlier:?} {later:?}: {} {}", ends[i], ends[j]);
+            }
+        }
+    }
+    prop_assert_eq!(metric(&e, "commands_outstanding"), 0.0);
+    Ok(metric(&e, "picks_refused"))
+}
+
+proptest! {
+    #[test]
+    fn no_scheduler_breaks_a_hazard(
+        commands in prop::collection::vec((0u8..9, 0u16..4, 0u32..3), 1..60)
+    ) {
+        let op = |n| match n { 0..4 => Op::NandRead, 4..8 => Op::NandProgram, _ => Op::NandErase };
+        let commands: Vec<Cmd> = commands.into_iter().map(|(n, unit, block)| page(op(n), unit, block)).collect();
+        let hw = nand(&[0, 0, 1, 1]);
+        for name in AnyScheduler::VARIANTS {
+            let refused = check_order(&hw, AnyScheduler::named(name).unwrap(), &commands)?;
+            prop_assert_eq!(refused, 0.0, "{} wanted what it may not", name);
+        }
+        let per_channel = with::<Hfsl>(&[("counter", "channel"), ("max-cmd-send-counter", "8")]);
+        prop_assert_eq!(check_order(&hw, per_channel, &commands)?, 0.0);
+        check_order(&hw, NewestFirst, &commands)?;
+    }
+}
