@@ -64,7 +64,11 @@ fn main() -> Outcome<()> {
     }
     for spec in ["uniform", "zipf", "sequential", "hotcold", "hfsl-fin1", "hfsl-msnfs"] {
         let (n, seconds) = best(&format!("gen:{spec},count={lines}"), &Options::default())?;
-        println!("gen:{spec:<14} {:>6.0} requests/s {:>8.1} ns", n as f64 / seconds, seconds * 1e9 / n as f64);
+        println!(
+            "gen:{spec:<14} {:>6.0} requests/s {:>8.1} ns",
+            n as f64 / seconds,
+            seconds * 1e9 / n as f64
+        );
     }
     Ok(())
 }

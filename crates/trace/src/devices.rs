@@ -21,7 +21,13 @@ pub struct Names {
 
 impl Default for Names {
     fn default() -> Self {
-        Names { names: Vec::new(), small: vec![FREE; 256], last: Vec::new(), last_id: FREE, map: HashMap::new() }
+        Names {
+            names: Vec::new(),
+            small: vec![FREE; 256],
+            last: Vec::new(),
+            last_id: FREE,
+            map: HashMap::new(),
+        }
     }
 }
 

@@ -86,7 +86,9 @@ pub enum Error {
         why: String,
     },
     /// Strict mode met a line that cannot be understood.
-    #[error("{path}, line {line}: {reason}: {text}\n  (strict mode stops here; without it such lines are counted)")]
+    #[error(
+        "{path}, line {line}: {reason}: {text}\n  (strict mode stops here; without it such lines are counted)"
+    )]
     Malformed {
         /// The file.
         path: String,

@@ -50,7 +50,10 @@ impl Fitter {
             Fit::Wrap => How::Wrap,
             Fit::Compact { chunk } => {
                 if chunk == 0 || chunk % SECTOR_BYTES != 0 || chunk / SECTOR_BYTES > capacity {
-                    let why = format!("use a multiple of 512 up to the volume's {}", size::show(capacity * SECTOR_BYTES));
+                    let why = format!(
+                        "use a multiple of 512 up to the volume's {}",
+                        size::show(capacity * SECTOR_BYTES)
+                    );
                     return Err(Error::spec(format!("chunk of {chunk} bytes"), why));
                 }
                 How::Compact(Packer::new(chunk / SECTOR_BYTES, capacity))

@@ -57,9 +57,7 @@ impl FromStr for TimeUnit {
             "us" | "µs" => Ok(TimeUnit::Us),
             "ns" => Ok(TimeUnit::Ns),
             "filetime" | "100ns" => Ok(TimeUnit::FileTime),
-            _ => {
-                Err(Error::spec(format!("time unit '{s}'"), "use s, ms, us, ns or filetime (100 ns)"))
-            }
+            _ => Err(Error::spec(format!("time unit '{s}'"), "use s, ms, us, ns or filetime (100 ns)")),
         }
     }
 }

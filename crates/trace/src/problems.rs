@@ -36,7 +36,11 @@ pub struct Problems {
     /// arrive with the request before.
     pub backwards: u64,
     /// The longest such step back.
+    #[serde(rename = "backwards_max_ns")]
     pub backwards_max: Nanos,
+    /// Steps of more than 30 days between two requests, forth or back: a clock that was set. They count as no
+    /// time at all.
+    pub clock_steps: u64,
     /// Requests whose bytes were not whole sectors; they were widened to whole ones.
     pub widened: u64,
     /// Where the input was cut off, when it was.
@@ -60,6 +64,7 @@ impl Problems {
     pub fn is_clean(&self) -> bool {
         self.malformed == 0
             && self.backwards == 0
+            && self.clock_steps == 0
             && self.widened == 0
             && self.cut.is_none()
             && self.notes.is_empty()
@@ -83,8 +88,17 @@ impl Problems {
                 self.backwards, self.backwards_max
             ));
         }
+        if self.clock_steps > 0 {
+            out.push(format!(
+                "the clock was set {} times (steps of more than 30 days); such a step counts as no time",
+                self.clock_steps
+            ));
+        }
         if self.widened > 0 {
-            out.push(format!("{} requests are not whole sectors and were widened to whole ones", self.widened));
+            out.push(format!(
+                "{} requests are not whole sectors and were widened to whole ones",
+                self.widened
+            ));
         }
         out.extend(self.cut.clone());
         out.extend(self.notes.iter().cloned());

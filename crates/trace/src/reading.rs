@@ -55,21 +55,32 @@ impl Reading {
     }
 }
 
+impl Reading {
+    /// One line for the format, and one for each fact.
+    #[must_use]
+    pub fn lines(&self) -> Vec<String> {
+        let mut first = self.about.clone();
+        if !self.container.is_empty() {
+            first = format!("{first} in {}", self.container.join(", "));
+        }
+        [first].into_iter().chain(self.facts.iter().map(ToString::to_string)).collect()
+    }
+}
+
+impl fmt::Display for Fact {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{}: {}", self.what, self.value)?;
+        match &self.how {
+            How::Fixed => Ok(()),
+            How::Stated => f.write_str(" (stated)"),
+            How::Recognised(why) => write!(f, " (recognised: {why})"),
+            How::Assumed(why) => write!(f, " (ASSUMED: {why})"),
+        }
+    }
+}
+
 impl fmt::Display for Reading {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(&self.about)?;
-        if !self.container.is_empty() {
-            write!(f, " in {}", self.container.join(", "))?;
-        }
-        for fact in &self.facts {
-            write!(f, "; {}: {}", fact.what, fact.value)?;
-            match &fact.how {
-                How::Fixed => {}
-                How::Stated => f.write_str(" (stated)")?,
-                How::Recognised(why) => write!(f, " (recognised: {why})")?,
-                How::Assumed(why) => write!(f, " (ASSUMED: {why})")?,
-            }
-        }
-        Ok(())
+        f.write_str(&self.lines().join("; "))
     }
 }

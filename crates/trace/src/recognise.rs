@@ -24,7 +24,10 @@ pub(crate) fn recognise(path: &str, head: &mut Head<'_>, options: &Options) -> R
     match (&options.format, &options.columns) {
         (Some(name), None) => return by_name(name),
         (Some(name), Some(_)) if !name.eq_ignore_ascii_case("csv") => {
-            return Err(Error::spec(format!("format {name}"), "--columns belongs to the format csv; leave one of both out"));
+            return Err(Error::spec(
+                format!("format {name}"),
+                "--columns belongs to the format csv; leave one of both out",
+            ));
         }
         (_, Some(_)) => return by_name("csv"),
         (None, None) => {}

@@ -65,6 +65,7 @@ pub struct Scan {
     /// Share of reads and writes that begin and end at multiples of 4 KiB.
     pub aligned_4k: f64,
     /// Time from the first to the last request.
+    #[serde(rename = "duration_ns")]
     pub duration: Nanos,
     /// Arrivals.
     pub arrivals: Arrivals,

@@ -101,7 +101,10 @@ impl Stream {
             return Ok(());
         }
         let why = match (problems.shown.first(), &problems.cut) {
-            (Some(m), _) => format!("the first of {} malformed lines is line {}: {}", problems.malformed, m.line, m.reason),
+            (Some(m), _) => format!(
+                "the first of {} malformed lines is line {}: {}",
+                problems.malformed, m.line, m.reason
+            ),
             (None, Some(cut)) => cut.clone(),
             (None, None) => "all lines are headers, comments or events that stand for no request".into(),
         };
@@ -135,36 +138,85 @@ impl Stream {
     }
 }
 
+/// A step between two requests that is longer than this, in either direction, is a clock that was set (a
+/// phone that boots), never a pause: 30 days.
+const CLOCK_SET: u64 = 30 * 86_400 * 1_000_000_000;
+
 /// Makes times count from the first request, keeps them from running backwards, and shortens pauses.
 #[derive(Default)]
 struct Clock {
-    first: Option<u64>,
+    started: bool,
+    /// The time that the trace gave last.
+    raw: u64,
+    /// What makes our time of the trace's, modulo 2^64.
+    offset: u64,
     latest: u64,
-    removed: u64,
     max_gap: Option<Nanos>,
 }
 
 impl Clock {
     fn normalise(&mut self, requests: &mut [Request], problems: &mut Problems) {
-        let first = match (self.first, requests.first()) {
-            (Some(first), _) => first,
-            (None, Some(r)) => {
-                self.latest = r.at.0;
-                *self.first.insert(r.at.0)
-            }
-            (None, None) => return,
-        };
         for r in requests {
-            if r.at.0 < self.latest {
-                problems.backwards += 1;
-                problems.backwards_max = problems.backwards_max.max(Nanos(self.latest - r.at.0));
-            } else {
-                if let Some(max) = self.max_gap {
-                    self.removed += (r.at.0 - self.latest).saturating_sub(max.0);
-                }
-                self.latest = r.at.0;
+            let raw = r.at.0;
+            if !self.started || raw.abs_diff(self.raw) > CLOCK_SET {
+                problems.clock_steps += u64::from(self.started);
+                self.started = true;
+                self.offset = self.latest.wrapping_sub(raw);
             }
-            r.at = Nanos(self.latest - first - self.removed);
+            self.raw = raw;
+            let at = raw.wrapping_add(self.offset);
+            // Both lie within some steps of at most 30 days of each other, so the sign of the difference is right.
+            let step = at.wrapping_sub(self.latest) as i64;
+            if step < 0 {
+                problems.backwards += 1;
+                problems.backwards_max = problems.backwards_max.max(Nanos(step.unsigned_abs()));
+            } else {
+                let cut = self.max_gap.map_or(0, |max| (step as u64).saturating_sub(max.0));
+                self.offset = self.offset.wrapping_sub(cut);
+                self.latest = at.wrapping_sub(cut);
+            }
+            r.at = Nanos(self.latest);
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::ReqOp;
+    use frit_core::{Hints, Sector};
+
+    fn normalised(times: &[u64], max_gap: Option<u64>) -> (Vec<u64>, Problems) {
+        let mut clock = Clock { max_gap: max_gap.map(Nanos), ..Clock::default() };
+        let mut rs: Vec<Request> = times
+            .iter()
+            .map(|&t| Request {
+                at: Nanos(t),
+                sector: Sector(0),
+                sectors: 1,
+                device: 0,
+                op: ReqOp::Read,
+                hints: Hints::NONE,
+            })
+            .collect();
+        let mut p = Problems::default();
+        // In two parts: the clock goes on over batches.
+        let (a, b) = rs.split_at_mut(times.len() / 2);
+        clock.normalise(a, &mut p);
+        clock.normalise(b, &mut p);
+        (rs.iter().map(|r| r.at.0).collect(), p)
+    }
+
+    #[test]
+    fn jitter_is_clamped_and_a_clock_that_was_set_is_no_pause() {
+        let (t, p) = normalised(&[100, 150, 120, 160], None);
+        assert_eq!((t, p.backwards, p.backwards_max.0, p.clock_steps), (vec![0, 50, 50, 60], 1, 30, 0));
+        let year = 365 * 86_400_000_000_000;
+        let (t, p) = normalised(&[5, 10, year, year + 7, 12, 15, year + 9], None);
+        assert_eq!((t, p.backwards, p.clock_steps), (vec![0, 5, 5, 12, 12, 15, 15], 0, 3));
+        let (t, _) = normalised(&[0, 1000, 1001, 5000, 5001], Some(10));
+        assert_eq!(t, [0, 10, 11, 21, 22]);
+        let (t, p) = normalised(&[u64::MAX, 0, u64::MAX], None);
+        assert_eq!((t, p.clock_steps), (vec![0, 0, 0], 2));
     }
 }

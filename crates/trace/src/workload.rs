@@ -3,8 +3,8 @@
 use crate::devices::Layout;
 use crate::fit::Fitter;
 use crate::generate::Generator;
-use crate::input::Input;
 use crate::identity::{Identity, Kind};
+use crate::input::Input;
 use crate::problems::Problems;
 use crate::stream::Stream;
 use crate::{Devices, Error, Fit, Options, Reading, Request, Result, Scan};
@@ -41,7 +41,8 @@ impl Source {
         match self {
             Source::Trace(_) => {
                 let file = Path::new(spec).file_name().map(|n| n.to_string_lossy().into_owned());
-                let name = if spec == STDIN { "standard input".into() } else { file.unwrap_or_else(|| spec.into()) };
+                let name =
+                    if spec == STDIN { "standard input".into() } else { file.unwrap_or_else(|| spec.into()) };
                 Identity { name, kind: Kind::Real, sha256, generator: None, version: None }
             }
             Source::Generated(g) => Identity {

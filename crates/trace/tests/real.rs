@@ -1,5 +1,7 @@
 //! Every trace in `../shared/traces`, read by content alone: counts, units, nothing left out.
 
+#![allow(clippy::unwrap_used, reason = "a test that cannot go on fails")]
+
 use frit_trace::{Options, ReqOp, Scan, Workload};
 use std::path::PathBuf;
 
@@ -20,13 +22,38 @@ fn traces() -> Option<PathBuf> {
 const FILES: [Known; 19] = [
     ("public/Financial1-snippet.spc.zst", "spc", 10_000, &[]),
     ("public/fin1_50k.trace.zst", "disksim", 50_000, &[("time unit", "ms"), ("size unit", "units of 4 KiB")]),
-    ("public/Financial1forssd_asu0_153566.txt.zst", "disksim", 153_566, &[("time unit", "s"), ("size unit", "sectors of 512 B")]),
+    (
+        "public/Financial1forssd_asu0_153566.txt.zst",
+        "disksim",
+        153_566,
+        &[("time unit", "s"), ("size unit", "sectors of 512 B")],
+    ),
     ("public/web1_50k.trace.zst", "disksim", 50_000, &[("time unit", "ms"), ("size unit", "units of 4 KiB")]),
-    ("public/mqsim_tpcc-small.trace.zst", "disksim", 6_999, &[("time unit", "ns"), ("size unit", "sectors of 512 B")]),
-    ("public/mqsim_wsrch-small.trace.zst", "disksim", 24_783, &[("time unit", "ns"), ("size unit", "sectors of 512 B")]),
+    (
+        "public/mqsim_tpcc-small.trace.zst",
+        "disksim",
+        6_999,
+        &[("time unit", "ns"), ("size unit", "sectors of 512 B")],
+    ),
+    (
+        "public/mqsim_wsrch-small.trace.zst",
+        "disksim",
+        24_783,
+        &[("time unit", "ns"), ("size unit", "sectors of 512 B")],
+    ),
     ("public/msr_web_3.csv.zst", "msr", 31_380, &[]),
-    ("public/MSNFS_dev5_30s.trace.zst", "disksim", 149_999, &[("time unit", "ms"), ("size unit", "sectors of 512 B")]),
-    ("public/DTRS1K.trace.zst", "disksim", 127_043, &[("time unit", "us"), ("size unit", "sectors of 512 B")]),
+    (
+        "public/MSNFS_dev5_30s.trace.zst",
+        "disksim",
+        149_999,
+        &[("time unit", "ms"), ("size unit", "sectors of 512 B")],
+    ),
+    (
+        "public/DTRS1K.trace.zst",
+        "disksim",
+        127_043,
+        &[("time unit", "us"), ("size unit", "sectors of 512 B")],
+    ),
     ("public/Booting_log176.txt.zst", "biotracer", 18_417, &[]),
     ("public/Installing_log181.txt.zst", "biotracer", 17_952, &[]),
     ("public/Movie_log121.txt.zst", "biotracer", 4_781, &[]),
@@ -50,7 +77,12 @@ fn every_trace_is_read_whole() {
         assert_eq!((scan.reading.format.as_str(), scan.requests), (format, requests), "{file}");
         assert_eq!(scan.problems.malformed, 0, "{file}: {:?}", scan.problems.shown);
         for (what, value) in facts {
-            assert_eq!(scan.reading.get(what).map(|f| f.value.as_str()), Some(*value), "{file}: {}", scan.reading);
+            assert_eq!(
+                scan.reading.get(what).map(|f| f.value.as_str()),
+                Some(*value),
+                "{file}: {}",
+                scan.reading
+            );
         }
         assert_eq!(scan.identity.sha256.as_ref().map(String::len), Some(64));
     }
@@ -61,7 +93,11 @@ fn the_tar_around_the_mail_trace_is_seen_through() {
     let Some(dir) = traces() else { return };
     let path = dir.join("public/mail_cheetah_first10000.blkparse.zst");
     let scan = Scan::of(path.to_str().unwrap(), &Options::default()).unwrap();
-    assert!(scan.reading.container.iter().any(|c| c.starts_with("tar: cheetah")), "{:?}", scan.reading.container);
+    assert!(
+        scan.reading.container.iter().any(|c| c.starts_with("tar: cheetah")),
+        "{:?}",
+        scan.reading.container
+    );
     assert!(scan.problems.cut.as_ref().is_some_and(|c| c.contains("tar archive ends")));
     let first = Workload::open(path.to_str().unwrap(), &Options::default()).unwrap().next().unwrap().unwrap();
     assert_eq!((first.sector.0, first.op), (18_579_576, ReqOp::Write));
@@ -73,7 +109,13 @@ fn the_tar_around_the_mail_trace_is_seen_through() {
 fn the_same_requests_come_out_of_the_same_trace_in_two_formats() {
     let Some(dir) = traces() else { return };
     // WebSearch1 in DiskSim with pages and ms, and in MQSim's with sectors and ns.
-    let open = |f: &str| Workload::open(dir.join(f).to_str().unwrap(), &Options { devices: frit_trace::Devices::Merge, ..Options::default() }).unwrap();
+    let open = |f: &str| {
+        Workload::open(
+            dir.join(f).to_str().unwrap(),
+            &Options { devices: frit_trace::Devices::Merge, ..Options::default() },
+        )
+        .unwrap()
+    };
     let pages = open("public/web1_50k.trace.zst");
     let sectors = open("public/mqsim_wsrch-small.trace.zst");
     let mut same = 0;

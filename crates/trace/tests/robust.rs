@@ -1,5 +1,7 @@
 //! Damaged input of every kind: never a panic, always an end, and nothing that was not in the original.
 
+#![allow(clippy::unwrap_used, reason = "a test that cannot go on fails")]
+
 use frit_trace::{Columns, Devices, Options, Request, Workload};
 use proptest::prelude::*;
 use std::io::{Cursor, Write};
@@ -36,8 +38,20 @@ fn named(format: &str) -> Options {
     o
 }
 
-const FORMATS: [&str; 12] =
-    ["recorded", "fio3", "fio2", "vscsi", "msr", "spc", "blkparse", "fiu", "biotracer", "diskmon", "disksim", "csv"];
+const FORMATS: [&str; 12] = [
+    "recorded",
+    "fio3",
+    "fio2",
+    "vscsi",
+    "msr",
+    "spc",
+    "blkparse",
+    "fiu",
+    "biotracer",
+    "diskmon",
+    "disksim",
+    "csv",
+];
 
 #[test]
 fn every_sample_is_recognised_and_read_whole() {
@@ -101,7 +115,9 @@ fn compression_is_seen_through_and_a_cut_delivers_what_was_before() {
                 let (part, end) = read(&packed[..n], &named(format));
                 assert!(whole.starts_with(&part), "{format} in {name} at {n}");
                 match end {
-                    Ok(p) => assert!(p.cut.is_some() || part.len() == whole.len(), "{format} in {name} at {n}"),
+                    Ok(p) => {
+                        assert!(p.cut.is_some() || part.len() == whole.len(), "{format} in {name} at {n}");
+                    }
                     Err(e) => assert!(part.is_empty() && !e.is_empty(), "{format} in {name} at {n}: {e}"),
                 }
             }

@@ -1,5 +1,7 @@
 //! What is written in a format is read back as it was, as far as the format can say it.
 
+#![allow(clippy::unwrap_used, reason = "a test that cannot go on fails")]
+
 use frit_core::{Hints, Nanos, Sector};
 use frit_trace::write::{WRITABLE, WriteFormat, Writer};
 use frit_trace::{Devices, Options, ReqOp, Request, Scan, SizeUnit, TimeUnit, Workload};
@@ -136,9 +138,14 @@ fn compressed_output_is_read_back() {
 fn devices_are_laid_out_one_after_another_and_the_scan_agrees() {
     let dir = tempfile::tempdir().unwrap();
     let path = dir.path().join("three.spc");
-    std::fs::write(&path, "2,100,512,w,0.0\n7,5000,4096,r,0.1\n2,8,512,w,0.2\n9,1,512,r,0.3\n7,0,512,r,0.4\n").unwrap();
+    std::fs::write(
+        &path,
+        "2,100,512,w,0.0\n7,5000,4096,r,0.1\n2,8,512,w,0.2\n9,1,512,r,0.3\n7,0,512,r,0.4\n",
+    )
+    .unwrap();
     let path = path.to_str().unwrap();
-    let sectors = |o: &Options| -> Vec<u64> { Workload::open(path, o).unwrap().map(|r| r.unwrap().sector.0).collect() };
+    let sectors =
+        |o: &Options| -> Vec<u64> { Workload::open(path, o).unwrap().map(|r| r.unwrap().sector.0).collect() };
     let with = |d: &str| Options { devices: d.parse().unwrap(), ..Options::default() };
     assert_eq!(sectors(&with("concat")), [100, 2048 + 5000, 8, 8193, 2048]);
     assert_eq!(sectors(&with("merge")), [100, 5000, 8, 1, 0]);
@@ -176,7 +183,12 @@ fn a_trace_larger_than_the_volume_names_sizes_and_ways_out() {
 #[test]
 fn a_generic_csv_is_read_by_name_and_by_number() {
     let read = |text: &str, columns: &str| -> Vec<(u64, u64, u32, ReqOp)> {
-        let options = Options { columns: Some(columns.parse().unwrap()), devices: Devices::Merge, strict: true, ..Options::default() };
+        let options = Options {
+            columns: Some(columns.parse().unwrap()),
+            devices: Devices::Merge,
+            strict: true,
+            ..Options::default()
+        };
         Workload::from_reader("c", Box::new(std::io::Cursor::new(text.as_bytes().to_vec())), &options)
             .unwrap()
             .map(|r| r.unwrap())
@@ -184,11 +196,17 @@ fn a_generic_csv_is_read_by_name_and_by_number() {
             .collect()
     };
     let want = vec![(0, 8, 8, ReqOp::Write), (1500, 16, 1, ReqOp::Read)];
-    assert_eq!(read("ts,type,lba,len\n5,W,8,4096\n6.5,Read,16,512\n", "time=ts:us,op=type,sector=lba,bytes=len"), want);
+    assert_eq!(
+        read("ts,type,lba,len\n5,W,8,4096\n6.5,Read,16,512\n", "time=ts:us,op=type,sector=lba,bytes=len"),
+        want
+    );
     assert_eq!(read("0 4096 1 8 0\n1500 8192 0 1 0\n", "time=1:ns,offset=2,op=3:0,sectors=4"), want);
     // Alibaba's cloud traces: device, opcode, offset, length, timestamp in µs.
     let alibaba = "7,W,4096,4096,1577808000000046\n7,R,8192,512,1577808000000047.5\n";
     assert_eq!(read(alibaba, "device=1,op=2,offset=3,bytes=4,time=5:us"), want);
     let want = vec![(0, 8, 8, ReqOp::Discard), (0, 0, 0, ReqOp::Flush)];
-    assert_eq!(read("\"op\";\"at\";\"n\"\n\"trim\";1;1\nflush;;\n", "op=op,sector=at:4K,sectors=n:pages"), want);
+    assert_eq!(
+        read("\"op\";\"at\";\"n\"\n\"trim\";1;1\nflush;;\n", "op=op,sector=at:4K,sectors=n:pages"),
+        want
+    );
 }

@@ -49,8 +49,19 @@ fn present(head: &Head<'_>) -> Option<u8> {
 
 /// How lines of blkparse's summary begin, and other lines that are no events.
 const SUMMARY: [&[u8]; 13] = [
-    b"CPU", b"Total", b"Throughput", b"Events", b"Skips", b"Read", b"Write", b"IO unplugs", b"PC ", b"Input", b"Timer",
-    b"Dropped", b"blktrace",
+    b"CPU",
+    b"Total",
+    b"Throughput",
+    b"Events",
+    b"Skips",
+    b"Read",
+    b"Write",
+    b"IO unplugs",
+    b"PC ",
+    b"Input",
+    b"Timer",
+    b"Dropped",
+    b"blktrace",
 ];
 
 struct Blk {

@@ -21,7 +21,10 @@ pub static FORMAT: Format = Format {
     score: |_| 0.0,
     open: |head: &Head<'_>, options: &Options, reading| {
         let Some(columns) = &options.columns else {
-            return Err(Error::spec("format csv", "name the columns: --columns time=ts:us,op=type,sector=lba,bytes=len"));
+            return Err(Error::spec(
+                "format csv",
+                "name the columns: --columns time=ts:us,op=type,sector=lba,bytes=len",
+            ));
         };
         Ok(Box::new(Lines::new(Csv::new(columns, head, reading)?)))
     },
@@ -60,7 +63,7 @@ impl FromStr for Columns {
         let (mut time, mut op, mut place, mut size, mut device, mut flags, mut delimiter) =
             (None, None, None, None, None, None, None);
         for part in text.split(',') {
-            let (key, value) = part.split_once('=').ok_or_else(|| bad(format!("'{part}' has no ="))) ?;
+            let (key, value) = part.split_once('=').ok_or_else(|| bad(format!("'{part}' has no =")))?;
             let (name, unit) = match value.split_once(':') {
                 Some((n, u)) => (n, Some(u)),
                 None => (value, None),
@@ -86,7 +89,9 @@ impl FromStr for Columns {
                 "bytes" => size = Some((column, unit.map_or(Ok(SizeUnit::BYTES), str::parse)?)),
                 "device" => device = Some(column),
                 "flags" => flags = Some(column),
-                "delimiter" => delimiter = Some(byte(value).ok_or_else(|| bad(format!("delimiter '{value}'")))?),
+                "delimiter" => {
+                    delimiter = Some(byte(value).ok_or_else(|| bad(format!("delimiter '{value}'")))?);
+                }
                 other => return Err(bad(format!("unknown key '{other}'"))),
             }
         }
@@ -141,7 +146,8 @@ impl Csv {
         };
         let mut fields = [&b""[..]; FIELDS];
         let n = split(first, delimiter, &mut fields);
-        let names: Vec<String> = fields[..n].iter().map(|f| String::from_utf8_lossy(f).into_owned()).collect();
+        let names: Vec<String> =
+            fields[..n].iter().map(|f| String::from_utf8_lossy(f).into_owned()).collect();
         let mut named = false;
         let mut most = 0;
         let mut find = |c: &Column| -> Result<usize> {
@@ -151,7 +157,10 @@ impl Csv {
                     named = true;
                     names.iter().position(|n| n.eq_ignore_ascii_case(name)).ok_or_else(|| {
                         let there = names.join(", ");
-                        Error::spec(format!("columns '{}'", columns.text), format!("no column '{name}' in the first line, which has: {there}"))
+                        Error::spec(
+                            format!("columns '{}'", columns.text),
+                            format!("no column '{name}' in the first line, which has: {there}"),
+                        )
                     })?
                 }
             };
@@ -168,7 +177,9 @@ impl Csv {
         reading.fact("delimiter", delimiter.escape_ascii().to_string(), how);
         let mut csv = Csv { delimiter, header: None, time, op, place, size, device, flags, most };
         // A first line whose address is no number is a header, even when columns go by number.
-        let header = named || csv.line(Cursor::new(first), &mut Decoded::default()).is_err() && number(fields[place.0]).is_err();
+        let header = named
+            || csv.line(Cursor::new(first), &mut Decoded::default()).is_err()
+                && number(fields[place.0]).is_err();
         csv.header = header.then(|| first.to_vec());
         Ok(csv)
     }

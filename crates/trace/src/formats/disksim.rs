@@ -6,11 +6,11 @@
 
 use super::disksim_units as units;
 use super::{Decoded, Format, Head};
+use crate::ReqOp;
 use crate::options::{ReadDigit, SizeUnit};
 use crate::problems::Reason;
 use crate::reading::How;
 use crate::text::{Cursor, LineParser, Lines};
-use crate::ReqOp;
 use frit_core::{Hints, SECTOR_BYTES};
 
 /// The format.

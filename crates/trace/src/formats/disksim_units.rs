@@ -51,8 +51,12 @@ pub(super) fn size(head: &Head<'_>) -> (SizeUnit, How) {
     let (mut sectors, mut pages) = (0u32, 0u32);
     for (i, r) in rows.iter().enumerate() {
         let before = &rows[i.saturating_sub(WINDOW)..i];
-        let follows =
-            |unit: u64| before.iter().any(|b| b.dev == r.dev && b.size.checked_mul(unit).and_then(|n| n.checked_add(b.sector)) == Some(r.sector));
+        let follows = |unit: u64| {
+            before.iter().any(|b| {
+                b.dev == r.dev
+                    && b.size.checked_mul(unit).and_then(|n| n.checked_add(b.sector)) == Some(r.sector)
+            })
+        };
         sectors += u32::from(follows(1));
         pages += u32::from(follows(8));
     }
@@ -78,7 +82,10 @@ pub(super) fn time(head: &Head<'_>) -> (TimeUnit, How) {
     let gap = match (times.first(), times.last()) {
         (Some(a), Some(b)) if b > a => (b - a) / (times.len() - 1) as f64,
         _ => {
-            return (TimeUnit::Ms, How::Assumed("undecided: the head shows no time passing; see --time-unit".into()));
+            return (
+                TimeUnit::Ms,
+                How::Assumed("undecided: the head shows no time passing; see --time-unit".into()),
+            );
         }
     };
     match decimals {
@@ -89,14 +96,16 @@ pub(super) fn time(head: &Head<'_>) -> (TimeUnit, How) {
         1..=3 if gap >= 0.01 => {
             (TimeUnit::Ms, How::Recognised(format!("{decimals} decimals at most: microseconds")))
         }
-        _ if gap > 10.0 => (
-            TimeUnit::Ms,
-            How::Recognised(format!("a mean gap of {gap:.0} would be long in seconds")),
-        ),
+        _ if gap > 10.0 => {
+            (TimeUnit::Ms, How::Recognised(format!("a mean gap of {gap:.0} would be long in seconds")))
+        }
         _ if gap < 0.01 => {
             (TimeUnit::S, How::Recognised(format!("a mean gap of {gap:.4} would be short in milliseconds")))
         }
-        d => (TimeUnit::S, How::Assumed(format!("{d} decimals, mean gap {gap:.3}: s, less likely ms; see --time-unit"))),
+        d => (
+            TimeUnit::S,
+            How::Assumed(format!("{d} decimals, mean gap {gap:.3}: s, less likely ms; see --time-unit")),
+        ),
     }
 }
 

@@ -29,9 +29,15 @@ pub const VERSION: u32 = 1;
 pub const PATTERNS: [(&str, &str); 5] = [
     ("uniform", "every place equally likely"),
     ("zipf", "the k-th most popular place as likely as k^-theta; popular places are scattered"),
-    ("sequential", "one request after another, from the start again at the end; reads and writes each in their half"),
+    (
+        "sequential",
+        "one request after another, from the start again at the end; reads and writes each in their half",
+    ),
     ("hotcold", "a share of the requests goes to a share of the space"),
-    ("mix", "several weighted patterns: gen:mix,count=1M+uniform,weight=3,size=4K+sequential,weight=1,size=128K"),
+    (
+        "mix",
+        "several weighted patterns: gen:mix,count=1M+uniform,weight=3,size=4K+sequential,weight=1,size=128K",
+    ),
 ];
 
 /// One pattern of a workload.
@@ -154,7 +160,8 @@ impl Generator {
 
 /// How a generator describes itself.
 fn reading(about: &str) -> Reading {
-    let mut reading = Reading { format: "generated".into(), about: format!("generated: {about}"), ..Reading::default() };
+    let mut reading =
+        Reading { format: "generated".into(), about: format!("generated: {about}"), ..Reading::default() };
     reading.fact("generator version", VERSION.to_string(), How::Fixed);
     reading
 }

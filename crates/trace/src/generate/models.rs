@@ -295,9 +295,14 @@ pub(super) fn build(model: &Model, mut spec: Spec) -> Result<Generator> {
         None => "reads alike".into(),
     };
     let data = model.data_set.map_or(String::new(), |d| format!(", data set {d}"));
-    let published = format!("{:.1} % writes of {} KB, {reads}{data}", model.write_ratio * 100.0, model.write_kb);
+    let published =
+        format!("{:.1} % writes of {} KB, {reads}{data}", model.write_ratio * 100.0, model.write_kb);
     g.reading.fact("published", published, How::Fixed);
     let why = "the table does not say".into();
-    g.reading.fact("locality, sizes, arrival", format!("{}; poisson arrival", model.assumed), How::Assumed(why));
+    g.reading.fact(
+        "locality, sizes, arrival",
+        format!("{}; poisson arrival", model.assumed),
+        How::Assumed(why),
+    );
     Ok(g)
 }

@@ -77,7 +77,9 @@ impl Sizes {
     pub(super) fn mean(&self) -> f64 {
         match self {
             Sizes::Fixed(n) => f64::from(*n),
-            Sizes::Even(first, step, count) => f64::from(*first) + f64::from(*step) * f64::from(count - 1) / 2.0,
+            Sizes::Even(first, step, count) => {
+                f64::from(*first) + f64::from(*step) * f64::from(count - 1) / 2.0
+            }
             Sizes::Table(t) => {
                 let mut before = 0.0;
                 t.iter()

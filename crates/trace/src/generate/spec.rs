@@ -34,7 +34,8 @@ impl Spec {
     fn piece(text: &str) -> Result<Spec> {
         let mut fields = text.split(',');
         let name = fields.next().unwrap_or_default().trim().to_owned();
-        let mut spec = Spec { text: text.into(), name, pairs: Vec::new(), parts: Vec::new(), spelled: Vec::new() };
+        let mut spec =
+            Spec { text: text.into(), name, pairs: Vec::new(), parts: Vec::new(), spelled: Vec::new() };
         for field in fields {
             let Some((key, value)) = field.split_once('=') else {
                 return Err(spec.bad(&format!("'{field}' has no =; write key=value")));
@@ -53,7 +54,12 @@ impl Spec {
     }
 
     /// Takes a value, or its default, and remembers it for the canonical form.
-    fn take<T>(&mut self, key: &str, default: &str, parse: impl Fn(&str) -> std::result::Result<T, String>) -> Result<T> {
+    fn take<T>(
+        &mut self,
+        key: &str,
+        default: &str,
+        parse: impl Fn(&str) -> std::result::Result<T, String>,
+    ) -> Result<T> {
         let given = self.pairs.iter().position(|p| p.0 == key).map(|i| self.pairs.swap_remove(i).1);
         let value = given.as_deref().unwrap_or(default);
         let parsed = parse(value).map_err(|why| self.bad(&format!("{key}={value}: {why}")))?;
@@ -87,7 +93,8 @@ pub(super) fn common(spec: &mut Spec) -> Result<Common> {
         _ => Err("use poisson, fixed, or none (all at once)".into()),
     })?;
     let rate: f64 = spec.take("rate", "1000", |v| {
-        let n: f64 = v.parse().or_else(|_| count_f64(v)).map_err(|_| "a rate is requests a second".to_owned())?;
+        let n: f64 =
+            v.parse().or_else(|_| count_f64(v)).map_err(|_| "a rate is requests a second".to_owned())?;
         if n > 0.0 && n.is_finite() { Ok(n) } else { Err("a rate is more than 0".into()) }
     })?;
     Ok(Common { count, seed, arrival, gap_ns: 1e9 / rate })
@@ -132,7 +139,12 @@ pub(super) fn span(spec: &mut Spec, default: &str) -> Result<u64> {
 }
 
 /// Puts a generator together.
-pub(super) fn finish(spec: &Spec, common: &Common, mut patterns: Vec<Pattern>, about: &str) -> Result<Generator> {
+pub(super) fn finish(
+    spec: &Spec,
+    common: &Common,
+    mut patterns: Vec<Pattern>,
+    about: &str,
+) -> Result<Generator> {
     spec.done()?;
     let sum: f64 = patterns.iter().map(|p| p.weight).sum();
     patterns.iter_mut().for_each(|p| p.weight /= sum);
@@ -156,8 +168,13 @@ pub(super) fn build(mut spec: Spec) -> Result<Generator> {
     let about = match PATTERNS.iter().find(|p| p.0 == spec.name) {
         Some((name, about)) => format!("{name}, {}", about.split(':').next().unwrap_or(about)),
         None => {
-            let known: Vec<&str> = PATTERNS.iter().map(|p| p.0).chain(MODELS.iter().map(|m| m.name)).collect();
-            return Err(spec.bad(&format!("there is no generator '{}'; there are {}", spec.name, known.join(", "))));
+            let known: Vec<&str> =
+                PATTERNS.iter().map(|p| p.0).chain(MODELS.iter().map(|m| m.name)).collect();
+            return Err(spec.bad(&format!(
+                "there is no generator '{}'; there are {}",
+                spec.name,
+                known.join(", ")
+            )));
         }
     };
     let common = common(&mut spec)?;
@@ -167,7 +184,9 @@ pub(super) fn build(mut spec: Spec) -> Result<Generator> {
     }
     let mut parts = std::mem::take(&mut spec.parts);
     if parts.is_empty() {
-        return Err(spec.bad("a mix needs parts: gen:mix,count=1M+uniform,weight=3,size=4K+sequential,weight=1"));
+        return Err(
+            spec.bad("a mix needs parts: gen:mix,count=1M+uniform,weight=3,size=4K+sequential,weight=1")
+        );
     }
     let mut patterns = Vec::new();
     for (i, part) in parts.iter_mut().enumerate() {
@@ -185,10 +204,14 @@ pub(super) fn build(mut spec: Spec) -> Result<Generator> {
 }
 
 fn pattern(spec: &mut Spec, seed: u64) -> Result<Pattern> {
-    let read = spec.take("read", match spec.pairs.iter().find(|p| p.0 == "ops").map(|p| p.1.as_str()) {
-        Some("read") => "1",
-        _ => "0",
-    }, share)?;
+    let read = spec.take(
+        "read",
+        match spec.pairs.iter().find(|p| p.0 == "ops").map(|p| p.1.as_str()) {
+            Some("read") => "1",
+            _ => "0",
+        },
+        share,
+    )?;
     if spec.pairs.iter().any(|p| p.0 == "ops") {
         let agrees = |v: &str| match v {
             "read" if read >= 1.0 => Ok(()),
@@ -210,14 +233,20 @@ fn pattern(spec: &mut Spec, seed: u64) -> Result<Pattern> {
         _ => Err("use a multiple of 512 bytes".into()),
     })?;
     let largest = u64::from(reads.max().max(writes.max()));
-    if largest > span || align > span || base.checked_add(span).is_none_or(|e| e > crate::request::SECTOR_LIMIT) {
-        return Err(spec.bad("the span is smaller than the largest request or the alignment, or reaches past 2^64 bytes"));
+    if largest > span
+        || align > span
+        || base.checked_add(span).is_none_or(|e| e > crate::request::SECTOR_LIMIT)
+    {
+        return Err(spec.bad(
+            "the span is smaller than the largest request or the alignment, or reaches past 2^64 bytes",
+        ));
     }
     let n = Place::slots(span, align);
     let law = law(spec, n, align, span, seed)?;
     let place = Place { base, span, align, law };
     let metadata = spec.take("meta", "0", share)?;
-    let flush_every = spec.take("flush", "0", |v| v.parse().map_err(|_| "writes between two flushes, or 0".into()))?;
+    let flush_every =
+        spec.take("flush", "0", |v| v.parse().map_err(|_| "writes between two flushes, or 0".into()))?;
     Ok(Pattern { weight: 1.0, place, read, reads, writes, metadata, flush_every, writes_done: 0 })
 }
 
@@ -244,6 +273,10 @@ fn law(spec: &mut Spec, n: u64, align: u64, span: u64, seed: u64) -> Result<Law>
             let hot = ((n as f64 * space).round() as u64).clamp(1, n);
             Law::HotCold(hot, traffic, scatter.then(|| Bijection::new(n, seed)))
         }
-        _ => return Err(spec.bad(&format!("'{name}' cannot be part of a mix; use uniform, zipf, sequential or hotcold"))),
+        _ => {
+            return Err(spec.bad(&format!(
+                "'{name}' cannot be part of a mix; use uniform, zipf, sequential or hotcold"
+            )));
+        }
     })
 }

@@ -26,7 +26,10 @@ fn the_same_seed_gives_the_same_requests_and_the_canonical_form_too() {
         let canonical = Generator::parse(spec).unwrap().canonical();
         assert_eq!(one, all(spec));
         assert_eq!(one, all(canonical.strip_prefix("gen:").unwrap()), "{canonical}");
-        assert_ne!(one[10..], all(&spec.replace(",count=5k", ",count=5k,seed=7").replace(",seed=9", ""))[10..]);
+        assert_ne!(
+            one[10..],
+            all(&spec.replace(",count=5k", ",count=5k,seed=7").replace(",seed=9", ""))[10..]
+        );
     }
 }
 

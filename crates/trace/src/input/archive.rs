@@ -21,7 +21,11 @@ fn header(block: &[u8]) -> Option<Header> {
     if &block[257..262] != b"ustar" {
         return None;
     }
-    let spaced = h.as_bytes().iter().enumerate().map(|(i, &b)| if (148..156).contains(&i) { 32 } else { u32::from(b) });
+    let spaced = h
+        .as_bytes()
+        .iter()
+        .enumerate()
+        .map(|(i, &b)| if (148..156).contains(&i) { 32 } else { u32::from(b) });
     (h.cksum().ok()? == spaced.sum::<u32>()).then_some(h)
 }
 
@@ -53,7 +57,9 @@ impl Member {
             names.push(name);
         }
         let why = match wanted {
-            Some(w) => format!("no file of the tar archive has '{w}' in its name; it holds {}", names.join(", ")),
+            Some(w) => {
+                format!("no file of the tar archive has '{w}' in its name; it holds {}", names.join(", "))
+            }
             None => "the tar archive holds no file with anything in it".into(),
         };
         Err(io::Error::new(ErrorKind::NotFound, why))
@@ -76,7 +82,9 @@ impl Member {
                     (&mut self.inner).take(self.left).read_to_end(&mut body)?;
                     self.left = 0;
                     if h.entry_type() == EntryType::GNULongName {
-                        long_name = Some(String::from_utf8_lossy(body.trim_ascii_end()).trim_end_matches('\0').to_owned());
+                        long_name = Some(
+                            String::from_utf8_lossy(body.trim_ascii_end()).trim_end_matches('\0').to_owned(),
+                        );
                     }
                     for extension in tar::PaxExtensions::new(&body).flatten() {
                         match extension.key() {
@@ -105,7 +113,10 @@ impl Member {
         let next = self.next()?;
         let mut shared = lock(&self.shared);
         if let Some(next) = next {
-            let note = format!("only {} was read; the archive goes on with {next} (choose with --member)", self.name);
+            let note = format!(
+                "only {} was read; the archive goes on with {next} (choose with --member)",
+                self.name
+            );
             shared.notes.push(note);
         }
         let drain = shared.drain;

@@ -24,16 +24,22 @@ pub struct Sizes {
     /// All their bytes.
     pub bytes: u64,
     /// The smallest.
+    #[serde(rename = "min_bytes")]
     pub min: u64,
     /// The mean.
+    #[serde(rename = "mean_bytes")]
     pub mean: f64,
     /// Half are at most this large.
+    #[serde(rename = "p50_bytes")]
     pub p50: u64,
     /// 90 % are at most this large.
+    #[serde(rename = "p90_bytes")]
     pub p90: u64,
     /// 99 % are at most this large.
+    #[serde(rename = "p99_bytes")]
     pub p99: u64,
     /// The largest.
+    #[serde(rename = "max_bytes")]
     pub max: u64,
 }
 
@@ -45,10 +51,13 @@ pub struct Arrivals {
     /// Most requests in one second of the trace.
     pub peak_per_s: u64,
     /// Half of the gaps between requests are at most this long.
+    #[serde(rename = "gap_p50_ns")]
     pub gap_p50: Nanos,
     /// 99 % of the gaps are at most this long.
+    #[serde(rename = "gap_p99_ns")]
     pub gap_p99: Nanos,
     /// The longest gap.
+    #[serde(rename = "gap_max_ns")]
     pub gap_max: Nanos,
 }
 
@@ -66,7 +75,10 @@ impl Hist {
     }
 
     fn add(&mut self, value: u64) {
-        if let Some(h) = &mut self.histogram {
+        // It grows as it must; a value beyond 2^63 is counted at the end it has then.
+        if let Some(h) = &mut self.histogram
+            && h.record(value).is_err()
+        {
             h.saturating_record(value);
         }
         self.sum += u128::from(value);

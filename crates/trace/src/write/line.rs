@@ -46,10 +46,11 @@ impl WriteFormat {
 impl FromStr for WriteFormat {
     type Err = Error;
     fn from_str(s: &str) -> Result<Self, Error> {
-        WRITABLE.iter().find(|w| w.0.eq_ignore_ascii_case(s)).map(|w| w.1).ok_or_else(|| Error::UnknownFormat {
-            name: s.into(),
-            known: WRITABLE.map(|w| w.0).join(", "),
-        })
+        WRITABLE
+            .iter()
+            .find(|w| w.0.eq_ignore_ascii_case(s))
+            .map(|w| w.1)
+            .ok_or_else(|| Error::UnknownFormat { name: s.into(), known: WRITABLE.map(|w| w.0).join(", ") })
     }
 }
 

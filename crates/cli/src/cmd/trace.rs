@@ -1,0 +1,64 @@
+//! `frit trace`: look into block traces, convert them, generate workloads.
+
+mod convert;
+mod generate;
+mod head;
+mod reading;
+mod stat;
+
+pub(crate) use reading::ReadArgs;
+
+use clap::Subcommand;
+use miette::{IntoDiagnostic, Result};
+use std::io::{self, ErrorKind, Write};
+
+/// Look into block traces, convert them, and generate workloads.
+#[derive(clap::Args, Debug)]
+#[command(
+    after_help = "A WORKLOAD is a trace file (.gz, .zst, .xz, .bz2 and tar are seen through), '-' for standard input, or \
+                  gen:NAME,key=value,… (see: frit trace generate --list)."
+)]
+pub(crate) struct Args {
+    #[command(subcommand)]
+    command: Command,
+}
+
+#[derive(Subcommand, Debug)]
+enum Command {
+    /// What is in a workload: how it was read, sizes, footprint, locality, arrivals, what was wrong.
+    Stat(stat::Args),
+    /// Write a workload in another format.
+    Convert(convert::Args),
+    /// Show the first requests.
+    Head(head::Args),
+    /// Write a generated workload, or list the generators.
+    Generate(generate::Args),
+}
+
+/// Runs the command.
+///
+/// # Errors
+/// What the user has to know, in one message.
+pub(crate) fn run(args: &Args) -> Result<()> {
+    match &args.command {
+        Command::Stat(a) => stat::run(a),
+        Command::Convert(a) => convert::run(a),
+        Command::Head(a) => head::run(a),
+        Command::Generate(a) => generate::run(a),
+    }
+}
+
+/// Writes to standard output; a reader that has seen enough (`| head`) is no error.
+fn show(text: &str) -> Result<()> {
+    let mut out = io::stdout().lock();
+    match out.write_all(text.as_bytes()).and_then(|()| out.flush()) {
+        Err(e) if e.kind() == ErrorKind::BrokenPipe => Ok(()),
+        other => other.into_diagnostic(),
+    }
+}
+
+/// Writes remarks to standard error.
+fn remark(lines: &[String]) -> Result<()> {
+    let mut err = io::stderr().lock();
+    lines.iter().try_for_each(|line| writeln!(err, "frit: {line}")).into_diagnostic()
+}

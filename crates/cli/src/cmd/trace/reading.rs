@@ -1,0 +1,80 @@
+//! The options that say how a trace is to be read; `frit run` takes the same.
+
+use clap::Args;
+use frit_core::{Nanos, size};
+use frit_trace::{Columns, Devices, Event, Options, ReadDigit, SizeUnit, TimeUnit};
+
+/// How a trace is read. Everything has a default, and what was recognised is reported.
+#[derive(Args, Clone, Debug, Default)]
+#[command(next_help_heading = "Reading")]
+pub(crate) struct ReadArgs {
+    /// The format, instead of recognising it: recorded, fio3, fio2, vscsi, msr, spc, blkparse, fiu, biotracer, diskmon, disksim, csv.
+    #[arg(long, value_name = "NAME")]
+    pub(crate) format: Option<String>,
+    /// Unit of times (DiskSim ASCII): s, ms, us or ns.
+    #[arg(long, value_name = "UNIT")]
+    pub(crate) time_unit: Option<TimeUnit>,
+    /// Unit of sizes (DiskSim ASCII): sectors, pages (4 KiB), bytes, or a size such as 2K.
+    #[arg(long, value_name = "UNIT")]
+    pub(crate) size_unit: Option<SizeUnit>,
+    /// Which digit is a read (DiskSim ASCII): 1 as in DiskSim and MQSim, or 0.
+    #[arg(long, value_name = "DIGIT")]
+    pub(crate) read_digit: Option<ReadDigit>,
+    /// Columns of any other text: time=ts:us,op=type,sector=lba,bytes=len (names in the header, or numbers from 1).
+    #[arg(long, value_name = "SPEC")]
+    pub(crate) columns: Option<Columns>,
+    /// Which blktrace event stands for a request: Q, I, D or C.
+    #[arg(long, value_name = "LETTER")]
+    pub(crate) event: Option<Event>,
+    /// How several devices map to one address space: concat (one after another), merge (all share it), only:NAME.
+    #[arg(long, value_name = "HOW")]
+    pub(crate) devices: Option<Devices>,
+    /// Which file inside a tar archive, by a part of its name.
+    #[arg(long, value_name = "PART")]
+    pub(crate) member: Option<String>,
+    /// Stop at the first malformed line, and at an input that is cut off.
+    #[arg(long)]
+    pub(crate) strict: bool,
+    /// Take only the first N requests.
+    #[arg(long, value_name = "N")]
+    pub(crate) limit: Option<u64>,
+    /// Shorten every pause between requests to this many seconds.
+    #[arg(long, value_name = "SECONDS", value_parser = seconds)]
+    pub(crate) max_gap: Option<Nanos>,
+}
+
+/// A time in seconds, such as 0.5.
+fn seconds(text: &str) -> Result<Nanos, String> {
+    match text.parse::<f64>() {
+        Ok(s) if (0.0..1e9).contains(&s) => Ok(Nanos((s * 1e9).round() as u64)),
+        _ => Err("use seconds, such as 0.5".into()),
+    }
+}
+
+/// A size that is whole sectors, in sectors.
+pub(super) fn sectors(text: &str) -> Result<u64, String> {
+    match size::parse(text)? {
+        bytes if bytes > 0 && bytes % 512 == 0 => Ok(bytes / 512),
+        _ => Err("use a multiple of 512 bytes, such as 8G".into()),
+    }
+}
+
+impl ReadArgs {
+    /// As the library takes them; `devices` is what holds when the user said nothing.
+    #[must_use]
+    pub(crate) fn options(&self, devices: Devices) -> Options {
+        Options {
+            format: self.format.clone(),
+            time_unit: self.time_unit,
+            size_unit: self.size_unit,
+            read_digit: self.read_digit,
+            columns: self.columns.clone(),
+            event: self.event,
+            devices: self.devices.clone().unwrap_or(devices),
+            member: self.member.clone(),
+            strict: self.strict,
+            limit: self.limit,
+            max_gap: self.max_gap,
+        }
+    }
+}
