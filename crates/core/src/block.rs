@@ -36,6 +36,11 @@ pub trait BlockLayer<S: Sink> {
     /// What it is and can do.
     fn info(&self) -> Info;
 
+    /// These requests (first sector, length in sectors) will come next. Nothing follows from it; a
+    /// layer whose tables are larger than the processor's cache can fetch their rows together instead
+    /// of waiting for each.
+    fn expect(&self, _next: &[(Sector, u32)]) {}
+
     /// Reads `into.len()` bytes (whole sectors) from `at`.
     ///
     /// # Errors

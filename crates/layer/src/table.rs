@@ -1,23 +1,20 @@
 //! Flat tables with one row a page, zeroed, on huge pages where the kernel has them: a map of
 //! gigabytes is accessed at random, and with small pages each access would also miss the TLB.
 
-use std::mem::size_of;
-
 /// Tables below this size stay on ordinary pages, in bytes.
 const HUGE_FROM: usize = 4 << 20;
 
-/// `rows` default values, advised to lie on huge pages.
-///
-/// `T::default()` has to be all zero bits to come from the kernel's zero pages without a write; any
-/// other default works, more slowly.
-pub(crate) fn table<T: Clone + Default>(rows: usize) -> Vec<T> {
-    let mut v: Vec<T> = Vec::new();
-    let bytes = rows * size_of::<T>();
-    v.reserve_exact(rows);
-    if bytes >= HUGE_FROM {
-        advise_huge(v.as_mut_ptr().cast(), bytes);
-    }
-    v.resize(rows, T::default());
+/// `rows` zeros, advised to lie on huge pages before they are touched.
+pub(crate) fn table32(rows: usize) -> Vec<u32> {
+    let mut v = vec![0u32; rows];
+    advise_huge(v.as_mut_ptr().cast(), rows * size_of::<u32>());
+    v
+}
+
+/// As [`table32`], of 64-bit rows.
+pub(crate) fn table64(rows: usize) -> Vec<u64> {
+    let mut v = vec![0u64; rows];
+    advise_huge(v.as_mut_ptr().cast(), rows * size_of::<u64>());
     v
 }
 
@@ -28,7 +25,7 @@ pub(crate) fn table<T: Clone + Default>(rows: usize) -> Vec<T> {
 fn advise_huge(start: *mut u8, bytes: usize) {
     const PAGE: usize = 4096;
     let skip = start.align_offset(PAGE);
-    if bytes <= skip + PAGE {
+    if bytes < HUGE_FROM {
         return;
     }
     let len = (bytes - skip) / PAGE * PAGE;
@@ -49,9 +46,8 @@ mod tests {
     #[test]
     fn tables_small_and_large_are_zero() {
         for rows in [0, 1, 1000, 2 << 20] {
-            let t: Vec<u32> = table(rows);
-            assert_eq!(t.len(), rows);
-            assert!(t.iter().all(|&x| x == 0));
+            assert_eq!((table32(rows).len(), table64(rows).len()), (rows, rows));
+            assert!(table32(rows).iter().all(|&x| x == 0) && table64(rows).iter().all(|&x| x == 0));
         }
     }
 }

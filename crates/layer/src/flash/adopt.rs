@@ -39,7 +39,7 @@ impl<T: Token, N: Store> Flash<T, N> {
                 }
             }
             for (slot, open) in begun.into_iter().enumerate() {
-                self.blocks.state[open.block as usize] = BlockState::Open;
+                self.blocks.block[open.block as usize].state = BlockState::Open;
                 self.units[unit as usize].open[slot] = Some(open);
             }
         }
@@ -77,12 +77,12 @@ impl<T: Token, N: Store> Flash<T, N> {
             }
         }
         self.nand.preset(BlockId(block), pages.len() as u32, self.nand.erases(BlockId(block)));
-        self.blocks.valid[block as usize] = valid;
+        self.blocks.block[block as usize].valid = valid;
         self.units[unit as usize].valid_pages += u32::from(valid);
         if pages.len() as u32 == self.blocks.pages_per_block() {
             self.seal(block);
         } else {
-            self.blocks.state[block as usize] = BlockState::Open;
+            self.blocks.block[block as usize].state = BlockState::Open;
             let open = Open { block, next: pages.len() as u32 };
             self.units[unit as usize].open[Stream::Host as usize] = Some(open);
         }

@@ -58,7 +58,7 @@ impl<T: Token, N: Store> Flash<T, N> {
     pub(super) fn note_valid(&mut self, unit: u32, ppn: Ppn, lpn: Lpn) {
         self.reverse[ppn.idx()] = lpn.0 + 1;
         let block = self.nand.geometry().block_of(ppn).idx();
-        self.blocks.valid[block] += 1;
+        self.blocks.block[block].valid += 1;
         self.units[unit as usize].valid_pages += 1;
     }
 
@@ -92,7 +92,7 @@ impl<T: Token, N: Store> Flash<T, N> {
                 ),
             }
         })?;
-        self.blocks.state[block as usize] = BlockState::Open;
+        self.blocks.block[block as usize].state = BlockState::Open;
         u.open[stream as usize] = Some(Open { block, next: self.nand.next_page(BlockId(block)) });
         Ok(())
     }
@@ -107,8 +107,8 @@ impl<T: Token, N: Store> Flash<T, N> {
     /// Makes a full block a candidate for cleaning.
     pub(super) fn seal(&mut self, block: u32) {
         self.blocks.clock = self.blocks.clock.wrapping_add(1);
-        self.blocks.touched[block as usize] = self.blocks.clock;
-        self.blocks.state[block as usize] = BlockState::Sealed;
+        self.blocks.block[block as usize].touched = self.blocks.clock;
+        self.blocks.block[block as usize].state = BlockState::Sealed;
         self.config.gc.sealed(block, &self.blocks);
     }
 
@@ -117,7 +117,7 @@ impl<T: Token, N: Store> Flash<T, N> {
     pub(super) fn doom(&mut self, unit: u32, stream: Stream) {
         let u = &mut self.units[unit as usize];
         if let Some(o) = u.open[stream as usize].take() {
-            self.blocks.state[o.block as usize] = BlockState::Doomed;
+            self.blocks.block[o.block as usize].state = BlockState::Doomed;
             u.doomed.push(o.block);
             self.stats.program_retries += 1;
         }

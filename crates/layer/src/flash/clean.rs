@@ -36,7 +36,7 @@ impl<T: Token, N: Store> Flash<T, N> {
         map: &mut M,
         unit: u32,
     ) -> Result<()> {
-        let Some(v) = self.victim(unit) else { return Ok(()) };
+        let Some(v) = self.victim(map, unit) else { return Ok(()) };
         let u = &mut self.units[unit as usize];
         u.debt += v.valid;
         let mut moves = u.debt.checked_div(v.gain).unwrap_or(MOVES_WITHOUT_GAIN);
@@ -60,7 +60,7 @@ impl<T: Token, N: Store> Flash<T, N> {
     ) -> Result<()> {
         while self.units[unit as usize].free.len() <= RESERVE {
             self.stats.forced += 1;
-            if self.victim(unit).is_none() {
+            if self.victim(map, unit).is_none() {
                 let gc: &'static str = (&self.config.gc).into();
                 return Err(Error::NoSpace {
                     what: format!(
@@ -90,7 +90,7 @@ impl<T: Token, N: Store> Flash<T, N> {
         let mut order: Vec<(usize, u32)> = candidates.map(|(i, u)| (u.free.len(), i as u32)).collect();
         order.sort_unstable();
         for (_, unit) in order {
-            if self.victim(unit).is_none() {
+            if self.victim(map, unit).is_none() {
                 continue;
             }
             for _ in 0..budget.max(1) {
@@ -109,7 +109,7 @@ impl<T: Token, N: Store> Flash<T, N> {
     }
 
     /// The block that a unit cleans: the current one, else a doomed one, else the policy's choice.
-    fn victim(&mut self, unit: u32) -> Option<Victim<T>> {
+    fn victim<M: ForwardMap<T>>(&mut self, map: &M, unit: u32) -> Option<Victim<T>> {
         if let Some(v) = self.units[unit as usize].victim {
             return Some(v);
         }
@@ -123,11 +123,13 @@ impl<T: Token, N: Store> Flash<T, N> {
         };
         self.stats.victims += 1;
         self.stats.victim_valid += u64::from(self.blocks.valid(block));
+        let first = self.nand.geometry().ppn(BlockId(block), 0).idx();
+        map.prepare(&self.reverse[first..first + self.blocks.pages_per_block() as usize]);
         Some(self.start_victim(unit, block, cause, doomed))
     }
 
     fn start_victim(&mut self, unit: u32, block: u32, cause: Cause, doomed: bool) -> Victim<T> {
-        self.blocks.state[block as usize] = BlockState::Victim;
+        self.blocks.block[block as usize].state = BlockState::Victim;
         let valid = u32::from(self.blocks.valid(block));
         let gain = if doomed { 0 } else { self.blocks.pages_per_block() - valid };
         let v = Victim { block, cursor: 0, valid, gain, cause, doomed, done: T::default() };
@@ -155,7 +157,7 @@ impl<T: Token, N: Store> Flash<T, N> {
         let from = Ppn((base + at as usize) as u32);
         let (to, done) = self.copy(sink, unit, from, lpn, v.cause)?;
         self.reverse[from.idx()] = 0;
-        self.blocks.valid[v.block as usize] -= 1;
+        self.blocks.block[v.block as usize].valid -= 1;
         self.units[unit as usize].valid_pages -= 1;
         let durable = map.moved(sink, Moved { lpn, to, seq: self.seq, done })?;
         if let Some(v) = &mut self.units[unit as usize].victim {
@@ -228,14 +230,14 @@ impl<T: Token, N: Store> Flash<T, N> {
         };
         match erased {
             Ok(done) => {
-                self.blocks.state[block.idx()] = BlockState::Free;
+                self.blocks.block[block.idx()].state = BlockState::Free;
                 self.units[unit as usize].free.push_back(v.block);
                 self.relocate(unit);
                 Ok(done)
             }
             Err(Error::EraseFailed { .. }) => {
                 self.nand.retire(block);
-                self.blocks.state[block.idx()] = BlockState::Bad;
+                self.blocks.block[block.idx()].state = BlockState::Bad;
                 self.units[unit as usize].usable_blocks -= 1;
                 self.stats.retired += 1;
                 self.degrade(unit);

@@ -1,7 +1,7 @@
 //! The NAND space itself: what it owns, how it starts, what it shows.
 
 use super::{BlockState, Blocks, Gc, GcPolicy, Wear, WearPolicy};
-use crate::{Token, table::table};
+use crate::{Token, table::table32};
 use frit_core::{BlockId, Cause, Error, Lpn, Ppn, Result, Sink, Target, UnitState};
 use frit_media::{Nand, Store};
 use std::collections::VecDeque;
@@ -76,6 +76,10 @@ pub trait ForwardMap<T: Token> {
     /// # Errors
     /// A medium of the map that fails.
     fn moved<S: Sink<Tok = T>>(&mut self, sink: &mut S, page: Moved<T>) -> Result<T>;
+
+    /// These pages (LPN + 1, 0 for none) will be moved soon: a map larger than the processor's cache
+    /// fetches their entries together, instead of waiting for one after the other.
+    fn prepare(&self, _pages: &[u32]) {}
 }
 
 #[derive(Clone, Copy, Debug)]
@@ -136,7 +140,7 @@ impl<T: Token, N: Store> Flash<T, N> {
     pub fn new(nand: Nand<N>, config: FlashConfig, share: u32) -> Flash<T, N> {
         let g = nand.geometry();
         let scratch = if N::HOLDS { vec![0; g.page_bytes as usize] } else { Vec::new() };
-        let reverse = table(g.pages() as usize);
+        let reverse = table32(g.pages() as usize);
         let mut flash = Flash {
             blocks: Blocks::new(g.units(), g.blocks_per_unit(), g.pages_per_block),
             units: Vec::new(),
@@ -163,7 +167,7 @@ impl<T: Token, N: Store> Flash<T, N> {
             let mut free = VecDeque::new();
             for b in self.blocks.of_unit(unit) {
                 if self.nand.is_bad(BlockId(b)) {
-                    self.blocks.state[b as usize] = BlockState::Bad;
+                    self.blocks.block[b as usize].state = BlockState::Bad;
                 } else {
                     free.push_back(b);
                 }
@@ -223,8 +227,8 @@ impl<T: Token, N: Store> Flash<T, N> {
     /// DRAM for the reverse map and the block tables, in bytes.
     #[must_use]
     pub fn dram_bytes(&self) -> u64 {
-        // Blocks: state 1, valid 2, touched 4; greedy's two links 8.
-        self.reverse.len() as u64 * 4 + u64::from(self.blocks.count()) * 15
+        // A block: its row, the medium's row, and greedy's two links, 8 bytes each.
+        self.reverse.len() as u64 * 4 + u64::from(self.blocks.count()) * 24
     }
 
     /// Valid pages in all units.
@@ -296,17 +300,27 @@ impl<T: Token, N: Store> Flash<T, N> {
         self.seq
     }
 
+    /// These pages will become invalid soon: fetches what taking note of it needs.
+    pub(crate) fn expect(&self, pages: &[Option<Ppn>]) {
+        let rows = pages.iter().flatten().map(|&ppn| {
+            let block = self.nand.geometry().block_of(ppn);
+            self.reverse[ppn.idx()] ^ u32::from(self.blocks.valid(block.0))
+        });
+        std::hint::black_box(rows.fold(0, |a, r| a ^ r));
+    }
+
     /// Takes note that a page is no longer the current one.
     #[inline]
     pub(crate) fn invalidate(&mut self, ppn: Ppn) {
         debug_assert_ne!(self.reverse[ppn.idx()], 0, "page {} is not valid", ppn.0);
         self.reverse[ppn.idx()] = 0;
         let block = self.nand.geometry().block_of(ppn).0;
-        self.blocks.valid[block as usize] -= 1;
-        self.blocks.touched[block as usize] = self.blocks.clock;
-        let unit = self.nand.geometry().unit_of_block(BlockId(block));
-        self.units[unit as usize].valid_pages -= 1;
-        if self.blocks.state[block as usize] == BlockState::Sealed {
+        let row = &mut self.blocks.block[block as usize];
+        row.valid -= 1;
+        row.touched = self.blocks.clock;
+        let sealed = row.state == BlockState::Sealed;
+        self.units[self.blocks.unit_of(block) as usize].valid_pages -= 1;
+        if sealed {
             self.config.gc.invalidated(block, &self.blocks);
         }
     }

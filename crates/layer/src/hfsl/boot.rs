@@ -24,7 +24,7 @@ impl<S: Sink, N: Store, P: Store> Quiesce<S> for Hfsl<S::Tok, N, P> {
             let why = "a volume without bytes has nothing to boot from";
             return Err(Error::param("store", "none", why));
         }
-        self.map.table.fill(Entry::default());
+        self.map.table.fill(0);
         self.flash.reset();
         if self.map.pcm.is_some() {
             self.read_map(sink)?;
@@ -42,7 +42,7 @@ impl<T: Token, N: Store, P: Store> Hfsl<T, N, P> {
         let Some(pcm) = &mut self.map.pcm else { return Ok(done) };
         for desc in 0..pcm.desc.len() as u32 {
             let lpn = pcm.desc[desc as usize].lpn;
-            if lpn != NONE && self.map.table[lpn as usize].changed() {
+            if lpn != NONE && Entry(self.map.table[lpn as usize]).changed() {
                 let start = sink.start();
                 let written = pcm.write_desc(sink, desc, start)?;
                 done = sink.join(done, written);
@@ -56,13 +56,13 @@ impl<T: Token, N: Store, P: Store> Hfsl<T, N, P> {
         let mut bytes = Vec::with_capacity(CHUNK * ENTRY_BYTES as usize);
         let mut done = after;
         for (i, chunk) in self.map.table.chunks_mut(CHUNK).enumerate() {
-            if !chunk.iter().any(|e| e.changed()) {
+            if !chunk.iter().any(|&e| Entry(e).changed()) {
                 continue;
             }
             bytes.clear();
             for e in chunk.iter_mut() {
-                *e = e.clean();
-                bytes.extend_from_slice(&e.0.to_le_bytes());
+                *e = Entry(*e).clean().0;
+                bytes.extend_from_slice(&e.to_le_bytes());
             }
             let at = pcm.map_at + (i * CHUNK) as u64 * ENTRY_BYTES;
             let data = if P::HOLDS { Source::Bytes(&bytes) } else { Source::Len(bytes.len() as u32) };
@@ -85,7 +85,7 @@ impl<T: Token, N: Store, P: Store> Hfsl<T, N, P> {
             let done = pcm.medium.read(sink, at, Target::Bytes(bytes), Cause::Meta, start)?;
             sink.ack(done);
             for (e, b) in chunk.iter_mut().zip(bytes.chunks_exact(ENTRY_BYTES as usize)) {
-                *e = Entry(u64::from_le_bytes(b.try_into().unwrap_or_default()));
+                *e = u64::from_le_bytes(b.try_into().unwrap_or_default());
             }
         }
         Ok(())
@@ -99,11 +99,16 @@ impl<T: Token, N: Store, P: Store> Hfsl<T, N, P> {
         for block in (0..g.blocks()).map(BlockId) {
             for page in 0..self.flash.nand().next_page(block) {
                 let ppn = g.ppn(block, page);
-                let Some(spare) = self.flash.nand().spare(ppn)? else { continue };
+                // A page whose program failed has no valid spare area, and never was the newest.
+                let spare = match self.flash.nand().spare(ppn) {
+                    Err(Error::Corrupt { .. }) | Ok(None) => continue,
+                    Ok(Some(spare)) => spare,
+                    Err(e) => return Err(e),
+                };
                 let lpn = spare.lpn as usize;
                 if lpn < newest.len() && spare.seq > newest[lpn] {
                     newest[lpn] = spare.seq;
-                    self.map.table[lpn] = Entry::default().moved(Place::Nand(ppn), 0, spare.seq).clean();
+                    self.map.table[lpn] = Entry::default().moved(Place::Nand(ppn), 0, spare.seq).clean().0;
                 }
             }
         }

@@ -2,7 +2,7 @@
 //! write only when nothing is free.
 
 use super::buffer::BufferPolicy;
-use super::entry::Place;
+use super::entry::{Entry, Place};
 use super::heat::HeatPolicy;
 use super::layer::Span;
 use super::pcm::{NONE, Region};
@@ -120,7 +120,7 @@ impl<T: Token, N: Store, P: Store> Hfsl<T, N, P> {
         for _ in 0..SECOND_CHANCES {
             let desc = r.buffer.victim()?;
             let lpn = Lpn(pcm.desc[desc as usize].lpn);
-            let counter = self.map.table[lpn.idx()].counter();
+            let counter = Entry(self.map.table[lpn.idx()]).counter();
             if region == Region::Cache || !self.heat_on || !self.heat.is_hot(lpn, counter) {
                 return Some(desc);
             }

@@ -1,6 +1,7 @@
 //! The block interface of HFSL: requests cut into pages.
 
 use super::Hfsl;
+use super::entry::{Entry, Place};
 use super::route::Request;
 use crate::Token;
 use frit_core::{
@@ -11,6 +12,9 @@ use frit_media::Store;
 
 /// Zeros, for discarded parts of pages.
 static ZEROS: [u8; 64 << 10] = [0; 64 << 10];
+
+/// Requests that [`BlockLayer::expect`] looks at together.
+const EXPECT: usize = 16;
 
 /// A part of one page.
 #[derive(Clone, Copy, Debug)]
@@ -92,6 +96,18 @@ impl<S: Sink, N: Store, P: Store> BlockLayer<S> for Hfsl<S::Tok, N, P> {
             page_bytes: self.page_bytes,
             dram_bytes: self.dram_bytes(),
             durable_map_bytes: self.map.pcm.as_ref().map_or(0, |p| p.map_bytes),
+        }
+    }
+
+    fn expect(&self, next: &[(Sector, u32)]) {
+        // In rounds, so that the loads of a round do not depend on each other and overlap.
+        for next in next.chunks(EXPECT) {
+            let mut places = [Place::Unmapped; EXPECT];
+            for (place, (at, _)) in places.iter_mut().zip(next) {
+                let lpn = at.0.saturating_mul(SECTOR_BYTES) / u64::from(self.page_bytes);
+                *place = self.entry(Lpn(lpn as u32)).map_or(Place::Unmapped, Entry::place);
+            }
+            self.flash.expect(&places.map(|p| if let Place::Nand(ppn) = p { Some(ppn) } else { None }));
         }
     }
 

@@ -127,7 +127,7 @@ impl<T: Token, N: Store, P: Store> Hfsl<T, N, P> {
             pages,
             scratch: if N::HOLDS { vec![0; g.page_bytes as usize] } else { Vec::new() },
             flash: Flash::new(nand, flash_config, share),
-            map: Mapping { table: crate::table::table(pages as usize), pcm, persist: config.map_persist },
+            map: Mapping { table: crate::table::table64(pages as usize), pcm, persist: config.map_persist },
             config,
         };
         hfsl.apply_fusion();
@@ -162,7 +162,7 @@ impl<T: Token, N: Store, P: Store> Hfsl<T, N, P> {
     /// The map entry of a page; `None` past the end.
     #[must_use]
     pub fn entry(&self, lpn: Lpn) -> Option<Entry> {
-        self.map.table.get(lpn.idx()).copied()
+        self.map.table.get(lpn.idx()).copied().map(Entry)
     }
 
     /// The configuration as it is now.

@@ -17,7 +17,8 @@ impl<T: Token, N: Store, P: Store> Condition for Hfsl<T, N, P> {
     /// place `x` of the queue (0 new, 1 next victim) keeps each page with probability p^x. Other
     /// policies start from the greedy state, and have to be run in.
     fn precondition(&mut self, how: Precondition) -> Result<()> {
-        if self.flash.valid_pages() > 0 || self.map.table.iter().any(|e| e.place() != Place::Unmapped) {
+        if self.flash.valid_pages() > 0 || self.map.table.iter().any(|&e| Entry(e).place() != Place::Unmapped)
+        {
             return Err(Error::param("warm", "fill or steady", "the volume is not new"));
         }
         self.flash.zero_scratch();
@@ -61,7 +62,7 @@ impl<T: Token, N: Store, P: Store> Hfsl<T, N, P> {
     fn preset(&mut self, unit: u32, block: u32, pages: &[u32]) -> Result<()> {
         let table = &mut self.map.table;
         self.flash.preset_block(unit, block, pages, &mut |lpn: Lpn, ppn: Ppn, seq| {
-            table[lpn.idx()] = Entry::default().moved(Place::Nand(ppn), 0, seq);
+            table[lpn.idx()] = Entry::default().moved(Place::Nand(ppn), 0, seq).0;
         })
     }
 

@@ -1,6 +1,6 @@
 //! Which medium a write goes to.
 
-use super::entry::Place;
+use super::entry::{Entry, Place};
 use super::heat::HeatPolicy;
 use super::layer::Span;
 use super::pcm::Region;
@@ -46,8 +46,9 @@ impl<T: Token, N: Store, P: Store> Hfsl<T, N, P> {
     #[inline]
     fn note_write(&mut self, lpn: Lpn, hints: Hints) -> bool {
         let entry = &mut self.map.table[lpn.idx()];
-        *entry = entry.counted();
-        let counter = entry.counter();
+        let counted = Entry(*entry).counted();
+        *entry = counted.0;
+        let counter = counted.counter();
         let judged = self.heat_on && self.heat.wrote(lpn, counter);
         (judged || hints.has(Hints::HOT)) && !hints.has(Hints::COLD)
     }

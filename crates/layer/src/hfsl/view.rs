@@ -65,10 +65,10 @@ impl<T: Token, N: Store, P: Store> Hfsl<T, N, P> {
         self.map.table.chunks(slice).map(|chunk| self.residence_of(chunk)).collect()
     }
 
-    fn residence_of(&self, entries: &[Entry]) -> Residence {
+    fn residence_of(&self, entries: &[u64]) -> Residence {
         let mut r = Residence::default();
         for e in entries {
-            match e.place() {
+            match Entry(*e).place() {
                 Place::Unmapped => r.unmapped += 1,
                 Place::Nand(_) => r.nand += 1,
                 Place::Pcm(desc) => match self.map.pcm.as_ref().map(|p| p.desc[desc as usize].region) {

@@ -1,53 +1,95 @@
-//! Greedy cleaning: the fewest valid pages, found in constant time.
+//! Greedy cleaning: the fewest valid pages, exactly, at next to no cost for pages that become invalid.
 
 use super::GcPolicy;
-use crate::flash::Blocks;
+use crate::flash::{BlockState, Blocks};
 
 const NONE: u32 = u32::MAX;
 
-/// One doubly linked list of blocks for each unit and valid count, threaded through two arrays: 8
-/// bytes a block, and a block changes lists in a few loads when a page becomes invalid.
+/// How far above the last victim's valid count blocks are kept in lists. Each level holds some
+/// percent of the blocks in steady state, so two levels last for hundreds of victims.
+const MARGIN: u32 = 2;
+
+#[derive(Clone, Copy, Debug)]
+struct Links {
+    next: u32,
+    prev: u32,
+}
+
+/// For each unit, doubly linked lists of the blocks with few valid pages, one list a count, up to a
+/// limit. A block enters the lists when it falls to the limit; most pages become invalid in blocks
+/// above it and cost one comparison. When the lists run empty the unit is looked through once and the
+/// limit set anew, just above the fewest valid pages there are.
 #[derive(Clone, Default, Debug)]
 pub struct Greedy {
     heads: Vec<u32>,
-    next: Vec<u32>,
-    prev: Vec<u32>,
-    /// For each unit, no list below this valid count has a block.
+    links: Vec<Links>,
+    /// For each unit, no list below this count has a block.
     least: Vec<u32>,
+    /// For each unit, blocks with at most so many valid pages are in lists.
+    limit: Vec<u32>,
     lists_per_unit: u32,
 }
 
 impl Greedy {
     #[inline]
-    fn list(&self, block: u32, valid: u32, blocks: &Blocks) -> usize {
-        (blocks.unit_of(block) * self.lists_per_unit + valid) as usize
+    fn list(&self, unit: u32, valid: u32) -> usize {
+        (unit * self.lists_per_unit + valid) as usize
     }
 
-    #[inline]
-    fn link(&mut self, block: u32, valid: u32, blocks: &Blocks) {
-        let list = self.list(block, valid, blocks);
+    fn link(&mut self, unit: u32, block: u32, valid: u32) {
+        let list = self.list(unit, valid);
         let head = self.heads[list];
-        self.next[block as usize] = head;
-        self.prev[block as usize] = NONE;
+        self.links[block as usize] = Links { next: head, prev: NONE };
         if head != NONE {
-            self.prev[head as usize] = block;
+            self.links[head as usize].prev = block;
         }
         self.heads[list] = block;
-        let least = &mut self.least[blocks.unit_of(block) as usize];
+        let least = &mut self.least[unit as usize];
         *least = (*least).min(valid);
     }
 
-    #[inline]
-    fn unlink(&mut self, block: u32, valid: u32, blocks: &Blocks) {
-        let (next, prev) = (self.next[block as usize], self.prev[block as usize]);
+    fn unlink(&mut self, unit: u32, block: u32, valid: u32) {
+        let Links { next, prev } = self.links[block as usize];
         if next != NONE {
-            self.prev[next as usize] = prev;
+            self.links[next as usize].prev = prev;
         }
         if prev != NONE {
-            self.next[prev as usize] = next;
+            self.links[prev as usize].next = next;
         } else {
-            let list = self.list(block, valid, blocks);
+            let list = self.list(unit, valid);
             self.heads[list] = next;
+        }
+    }
+
+    /// The block in the lowest list that has one.
+    fn lowest(&mut self, unit: u32) -> Option<(u32, u32)> {
+        let limit = self.limit[unit as usize];
+        let found = (self.least[unit as usize]..=limit)
+            .map(|valid| (valid, self.heads[self.list(unit, valid)]))
+            .find(|&(_, head)| head != NONE);
+        self.least[unit as usize] = found.map_or(limit + 1, |(valid, _)| valid);
+        found
+    }
+
+    /// Sets the limit from the blocks as they are; the lists are empty.
+    fn look_through(&mut self, unit: u32, blocks: &Blocks) {
+        let sealed = || blocks.of_unit(unit).filter(|&b| blocks.state(b) == BlockState::Sealed);
+        let Some(fewest) = sealed().map(|b| u32::from(blocks.valid(b))).min() else { return };
+        let limit = (fewest + MARGIN).min(blocks.pages_per_block() - 1);
+        self.limit[unit as usize] = limit;
+        self.least[unit as usize] = limit + 1;
+        for b in sealed().filter(|&b| u32::from(blocks.valid(b)) <= limit) {
+            self.link(unit, b, u32::from(blocks.valid(b)));
+        }
+    }
+
+    /// Lowers the limit when victims have become emptier: what is above it leaves its list.
+    fn lower(&mut self, unit: u32, valid: u32) {
+        let limit = valid + MARGIN;
+        if limit + MARGIN < self.limit[unit as usize] {
+            let (from, to) = (self.list(unit, limit + 1), self.list(unit, self.limit[unit as usize]));
+            self.heads[from..=to].fill(NONE);
+            self.limit[unit as usize] = limit;
         }
     }
 }
@@ -58,38 +100,44 @@ impl GcPolicy for Greedy {
         let units = (blocks.count() / blocks.blocks_per_unit().max(1)) as usize;
         self.lists_per_unit = blocks.pages_per_block() + 1;
         self.heads = vec![NONE; units * self.lists_per_unit as usize];
-        self.next = vec![NONE; n];
-        self.prev = vec![NONE; n];
-        self.least = vec![self.lists_per_unit; units];
+        self.links = vec![Links { next: NONE, prev: NONE }; n];
+        self.limit = vec![0; units];
+        self.least = vec![1; units];
     }
 
     fn sealed(&mut self, block: u32, blocks: &Blocks) {
-        self.link(block, u32::from(blocks.valid(block)), blocks);
+        let (unit, valid) = (blocks.unit_of(block), u32::from(blocks.valid(block)));
+        if valid <= self.limit[unit as usize] {
+            self.link(unit, block, valid);
+        }
     }
 
     #[inline]
     fn invalidated(&mut self, block: u32, blocks: &Blocks) {
-        let valid = u32::from(blocks.valid(block));
-        self.unlink(block, valid + 1, blocks);
-        self.link(block, valid, blocks);
+        let (unit, valid) = (blocks.unit_of(block), u32::from(blocks.valid(block)));
+        let limit = self.limit[unit as usize];
+        if valid > limit {
+            return;
+        }
+        if valid < limit {
+            self.unlink(unit, block, valid + 1);
+        }
+        self.link(unit, block, valid);
     }
 
     fn removed(&mut self, block: u32, blocks: &Blocks) {
-        self.unlink(block, u32::from(blocks.valid(block)), blocks);
+        let (unit, valid) = (blocks.unit_of(block), u32::from(blocks.valid(block)));
+        if valid <= self.limit[unit as usize] {
+            self.unlink(unit, block, valid);
+        }
     }
 
     fn victim(&mut self, unit: u32, blocks: &Blocks) -> Option<u32> {
-        let full = blocks.pages_per_block();
-        let mut valid = self.least[unit as usize];
-        while valid < full {
-            let head = self.heads[(unit * self.lists_per_unit + valid) as usize];
-            if head != NONE {
-                self.least[unit as usize] = valid;
-                return Some(head);
-            }
-            valid += 1;
+        if self.lowest(unit).is_none() {
+            self.look_through(unit, blocks);
         }
-        self.least[unit as usize] = full;
-        None
+        let (valid, block) = self.lowest(unit)?;
+        self.lower(unit, valid);
+        (valid < blocks.pages_per_block()).then_some(block)
     }
 }
