@@ -1,0 +1,249 @@
+//! The host of a run: takes requests from a workload in batches and gives them to the layer.
+
+use crate::verify::Verifier;
+use frit_core::{Nanos, Progress, Result, Sector, Sink, Source, Target, Top};
+use frit_engine::{Arrival, Host, Latencies, Times};
+use frit_trace::{ReqOp, Request, Workload};
+use serde::Serialize;
+use std::time::{Duration, Instant};
+
+/// Sectors of one call of a layer: 1 GiB. Longer requests are given in pieces.
+const PIECE: u32 = 1 << 21;
+
+/// The classes of requests, in the order of their numbers.
+pub(crate) const CLASSES: [&str; 4] = ["read", "write", "discard", "flush"];
+
+/// What a workload asked for.
+#[derive(Clone, Copy, PartialEq, Eq, Default, Debug, Serialize)]
+pub struct Asked {
+    /// Requests of all kinds.
+    pub requests: u64,
+    /// Reads.
+    pub reads: u64,
+    /// Bytes that were read.
+    pub read_bytes: u64,
+    /// Writes.
+    pub writes: u64,
+    /// Bytes that were written.
+    pub written_bytes: u64,
+    /// Discards.
+    pub discards: u64,
+    /// Bytes that were discarded.
+    pub discarded_bytes: u64,
+    /// Flushes.
+    pub flushes: u64,
+}
+
+impl Asked {
+    #[inline]
+    fn count(&mut self, r: &Request) {
+        self.requests += 1;
+        match r.op {
+            ReqOp::Read => {
+                self.reads += 1;
+                self.read_bytes += r.bytes();
+            }
+            ReqOp::Write => {
+                self.writes += 1;
+                self.written_bytes += r.bytes();
+            }
+            ReqOp::Discard => {
+                self.discards += 1;
+                self.discarded_bytes += r.bytes();
+            }
+            ReqOp::Flush => self.flushes += 1,
+        }
+    }
+}
+
+/// The requests that come next, in a batch. It outlives a host, so that a warm-up ends in the middle of one.
+#[derive(Debug, Default)]
+pub(crate) struct Batch {
+    requests: Vec<Request>,
+    next: usize,
+}
+
+/// The host of a run.
+pub(crate) struct Replay<'a, S: Sink> {
+    layer: &'a mut dyn Top<S>,
+    workload: &'a mut Workload,
+    batch: &'a mut Batch,
+    verifier: Option<&'a mut Verifier>,
+    /// Latencies by class.
+    pub(crate) latencies: Latencies,
+    /// What was asked for.
+    pub(crate) asked: Asked,
+    /// Wall-clock time spent in the workload: parsing, decompressing, generating.
+    pub(crate) reading: Duration,
+    /// Why the workload ended, when it failed.
+    pub(crate) failure: Option<frit_trace::Error>,
+    /// Whether background work failed, rather than a request.
+    pub(crate) background_failed: bool,
+}
+
+impl<'a, S: Sink> Replay<'a, S> {
+    pub(crate) fn new(
+        layer: &'a mut dyn Top<S>,
+        workload: &'a mut Workload,
+        batch: &'a mut Batch,
+        verifier: Option<&'a mut Verifier>,
+    ) -> Replay<'a, S> {
+        Replay {
+            layer,
+            workload,
+            batch,
+            verifier,
+            latencies: Latencies::new(),
+            asked: Asked::default(),
+            reading: Duration::ZERO,
+            failure: None,
+            background_failed: false,
+        }
+    }
+
+    /// The request that was last given to the layer.
+    pub(crate) fn last(&self) -> Option<Request> {
+        self.batch.requests.get(self.batch.next.wrapping_sub(1)).copied()
+    }
+
+    #[cold]
+    #[inline(never)]
+    fn refill(&mut self) -> Result<bool> {
+        let start = Instant::now();
+        let more = self.workload.fill(&mut self.batch.requests);
+        self.reading += start.elapsed();
+        self.batch.next = 0;
+        match more {
+            Ok(more) => Ok(more),
+            Err(e) => {
+                self.failure = Some(e);
+                self.batch.requests.clear();
+                // The caller puts `failure` in its place.
+                Err(frit_core::Error::param("workload", "", "it failed"))
+            }
+        }
+    }
+
+    fn read(&mut self, sink: &mut S, r: &Request) -> Result<()> {
+        for (at, bytes) in pieces(r) {
+            match &mut self.verifier {
+                Some(v) => v.read(self.layer, sink, at, bytes, r.hints)?,
+                None => self.layer.read(sink, at, Target::Len(bytes), r.hints)?,
+            }
+        }
+        Ok(())
+    }
+
+    fn write(&mut self, sink: &mut S, r: &Request) -> Result<()> {
+        for (at, bytes) in pieces(r) {
+            match &mut self.verifier {
+                Some(v) => v.write(self.layer, sink, at, bytes, r.hints)?,
+                None => self.layer.write(sink, at, Source::Len(bytes), r.hints)?,
+            }
+        }
+        Ok(())
+    }
+
+    fn discard(&mut self, sink: &mut S, r: &Request) -> Result<()> {
+        let sectors = u64::from(r.sectors);
+        match &mut self.verifier {
+            Some(v) => v.discard(self.layer, sink, r.sector, sectors),
+            None => self.layer.discard(sink, r.sector, sectors),
+        }
+    }
+}
+
+/// A request in pieces that a layer takes.
+#[inline]
+fn pieces(r: &Request) -> impl Iterator<Item = (Sector, u32)> + use<> {
+    let (mut at, mut left) = (r.sector.0, r.sectors);
+    std::iter::from_fn(move || {
+        let n = left.min(PIECE);
+        let piece = (n > 0).then_some((Sector(at), n * frit_core::SECTOR_BYTES as u32));
+        at += u64::from(n);
+        left -= n;
+        piece
+    })
+}
+
+impl<S: Sink> Host<S> for Replay<'_, S> {
+    #[inline]
+    fn next(&mut self) -> Result<Option<Arrival>> {
+        if self.batch.next == self.batch.requests.len() && !self.refill()? {
+            return Ok(None);
+        }
+        let r = &self.batch.requests[self.batch.next];
+        self.batch.next += 1;
+        Ok(Some(Arrival { at: r.at, class: class(r.op) }))
+    }
+
+    #[inline]
+    fn serve(&mut self, sink: &mut S) -> Result<()> {
+        let Some(r) = self.last() else { return Ok(()) };
+        self.asked.count(&r);
+        match r.op {
+            ReqOp::Read => self.read(sink, &r),
+            ReqOp::Write => self.write(sink, &r),
+            ReqOp::Discard => self.discard(sink, &r),
+            ReqOp::Flush => self.layer.flush(sink),
+        }
+    }
+
+    #[inline]
+    fn background(&mut self, sink: &mut S, budget: u32) -> Result<Progress<S::Tok>> {
+        let step = self.layer.step(sink, budget);
+        self.background_failed = step.is_err();
+        step
+    }
+
+    #[inline]
+    fn done(&mut self, class: u8, times: Times) {
+        self.latencies.record(class, times);
+    }
+}
+
+/// The class of a request: its place in [`CLASSES`].
+#[inline]
+fn class(op: ReqOp) -> u8 {
+    match op {
+        ReqOp::Read => 0,
+        ReqOp::Write => 1,
+        ReqOp::Discard => 2,
+        ReqOp::Flush => 3,
+    }
+}
+
+/// A request in words, for an error.
+pub(crate) fn words(r: &Request) -> String {
+    let op = CLASSES[usize::from(class(r.op))];
+    match r.op {
+        ReqOp::Flush => op.into(),
+        _ => format!("{op} of {} sectors at sector {}, arriving at {}", r.sectors, r.sector.0, at(r.at)),
+    }
+}
+
+fn at(t: Nanos) -> String {
+    format!("{:.6} s", t.as_secs())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use frit_core::Hints;
+
+    #[test]
+    fn long_requests_go_in_pieces() {
+        let r = |sectors| Request {
+            at: Nanos(0),
+            sector: Sector(5),
+            sectors,
+            device: 0,
+            op: ReqOp::Read,
+            hints: Hints::NONE,
+        };
+        assert_eq!(pieces(&r(8)).collect::<Vec<_>>(), [(Sector(5), 4096)]);
+        let long: Vec<_> = pieces(&r(PIECE + 1)).collect();
+        assert_eq!(long, [(Sector(5), 1 << 30), (Sector(5 + u64::from(PIECE)), 512)]);
+        assert_eq!(pieces(&r(0)).count(), 0);
+    }
+}

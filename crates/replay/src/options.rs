@@ -1,0 +1,165 @@
+//! How a workload is to be run over a stack.
+
+use frit_core::Precondition;
+use frit_engine::Mode;
+use std::str::FromStr;
+
+/// How a workload is to be run over a stack.
+#[derive(Clone, PartialEq, Debug)]
+pub struct RunOptions {
+    /// Closed loop with a queue depth, or open loop by arrival times.
+    pub mode: Mode,
+    /// What the volume goes through before figures are taken.
+    pub warm: Warm,
+    /// Seed of the random choices of [`Precondition::Steady`] and of the contents that
+    /// [`RunOptions::verify`] writes.
+    pub seed: u64,
+    /// Whether media hold bytes, and every byte that is read is checked.
+    pub verify: bool,
+}
+
+impl Default for RunOptions {
+    /// Queue depth 1 on a new volume, without bytes.
+    fn default() -> Self {
+        RunOptions { mode: Mode::Closed { depth: 1 }, warm: Warm::default(), seed: 1, verify: false }
+    }
+}
+
+/// How a volume starts.
+#[derive(Clone, Copy, PartialEq, Eq, Default, Debug)]
+pub enum Start {
+    /// New: nothing was ever written.
+    #[default]
+    New,
+    /// Every page was written once, in order.
+    Fill,
+    /// As long random overwriting leaves it.
+    Steady,
+}
+
+impl Start {
+    /// As the layer is told.
+    pub(crate) fn precondition(self, seed: u64) -> Option<Precondition> {
+        match self {
+            Start::New => None,
+            Start::Fill => Some(Precondition::Fill),
+            Start::Steady => Some(Precondition::Steady { seed }),
+        }
+    }
+}
+
+/// Which part of the workload is run before figures are taken.
+#[derive(Clone, Copy, PartialEq, Default, Debug)]
+pub enum Lead {
+    /// None.
+    #[default]
+    None,
+    /// All of it; then it is run again from its start, and measured.
+    Whole,
+    /// Its first requests, so many; the rest is measured.
+    Requests(u64),
+    /// Its first requests, so large a share (0 to 1); the rest is measured.
+    Share(f64),
+}
+
+/// What a volume goes through before figures are taken: a start, then a lead.
+///
+/// As a text: parts joined by `+`, each `none`, `fill`, `steady`, `trace`, `trace:N`, `trace:N%`, `N` or
+/// `N%`.
+#[derive(Clone, Copy, PartialEq, Default, Debug)]
+pub struct Warm {
+    /// How the volume starts.
+    pub start: Start,
+    /// What part of the workload follows unmeasured.
+    pub lead: Lead,
+}
+
+impl FromStr for Warm {
+    type Err = String;
+
+    fn from_str(text: &str) -> Result<Warm, String> {
+        let mut warm = Warm::default();
+        for part in text.split(['+', ',']).map(str::trim) {
+            let start = match part {
+                "none" => continue,
+                "fill" => Some(Start::Fill),
+                "steady" => Some(Start::Steady),
+                _ => None,
+            };
+            match start {
+                Some(s) if warm.start == Start::New => warm.start = s,
+                None if warm.lead == Lead::None => warm.lead = lead(part)?,
+                _ => {
+                    return Err(format!(
+                        "'{text}' says twice how to begin; use one of fill and steady, one of trace and N"
+                    ));
+                }
+            }
+        }
+        Ok(warm)
+    }
+}
+
+fn lead(part: &str) -> Result<Lead, String> {
+    let bad = || {
+        format!(
+            "'{part}' is no warm-up; use none, fill, steady, trace, a number of requests (5000) or a share of them (10%), or two joined by + (fill+10%)"
+        )
+    };
+    let amount = match part.strip_prefix("trace") {
+        Some("") => return Ok(Lead::Whole),
+        Some(rest) => rest.strip_prefix(':').ok_or_else(bad)?,
+        None => part,
+    };
+    match amount.strip_suffix('%') {
+        Some(percent) => match percent.trim().parse::<f64>() {
+            Ok(p) if (0.0..100.0).contains(&p) => Ok(Lead::Share(p / 100.0)),
+            _ => Err(format!("'{part}': a share is from 0% to less than 100%")),
+        },
+        None => amount.replace('_', "").parse().map(Lead::Requests).map_err(|_| bad()),
+    }
+}
+
+impl std::fmt::Display for Warm {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        let start = match self.start {
+            Start::New => None,
+            Start::Fill => Some("fill".to_owned()),
+            Start::Steady => Some("steady".to_owned()),
+        };
+        let lead = match self.lead {
+            Lead::None => None,
+            Lead::Whole => Some("trace".to_owned()),
+            Lead::Requests(n) => Some(format!("trace:{n}")),
+            Lead::Share(s) => Some(format!("trace:{}%", s * 100.0)),
+        };
+        let parts: Vec<String> = start.into_iter().chain(lead).collect();
+        f.write_str(if parts.is_empty() { "none" } else { "" })?;
+        f.write_str(&parts.join("+"))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn warm_ups_parse_and_print() {
+        for (text, start, lead) in [
+            ("none", Start::New, Lead::None),
+            ("fill", Start::Fill, Lead::None),
+            ("steady+trace", Start::Steady, Lead::Whole),
+            ("trace:5000", Start::New, Lead::Requests(5000)),
+            ("fill+trace:10%", Start::Fill, Lead::Share(0.1)),
+        ] {
+            let w: Warm = text.parse().unwrap();
+            assert_eq!(w, Warm { start, lead });
+            assert_eq!(w.to_string(), text);
+        }
+        assert_eq!("7_000".parse(), Ok(Warm { start: Start::New, lead: Lead::Requests(7000) }));
+        assert_eq!("2.5%".parse(), Ok(Warm { start: Start::New, lead: Lead::Share(0.025) }));
+        for bad in ["", "full", "100%", "-1%", "fill+steady", "trace+10%", "tracer", "fill fill", "NaN%"] {
+            assert!(bad.parse::<Warm>().is_err(), "{bad}");
+        }
+    }
+}

@@ -1,0 +1,130 @@
+//! Several reports beside each other: the first stack in full, the others as ratios to it, trace by
+//! trace.
+
+use super::Report;
+use super::show::{count, figure, lines, table, time};
+use frit_core::Op;
+
+/// A row of the comparison.
+struct Figure {
+    name: &'static str,
+    value: fn(&Report) -> Option<f64>,
+    show: fn(f64) -> String,
+}
+
+fn whole(v: f64) -> String {
+    count(v as u64)
+}
+
+fn three(v: f64) -> String {
+    format!("{v:.3}")
+}
+
+fn mean(r: &Report, class: &str) -> Option<f64> {
+    r.class(class).map(|c| c.response.figures.mean_ns)
+}
+
+/// Commands of an operation, where the stack has a medium for it.
+fn commands(r: &Report, op: Op) -> Option<f64> {
+    r.media.iter().any(|m| m.kind == op.medium()).then(|| r.of(op).commands as f64)
+}
+
+fn wear_max(r: &Report) -> Option<f64> {
+    let nand = r.media.iter().find(|m| m.kind == frit_core::MediumKind::Nand);
+    nand.map(|m| f64::from(m.wear.run.max))
+}
+
+const FIGURES: [Figure; 17] = [
+    Figure { name: "latency, mean", value: |r| mean(r, "all"), show: time },
+    Figure {
+        name: "latency, p99",
+        value: |r| Some(r.class("all")?.response.figures.p99_ns.0 as f64),
+        show: time,
+    },
+    Figure {
+        name: "latency, p99.9",
+        value: |r| Some(r.class("all")?.response.figures.p999_ns.0 as f64),
+        show: time,
+    },
+    Figure { name: "read latency, mean", value: |r| mean(r, "read"), show: time },
+    Figure { name: "write latency, mean", value: |r| mean(r, "write"), show: time },
+    Figure { name: "requests/s", value: |r| Some(r.throughput.requests_per_s), show: figure },
+    Figure { name: "MB/s", value: |r| Some(r.throughput.mb_per_s), show: figure },
+    Figure { name: "write amplification, NAND", value: |r| r.write_amplification.nand, show: three },
+    Figure { name: "write amplification, flash", value: |r| r.write_amplification.flash, show: three },
+    Figure { name: "flash updates", value: |r| r.flash_updates.map(|n| n as f64), show: whole },
+    Figure { name: "NAND reads", value: |r| commands(r, Op::NandRead), show: whole },
+    Figure { name: "NAND programs", value: |r| commands(r, Op::NandProgram), show: whole },
+    Figure { name: "NAND erases", value: |r| commands(r, Op::NandErase), show: whole },
+    Figure { name: "NAND wear, most erases", value: wear_max, show: whole },
+    Figure { name: "PCM reads", value: |r| commands(r, Op::PcmRead), show: whole },
+    Figure { name: "PCM writes", value: |r| commands(r, Op::PcmWrite), show: whole },
+    Figure { name: "software a request", value: |r| Some(r.software.ns_per_request), show: time },
+];
+
+/// The table. `stacks` is how many stacks each workload was run over; reports come workload by workload, with the stacks
+/// in the same order.
+#[must_use]
+pub fn compare(reports: &[Report], stacks: usize) -> String {
+    let Some(first) = reports.get(..stacks).filter(|f| !f.is_empty()) else { return String::new() };
+    let names = names(first);
+    let head: Vec<&str> =
+        ["workload", "figure"].into_iter().chain(names.iter().map(String::as_str)).collect();
+    let mut t = table(&head, 2);
+    for (k, of_one) in reports.chunks(stacks).enumerate() {
+        if k > 0 {
+            t.add_row(vec![""; head.len()]);
+        }
+        let mut name = of_one.first().map_or("", |r| r.workload.identity.name.as_str());
+        for f in &FIGURES {
+            let values: Vec<Option<f64>> = of_one.iter().map(f.value).collect();
+            if values.iter().all(|v| v.is_none_or(|v| v == 0.0)) {
+                continue;
+            }
+            let mut row = vec![name.to_owned(), f.name.to_owned()];
+            row.extend(values.iter().enumerate().map(|(i, v)| cell(values[0], *v, i, f.show)));
+            t.add_row(row);
+            name = "";
+        }
+    }
+    let note = if stacks > 1 {
+        format!("\n {} in full, the others by its figures (×)\n", names[0])
+    } else {
+        String::new()
+    };
+    lines(&t) + &note
+}
+
+/// The names of the stacks; those that occur twice are numbered.
+fn names(reports: &[Report]) -> Vec<String> {
+    let all: Vec<&str> = reports.iter().map(|r| r.stack.name.as_str()).collect();
+    let name = |(i, n): (usize, &&str)| match all.iter().filter(|m| *m == n).count() {
+        1 => (*n).to_owned(),
+        _ => format!("{n} #{}", 1 + all[..i].iter().filter(|m| *m == n).count()),
+    };
+    all.iter().enumerate().map(name).collect()
+}
+
+/// The first in full; another by the first, or in full where that was zero or is not there.
+fn cell(first: Option<f64>, value: Option<f64>, i: usize, show: fn(f64) -> String) -> String {
+    match (first, value) {
+        (_, None) => "–".into(),
+        (Some(f), Some(v)) if i > 0 && f != 0.0 => format!("{:.3}×", v / f),
+        (_, Some(v)) => show(v),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn others_are_shown_by_the_first() {
+        let show = |v: f64| format!("{v}");
+        assert_eq!(cell(Some(4.0), Some(4.0), 0, show), "4");
+        assert_eq!(cell(Some(4.0), Some(1.0), 1, show), "0.250×");
+        assert_eq!(cell(Some(0.0), Some(3.0), 1, show), "3");
+        assert_eq!(cell(None, Some(3.0), 1, show), "3");
+        assert_eq!(cell(Some(4.0), None, 1, show), "–");
+    }
+}

@@ -1,0 +1,91 @@
+//! Latency as a report has it.
+
+use crate::host::CLASSES;
+use frit_engine::{Latencies, Latency, Summary};
+use serde::Serialize;
+
+/// Buckets of a decade in a report: neighbours differ by 12 %.
+const BUCKETS_A_DECADE: f64 = 20.0;
+
+/// Latency of one class of requests.
+#[derive(Clone, PartialEq, Debug, Serialize)]
+pub struct ClassLatency {
+    /// `read`, `write`, `discard`, `flush` or `all`.
+    pub class: &'static str,
+    /// From arrival to acknowledgement: what the user of the device waits.
+    pub response: Distribution,
+    /// From admission to acknowledgement: without the wait in the host's queue.
+    pub service: Distribution,
+}
+
+/// A distribution: figures, and buckets for a plot.
+#[derive(Clone, PartialEq, Debug, Serialize)]
+pub struct Distribution {
+    /// Count, mean, p50, p99, p99.9 and maximum, in nanoseconds; quantiles within 0.1 %.
+    #[serde(flatten)]
+    pub figures: Summary,
+    /// The distribution, twenty buckets a decade; empty buckets are left out.
+    pub buckets: Vec<Bucket>,
+}
+
+/// A bucket of a distribution.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize)]
+pub struct Bucket {
+    /// Its upper end, in nanoseconds: where the last time that it holds lies.
+    pub to_ns: u64,
+    /// How many times it holds.
+    pub count: u64,
+}
+
+impl Distribution {
+    pub(crate) fn of(latency: &Latency) -> Distribution {
+        let mut buckets: Vec<Bucket> = Vec::new();
+        let mut slot = i64::MIN;
+        for (to, count) in latency.buckets() {
+            let this = ((to.0.max(1) as f64).log10() * BUCKETS_A_DECADE).ceil() as i64;
+            match buckets.last_mut() {
+                Some(b) if this == slot => {
+                    b.to_ns = to.0;
+                    b.count += count;
+                }
+                _ => buckets.push(Bucket { to_ns: to.0, count }),
+            }
+            slot = this;
+        }
+        Distribution { figures: latency.summary(), buckets }
+    }
+}
+
+/// All classes that occurred, and all together.
+pub(crate) fn classes(latencies: &Latencies) -> Vec<ClassLatency> {
+    let all = latencies.all();
+    let named = latencies.iter().filter_map(|(c, l)| Some((*CLASSES.get(usize::from(c))?, l)));
+    named
+        .chain([("all", &all)])
+        .map(|(class, l)| ClassLatency {
+            class,
+            response: Distribution::of(&l.latency),
+            service: Distribution::of(&l.service),
+        })
+        .collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use frit_core::Nanos;
+
+    #[test]
+    fn buckets_are_few_and_hold_everything() {
+        let mut l = Latency::new();
+        (0..100_000u64).for_each(|i| l.record(Nanos(i * i)));
+        let d = Distribution::of(&l);
+        assert_eq!(d.buckets.iter().map(|b| b.count).sum::<u64>(), 100_000);
+        assert!(d.buckets.len() < 11 * 20, "{}", d.buckets.len());
+        assert!(d.buckets.windows(2).all(|w| w[0].to_ns < w[1].to_ns));
+        // All but the quickest: neighbours are about 12 % apart.
+        let wide = d.buckets.windows(2).filter(|w| w[0].to_ns > 1000);
+        assert!(wide.clone().count() > 100);
+        assert!(wide.clone().all(|w| (w[1].to_ns as f64) < 1.27 * w[0].to_ns as f64));
+    }
+}

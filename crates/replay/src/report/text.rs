@@ -1,0 +1,297 @@
+//! One report as text for a terminal.
+
+use super::show::{count, figure, lines, maybe, percent, table, time};
+use super::{ClassLatency, Distribution, MediumReport, Report};
+use crate::steady::{Test, Verdict};
+use crate::verify::{Stage, Verification};
+use frit_core::size;
+use std::fmt::Write;
+
+/// One report: what it is of, latency, commands, and what else one needs.
+#[must_use]
+pub fn report(r: &Report) -> String {
+    let mut out = String::new();
+    let mut line = |name: &str, text: String| {
+        // Writing to a String cannot fail.
+        let _ = writeln!(out, " {name:<14}{text}");
+    };
+    line(
+        "stack",
+        format!(
+            "{}, volume of {}, sha256 {}",
+            r.stack.name,
+            size::show(r.stack.volume_bytes),
+            short(&r.stack.sha256)
+        ),
+    );
+    line("workload", workload(r));
+    line("run", run(r));
+    out.push('\n');
+    out.push_str(&latency(r));
+    out.push('\n');
+    out.push_str(&commands(r));
+    out.push('\n');
+    for (name, text) in figures(r) {
+        let _ = writeln!(out, " {name:<20}{text}");
+    }
+    if let Some(v) = &r.verification {
+        out.push_str(&verification(v));
+    }
+    out
+}
+
+/// Remarks that a user should not miss: what was wrong with the trace or assumed, what was out of order.
+#[must_use]
+pub fn remarks(r: &Report) -> Vec<String> {
+    let mut all = r.workload.problems.sentences();
+    let assumed = |f: &&frit_trace::Fact| matches!(f.how, frit_trace::How::Assumed(_));
+    for fact in r.workload.reading.facts.iter().filter(assumed) {
+        if let frit_trace::How::Assumed(why) = &fact.how {
+            all.push(format!("{}: {} is assumed: {why}", fact.what, fact.value));
+        }
+    }
+    if r.run.mode == "open" && r.run.unordered > 0 {
+        all.push(format!(
+            "{} requests arrived together with the one before, whose time is later",
+            count(r.run.unordered)
+        ));
+    }
+    all
+}
+
+fn short(sha: &str) -> &str {
+    sha.get(..16).unwrap_or(sha)
+}
+
+fn workload(r: &Report) -> String {
+    let problems = match r.workload.problems.malformed {
+        0 => String::new(),
+        n => format!("; {} of {} lines malformed", count(n), count(r.workload.problems.lines)),
+    };
+    let read = if r.workload.identity.generator.is_some() {
+        String::new()
+    } else {
+        format!(", {}", r.workload.reading.about)
+    };
+    format!("{}{read}{problems}", r.workload.identity)
+}
+
+fn run(r: &Report) -> String {
+    let mode = match (r.run.queue_depth, r.run.speed) {
+        (Some(depth), None) => format!("queue depth {depth}"),
+        (depth, speed) => {
+            let most = depth.map_or(String::new(), |d| format!(", at most {d} outstanding"));
+            format!("open loop at {}× speed{most}", speed.unwrap_or(1.0))
+        }
+    };
+    let engine = match &r.run.scheduler {
+        Some(s) => format!("{} engine ({s})", r.run.engine),
+        None => format!("{} engine", r.run.engine),
+    };
+    let warm = match r.run.warm_requests {
+        0 => r.run.warm.clone(),
+        n => format!("{} ({} requests)", r.run.warm, count(n)),
+    };
+    format!("{} requests, {mode}, {engine}, warm-up: {warm}, seed {}", count(r.asked.requests), r.run.seed)
+}
+
+fn latency(r: &Report) -> String {
+    let open = r.run.mode == "open";
+    let mut t = table(&["latency", "requests", "mean", "p50", "p99", "p99.9", "max"], 1);
+    let mut rows = |what: &str, of: fn(&ClassLatency) -> &Distribution| {
+        for l in &r.latency {
+            let f = &of(l).figures;
+            let ns = [f.p50_ns, f.p99_ns, f.p999_ns, f.max_ns].map(|n| time(n.0 as f64));
+            let mut row = vec![format!("{}{what}", l.class), count(f.count), time(f.mean_ns)];
+            row.extend(ns);
+            t.add_row(row);
+        }
+    };
+    rows("", |l| &l.response);
+    if open {
+        rows(", service", |l| &l.service);
+    }
+    lines(&t)
+}
+
+/// Commands: a row an operation, a column a cause.
+fn commands(r: &Report) -> String {
+    let mut causes: Vec<&str> = Vec::new();
+    let mut rows: Vec<(&str, &str)> = Vec::new();
+    for c in &r.counts {
+        if !causes.contains(&c.cause) {
+            causes.push(c.cause);
+        }
+        if !rows.contains(&(&c.medium, c.op)) {
+            rows.push((&c.medium, c.op));
+        }
+    }
+    let head: Vec<&str> =
+        ["medium", "commands"].into_iter().chain(causes.iter().copied()).chain(["all", "bytes"]).collect();
+    let mut t = table(&head, 2);
+    for (medium, op) in rows {
+        let of = |cause: Option<&str>| {
+            r.counts
+                .iter()
+                .filter(|c| c.medium == medium && c.op == op && cause.is_none_or(|x| x == c.cause))
+                .fold((0, 0), |a, c| (a.0 + c.count.commands, a.1 + c.count.bytes))
+        };
+        let mut row = vec![medium.to_owned(), op.to_owned()];
+        row.extend(causes.iter().map(|c| match of(Some(c)).0 {
+            0 => "–".into(),
+            n => count(n),
+        }));
+        let (commands, bytes) = of(None);
+        row.extend([count(commands), size::show(bytes)]);
+        t.add_row(row);
+    }
+    lines(&t)
+}
+
+fn figures(r: &Report) -> Vec<(&'static str, String)> {
+    let t = &r.throughput;
+    let mut all = vec![
+        (
+            "throughput",
+            format!(
+                "{} requests/s, {} MB/s in {} of virtual time",
+                figure(t.requests_per_s),
+                figure(t.mb_per_s),
+                time(t.duration_ns as f64)
+            ),
+        ),
+        ("write amplification", write_amplification(r)),
+    ];
+    if let Some(n) = r.flash_updates {
+        all.push(("flash updates", format!("{} writes of part of a page in NAND", count(n))));
+    }
+    for m in &r.media {
+        all.push(("wear", wear(m)));
+        all.push(("utilisation", utilisation(m)));
+    }
+    for l in &r.layers {
+        let p = &l.residence_total;
+        let whole = (p.unmapped + p.mapped()).max(1) as f64;
+        let parts = [
+            ("NAND", p.nand),
+            ("PCM storage", p.pcm_level),
+            ("PCM cache", p.pcm_cache),
+            ("nowhere", p.unmapped),
+        ];
+        let text: Vec<String> = parts
+            .iter()
+            .filter(|p| p.1 > 0)
+            .map(|(n, v)| format!("{n} {}", percent(*v as f64 / whole)))
+            .collect();
+        all.push(("pages lie in", text.join(", ")));
+    }
+    let m = &r.memory;
+    let mapped =
+        m.dram_bytes_a_mapped_page.map_or(String::new(), |b| format!(", {} B a mapped one", figure(b)));
+    all.push((
+        "mapping",
+        format!("{} of DRAM: {} B a page{mapped}", size::show(m.dram_bytes), figure(m.dram_bytes_a_page)),
+    ));
+    all.push(("steady state", steady(r)));
+    let s = &r.software;
+    let with = if s.includes_verification { " with verification" } else { "" };
+    all.push((
+        "software",
+        format!("{} a request{with}, {} in all", time(s.ns_per_request), time(s.wall_ns as f64)),
+    ));
+    all
+}
+
+fn write_amplification(r: &Report) -> String {
+    let w = &r.write_amplification;
+    let parts: Vec<String> = w.nand_by_cause.iter().map(|c| format!("{} {:.3}", c.cause, c.ratio)).collect();
+    let parts = if parts.is_empty() { String::new() } else { format!(" ({})", parts.join(", ")) };
+    let pcm = w.pcm.filter(|p| *p > 0.0).map_or(String::new(), |p| format!("; PCM {p:.3}"));
+    format!("NAND {}{parts}; of flash alone {}{pcm}", maybe(w.nand), maybe(w.flash))
+}
+
+fn wear(m: &MediumReport) -> String {
+    let (run, total) = (&m.wear.run, &m.wear.total);
+    let erases = if m.erases > 0 { format!("{} erases, ", count(m.erases)) } else { String::new() };
+    let bad = if m.wear.bad > 0 { format!(", {} out of use", m.wear.bad) } else { String::new() };
+    format!(
+        "{}: {erases}{} cycles a {} (most {}, deviation {}), {} of {} in its life{bad}",
+        m.name,
+        figure(run.mean),
+        m.wear.per,
+        run.max,
+        figure(run.deviation),
+        figure(total.mean),
+        count(m.wear.limit)
+    )
+}
+
+fn utilisation(m: &MediumReport) -> String {
+    let span = |v: &[f64]| {
+        let mean = v.iter().sum::<f64>() / v.len().max(1) as f64;
+        let (low, high) = v.iter().fold((f64::MAX, 0.0f64), |(l, h), &x| (l.min(x), h.max(x)));
+        if v.len() > 1 {
+            format!("{} ({} to {})", percent(mean), percent(low), percent(high))
+        } else {
+            percent(mean)
+        }
+    };
+    let named = |n: usize, what: &str| format!("{n} {what}{}", if n == 1 { "" } else { "s" });
+    format!(
+        "{}: {} {}, {} {}",
+        m.name,
+        named(m.channel_busy.len(), "channel"),
+        span(&m.channel_busy),
+        named(m.unit_busy.len(), "unit"),
+        span(&m.unit_busy)
+    )
+}
+
+fn steady(r: &Report) -> String {
+    let s = &r.steady_state;
+    let test = |name: &str, t: Option<Test>| {
+        t.map(|t| format!("{name} {} ±{} slope {}", figure(t.mean), percent(t.range), percent(t.slope)))
+    };
+    let window: Vec<String> = s
+        .window
+        .iter()
+        .flat_map(|w| {
+            [test("write amplification", w.write_amplification), test("requests/s", w.requests_per_s)]
+        })
+        .flatten()
+        .collect();
+    let of = format!("{} rounds of {} requests", s.rounds.len(), count(s.requests_a_round));
+    let why =
+        if window.is_empty() { String::new() } else { format!("; the last five: {}", window.join(", ")) };
+    match (s.verdict, s.round) {
+        (Verdict::TooShort, _) => format!("too short to tell: {of}, five are needed"),
+        (Verdict::Reached, Some(k)) => format!("reached at round {k} of {of}{why}"),
+        _ => format!("not reached in {of}{why}"),
+    }
+}
+
+/// What verification found.
+#[must_use]
+pub fn verification(v: &Verification) -> String {
+    let mut out = format!(
+        " {:<20}{} mismatches; {} reads ({} sectors) checked, {} sectors read back, {} again after halt and boot\n",
+        "verification",
+        count(v.mismatches),
+        count(v.reads_checked),
+        count(v.sectors_checked),
+        count(v.sectors_read_back),
+        count(v.sectors_after_boot)
+    );
+    for m in &v.first {
+        let stage = match m.stage {
+            Stage::Run => "in the run",
+            Stage::ReadBack => "read back",
+            Stage::AfterBoot => "after boot",
+        };
+        let _ = writeln!(out, "   {stage}: sector {}: expected {}, found {}", m.sector, m.expected, m.found);
+    }
+    if v.mismatches > v.first.len() as u64 {
+        let _ = writeln!(out, "   … and {} more", count(v.mismatches - v.first.len() as u64));
+    }
+    out
+}

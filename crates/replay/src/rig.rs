@@ -1,0 +1,280 @@
+//! A layer, an engine and what watches them: one run, in its parts.
+
+use crate::error::{Error, Result};
+use crate::host::{Batch, Replay, words};
+use crate::options::{RunOptions, Start};
+use crate::report::{Before, Inputs, Report, RunId, StackId, WorkloadId, build};
+use crate::steady::{Rounds, Sums};
+use crate::verify::{ReadBack, Verifier};
+use frit_core::visible::Metric;
+use frit_core::{MediumKind, Op, Top, Visible};
+use frit_engine::{Driver, Eager, Engine, Event, Mode, Outcome, Scheduler, Usage};
+use frit_media::Hardware;
+use frit_trace::Workload;
+use std::time::{Duration, Instant};
+
+/// Bins of channel use over time, at most.
+const BINS: usize = 240;
+/// Requests between two calls of a progress function, at most.
+const PROGRESS: u64 = 1 << 15;
+/// Requests that `--verify` has outstanding when it reads everything back.
+const READ_BACK_DEPTH: u32 = 16;
+
+/// An engine that keeps what a report needs.
+pub(crate) trait Metered: Engine + 'static {
+    fn usage(&self) -> &Usage;
+    fn usage_mut(&mut self) -> &mut Usage;
+    fn metrics(&self) -> Vec<Metric>;
+}
+
+impl Metered for Eager {
+    fn usage(&self) -> &Usage {
+        Eager::usage(self)
+    }
+    fn usage_mut(&mut self) -> &mut Usage {
+        Eager::usage_mut(self)
+    }
+    fn metrics(&self) -> Vec<Metric> {
+        Vec::new()
+    }
+}
+
+impl<P: Scheduler + 'static> Metered for Event<P> {
+    fn usage(&self) -> &Usage {
+        Event::usage(self)
+    }
+    fn usage_mut(&mut self) -> &mut Usage {
+        Event::usage_mut(self)
+    }
+    fn metrics(&self) -> Vec<Metric> {
+        Event::metrics(self)
+    }
+}
+
+/// Called with the number of requests that were served so far in a part of a run.
+pub type Watch<'a> = &'a mut dyn FnMut(u64);
+
+/// A layer on an engine.
+pub(crate) struct Rig<E: Metered> {
+    engine: E,
+    layer: Box<dyn Top<E>>,
+    hardware: Hardware,
+    stack: StackId,
+    /// The engine's name and scheduler.
+    names: (&'static str, Option<&'static str>),
+    options: RunOptions,
+    verifier: Option<Verifier>,
+    batch: Batch,
+    warmed: u64,
+    page_bytes: u64,
+}
+
+/// What a part of a run left behind.
+struct Part {
+    outcome: Outcome,
+    latencies: frit_engine::Latencies,
+    asked: crate::host::Asked,
+    rounds: Rounds,
+    wall: Duration,
+    reading: Duration,
+}
+
+impl<E: Metered> Rig<E> {
+    /// Prepares the layer.
+    pub(crate) fn new(
+        engine: E,
+        names: (&'static str, Option<&'static str>),
+        mut layer: Box<dyn Top<E>>,
+        hardware: Hardware,
+        mut stack: StackId,
+        options: &RunOptions,
+    ) -> Result<Rig<E>> {
+        if let Some(how) = options.warm.start.precondition(options.seed) {
+            let what = if options.warm.start == Start::Fill { "--warm fill" } else { "--warm steady" };
+            layer.precondition(how).map_err(|e| failed(&stack.name, what, e))?;
+        }
+        let info = layer.info();
+        stack.volume_bytes = info.sectors * frit_core::SECTOR_BYTES;
+        let verifier =
+            options.verify.then(|| Verifier::new(options.seed, info.sectors, info.durable_map_bytes > 0));
+        Ok(Rig {
+            engine,
+            layer,
+            hardware,
+            stack,
+            names,
+            options: options.clone(),
+            verifier,
+            batch: Batch::default(),
+            warmed: 0,
+            page_bytes: u64::from(info.page_bytes),
+        })
+    }
+
+    /// Size of the volume, in sectors.
+    pub(crate) fn sectors(&self) -> u64 {
+        self.layer.info().sectors
+    }
+
+    /// Runs requests that do not count: all, or so many.
+    pub(crate) fn warm(
+        &mut self,
+        workload: &mut Workload,
+        limit: Option<u64>,
+        watch: Watch<'_>,
+    ) -> Result<u64> {
+        let served = self.part(workload, limit, watch)?.asked.requests;
+        self.warmed += served;
+        Ok(served)
+    }
+
+    /// Another workload comes next: what was read ahead of the last one is dropped.
+    pub(crate) fn next_workload(&mut self) {
+        self.batch = Batch::default();
+    }
+
+    /// Runs what is left of the workload, and verifies when that was asked for.
+    pub(crate) fn measure(mut self, workload: &mut Workload, watch: Watch<'_>) -> Result<Report> {
+        let now = self.engine.now();
+        self.engine.usage_mut().reset(now);
+        self.engine.usage_mut().keep_series(BINS);
+        let before = self.look();
+        let part = self.part(workload, None, watch)?;
+        if part.asked.requests == 0 && self.warmed > 0 {
+            let name = workload.identity().name;
+            return Err(Error::NothingLeft { name, requests: self.warmed });
+        }
+        let mut report = build(Inputs {
+            stack: self.stack.clone(),
+            workload: WorkloadId {
+                identity: workload.identity(),
+                reading: workload.reading(),
+                problems: workload.problems(),
+            },
+            run: self.run_id(&part.outcome),
+            asked: part.asked,
+            latencies: &part.latencies,
+            outcome: part.outcome,
+            before: &before,
+            after: self.look(),
+            usage: self.engine.usage(),
+            hardware: &self.hardware,
+            info: self.layer.info(),
+            steady: part.rounds.judge(),
+            wall_ns: part.wall.as_nanos() as u64,
+            workload_wall_ns: part.reading.as_nanos() as u64,
+            verifying: self.verifier.is_some(),
+        });
+        report.verification = self.read_back()?;
+        Ok(report)
+    }
+
+    fn look(&self) -> Before {
+        let mut visible = Visible::default();
+        self.layer.visible(&mut visible);
+        Before { visible, engine: self.engine.metrics() }
+    }
+
+    fn run_id(&self, outcome: &Outcome) -> RunId {
+        let (mode, queue_depth, speed) = match self.options.mode {
+            Mode::Closed { depth } => ("closed", Some(depth), None),
+            Mode::Open { speed, depth } => ("open", depth, Some(speed)),
+        };
+        RunId {
+            engine: self.names.0.into(),
+            scheduler: self.names.1.map(str::to_owned),
+            mode,
+            queue_depth,
+            speed,
+            seed: self.options.seed,
+            warm: self.options.warm.to_string(),
+            warm_requests: self.warmed,
+            unordered: outcome.unordered,
+        }
+    }
+
+    /// Runs requests from where the workload stands until it ends or `limit` were served, and waits for all of them.
+    fn part(&mut self, workload: &mut Workload, limit: Option<u64>, watch: Watch<'_>) -> Result<Part> {
+        let mut driver =
+            Driver::new(self.options.mode).map_err(|e| failed(&self.stack.name, "the driver", e))?;
+        let base = self.engine.now();
+        let mut rounds = Rounds::new();
+        let start = Instant::now();
+        let limit = limit.unwrap_or(u64::MAX);
+        let mut host = Replay::new(&mut *self.layer, workload, &mut self.batch, self.verifier.as_mut());
+        let ran = (|| {
+            let mut served = 0;
+            while served < limit {
+                let round = rounds.left(served);
+                let ask = round.min(PROGRESS).min(limit - served);
+                let got = driver.run(&mut self.engine, &mut host, Some(ask))?;
+                served += got;
+                if got == round {
+                    let time_ns = self.engine.now().since(base).0;
+                    let programmed_bytes = programmed(self.engine.usage()) * self.page_bytes;
+                    let written_bytes = host.asked.written_bytes;
+                    rounds.end(Sums { requests: served, written_bytes, programmed_bytes, time_ns });
+                }
+                watch(served);
+                if got < ask {
+                    break;
+                }
+            }
+            driver.finish(&mut self.engine, &mut host)
+        })();
+        let wall = start.elapsed().saturating_sub(host.reading);
+        let outcome = match ran {
+            Ok(outcome) => outcome,
+            Err(source) => return Err(explain(&self.stack.name, self.warmed, &mut host, source)),
+        };
+        let (latencies, asked, reading) = (host.latencies, host.asked, host.reading);
+        Ok(Part { outcome, latencies, asked, rounds, wall, reading })
+    }
+
+    /// Reads everything back, halts, boots, and reads everything back again.
+    fn read_back(&mut self) -> Result<Option<crate::verify::Verification>> {
+        let Some(verifier) = self.verifier.as_mut() else { return Ok(None) };
+        let mut driver = Driver::new(Mode::Closed { depth: READ_BACK_DEPTH })
+            .map_err(|e| failed(&self.stack.name, "the driver", e))?;
+        let mut host = ReadBack::new(&mut *self.layer, verifier);
+        let done = driver
+            .run(&mut self.engine, &mut host, None)
+            .and_then(|_| driver.finish(&mut self.engine, &mut host));
+        if let Err(e) = done {
+            return Err(failed(&self.stack.name, host.doing(), e));
+        }
+        Ok(Some(verifier.outcome().clone()))
+    }
+}
+
+/// NAND pages programmed so far, copybacks included.
+fn programmed(usage: &Usage) -> u64 {
+    let writes = |op| matches!(op, Op::NandProgram | Op::NandCopyback);
+    debug_assert!(Op::NandProgram.medium() == MediumKind::Nand);
+    usage.commands().filter(|(op, _, _)| writes(*op)).map(|(_, _, t)| t.commands).sum()
+}
+
+fn failed(stack: &str, what: &str, source: frit_core::Error) -> Error {
+    Error::Stack { stack: stack.into(), what: what.into(), source }
+}
+
+/// Who it was that failed.
+fn explain<E: Metered>(
+    stack: &str,
+    warmed: u64,
+    host: &mut Replay<'_, E>,
+    source: frit_core::Error,
+) -> Error {
+    if let Some(e) = host.failure.take() {
+        return Error::Workload(e);
+    }
+    match host.last() {
+        Some(r) if !host.background_failed => Error::Request {
+            stack: stack.into(),
+            number: warmed + host.asked.requests,
+            what: words(&r),
+            source,
+        },
+        _ => failed(stack, "background work", source),
+    }
+}

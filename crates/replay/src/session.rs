@@ -1,0 +1,238 @@
+//! A run as a caller sees it: a stack that is built, a workload that goes over it.
+
+use crate::error::{Error, Result};
+use crate::options::{Lead, RunOptions};
+use crate::report::{Report, StackId};
+use crate::rig::{Rig, Watch};
+use frit_core::Sink;
+use frit_engine::{AnyScheduler, Eager, Event};
+use frit_media::Hardware;
+use frit_stack::{Built, Bytes, EngineKind, Stack};
+use frit_trace::{Fit, Options, Scan, Workload};
+
+/// A stack that is built and prepared, on its engine.
+pub struct Session(Inner);
+
+enum Inner {
+    Eager(Box<Rig<Eager>>),
+    Event(Box<Rig<Event<AnyScheduler>>>),
+}
+
+macro_rules! each {
+    ($session:expr, $rig:ident => $e:expr) => {
+        match $session {
+            Inner::Eager($rig) => $e,
+            Inner::Event($rig) => $e,
+        }
+    };
+}
+
+impl std::fmt::Debug for Session {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        let kind = if matches!(self.0, Inner::Eager(_)) { "eager" } else { "event" };
+        f.debug_struct("Session").field("engine", &kind).field("sectors", &self.sectors()).finish()
+    }
+}
+
+impl Session {
+    /// Builds a stack with the engine that it names, and brings the volume into the state that `options.warm`
+    /// starts from.
+    ///
+    /// # Errors
+    /// A stack that cannot be built or prepared.
+    pub fn new(stack: &Stack, options: &RunOptions) -> Result<Session> {
+        let id = stack_id(stack);
+        let config = stack.engine_config();
+        Ok(Session(match config.kind {
+            EngineKind::Eager => {
+                let (layer, hardware) = built::<Eager>(stack, options)?;
+                let engine = Eager::new(&hardware);
+                Inner::Eager(Box::new(Rig::new(engine, ("eager", None), layer, hardware, id, options)?))
+            }
+            EngineKind::Event => {
+                let (layer, hardware) = built::<Event<AnyScheduler>>(stack, options)?;
+                let engine = Event::new(&hardware, config.scheduler.clone());
+                let names = ("event", Some(config.scheduler_name()));
+                Inner::Event(Box::new(Rig::new(engine, names, layer, hardware, id, options)?))
+            }
+        }))
+    }
+
+    /// Size of the volume, in sectors: what a workload has to be fitted to.
+    #[must_use]
+    pub fn sectors(&self) -> u64 {
+        each!(&self.0, rig => rig.sectors())
+    }
+
+    /// Runs requests that do not count in any figure: all that the workload has, or so many. Returns how many.
+    ///
+    /// # Errors
+    /// A workload or a stack that fails.
+    pub fn warm(&mut self, workload: &mut Workload, limit: Option<u64>, watch: Watch<'_>) -> Result<u64> {
+        each!(&mut self.0, rig => rig.warm(workload, limit, watch))
+    }
+
+    /// Has to be called between two workloads.
+    pub fn next_workload(&mut self) {
+        each!(&mut self.0, rig => rig.next_workload());
+    }
+
+    /// Runs what is left of the workload, verifies when that was asked for, and reports.
+    ///
+    /// # Errors
+    /// A workload or a stack that fails, and a workload of which nothing is left. Mismatches are no error: they are in
+    /// [`Report::verification`].
+    pub fn measure(self, workload: &mut Workload, watch: Watch<'_>) -> Result<Report> {
+        each!(self.0, rig => rig.measure(workload, watch))
+    }
+}
+
+fn stack_id(stack: &Stack) -> StackId {
+    let id = stack.identity();
+    StackId { name: id.name, sha256: id.sha256, toml: id.text, volume_bytes: 0 }
+}
+
+type Parts<S> = (Box<dyn frit_core::Top<S>>, Hardware);
+
+fn built<S: Sink + 'static>(stack: &Stack, options: &RunOptions) -> Result<Parts<S>>
+where
+    S::Tok: 'static,
+{
+    let bytes = if options.verify { Bytes::Memory } else { Bytes::None };
+    let Built { layer, hardware } = stack.build::<S>(&bytes).map_err(Box::new)?;
+    Ok((layer, hardware))
+}
+
+/// Runs a workload, that was fitted to the volume, over a stack.
+///
+/// A lead-in by number is taken from the workload's start; [`Lead::Whole`] and [`Lead::Share`] need the workload
+/// twice, or its length, and are refused: see [`Job`].
+///
+/// # Errors
+/// A stack that cannot be built or fails, a workload that fails.
+pub fn run(stack: &Stack, workload: &mut Workload, options: &RunOptions) -> Result<Report> {
+    let mut session = Session::new(stack, options)?;
+    match options.warm.lead {
+        Lead::None => {}
+        Lead::Requests(n) => {
+            session.warm(workload, Some(n), &mut |_| {})?;
+        }
+        Lead::Whole | Lead::Share(_) => return Err(Error::NoLength { name: workload.identity().name }),
+    }
+    session.measure(workload, &mut |_| {})
+}
+
+/// A workload by its specification, to be run over stacks.
+#[derive(Debug)]
+pub struct Job {
+    spec: String,
+    options: Options,
+    fit: Fit,
+    scan: Option<Scan>,
+}
+
+/// How far a job is.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Progress {
+    /// The workload is read for its identity and size: so many requests so far.
+    Scanned(u64),
+    /// Requests served in the warm-up.
+    Warmed(u64),
+    /// Requests served in the measured part.
+    Served(u64),
+}
+
+impl Job {
+    /// Opens a workload: a path, `-`, or `gen:NAME,key=value,…`. A trace file is read once, for its hash and its
+    /// size.
+    ///
+    /// # Errors
+    /// A workload that cannot be read.
+    pub fn open(spec: &str, options: &Options, fit: Fit, watch: &mut dyn FnMut(Progress)) -> Result<Job> {
+        let file = spec != "-" && !spec.starts_with(frit_trace::workload::GENERATOR_PREFIX);
+        let scan = match file {
+            true => Some(Scan::watched(spec, options, |n| watch(Progress::Scanned(n)))?),
+            // Opened now only so that a wrong specification is told before a stack is built.
+            false if spec != "-" => Workload::open(spec, options).map(|_| None)?,
+            false => None,
+        };
+        Ok(Job { spec: spec.into(), options: options.clone(), fit, scan })
+    }
+
+    /// What one pass over the trace found; none for generators and standard input.
+    #[must_use]
+    pub fn scan(&self) -> Option<&Scan> {
+        self.scan.as_ref()
+    }
+
+    /// Requests, where they are known.
+    #[must_use]
+    pub fn requests(&self) -> Option<u64> {
+        self.scan.as_ref().map(|s| s.requests)
+    }
+
+    /// Runs it over a stack.
+    ///
+    /// # Errors
+    /// As [`run`]; a trace that does not fit the volume; a share of, or a second pass over, standard input.
+    pub fn run(
+        &self,
+        stack: &Stack,
+        options: &RunOptions,
+        watch: &mut dyn FnMut(Progress),
+    ) -> Result<Report> {
+        let mut session = Session::new(stack, options)?;
+        let mut workload = self.workload(session.sectors())?;
+        let lead = match options.warm.lead {
+            Lead::None => None,
+            Lead::Requests(n) => Some(n),
+            Lead::Share(share) => Some((self.length()? as f64 * share).round() as u64),
+            Lead::Whole => {
+                if self.spec == "-" {
+                    return Err(Error::NoLength { name: workload.identity().name });
+                }
+                session.warm(&mut workload, None, &mut |n| watch(Progress::Warmed(n)))?;
+                session.next_workload();
+                workload = self.workload(session.sectors())?;
+                None
+            }
+        };
+        if lead.is_some() {
+            session.warm(&mut workload, lead, &mut |n| watch(Progress::Warmed(n)))?;
+        }
+        session.measure(&mut workload, &mut |n| watch(Progress::Served(n)))
+    }
+
+    fn workload(&self, sectors: u64) -> Result<Workload> {
+        let workload = match &self.scan {
+            Some(scan) => Workload::open_scanned(&self.spec, &self.options, scan)?,
+            None => Workload::open(&self.spec, &self.options)?,
+        };
+        Ok(workload.fit(self.fit, sectors, self.scan.as_ref())?)
+    }
+
+    /// Requests; those of a generator have to be counted.
+    fn length(&self) -> Result<u64> {
+        if let Some(n) = self.requests() {
+            return Ok(n);
+        }
+        if self.spec == "-" {
+            return Err(Error::NoLength { name: "standard input".into() });
+        }
+        let (mut n, mut batch) = (0, Vec::new());
+        let mut workload = Workload::open(&self.spec, &self.options)?;
+        while workload.fill(&mut batch)? {
+            n += batch.len() as u64;
+        }
+        Ok(n)
+    }
+}
+
+/// Size of a stack's volume, in sectors.
+///
+/// # Errors
+/// A stack that cannot be built.
+pub fn sectors(stack: &Stack) -> Result<u64> {
+    let built = stack.build::<frit_core::Null>(&Bytes::None).map_err(Box::new)?;
+    Ok(built.layer.info().sectors)
+}

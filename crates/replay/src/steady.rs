@@ -1,0 +1,249 @@
+//! Whether a run reached steady state: the rule of SNIA's *Solid State Storage Performance Test
+//! Specification* 2.0.2 (2020), applied to rounds of the run.
+//!
+//! The rule: over a window of five rounds, the figure's range is at most 20 % of its mean, and the straight line fitted to it by
+//! least squares rises or falls by at most 10 % of the mean over the window. frit asks it of two
+//! figures, write amplification and throughput, and wants both to hold from some round on *to the end of the run*: a new volume shows five
+//! flat rounds before cleaning begins, which the rule alone would take for steady.
+
+use serde::Serialize;
+
+/// Rounds of a window.
+pub const WINDOW: usize = 5;
+/// The most that a figure may range over a window, as a share of its mean.
+pub const RANGE_MAX: f64 = 0.20;
+/// The most that the fitted line may change over a window, as a share of the mean.
+pub const SLOPE_MAX: f64 = 0.10;
+
+/// Requests of the shortest round.
+const ROUND: u64 = 1024;
+/// Rounds at which pairs are joined: a run has 16 to 32 rounds, whatever its length.
+const ROUNDS: usize = 32;
+
+/// Sums since the start of the run, at the end of a round.
+#[derive(Clone, Copy, PartialEq, Default, Debug)]
+pub(crate) struct Sums {
+    pub(crate) requests: u64,
+    pub(crate) written_bytes: u64,
+    pub(crate) programmed_bytes: u64,
+    pub(crate) time_ns: u64,
+}
+
+/// Collects rounds of equal numbers of requests.
+#[derive(Debug)]
+pub(crate) struct Rounds {
+    size: u64,
+    sums: Vec<Sums>,
+}
+
+impl Rounds {
+    pub(crate) fn new() -> Rounds {
+        Rounds { size: ROUND, sums: vec![Sums::default()] }
+    }
+
+    /// Requests until the end of the current round, when `requests` were served.
+    pub(crate) fn left(&self, requests: u64) -> u64 {
+        self.size - requests % self.size
+    }
+
+    /// A round has ended.
+    pub(crate) fn end(&mut self, sums: Sums) {
+        self.sums.push(sums);
+        if self.sums.len() > ROUNDS {
+            self.sums = self.sums.iter().step_by(2).copied().collect();
+            self.size *= 2;
+        }
+    }
+
+    pub(crate) fn judge(&self) -> SteadyState {
+        let rounds: Vec<Round> = self.sums.windows(2).map(|w| Round::between(&w[0], &w[1])).collect();
+        let holds = |end: usize| Window::over(&rounds[end + 1 - WINDOW..=end]).holds();
+        let last = rounds.len().checked_sub(1).filter(|&last| last + 1 >= WINDOW);
+        let Some(last) = last else {
+            return SteadyState {
+                verdict: Verdict::TooShort,
+                round: None,
+                requests_a_round: self.size,
+                window: None,
+                rounds,
+            };
+        };
+        let first = (WINDOW - 1..=last).rev().take_while(|&end| holds(end)).last();
+        SteadyState {
+            verdict: if first.is_some() { Verdict::Reached } else { Verdict::NotReached },
+            round: first.map(|f| f as u32 + 1),
+            requests_a_round: self.size,
+            window: Some(Window::over(&rounds[last + 1 - WINDOW..=last])),
+            rounds,
+        }
+    }
+}
+
+/// Whether a run reached steady state.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Verdict {
+    /// From a round on, and to the end.
+    Reached,
+    /// Not at the end.
+    NotReached,
+    /// The run has fewer than five rounds of 1024 requests.
+    TooShort,
+}
+
+/// One round.
+#[derive(Clone, Copy, PartialEq, Debug, Serialize)]
+pub struct Round {
+    /// NAND bytes programmed by bytes that the host wrote; none when it wrote nothing.
+    pub write_amplification: Option<f64>,
+    /// Requests a second of virtual time; none when no time passed.
+    pub requests_per_s: Option<f64>,
+}
+
+impl Round {
+    fn between(a: &Sums, b: &Sums) -> Round {
+        let ratio = |n: u64, d: u64| (d > 0).then(|| n as f64 / d as f64);
+        Round {
+            write_amplification: ratio(
+                b.programmed_bytes - a.programmed_bytes,
+                b.written_bytes - a.written_bytes,
+            ),
+            requests_per_s: ratio(b.requests - a.requests, b.time_ns - a.time_ns).map(|r| r * 1e9),
+        }
+    }
+}
+
+/// One figure over a window.
+#[derive(Clone, Copy, PartialEq, Debug, Serialize)]
+pub struct Test {
+    /// Its mean.
+    pub mean: f64,
+    /// Its range (largest less smallest), as a share of the mean; at most 0.20 in steady state.
+    pub range: f64,
+    /// The change of the fitted line over the window, as a share of the mean; at most 0.10 in steady state.
+    pub slope: f64,
+}
+
+impl Test {
+    /// `None` when a round has no figure.
+    fn of(values: &[Option<f64>]) -> Option<Test> {
+        let y: Vec<f64> = values.iter().copied().collect::<Option<_>>()?;
+        let n = y.len() as f64;
+        let mean = y.iter().sum::<f64>() / n;
+        let (low, high) = y.iter().fold((f64::MAX, f64::MIN), |(l, h), &v| (l.min(v), h.max(v)));
+        let mid = (n - 1.0) / 2.0;
+        let (xy, xx) = y.iter().enumerate().fold((0.0, 0.0), |(xy, xx), (i, v)| {
+            let x = i as f64 - mid;
+            (xy + x * (v - mean), xx + x * x)
+        });
+        // Nothing at all, in every round, is as steady as can be.
+        let share = |v: f64| if mean == 0.0 { 0.0 } else { v / mean };
+        Some(Test { mean, range: share(high - low), slope: share((xy / xx * (n - 1.0)).abs()) })
+    }
+
+    fn holds(&self) -> bool {
+        self.range <= RANGE_MAX && self.slope <= SLOPE_MAX
+    }
+}
+
+/// Both figures over five rounds.
+#[derive(Clone, Copy, PartialEq, Debug, Serialize)]
+pub struct Window {
+    /// Write amplification; none when the host did not write in some round.
+    pub write_amplification: Option<Test>,
+    /// Requests a second.
+    pub requests_per_s: Option<Test>,
+    /// Whether the host wrote in any of the rounds.
+    pub writes: bool,
+}
+
+impl Window {
+    fn over(rounds: &[Round]) -> Window {
+        let of = |f: fn(&Round) -> Option<f64>| Test::of(&rounds.iter().map(f).collect::<Vec<_>>());
+        Window {
+            write_amplification: of(|r| r.write_amplification),
+            requests_per_s: of(|r| r.requests_per_s),
+            writes: rounds.iter().any(|r| r.write_amplification.is_some()),
+        }
+    }
+
+    /// A window without any write is judged by throughput alone; one with writes in some rounds only is not steady.
+    fn holds(&self) -> bool {
+        let holds = |t: Option<Test>| t.is_some_and(|t| t.holds());
+        holds(self.requests_per_s) && (!self.writes || holds(self.write_amplification))
+    }
+}
+
+/// Whether the run reached steady state, and the figures by which that was judged.
+#[derive(Clone, PartialEq, Debug, Serialize)]
+pub struct SteadyState {
+    /// Whether.
+    pub verdict: Verdict,
+    /// The round (from 1) at the end of which the rule held for the first time so that it held to the end.
+    pub round: Option<u32>,
+    /// Requests of a round.
+    pub requests_a_round: u64,
+    /// The figures over the last five rounds.
+    pub window: Option<Window>,
+    /// All whole rounds.
+    pub rounds: Vec<Round>,
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Rounds with these write amplifications and throughputs.
+    fn judged(figures: impl IntoIterator<Item = (f64, f64)>) -> SteadyState {
+        let (mut rounds, mut sums) = (Rounds::new(), Sums::default());
+        for (wa, rate) in figures {
+            let n = rounds.left(sums.requests);
+            sums.requests += n;
+            sums.written_bytes += 1_000_000;
+            sums.programmed_bytes += (wa * 1e6).round() as u64;
+            sums.time_ns += (n as f64 / rate * 1e9).round() as u64;
+            rounds.end(sums);
+        }
+        rounds.judge()
+    }
+
+    #[test]
+    fn flat_rounds_are_steady_from_the_fifth_on() {
+        let s = judged(vec![(2.0, 1000.0); 10]);
+        assert_eq!((s.verdict, s.round), (Verdict::Reached, Some(5)));
+        assert_eq!(judged(vec![(2.0, 1000.0); 4]).verdict, Verdict::TooShort);
+    }
+
+    #[test]
+    fn the_limits_are_those_of_the_rule() {
+        // Range: 0.20 of the mean is allowed, in both figures; the fitted lines are flat.
+        let zigzag = |low: f64, high: f64| [high, low, low, low, high].map(|v| (v, 1000.0));
+        assert_eq!(judged(zigzag(0.92, 1.119)).verdict, Verdict::Reached);
+        assert_eq!(judged(zigzag(0.92, 1.13)).verdict, Verdict::NotReached);
+        // Slope: a line from 0.95 to 1.05 changes by 0.10.
+        let line = |d: f64| (0..5).map(move |i| (2.0, 1000.0 * (1.0 - d / 2.0 + d * f64::from(i) / 4.0)));
+        assert_eq!(judged(line(0.099)).verdict, Verdict::Reached);
+        let s = judged(line(0.102));
+        assert_eq!(s.verdict, Verdict::NotReached);
+        let t = s.window.unwrap().requests_per_s.unwrap();
+        assert!((t.slope - 0.102).abs() < 1e-3 && (t.range - 0.102).abs() < 1e-3);
+    }
+
+    #[test]
+    fn a_cliff_after_flat_rounds_is_not_steady() {
+        let new_volume = vec![(1.0, 1000.0); 8];
+        let cliff = [(1.5, 800.0), (2.4, 500.0)];
+        assert_eq!(judged(new_volume.iter().copied().chain(cliff)).verdict, Verdict::NotReached);
+        let settled = new_volume.iter().copied().chain(cliff).chain(vec![(2.5, 480.0); 6]);
+        let s = judged(settled);
+        assert_eq!((s.verdict, s.round), (Verdict::Reached, Some(14)));
+    }
+
+    #[test]
+    fn rounds_are_joined_in_pairs_and_lose_nothing() {
+        let s = judged((0..300).map(|i| (2.0 + f64::from(i) * 1e-4, 1000.0)));
+        assert!((16..=32).contains(&s.rounds.len()), "{}", s.rounds.len());
+        assert!(s.requests_a_round.is_power_of_two() && s.requests_a_round > 1024);
+        assert_eq!(s.verdict, Verdict::Reached);
+    }
+}

@@ -1,0 +1,152 @@
+//! What `--verify` writes into a sector: every byte says which sector, which version, which run.
+
+use frit_core::SECTOR_BYTES;
+
+/// Bytes of a sector.
+pub(crate) const SECTOR: usize = SECTOR_BYTES as usize;
+const WORDS: usize = SECTOR / 8;
+const MAGIC: u64 = u64::from_le_bytes(*b"fritvrfy");
+
+/// Writes and recognises the contents of one run.
+///
+/// A sector begins with a magic number mixed with the seed, its own number and its version; the rest
+/// are words of a SplitMix64 sequence (Steele, Lea & Flood 2014) that starts from all three, so that no two
+/// sectors and no two versions share a word at the same place (but by chance), and a shifted or torn sector is found.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Content {
+    seed: u64,
+}
+
+/// What a sector was found to hold.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(crate) enum Found {
+    /// Zeros.
+    Zeros,
+    /// A whole, valid content, though perhaps of another sector or version.
+    Valid {
+        /// The sector for which it was written.
+        sector: u64,
+        /// The version.
+        version: u32,
+    },
+    /// It begins as a content of this run, and differs from it at a byte.
+    Torn {
+        /// The sector for which its head was written.
+        sector: u64,
+        /// The version of its head.
+        version: u32,
+        /// The first byte that differs.
+        byte: usize,
+    },
+    /// Nothing that this run wrote.
+    Foreign,
+}
+
+impl Content {
+    pub(crate) fn new(seed: u64) -> Content {
+        Content { seed: mix(seed) }
+    }
+
+    fn word(&self, key: u64, sector: u64, version: u32, i: usize) -> u64 {
+        match i {
+            0 => MAGIC ^ self.seed,
+            1 => sector,
+            2 => u64::from(version),
+            _ => mix(key.wrapping_add(i as u64)),
+        }
+    }
+
+    fn key(&self, sector: u64, version: u32) -> u64 {
+        mix(self.seed ^ mix(sector ^ u64::from(version).rotate_left(40)))
+    }
+
+    /// Fills one sector.
+    pub(crate) fn write(&self, sector: u64, version: u32, out: &mut [u8]) {
+        let key = self.key(sector, version);
+        for (i, w) in out.chunks_exact_mut(8).enumerate() {
+            w.copy_from_slice(&self.word(key, sector, version, i).to_le_bytes());
+        }
+    }
+
+    /// The first byte that is not as it should be.
+    fn differs(&self, sector: u64, version: u32, data: &[u8]) -> Option<usize> {
+        let key = self.key(sector, version);
+        for (i, w) in data.chunks_exact(8).enumerate() {
+            let want = self.word(key, sector, version, i).to_le_bytes();
+            if w != want {
+                return Some(8 * i + w.iter().zip(want).position(|(a, b)| *a != b).unwrap_or(0));
+            }
+        }
+        None
+    }
+
+    /// Whether a sector holds this version, to the last byte.
+    #[inline]
+    pub(crate) fn holds(&self, sector: u64, version: u32, data: &[u8]) -> bool {
+        data.len() == SECTOR && self.differs(sector, version, data).is_none()
+    }
+
+    /// What a sector holds.
+    pub(crate) fn find(&self, data: &[u8]) -> Found {
+        if is_zero(data) {
+            return Found::Zeros;
+        }
+        let word = |i: usize| {
+            data.get(8 * i..8 * i + 8).and_then(|b| b.try_into().ok()).map_or(0, u64::from_le_bytes)
+        };
+        let (Ok(version), true) = (u32::try_from(word(2)), word(0) == MAGIC ^ self.seed) else {
+            return Found::Foreign;
+        };
+        let sector = word(1);
+        match self.differs(sector, version, data) {
+            None => Found::Valid { sector, version },
+            Some(byte) => Found::Torn { sector, version, byte },
+        }
+    }
+}
+
+/// Whether all bytes are zero.
+pub(crate) fn is_zero(data: &[u8]) -> bool {
+    data.iter().all(|&b| b == 0)
+}
+
+const _: () = assert!(WORDS * 8 == SECTOR);
+
+/// The finaliser of SplitMix64.
+fn mix(x: u64) -> u64 {
+    let x = x.wrapping_add(0x9e37_79b9_7f4a_7c15);
+    let x = (x ^ (x >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
+    let x = (x ^ (x >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
+    x ^ (x >> 31)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    proptest! {
+        #[test]
+        fn any_changed_byte_is_found(sector in 0u64..1 << 40, version in 1u32..1 << 31, at in 0..SECTOR, flip in 1u8..) {
+            let c = Content::new(7);
+            let mut b = [0u8; SECTOR];
+            c.write(sector, version, &mut b);
+            prop_assert!(c.holds(sector, version, &b));
+            prop_assert_eq!(c.find(&b), Found::Valid { sector, version });
+            prop_assert!(!c.holds(sector ^ 1, version, &b) && !c.holds(sector, version ^ 1, &b));
+            prop_assert!(!Content::new(8).holds(sector, version, &b));
+            b[at] ^= flip;
+            prop_assert!(!c.holds(sector, version, &b));
+            if at >= 24 {
+                prop_assert_eq!(c.find(&b), Found::Torn { sector, version, byte: at });
+            }
+        }
+    }
+
+    #[test]
+    fn zeros_and_foreign_bytes_are_told_apart() {
+        let c = Content::new(7);
+        assert_eq!(c.find(&[0; SECTOR]), Found::Zeros);
+        assert_eq!(c.find(&[0xa5; SECTOR]), Found::Foreign);
+    }
+}
