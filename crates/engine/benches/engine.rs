@@ -5,10 +5,11 @@
 #![allow(clippy::expect_used, clippy::print_stdout)] // a program for people, not a library
 
 use frit_core::{Cause, Cmd, MediumKind, Nanos, Null, Op, Progress, Result, Sink, UnitId};
-use frit_engine::{Arrival, Driver, Eager, Engine, Host, Latencies, Mode, Times};
+use frit_engine::{AnyScheduler, Arrival, Driver, Eager, Engine, Event, Host, Latencies, Mode, Times};
 use frit_media::{Device, Hardware, Model, NandTiming};
 use std::hint::black_box;
 use std::time::Instant;
+use strum::VariantNames;
 
 const COMMANDS: u64 = 2_000_000;
 const ROUNDS: usize = 5;
@@ -152,5 +153,13 @@ fn main() {
     for depth in [1, 32] {
         let what = format!("driver, eager, 1 command, depth {depth}");
         best(&what, "request", COMMANDS, || drive(Eager::new(&hw), depth, 1));
+    }
+    best("driver, eager, 4 commands, depth 32", "command", COMMANDS, || drive(Eager::new(&hw), 32, 4));
+    for name in AnyScheduler::VARIANTS {
+        let engine = || Event::new(&hw, AnyScheduler::named(name).expect("a name of the list"));
+        for commands in [1, 4] {
+            let what = format!("driver, event {name}, {commands} commands, depth 32");
+            best(&what, "command", COMMANDS, || drive(engine(), 32, commands));
+        }
     }
 }

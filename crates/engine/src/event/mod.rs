@@ -173,3 +173,68 @@ impl<P: Scheduler> Engine for Event<P> {
         }
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::sched::Fifo;
+    use frit_core::{Cause, MediumKind, Op};
+    use frit_media::{Device, DramTiming, Model};
+
+    fn engine() -> Event<Fifo> {
+        let model = Model::Dram(DramTiming { latency: Nanos(50), ps_per_byte: 0 });
+        let (name, kind) = ("dram".into(), MediumKind::Dram);
+        let mut hw = Hardware::new();
+        hw.add(Device { name, kind, model, unit_channel: vec![0, 0] }).unwrap();
+        Event::new(&hw, Fifo)
+    }
+
+    fn cmd(unit: u16) -> Cmd {
+        Cmd { addr: 0, len: 8, hazard: 0, unit: UnitId(unit), op: Op::DramRead, cause: Cause::Host }
+    }
+
+    #[test]
+    fn slots_are_used_again_and_old_tokens_stay_done() {
+        let mut e = engine();
+        let mut old = Vec::new();
+        for round in 0..1000u64 {
+            e.begin();
+            let a = e.emit(cmd(0), e.start());
+            let b = e.emit(cmd(1), old.last().copied().unwrap_or_default());
+            e.ack(a);
+            e.ack(b);
+            let tok = e.end();
+            assert_eq!(e.settle(tok, 7), None);
+            assert_eq!(e.next_done(Nanos::MAX), Some(Done { tag: 7, at: Nanos(50 * (round + 1)) }));
+            old.extend([a, b]);
+            assert!(old.iter().all(|&t| e.settle(t, 8).is_some()));
+        }
+        assert_eq!(e.queues().outstanding(), 0);
+        assert!(e.queues.slots() <= 6, "{} slots for two commands and their joins", e.queues.slots());
+    }
+
+    #[test]
+    fn one_token_can_be_watched_twice() {
+        let mut e = engine();
+        e.begin();
+        let a = e.emit(cmd(0), e.start());
+        assert_eq!((e.settle(a, 1), e.settle(a, 2)), (None, None));
+        let mut tags = [1, 2].map(|_| e.next_done(Nanos::MAX).unwrap().tag);
+        tags.sort_unstable();
+        assert_eq!(tags, [1, 2]);
+        assert_eq!(e.next_done(Nanos::MAX), None);
+        assert_eq!(e.now(), Nanos(50));
+    }
+
+    #[test]
+    fn time_stops_at_the_limit() {
+        let mut e = engine();
+        let a = e.emit(cmd(0), e.start());
+        e.settle(a, 0);
+        assert_eq!(e.next_done(Nanos(49)), None);
+        assert_eq!(e.now(), Nanos(49));
+        assert_eq!(e.next_done(Nanos(50)), Some(Done { tag: 0, at: Nanos(50) }));
+        assert_eq!(e.next_done(Nanos(20)), None);
+        assert_eq!(e.now(), Nanos(50));
+    }
+}

@@ -4,7 +4,7 @@ use crate::driver::{Done, Tag};
 use crate::usage::Usage;
 use frit_core::{Cmd, MediumKind, Nanos, Op, UnitId, UnitState};
 use frit_media::{Hardware, Model, Phases};
-use std::cmp::Reverse;
+use std::cmp::Ordering;
 use std::collections::{BinaryHeap, VecDeque};
 
 /// "None", for ids and links: slot 0 of the table is never used.
@@ -99,13 +99,48 @@ struct Channel {
 }
 
 /// Something that is due at a time.
-#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(super) enum Event {
     /// A phase of a command ends.
     Phase(CmdId),
     /// A timer of the scheduler.
     Timer(u32),
 }
+
+/// An event in the heap, by time and, within an instant, by when it was made: one number, because the
+/// comparison is what a heap spends its time on.
+#[derive(Clone, Copy, Debug)]
+struct Scheduled {
+    key: u128,
+    event: Event,
+}
+
+impl Scheduled {
+    fn at(&self) -> Nanos {
+        Nanos((self.key >> 64) as u64)
+    }
+}
+
+impl Ord for Scheduled {
+    /// The earliest is the greatest: the heap gives the greatest first.
+    fn cmp(&self, other: &Self) -> Ordering {
+        other.key.cmp(&self.key)
+    }
+}
+
+impl PartialOrd for Scheduled {
+    fn partial_cmp(&self, other: &Self) -> Option<Ordering> {
+        Some(self.cmp(other))
+    }
+}
+
+impl PartialEq for Scheduled {
+    fn eq(&self, other: &Self) -> bool {
+        self.key == other.key
+    }
+}
+
+impl Eq for Scheduled {}
 
 /// A command that waits at a unit.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -130,7 +165,7 @@ pub struct Queues {
     models: Vec<Model>,
     /// Copies of the models for [`Queues::unit_state`]: asking must not move an arm.
     estimates: Vec<Model>,
-    events: BinaryHeap<Reverse<(Nanos, u64, Event)>>,
+    events: BinaryHeap<Scheduled>,
     sequence: u64,
     /// Nodes whose waits are over, and units that may have something to start.
     woken: VecDeque<u32>,
@@ -286,6 +321,12 @@ impl Queues {
         self.outstanding
     }
 
+    /// Slots of the table, in use or not.
+    #[cfg(test)]
+    pub(super) fn slots(&self) -> usize {
+        self.nodes.len() - 1
+    }
+
     pub(super) fn refused(&self) -> u64 {
         self.refused
     }
@@ -370,10 +411,10 @@ impl Queues {
     /// The next event until `limit`; without one, time advances to `limit`.
     pub(super) fn next_event(&mut self, limit: Nanos) -> Option<Event> {
         match self.events.peek() {
-            Some(&Reverse((at, _, event))) if at <= limit => {
+            Some(&next) if next.at() <= limit => {
                 self.events.pop();
-                self.now = at;
-                Some(event)
+                self.now = next.at();
+                Some(next.event)
             }
             _ => {
                 if limit < Nanos::MAX {
@@ -616,7 +657,8 @@ impl Queues {
 
     fn at(&mut self, at: Nanos, event: Event) {
         self.sequence += 1;
-        self.events.push(Reverse((at, self.sequence, event)));
+        let key = u128::from(at.0) << 64 | u128::from(self.sequence);
+        self.events.push(Scheduled { key, event });
     }
 
     fn ask_channel(&mut self, id: u32) {
