@@ -8,7 +8,7 @@ FRIT := target/release/frit
 # A target directory set from outside would hide the program from the line above.
 unexport CARGO_TARGET_DIR
 
-.PHONY: help toolchain build demo test lint docs unit bench clean
+.PHONY: help toolchain build demo test lint docs unit guide bench clean
 
 help: ## this list
 	@grep -E '^[a-z]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 10
@@ -30,7 +30,7 @@ demo: build ## HFSL beside the same flash without PCM, on a bundled recording
 	@echo
 	@echo "The same with plots: out/demo.html"
 
-test: toolchain lint docs unit ## everything that must pass
+test: toolchain lint docs unit guide ## everything that must pass
 
 lint:
 	$(CARGO) fmt --all --check
@@ -41,6 +41,9 @@ docs:
 
 unit:
 	$(CARGO) test --workspace --locked
+
+guide:
+	scripts/extending.sh
 
 bench: toolchain ## speed and memory, each beside a baseline measured in the same run
 	$(CARGO) bench --locked -p frit-replay --bench frit
