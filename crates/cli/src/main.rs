@@ -1,8 +1,10 @@
 //! `frit`: storage for mixed media that can be looked into.
 
 mod cmd;
+mod output;
 
 use clap::{Parser, Subcommand};
+use std::process::ExitCode;
 
 /// Storage for mixed media, software-defined, and visible inside.
 #[derive(Parser, Debug)]
@@ -14,12 +16,22 @@ struct Cli {
 
 #[derive(Subcommand, Debug)]
 enum Command {
+    /// Check stacks, and say what they come to.
+    Check(cmd::check::Args),
+    /// List the profiles of media, and where their values come from.
+    Profiles(cmd::profiles::Args),
+    /// List the layers, their parameters and policies.
+    Layers(cmd::layers::Args),
     /// Look into block traces, convert them, and generate workloads.
-    Trace(cmd::trace::Args),
+    Trace(Box<cmd::trace::Args>),
 }
 
-fn main() -> miette::Result<()> {
+fn main() -> miette::Result<ExitCode> {
     match Cli::parse().command {
+        Command::Check(args) => return cmd::check::run(&args),
+        Command::Profiles(args) => cmd::profiles::run(&args),
+        Command::Layers(args) => cmd::layers::run(&args),
         Command::Trace(args) => cmd::trace::run(&args),
-    }
+    }?;
+    Ok(ExitCode::SUCCESS)
 }

@@ -154,6 +154,22 @@ fn conversions_come_back_as_they_were() {
 }
 
 #[test]
+fn devices_stay_apart_through_every_format_that_has_them() {
+    let dir = tempfile::tempdir().unwrap();
+    let path =
+        file(dir.path(), "t.trace", "0.001 4 100 8 1\n1.002 7 100 8 0\n2.003 4 108 8 1\n3.5 7 4 8 1\n");
+    let mut from = path;
+    for to in ["mqsim", "recorded", "msr", "spc", "fio3", "recorded", "fio2", "disksim"] {
+        let out = dir.path().join(format!("{to}.{}", from.len())).to_str().unwrap().to_owned();
+        ok(&["convert", "--time-unit", "ms", "--size-unit", "sectors", "--to", to, &from, &out]);
+        let v = json(&["--time-unit", "ms", "--size-unit", "sectors", &out]);
+        assert_eq!(v["devices"].as_array().map(Vec::len), Some(2), "{to}: {v}");
+        assert_eq!((v["requests"].as_u64(), v["end_sector"].as_u64()), (Some(4), Some(2048 + 108)), "{to}");
+        from = out;
+    }
+}
+
+#[test]
 fn what_a_format_cannot_say_is_told() {
     let dir = tempfile::tempdir().unwrap();
     let csv = "time_us,op,sector,sectors,flags\n0,W,8,8,MS\n1,F,0,0,\n2,D,8,8,\n3,R,8,8,\n";

@@ -1,3 +1,6 @@
 //! One file a command.
 
+pub(crate) mod check;
+pub(crate) mod layers;
+pub(crate) mod profiles;
 pub(crate) mod trace;

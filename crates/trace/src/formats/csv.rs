@@ -173,6 +173,9 @@ impl Csv {
         let size = (find(&columns.size.0)?, columns.size.1.0);
         let device = columns.device.as_ref().map(&mut find).transpose()?;
         let flags = columns.flags.as_ref().map(&mut find).transpose()?;
+        if columns.device.is_some() {
+            reading.fact("device", "as the columns say", How::Stated);
+        }
         reading.fact("columns", columns.text.clone(), How::Stated);
         reading.fact("delimiter", delimiter.escape_ascii().to_string(), how);
         let mut csv = Csv { delimiter, header: None, time, op, place, size, device, flags, most };

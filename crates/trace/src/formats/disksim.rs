@@ -30,6 +30,7 @@ pub static FORMAT: Format = Format {
         };
         reading.fact("size unit", size.name(), how);
         reading.fact("address unit", "sectors of 512 B", How::Fixed);
+        reading.fact("device", "2nd column", How::Fixed);
         let (read, how) = match options.read_digit {
             Some(d) => (d, How::Stated),
             None => (ReadDigit::One, How::Assumed("DiskSim's convention".into())),

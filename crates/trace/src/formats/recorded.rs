@@ -23,7 +23,10 @@ pub static FORMAT: Format = Format {
         Some(first) if first.starts_with(HEADER) => head.share(&mut Recorded).max(0.9),
         _ => head.share(&mut Recorded),
     },
-    open: |_: &Head<'_>, _, reading| {
+    open: |head: &Head<'_>, _, reading| {
+        if head.lines().next().is_some_and(|l| l.starts_with(HEADER) && l.ends_with(b",device")) {
+            reading.fact("device", "6th column", How::Fixed);
+        }
         reading.fact("time unit", TimeUnit::Us.name(), How::Fixed);
         reading.fact("size unit", "sectors of 512 B", How::Fixed);
         Ok(Box::new(Lines::new(Recorded)))

@@ -1,0 +1,136 @@
+//! `frit check`.
+
+mod show;
+
+use crate::output::{complain, print, print_json, table, text};
+use frit_stack::{Problem, Stack, StackError, Summary, builtins};
+use miette::{Report, Result, miette};
+use serde::Serialize;
+use std::process::ExitCode;
+
+/// Check stacks, and say what they come to; without a stack, list those that come with frit.
+#[derive(clap::Args, Debug)]
+#[command(after_help = "Examples:
+  frit check                                     the builtin stacks
+  frit check hfsl-paper                          a builtin stack
+  frit check mine.toml theirs.toml               files
+  frit check mine.toml --set hfsl.SSW=1024       with an override
+  frit check mine.toml --set channels=4 --json   for programs
+  frit check hfsl-paper --print > mine.toml      a file to start from
+
+Exits with 1 when a stack cannot be used. See docs/stacks.md.")]
+pub(crate) struct Args {
+    /// Stack files, or names of builtin stacks.
+    stacks: Vec<String>,
+    /// Override a key of the stack: hfsl.SSW=1024, media.pcm.channels=4, or SSW=1024 where only one table
+    /// has the key. Can be given again.
+    #[arg(long, value_name = "KEY=VALUE")]
+    set: Vec<String>,
+    /// Print JSON: one object a stack, with its errors or what it comes to.
+    #[arg(long)]
+    json: bool,
+    /// Print the text of builtin stacks instead.
+    #[arg(long, conflicts_with_all = ["set", "json"], requires = "stacks")]
+    print: bool,
+    /// Also show every value of every medium with its source, and what each parameter does.
+    #[arg(long, short, conflicts_with = "json")]
+    all: bool,
+}
+
+/// The outcome for one stack.
+#[derive(Serialize)]
+struct Outcome<'a> {
+    stack: &'a str,
+    ok: bool,
+    errors: Vec<Place<'a>>,
+    warnings: Vec<Place<'a>>,
+    summary: Option<&'a Summary>,
+}
+
+#[derive(Serialize)]
+struct Place<'a> {
+    message: &'a str,
+    hint: Option<&'a str>,
+    /// The file, the builtin stack, or "--set".
+    text: Option<&'a str>,
+    line: Option<usize>,
+    column: Option<usize>,
+}
+
+type Checked = std::result::Result<(Summary, Vec<Problem>), StackError>;
+
+/// Runs the command.
+///
+/// # Errors
+/// Output that cannot be written; a stack that is wrong is told by the exit code.
+pub(crate) fn run(args: &Args) -> Result<ExitCode> {
+    if args.stacks.is_empty() {
+        list()?;
+        return Ok(ExitCode::SUCCESS);
+    }
+    if args.print {
+        print_texts(&args.stacks)?;
+        return Ok(ExitCode::SUCCESS);
+    }
+    let checked: Vec<Checked> =
+        args.stacks.iter().map(|name| Stack::load(name, &args.set).and_then(|s| s.summary())).collect();
+    let ok = checked.iter().all(std::result::Result::is_ok);
+    if args.json {
+        let outcomes: Vec<Outcome<'_>> = args.stacks.iter().zip(&checked).map(outcome).collect();
+        print_json(&outcomes)?;
+    } else {
+        for (i, result) in checked.into_iter().enumerate() {
+            if i > 0 {
+                print("\n")?;
+            }
+            match result {
+                Ok((summary, warnings)) => {
+                    print(&show::summary(&summary, args.all))?;
+                    for w in warnings {
+                        complain(&format!("{:?}\n", Report::new(w)))?;
+                    }
+                }
+                Err(e) => complain(&format!("{:?}\n", Report::new(e)))?,
+            }
+        }
+    }
+    Ok(if ok { ExitCode::SUCCESS } else { ExitCode::FAILURE })
+}
+
+fn outcome<'a>((stack, checked): (&'a String, &'a Checked)) -> Outcome<'a> {
+    let places = |all: &'a [Problem]| all.iter().map(place).collect();
+    match checked {
+        Ok((summary, warnings)) => Outcome {
+            stack,
+            ok: true,
+            errors: Vec::new(),
+            warnings: places(warnings),
+            summary: Some(summary),
+        },
+        Err(e) => {
+            Outcome { stack, ok: false, errors: places(e.problems()), warnings: Vec::new(), summary: None }
+        }
+    }
+}
+
+fn place(p: &Problem) -> Place<'_> {
+    let (line, column) = p.line_column().unzip();
+    Place { message: p.message(), hint: p.hint(), text: p.text(), line, column }
+}
+
+fn list() -> Result<()> {
+    let mut t = table(&["stack", "what it is"]);
+    for b in builtins() {
+        let stack = Stack::builtin(b.name, &[])?;
+        t.add_row([b.name, stack.about()]);
+    }
+    print(&format!("{}\nfrit check NAME shows one; frit check NAME --print prints its file.\n", text(&t)))
+}
+
+fn print_texts(names: &[String]) -> Result<()> {
+    for name in names {
+        let found = builtins().iter().find(|b| b.name == name);
+        print(found.ok_or_else(|| miette!("'{name}' is no builtin stack; `frit check` lists them"))?.text)?;
+    }
+    Ok(())
+}

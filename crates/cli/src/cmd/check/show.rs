@@ -1,0 +1,149 @@
+//! A stack's summary as tables.
+
+use crate::output::{right, table, text};
+use frit_core::size;
+use frit_stack::{LayerSummary, MediumSummary, Summary};
+use std::fmt::Write;
+
+/// What is said of the times of a medium, in this order.
+const TIMES: [(&str, &str); 9] = [
+    ("t_read", "read"),
+    ("t_prog", "program"),
+    ("t_erase", "erase"),
+    ("bus_per_byte", "bus a byte"),
+    ("read", "read"),
+    ("write", "write"),
+    ("write_clean", "clean write"),
+    ("latency", "access"),
+    ("per_byte", "a byte"),
+];
+
+/// What is said of the shape of a medium, in this order.
+const SHAPE: [(&str, &str); 9] = [
+    ("chips_per_channel", "chips a channel"),
+    ("dies_per_chip", "dies a chip"),
+    ("planes_per_die", "planes a die"),
+    ("blocks_per_plane", "blocks a plane"),
+    ("pages_per_block", "pages a block"),
+    ("page_bytes", "a page"),
+    ("chip_bytes", "a chip"),
+    ("write_unit", "write unit"),
+    ("interleave_bytes", "interleaved"),
+];
+
+/// The whole summary; `all` adds sources and meanings.
+pub(super) fn summary(s: &Summary, all: bool) -> String {
+    let mut out = format!("{}\n", s.name);
+    if !s.about.is_empty() {
+        let _ = writeln!(out, "{}", s.about);
+    }
+    let _ = writeln!(out, "sha256 {}\n", s.sha256);
+    let _ = writeln!(out, "{}", media(&s.media));
+    let _ = writeln!(out, "{}", volume(s));
+    let _ = writeln!(out, "{}", parameters(&s.layer, all));
+    let _ = writeln!(out, "{}", engine(s));
+    if all {
+        for m in &s.media {
+            let _ = writeln!(out, "\n{}", values(m));
+        }
+    }
+    out
+}
+
+fn media(all: &[MediumSummary]) -> String {
+    let mut t = table(&["medium", "profile", "size", "channels", "units", "shape", "times"]);
+    for m in all {
+        let used = if m.used { "" } else { " (unused)" };
+        let profile = if m.profile.is_empty() { "-" } else { &m.profile };
+        let changed: Vec<&str> =
+            m.values.iter().filter(|v| v.given && !v.key.eq("profile")).map(|v| v.key).collect();
+        let profile = match changed.len() {
+            0 => profile.to_owned(),
+            n => format!("{profile} ({n} changed)"),
+        };
+        let kind: &str = m.kind.into();
+        let name = if m.name == kind { m.name.clone() } else { format!("{} ({kind})", m.name) };
+        t.add_row([
+            format!("{name}{used}"),
+            profile,
+            size::show(m.bytes),
+            m.channels.to_string(),
+            m.units.to_string(),
+            said(m, &SHAPE),
+            said(m, &TIMES),
+        ]);
+    }
+    for column in 2..5 {
+        right(&mut t, column);
+    }
+    text(&t)
+}
+
+fn said(m: &MediumSummary, keys: &[(&str, &str)]) -> String {
+    let found = keys.iter().filter_map(|(key, words)| {
+        let value = &m.values.iter().find(|v| v.key == *key)?.value;
+        // One chip, die or plane is not worth a word.
+        (value != "1").then(|| format!("{words} {value}"))
+    });
+    found.collect::<Vec<_>>().join("; ")
+}
+
+fn volume(s: &Summary) -> String {
+    let l = &s.layer;
+    let on: Vec<String> = l.on.iter().map(|(role, name)| format!("{role} = {name}")).collect();
+    let kind = if l.kind == l.name { String::new() } else { format!(" ({})", l.kind) };
+    let mut t = table(&[]);
+    t.add_row(["layer".to_owned(), format!("{}{kind} on {}", l.name, on.join(", "))]);
+    let pages = l.capacity_bytes / u64::from(l.page_bytes).max(1);
+    let page = size::show(u64::from(l.page_bytes));
+    t.add_row([
+        "volume".to_owned(),
+        format!("{} ({} bytes), {pages} pages of {page}", size::show(l.capacity_bytes), l.capacity_bytes),
+    ]);
+    t.add_row([
+        "DRAM".to_owned(),
+        format!("{}, {:.1} bytes a mapped page", size::show(l.dram_bytes), l.dram_bytes_per_page),
+    ]);
+    t.add_row(["map".to_owned(), map(s)]);
+    text(&t)
+}
+
+/// Where the map is kept.
+fn map(s: &Summary) -> String {
+    let l = &s.layer;
+    let pcm = l.on.get("pcm").and_then(|name| s.media.iter().find(|m| m.name == *name));
+    match pcm {
+        Some(m) if l.durable_map_bytes > 0 => {
+            let share = 100.0 * l.durable_map_bytes as f64 / m.bytes as f64;
+            format!("{} of '{}' ({share:.0} %)", size::show(l.durable_map_bytes), m.name)
+        }
+        _ => "in DRAM only; found again by the spare areas of NAND".into(),
+    }
+}
+
+fn parameters(l: &LayerSummary, all: bool) -> String {
+    let mut t = table(if all { &["parameter", "value", "", "meaning"] } else { &["parameter", "value", ""] });
+    for p in &l.parameters {
+        let given = if p.given { "given" } else { "" };
+        if all {
+            t.add_row([p.key, &p.value, given, p.help]);
+        } else {
+            t.add_row([p.key, &p.value, given]);
+        }
+    }
+    text(&t)
+}
+
+fn engine(s: &Summary) -> String {
+    let e = &s.engine;
+    let params: Vec<String> = e.parameters.iter().map(|(k, v)| format!(", {k} = {v}")).collect();
+    format!("engine {}, scheduler {}{}", e.kind, e.scheduler, params.concat())
+}
+
+fn values(m: &MediumSummary) -> String {
+    let mut t = table(&[&format!("media.{}", m.name), "value", "source"]);
+    for v in &m.values {
+        t.add_row([v.key, &v.value, &v.source]);
+    }
+    text(&t)
+}

@@ -1,0 +1,126 @@
+//! `frit layers`.
+
+use crate::output::{print, print_json, table, text};
+use frit_stack::layers::Kind;
+use miette::{Result, miette};
+use serde::Serialize;
+
+/// List the layers, or show one: what it lies on, its parameters with defaults, its policies.
+#[derive(clap::Args, Debug)]
+#[command(after_help = "Examples:
+  frit layers                what there is
+  frit layers hfsl           parameters, defaults, policies by name
+  frit layers hfsl --json
+
+A stack has a layer as a table of its own, such as [hfsl]; see docs/stacks.md.")]
+pub(crate) struct Args {
+    /// A layer; without it, all are listed.
+    name: Option<String>,
+    /// Print JSON.
+    #[arg(long)]
+    json: bool,
+}
+
+#[derive(Serialize)]
+struct LayerJson {
+    name: &'static str,
+    about: &'static str,
+    on: Vec<RoleJson>,
+    parameters: Vec<ParameterJson>,
+}
+
+#[derive(Serialize)]
+struct RoleJson {
+    key: &'static str,
+    medium: &'static str,
+    optional: bool,
+    help: &'static str,
+}
+
+#[derive(Serialize)]
+struct ParameterJson {
+    key: &'static str,
+    default: String,
+    names: &'static [&'static str],
+    live: bool,
+    help: &'static str,
+}
+
+/// Runs the command.
+///
+/// # Errors
+/// An unknown name.
+pub(crate) fn run(args: &Args) -> Result<()> {
+    let kinds = match &args.name {
+        Some(name) => vec![find(name)?],
+        None => Kind::all().to_vec(),
+    };
+    let layers: Vec<LayerJson> = kinds.into_iter().map(layer).collect::<Result<_>>()?;
+    match (&layers[..], args.json, args.name.is_some()) {
+        ([one], true, true) => print_json(one),
+        (all, true, _) => print_json(&all),
+        ([one], false, true) => print(&show(one)),
+        (all, false, _) => print(&list(all)),
+    }
+}
+
+fn find(name: &str) -> Result<Kind> {
+    name.parse().map_err(|_| {
+        let names: Vec<&str> = Kind::all().iter().map(|k| k.name()).collect();
+        miette!("there is no layer '{name}'; there are {}", names.join(", "))
+    })
+}
+
+fn layer(kind: Kind) -> Result<LayerJson> {
+    let names = |key: &str| kind.choices().iter().find(|c| c.key == key).map_or(&[][..], |c| c.names);
+    let parameters = kind.parameters()?.into_iter().map(|p| ParameterJson {
+        key: p.key,
+        default: p.value,
+        names: names(p.key),
+        live: p.live,
+        help: p.help,
+    });
+    let role = |r: &frit_stack::layers::Role| RoleJson {
+        key: r.key,
+        medium: r.medium.into(),
+        optional: r.optional,
+        help: r.help,
+    };
+    Ok(LayerJson {
+        name: kind.name(),
+        about: kind.about(),
+        on: kind.roles().iter().map(role).collect(),
+        parameters: parameters.collect(),
+    })
+}
+
+fn list(all: &[LayerJson]) -> String {
+    let mut t = table(&["layer", "lies on", "about"]);
+    for l in all {
+        let on: Vec<String> =
+            l.on.iter()
+                .map(|r| if r.optional { format!("[{}]", r.medium) } else { r.medium.into() })
+                .collect();
+        t.add_row([l.name, &on.join(" "), l.about]);
+    }
+    format!("{}\nfrit layers NAME shows all parameters and policies.\n", text(&t))
+}
+
+fn show(l: &LayerJson) -> String {
+    let mut roles = table(&["key", "names", "", "for"]);
+    for r in &l.on {
+        let optional = if r.optional { "optional" } else { "needed" };
+        roles.add_row([r.key, &format!("a {} medium", r.medium), optional, r.help]);
+    }
+    let mut t = table(&["parameter", "default", "live", "meaning"]);
+    for p in &l.parameters {
+        t.add_row([p.key, &p.default, if p.live { "yes" } else { "" }, p.help]);
+    }
+    format!(
+        "{}: {}\n\n{}\n{}\nlive: can be changed while the layer runs\n",
+        l.name,
+        l.about,
+        text(&roles),
+        text(&t)
+    )
+}
