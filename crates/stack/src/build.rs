@@ -100,7 +100,14 @@ impl Stack {
     /// Where the parameter is that an error names: in the layer's table, else in that of a medium.
     fn locate(&self, error: Error) -> Problem {
         let name = &self.layer.name;
-        let Error::Param { key, .. } = &error else { return Problem::new(format!("`{name}`: {error}")) };
+        let tables = self.root.table("media");
+        let Error::Param { key, .. } = &error else {
+            // Such errors name the medium.
+            let text = error.to_string();
+            let medium = self.media.iter().find(|m| m.used && text.contains(&format!("'{}'", m.name)));
+            let at = medium.and_then(|m| tables?.table(&m.name)).map(|t| t.spot.clone());
+            return Problem::new(format!("`{name}`: {error}")).at(at, "this medium");
+        };
         let Some(layer) = self.root.table(name) else { return Problem::new(error.to_string()) };
         let names =
             |t: &Table, known: &[&str]| key.split(", ").any(|k| t.get(k).is_some() || known.contains(&k));
@@ -108,7 +115,7 @@ impl Stack {
             return param_problem(name, layer, "", error);
         }
         for medium in self.media.iter().filter(|m| m.used) {
-            let table = self.root.table("media").and_then(|t| t.table(&medium.name));
+            let table = tables.and_then(|t| t.table(&medium.name));
             let known = crate::media::keys(Some(medium.spec.kind()));
             if let Some(table) = table.filter(|t| names(t, &known)) {
                 return param_problem(&format!("media.{}", medium.name), table, "profile", error);

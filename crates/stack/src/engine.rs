@@ -4,6 +4,7 @@ use crate::decode::{nearest, suggest, unknown_name};
 use crate::error::Problem;
 use crate::media::param_problem;
 use crate::tree::{Data, Entry, Table};
+use frit_core::Error;
 use frit_engine::{AnyScheduler, Scheduler};
 use strum::{EnumString, IntoStaticStr, VariantNames};
 
@@ -133,12 +134,12 @@ fn set_param(
         _ => entry.value.to_toml().to_string(),
     };
     if let Err(e) = config.scheduler.params().set(key, &value) {
-        // It names the parameter as the scheduler does; the place is that of the file's spelling.
-        let mut renamed = table.clone();
-        if let Some(e) = renamed.get_mut(&entry.key) {
-            e.key = (*key).to_owned();
-        }
-        problems.push(param_problem("engine", &renamed, "scheduler", e));
+        // The scheduler names its parameter in its own way.
+        let e = match e {
+            Error::Param { value, why, .. } => Error::Param { key: entry.key.clone(), value, why },
+            other => other,
+        };
+        problems.push(param_problem("engine", table, "scheduler", e));
     }
 }
 

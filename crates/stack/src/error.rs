@@ -64,6 +64,11 @@ impl Problem {
         self.spot.as_ref().map(|s| s.text.name())
     }
 
+    /// Its place in a report: by line, first those of the text `first`, then overrides.
+    pub(crate) fn order(&self, first: &str) -> (bool, usize) {
+        (self.text().is_some_and(|t| t != first), self.spot.as_ref().map_or(0, |s| s.start))
+    }
+
     /// Line and column in that text, both from 1; columns count characters.
     #[must_use]
     pub fn line_column(&self) -> Option<(usize, usize)> {

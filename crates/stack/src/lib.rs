@@ -19,6 +19,7 @@ mod media;
 mod read;
 mod set;
 mod stack;
+mod summary;
 mod tree;
 
 pub use build::{Built, Bytes};
@@ -28,3 +29,4 @@ pub use engine::{EngineConfig, EngineKind};
 pub use error::{Problem, Result, StackError};
 pub use media::Medium;
 pub use stack::{Layer, Stack};
+pub use summary::{EngineSummary, LayerSummary, MediumSummary, ParameterSummary, Summary, ValueSummary};

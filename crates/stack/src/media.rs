@@ -1,6 +1,6 @@
 //! The `[media.<name>]` tables.
 
-use crate::decode::{decode, keys_of, unknown_key};
+use crate::decode::{decode, keys_of, nearest, unknown_key};
 use crate::error::{Problem, Spot};
 use crate::tree::Table;
 use frit_core::{Error, MediumKind};
@@ -22,6 +22,24 @@ pub struct Medium {
     pub spec: MediumSpec,
     /// Whether a layer lies on it; what is not used is not built.
     pub used: bool,
+}
+
+impl Medium {
+    /// Its channels.
+    #[must_use]
+    pub fn channels(&self) -> u32 {
+        match &self.spec {
+            MediumSpec::Nand(c) => c.geometry.channels,
+            MediumSpec::Pcm(c) => c.geometry.channels,
+            MediumSpec::Dram(c) => c.channels,
+        }
+    }
+
+    /// What can work at a time: dies or planes of NAND, else channels.
+    #[must_use]
+    pub fn units(&self) -> u32 {
+        if let MediumSpec::Nand(c) = &self.spec { c.geometry.units() } else { self.channels() }
+    }
 }
 
 /// The keys that a medium of a kind has; of any kind, when it is not known.
@@ -53,13 +71,15 @@ pub(crate) fn read(
         let other = KEYS.iter().find(|k| k.name == entry.key);
         problems.push(match (other, kind) {
             (Some(_), Some(kind)) => {
-                Problem::new(format!("`{path}` is {kind:?} and has no key `{}`", entry.key))
+                let kind: &str = kind.into();
+                Problem::new(format!("`{path}` is a {kind} medium and has no key `{}`", entry.key))
                     .at(Some(entry.spot.clone()), "a key of other media")
                     .help(format!("its keys are {}", known.join(", ")))
             }
             _ => unknown_key(path, entry, &known),
         });
     }
+    check_profile(path, table, dir, problems);
     let given: MediumConfig = decode(path, table, keys_of::<MediumConfig>(), problems)?;
     if problems.len() > before {
         return None;
@@ -76,6 +96,16 @@ pub(crate) fn read(
     }
 }
 
+/// A profile has to be there; the nearest name is suggested when it is not.
+fn check_profile(path: &str, table: &Table, dir: &Path, problems: &mut Vec<Problem>) {
+    let Some(name) = table.text("profile") else { return };
+    if let Err(e) = Profile::find(name, dir) {
+        let all = Profile::builtins().unwrap_or_default();
+        let near = nearest(name, all.iter().map(|p| p.name.as_str())).map(|p| format!("did you mean `{p}`?"));
+        problems.push(param_problem(path, table, "profile", e).help(near.unwrap_or_default()));
+    }
+}
+
 /// With the values of its profile, and of that one's: [`MediumConfig::resolve`] has followed them
 /// before, so that they are there and end.
 fn complete(mut config: MediumConfig, dir: &Path) -> MediumConfig {
@@ -88,7 +118,7 @@ fn complete(mut config: MediumConfig, dir: &Path) -> MediumConfig {
 
 /// Where a parameter is: its value if the table has it, else what gives it its value (`source`), else
 /// the table.
-pub(crate) fn spot_of(table: &Table, key: &str, source: &str) -> (Spot, &'static str) {
+fn spot_of(table: &Table, key: &str, source: &str) -> (Spot, &'static str) {
     // Some errors name several keys.
     if let Some(e) = key.split(", ").find_map(|k| table.get(k)) {
         return (e.value.spot.clone(), "this value");
@@ -107,6 +137,9 @@ pub(crate) fn param_problem(path: &str, table: &Table, source: &str, error: Erro
             let value = if value.is_empty() { value } else { format!(" = {value}") };
             Problem::new(format!("`{path}.{key}`{value}: {why}")).at(Some(spot), label)
         }
-        other => Problem::new(format!("`{path}`: {other}")).at(Some(table.spot.clone()), "in this table"),
+        other => {
+            let spot = table.get(source).map_or(&table.spot, |e| &e.value.spot);
+            Problem::new(format!("`{path}`: {other}")).at(Some(spot.clone()), "from here")
+        }
     }
 }

@@ -3,7 +3,7 @@
 use crate::decode::{nearest, suggest, unknown_key};
 use crate::engine::EngineConfig;
 use crate::error::{Problem, Result, StackError};
-use crate::layers::{Kind, Role};
+use crate::layers::{Kind, LayerConfig, Role};
 use crate::media::{self, Medium};
 use crate::stack::{Layer, Stack};
 use crate::tree::{self, Entry, Table};
@@ -40,6 +40,9 @@ pub(crate) fn read(name: &str, content: &str, sets: &[String], dir: &Path) -> Re
         check_layer_keys(entry, table, kind, &mut problems);
         // Roles are looked at once all media are known: else every broken medium is also a missing one.
         let on = if complete { read_roles(&entry.key, table, kind, &mut media, &mut problems) } else { None };
+        if let Some(config) = &config {
+            warnings.extend(idle_keys(&entry.key, table, config));
+        }
         if let (Some(config), Some(on)) = (config, on) {
             layers.push(Layer { name: entry.key.clone(), kind, config, on });
         }
@@ -47,9 +50,12 @@ pub(crate) fn read(name: &str, content: &str, sets: &[String], dir: &Path) -> Re
     match (problems.is_empty(), layers.pop(), engine) {
         (true, Some(layer), Some(engine)) => {
             warnings.extend(unused(&media, &root));
-            Ok(Stack { name: name.into(), about, media, layer, engine, warnings, root })
+            Ok(Stack { name: name.into(), about, media, layer, engine, warnings, root, dir: dir.into() })
         }
-        _ => Err(StackError::new(name, problems)),
+        _ => {
+            problems.sort_by_key(|p| p.order(name));
+            Err(StackError::new(name, problems))
+        }
     }
 }
 
@@ -280,6 +286,16 @@ fn only_medium(path: &str, role: &Role, table: &Table, media: &[Medium]) -> Foun
             Err(Box::new(p))
         }
     }
+}
+
+fn idle_keys(path: &str, table: &Table, config: &LayerConfig) -> Vec<Problem> {
+    let given = config.idle().into_iter().filter_map(|(key, why)| Some((table.get(key)?, why)));
+    given
+        .map(|(entry, why)| {
+            Problem::warning(format!("`{path}.{}` does nothing here: {why}", entry.key))
+                .at(Some(entry.spot.clone()), "no effect")
+        })
+        .collect()
 }
 
 fn unused(media: &[Medium], root: &Table) -> Vec<Problem> {

@@ -6,7 +6,7 @@ use crate::layers::{Kind, LayerConfig, Role};
 use crate::media::Medium;
 use crate::tree::Table;
 use crate::{builtin, read};
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 /// A layer of a stack.
 #[derive(Clone, Debug)]
@@ -32,6 +32,8 @@ pub struct Stack {
     pub(crate) warnings: Vec<Problem>,
     /// What was read, with its places, for what only the layer finds out.
     pub(crate) root: Table,
+    /// Where the paths of profiles start.
+    pub(crate) dir: PathBuf,
 }
 
 impl Stack {
@@ -47,7 +49,7 @@ impl Stack {
             return Stack::builtin(&shown, sets);
         }
         let text = std::fs::read_to_string(path).map_err(|e| {
-            let hint = "`frit check` without a name lists the builtin stacks; others are files";
+            let hint = "a builtin stack has a name without directory and extension; `frit check` without one lists them";
             StackError::new(
                 &shown,
                 vec![Problem::new(format!("cannot read the stack {shown}: {e}")).help(hint)],

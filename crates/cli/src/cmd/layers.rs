@@ -116,11 +116,10 @@ fn show(l: &LayerJson) -> String {
     for p in &l.parameters {
         t.add_row([p.key, &p.default, if p.live { "yes" } else { "" }, p.help]);
     }
-    format!(
-        "{}: {}\n\n{}\n{}\nlive: can be changed while the layer runs\n",
-        l.name,
-        l.about,
-        text(&roles),
-        text(&t)
-    )
+    let mut names = table(&["chosen by name", "there are"]);
+    for p in l.parameters.iter().filter(|p| !p.names.is_empty()) {
+        names.add_row([p.key, &p.names.join(", ")]);
+    }
+    let live = "live: can be changed while the layer runs";
+    format!("{}: {}\n\n{}\n{}\n{}\n{live}\n", l.name, l.about, text(&roles), text(&t), text(&names))
 }

@@ -26,16 +26,43 @@ pub(super) const ROLES: &[Role] = &[
     },
 ];
 
+const fn keyword(key: &'static str, names: &'static [&'static str]) -> Choice {
+    Choice { key, names, open: false }
+}
+
+const fn policy(key: &'static str, names: &'static [&'static str]) -> Choice {
+    Choice { key, names, open: true }
+}
+
 pub(super) const CHOICES: &[Choice] = &[
-    Choice { key: "FUSION_METHOD", names: FusionMethod::VARIANTS },
-    Choice { key: "ssw_compare", names: SswCompare::VARIANTS },
-    Choice { key: "map_persist", names: MapPersist::VARIANTS },
-    Choice { key: "gc", names: Gc::VARIANTS },
-    Choice { key: "wear_leveling", names: Wear::VARIANTS },
-    Choice { key: "heat", names: Heat::VARIANTS },
-    Choice { key: "placement", names: Placement::VARIANTS },
-    Choice { key: "buffer", names: Buffer::VARIANTS },
+    keyword("FUSION_METHOD", FusionMethod::VARIANTS),
+    keyword("ssw_compare", SswCompare::VARIANTS),
+    keyword("map_persist", MapPersist::VARIANTS),
+    policy("gc", Gc::VARIANTS),
+    policy("wear_leveling", Wear::VARIANTS),
+    policy("heat", Heat::VARIANTS),
+    policy("placement", Placement::VARIANTS),
+    policy("buffer", Buffer::VARIANTS),
 ];
+
+/// Parameters that do nothing, given others.
+pub(super) fn idle(c: &HfslConfig) -> Vec<(&'static str, &'static str)> {
+    let method = c.fusion_method;
+    let level = matches!(method, FusionMethod::SameLevel | FusionMethod::Both);
+    let mut idle = Vec::new();
+    let mut add = |when: bool, keys: &[&'static str], why| {
+        if when {
+            idle.extend(keys.iter().map(|&k| (k, why)));
+        }
+    };
+    add(!level, &["SSW", "ssw_compare", "placement"], "only same-level and both place by it");
+    add(level && c.placement != "ssw", &["SSW", "ssw_compare"], "only the placement ssw looks at sizes");
+    add(method == FusionMethod::None, &["buffer", "pcm_low", "pcm_high"], "PCM takes no data");
+    add(method != FusionMethod::Both, &["cache_ratio"], "only both divides PCM");
+    add(c.wear_leveling != "static", &["wear_threshold"], "only static wear leveling has a threshold");
+    add(c.heat == "off", &["heat_window"], "the heat module is off");
+    idle
+}
 
 pub(super) fn keys() -> &'static [&'static str] {
     keys_of::<HfslConfig>()

@@ -39,6 +39,8 @@ pub struct Choice {
     pub key: &'static str,
     /// The names it can have.
     pub names: &'static [&'static str],
+    /// Whether more can be added by a file of code: a policy, as against a keyword.
+    pub open: bool,
 }
 
 /// A layer's parameters, read from its table.
@@ -112,14 +114,17 @@ impl Kind {
     ) -> Option<LayerConfig> {
         let before = problems.len();
         let config = match self {
-            Kind::Hfsl => LayerConfig::Hfsl(Box::new(decode(path, table, self.keys(), problems)?)),
+            Kind::Hfsl => decode(path, table, self.keys(), problems).map(|c| LayerConfig::Hfsl(Box::new(c))),
         };
         for choice in self.choices() {
             let Some(entry) = table.get(choice.key) else { continue };
-            if let Some(given) = entry.value.as_str().filter(|g| !choice.names.contains(g)) {
+            let unknown = entry.value.as_str().filter(|g| !choice.names.contains(g));
+            // What is no policy but a keyword of the layer was reported by its type.
+            if let Some(given) = unknown.filter(|_| choice.open) {
                 problems.push(unknown_name(path, entry, given, choice.names));
             }
         }
+        let config = config?;
         if problems.len() == before
             && let Err(e) = config.check()
         {
@@ -137,6 +142,13 @@ impl Kind {
 }
 
 impl LayerConfig {
+    /// Parameters that are given and have no effect, each with the reason.
+    pub(crate) fn idle(&self) -> Vec<(&'static str, &'static str)> {
+        match self {
+            LayerConfig::Hfsl(c) => hfsl::idle(c),
+        }
+    }
+
     /// Checks what can be checked without the media.
     fn check(&self) -> frit_core::Result<()> {
         match self {

@@ -51,32 +51,32 @@ pub(super) fn summary(s: &Summary, all: bool) -> String {
 }
 
 fn media(all: &[MediumSummary]) -> String {
-    let mut t = table(&["medium", "profile", "size", "channels", "units", "shape", "times"]);
+    let mut t = table(&["medium", "size", "channels", "units", "profile, shape, times"]);
     for m in all {
         let used = if m.used { "" } else { " (unused)" };
-        let profile = if m.profile.is_empty() { "-" } else { &m.profile };
-        let changed: Vec<&str> =
-            m.values.iter().filter(|v| v.given && !v.key.eq("profile")).map(|v| v.key).collect();
-        let profile = match changed.len() {
-            0 => profile.to_owned(),
-            n => format!("{profile} ({n} changed)"),
-        };
         let kind: &str = m.kind.into();
         let name = if m.name == kind { m.name.clone() } else { format!("{} ({kind})", m.name) };
         t.add_row([
             format!("{name}{used}"),
-            profile,
             size::show(m.bytes),
             m.channels.to_string(),
             m.units.to_string(),
-            said(m, &SHAPE),
-            said(m, &TIMES),
+            format!("{}\n{}\n{}", profile(m), said(m, &SHAPE), said(m, &TIMES)),
         ]);
     }
-    for column in 2..5 {
+    for column in 1..4 {
         right(&mut t, column);
     }
     text(&t)
+}
+
+/// The profile, and the keys in which the medium differs from it.
+fn profile(m: &MediumSummary) -> String {
+    if m.profile.is_empty() {
+        return "no profile".into();
+    }
+    let own: Vec<&str> = m.values.iter().filter(|v| v.given && v.key != "medium").map(|v| v.key).collect();
+    if own.is_empty() { m.profile.clone() } else { format!("{}, with its own {}", m.profile, own.join(", ")) }
 }
 
 fn said(m: &MediumSummary, keys: &[(&str, &str)]) -> String {
