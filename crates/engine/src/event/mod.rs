@@ -1,5 +1,6 @@
 //! The event engine: queues, a scheduler, exact channels, in virtual time.
 
+mod hazard;
 mod state;
 
 pub use state::{CmdId, Queues, Tok, Waiting};

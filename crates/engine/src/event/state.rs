@@ -1,18 +1,19 @@
 //! What the event engine knows: commands, their waits, the queue of each unit, channels, events.
 
+use super::hazard::{Chains, Order, UnitOrder};
 use crate::driver::{Done, Tag};
 use crate::usage::Usage;
-use frit_core::{Cmd, MediumKind, Nanos, Op, UnitId, UnitState};
+use frit_core::{Cmd, Nanos, Op, UnitId, UnitState};
 use frit_media::{Hardware, Model, Phases};
 use std::cmp::Ordering;
 use std::collections::{BinaryHeap, VecDeque};
 
 /// "None", for ids and links: slot 0 of the table is never used.
-const NONE: u32 = 0;
+pub(super) const NONE: u32 = 0;
 
 /// A command that is not done yet. Ids are used again.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
-pub struct CmdId(u32);
+pub struct CmdId(pub(super) u32);
 
 /// When something is done, in an event engine. The default is done already.
 #[derive(Clone, Copy, PartialEq, Eq, Default, Debug)]
@@ -46,10 +47,10 @@ pub(super) enum Stage {
 }
 
 #[derive(Clone, Debug)]
-struct Node {
-    cmd: Cmd,
+pub(super) struct Node {
+    pub(super) cmd: Cmd,
     generation: u32,
-    stage: Stage,
+    pub(super) stage: Stage,
     /// How many of its at most two waits are not over.
     waits: u8,
     /// First of the links (`id × 2 + wait`) that wait for this node, newest first.
@@ -58,7 +59,11 @@ struct Node {
     next_waiter: [u32; 2],
     /// Neighbours in the queue of the unit; `next` also in a channel's queue and the free list.
     prev: u32,
-    next: u32,
+    pub(super) next: u32,
+    /// Neighbours among the commands that were sent to the unit.
+    sent_prev: u32,
+    sent_next: u32,
+    pub(super) order: Order,
     tag: Option<Tag>,
     phases: Phases,
     ready: Nanos,
@@ -76,13 +81,13 @@ struct Fifo {
 }
 
 #[derive(Clone, Debug)]
-struct Unit {
+pub(super) struct Unit {
     /// Commands that have not started, in order of emission.
     queue: Fifo,
     queued: u32,
-    /// Of these, not yet released, and of these again, held.
-    unreleased: u32,
-    held: u32,
+    /// Of these, those that were sent, in that order.
+    sent: Fifo,
+    pub(super) order: UnitOrder,
     running: u32,
     /// When it will be free if channels cost no wait.
     expected: Nanos,
@@ -149,18 +154,18 @@ pub struct Waiting {
     pub id: CmdId,
     /// What.
     pub cmd: Cmd,
-    /// Whether it is at the device: only then it may start.
-    pub sent: bool,
 }
 
 /// The queues of the event engine, as schedulers see them.
 #[derive(Debug)]
 pub struct Queues {
     now: Nanos,
-    nodes: Vec<Node>,
+    pub(super) nodes: Vec<Node>,
     free: u32,
     outstanding: u32,
-    units: Vec<Unit>,
+    pub(super) units: Vec<Unit>,
+    pub(super) chains: Chains,
+    pub(super) emitted: u64,
     channels: Vec<Channel>,
     models: Vec<Model>,
     /// Copies of the models for [`Queues::unit_state`]: asking must not move an arm.
@@ -168,7 +173,7 @@ pub struct Queues {
     events: BinaryHeap<Scheduled>,
     sequence: u64,
     /// Nodes whose waits are over, and units that may have something to start.
-    woken: VecDeque<u32>,
+    pub(super) woken: VecDeque<u32>,
     free_units: VecDeque<UnitId>,
     reports: VecDeque<Done>,
     refused: u64,
@@ -208,15 +213,23 @@ impl Queues {
         &self.nodes[id.0 as usize].cmd
     }
 
-    /// The commands that have not started on a unit, in order of emission.
+    /// The oldest command that has not started on a unit, if it was sent: first in, first out.
     #[inline]
-    pub fn waiting(&self, unit: UnitId) -> impl Iterator<Item = Waiting> + '_ {
-        let mut at = self.units[unit.idx()].queue.head;
+    #[must_use]
+    pub fn oldest(&self, unit: UnitId) -> Option<CmdId> {
+        let head = self.units[unit.idx()].queue.head;
+        (self.nodes[head as usize].stage == Stage::Sent).then_some(CmdId(head))
+    }
+
+    /// The commands that may start on a unit, but for hazards, in the order in which they were sent.
+    #[inline]
+    pub fn sent(&self, unit: UnitId) -> impl Iterator<Item = Waiting> + '_ {
+        let mut at = self.units[unit.idx()].sent.head;
         std::iter::from_fn(move || {
             let node = self.nodes.get(at as usize).filter(|_| at != NONE)?;
             let id = CmdId(at);
-            at = node.next;
-            Some(Waiting { id, cmd: node.cmd, sent: node.stage == Stage::Sent })
+            at = node.sent_next;
+            Some(Waiting { id, cmd: node.cmd })
         })
     }
 
@@ -226,36 +239,18 @@ impl Queues {
         self.units[unit.idx()].queued
     }
 
-    /// Whether `later` may not overtake `earlier` on the unit of both: they have the same hazard, they
-    /// touch the same bytes, an erase meets a read, or a fence meets anything but a read.
-    #[inline]
-    #[must_use]
-    pub fn must_follow(earlier: &Cmd, later: &Cmd) -> bool {
-        earlier.hazard == later.hazard
-            || match later.op.medium() {
-                MediumKind::Nand => later.op == Op::NandErase && earlier.op.is_read(),
-                // An access of bytes may cover more than the line that its hazard names.
-                _ => {
-                    let meet = |a: &Cmd, b: &Cmd| a.addr < b.addr + u64::from(b.len);
-                    (meet(earlier, later) && meet(later, earlier))
-                        || (later.op == Op::PcmFence && !earlier.op.is_read())
-                        || (earlier.op == Op::PcmFence && !later.op.is_read())
-                }
-            }
-    }
-
-    /// Whether a command that waits would overtake one that it must follow.
-    #[must_use]
-    pub fn blocked(&self, id: CmdId) -> bool {
-        self.any_before(id.0, |earlier, cmd| Queues::must_follow(&earlier.cmd, cmd))
-    }
-
     /// The device has the command: it may start.
     pub fn send(&mut self, id: CmdId) {
         let node = &mut self.nodes[id.0 as usize];
         debug_assert_eq!(node.stage, Stage::Released, "only a released command can be sent");
         node.stage = Stage::Sent;
         let unit = node.cmd.unit;
+        let tail = std::mem::replace(&mut self.units[unit.idx()].sent.tail, id.0);
+        node.sent_prev = tail;
+        match tail {
+            NONE => self.units[unit.idx()].sent.head = id.0,
+            t => self.nodes[t as usize].sent_next = id.0,
+        }
         self.list(unit);
     }
 
@@ -278,8 +273,8 @@ impl Queues {
         let unit = |u: UnitId| Unit {
             queue: Fifo::default(),
             queued: 0,
-            unreleased: 0,
-            held: 0,
+            sent: Fifo::default(),
+            order: UnitOrder::default(),
             running: NONE,
             expected: Nanos::ZERO,
             channel: hardware.channel_of(u) as u16,
@@ -292,6 +287,8 @@ impl Queues {
             free: NONE,
             outstanding: 0,
             units: (0..hardware.units()).map(|u| unit(UnitId(u as u16))).collect(),
+            chains: Chains::default(),
+            emitted: 0,
             channels: vec![Channel::default(); hardware.channels()],
             models: hardware.models(),
             estimates: hardware.models(),
@@ -348,7 +345,6 @@ impl Queues {
         let cost = self.estimates[usize::from(unit.device)].phases(&cmd, unit.expected);
         unit.expected = unit.expected.max(self.now) + cost.total();
         unit.queued += 1;
-        unit.unreleased += 1;
         let tail = unit.queue.tail;
         unit.queue.tail = id;
         if tail == NONE {
@@ -357,6 +353,7 @@ impl Queues {
             self.nodes[tail as usize].next = id;
         }
         self.nodes[id as usize].prev = tail;
+        self.enter(id);
         self.wait_for(id, 0, after);
         self.wake(id);
         Tok { id, generation: self.nodes[id as usize].generation }
@@ -428,8 +425,7 @@ impl Queues {
     /// A node whose waits are over: a join is done; a command is returned when nothing that it must
     /// follow is still to be released, and held otherwise.
     pub(super) fn release(&mut self, id: u32) -> Option<CmdId> {
-        let stage = self.nodes[id as usize].stage;
-        match stage {
+        match self.nodes[id as usize].stage {
             Stage::Waits | Stage::Held => {}
             Stage::Join => {
                 self.resolve(id);
@@ -438,41 +434,28 @@ impl Queues {
             // Woken twice in this instant.
             _ => return None,
         }
-        let unit = self.nodes[id as usize].cmd.unit.idx();
-        let waits = self.units[unit].unreleased > 1
-            && self.any_before(id, |e, cmd| {
-                matches!(e.stage, Stage::Waits | Stage::Held) && Queues::must_follow(&e.cmd, cmd)
-            });
-        if waits {
-            if stage == Stage::Waits {
-                self.units[unit].held += 1;
-            }
-            self.nodes[id as usize].stage = Stage::Held;
-            return None;
-        }
-        if stage == Stage::Held {
-            self.units[unit].held -= 1;
-        }
-        self.units[unit].unreleased -= 1;
+        let released = self.may_release(id);
         let now = self.now;
         let node = &mut self.nodes[id as usize];
+        if !released {
+            node.stage = Stage::Held;
+            return None;
+        }
         node.stage = Stage::Released;
         node.ready = now;
-        if self.units[unit].held > 0 {
-            self.wake_held(id);
-        }
+        self.wake_held(id);
         Some(CmdId(id))
     }
 
-    /// Starts `picked` on a unit that is free, unless a hazard forbids it; then the oldest that may.
+    /// Starts `picked` on a unit that is free, unless a hazard forbids it; then the first that may.
     pub(super) fn start(&mut self, unit: UnitId, picked: CmdId) {
         let mut id = picked;
         let node = &self.nodes[id.0 as usize];
         let legal = node.stage == Stage::Sent && node.cmd.unit == unit;
-        if !legal || (node.prev != NONE && self.blocked(id)) {
+        if !legal || self.blocked(id) {
             self.refused += 1;
-            let Some(oldest) = self.waiting(unit).find(|w| w.sent && !self.blocked(w.id)) else { return };
-            id = oldest.id;
+            let Some(other) = self.sent(unit).find(|w| !self.blocked(w.id)) else { return };
+            id = other.id;
         }
         self.unlink(id.0);
         let now = self.now;
@@ -538,6 +521,9 @@ impl Queues {
             next_waiter: [NONE; 2],
             prev: NONE,
             next: NONE,
+            sent_prev: NONE,
+            sent_next: NONE,
+            order: Order::default(),
             tag: None,
             phases: Phases::default(),
             ready: Nanos::ZERO,
@@ -604,36 +590,9 @@ impl Queues {
         }
     }
 
-    /// Whether some command before `id` in its unit's queue fits.
-    #[inline]
-    fn any_before(&self, id: u32, fits: impl Fn(&Node, &Cmd) -> bool) -> bool {
-        let node = &self.nodes[id as usize];
-        let mut at = node.prev;
-        while at != NONE {
-            let earlier = &self.nodes[at as usize];
-            if fits(earlier, &node.cmd) {
-                return true;
-            }
-            at = earlier.prev;
-        }
-        false
-    }
-
-    /// Looks again at what is held behind `id`, which was released.
-    fn wake_held(&mut self, id: u32) {
-        let cmd = self.nodes[id as usize].cmd;
-        let mut at = self.nodes[id as usize].next;
-        while at != NONE {
-            let later = &self.nodes[at as usize];
-            if later.stage == Stage::Held && Queues::must_follow(&cmd, &later.cmd) {
-                self.woken.push_back(at);
-            }
-            at = later.next;
-        }
-    }
-
     fn unlink(&mut self, id: u32) {
-        let Node { prev, next, cmd, .. } = self.nodes[id as usize];
+        self.leave(id);
+        let Node { prev, next, sent_prev, sent_next, cmd, .. } = self.nodes[id as usize];
         let unit = &mut self.units[cmd.unit.idx()];
         unit.queued -= 1;
         match prev {
@@ -643,6 +602,14 @@ impl Queues {
         match next {
             NONE => unit.queue.tail = prev,
             n => self.nodes[n as usize].prev = prev,
+        }
+        match sent_prev {
+            NONE => unit.sent.head = sent_next,
+            p => self.nodes[p as usize].sent_next = sent_next,
+        }
+        match sent_next {
+            NONE => unit.sent.tail = sent_prev,
+            n => self.nodes[n as usize].sent_prev = sent_prev,
         }
         self.nodes[id as usize].next = NONE;
     }

@@ -12,7 +12,7 @@ pub struct Fifo;
 impl Scheduler for Fifo {
     #[inline]
     fn pick(&mut self, queues: &Queues, unit: UnitId) -> Option<CmdId> {
-        queues.waiting(unit).next().filter(|w| w.sent).map(|w| w.id)
+        queues.oldest(unit)
     }
 
     fn params(&mut self) -> &mut dyn Params {

@@ -154,7 +154,7 @@ impl Scheduler for Hfsl {
     }
 
     fn pick(&mut self, queues: &Queues, unit: UnitId) -> Option<CmdId> {
-        queues.waiting(unit).find(|w| w.sent).map(|w| w.id)
+        queues.sent(unit).next().map(|w| w.id)
     }
 
     fn finished(&mut self, queues: &mut Queues, id: CmdId) {

@@ -35,7 +35,7 @@ pub trait Scheduler {
         queues.send(id);
     }
 
-    /// What a unit that is free carries out next: one of the sent commands that wait there, or none
+    /// What a unit that is free carries out next: one of the commands sent to it, or none
     /// for now. It is asked again when another is sent.
     fn pick(&mut self, queues: &Queues, unit: UnitId) -> Option<CmdId>;
 

@@ -35,8 +35,8 @@ impl Scheduler for ReadFirst {
     fn pick(&mut self, queues: &Queues, unit: UnitId) -> Option<CmdId> {
         let overtakes = &mut self.overtakes[unit.idx()];
         let mut oldest = None;
-        for w in queues.waiting(unit).take(self.window as usize) {
-            if !w.sent || (oldest.is_some() && !w.cmd.op.is_read()) || queues.blocked(w.id) {
+        for w in queues.sent(unit).take(self.window as usize) {
+            if (oldest.is_some() && !w.cmd.op.is_read()) || queues.blocked(w.id) {
                 continue;
             }
             if !w.cmd.op.is_read() {
@@ -83,7 +83,7 @@ impl Params for ReadFirst {
             },
             ParamInfo {
                 key: "window",
-                help: "commands of a unit's queue that are looked at, from the oldest; at least 1",
+                help: "commands ready at a unit that are looked at, from the oldest; at least 1",
                 value: self.window.to_string(),
                 live: true,
             },
