@@ -1,0 +1,89 @@
+//! What frit is measured against in the same run: a greedy page-mapped FTL in some forty lines, without
+//! time, rules, policies, units or statistics. It is the least that such a map can cost.
+
+use std::collections::VecDeque;
+
+/// Pages in a block.
+const B: usize = 64;
+const NONE: u32 = u32::MAX;
+
+/// A map, a reverse map, valid counts, and blocks in lists by valid count.
+pub struct Forty {
+    map: Vec<u32>,
+    reverse: Vec<u32>,
+    valid: Vec<u8>,
+    lists: Vec<VecDeque<u32>>,
+    free: Vec<u32>,
+    open: u32,
+    next: usize,
+    /// Pages programmed.
+    pub programs: u64,
+}
+
+impl Forty {
+    /// A full volume of `pages` pages on `blocks` blocks.
+    pub fn new(pages: usize, blocks: usize) -> Forty {
+        let mut f = Forty {
+            map: vec![NONE; pages],
+            reverse: vec![NONE; blocks * B],
+            valid: vec![0; blocks],
+            lists: vec![VecDeque::new(); B + 1],
+            free: (1..blocks as u32).rev().collect(),
+            open: 0,
+            next: 0,
+            programs: 0,
+        };
+        (0..pages).for_each(|p| f.write(p));
+        f
+    }
+
+    /// Overwrites a page.
+    pub fn write(&mut self, page: usize) {
+        let old = self.map[page];
+        if old != NONE {
+            self.reverse[old as usize] = NONE;
+            self.valid[old as usize / B] -= 1;
+            let (v, block) = (self.valid[old as usize / B] as usize, old / B as u32);
+            self.lists[v].push_back(block);
+        }
+        self.place(page);
+        while self.free.len() < 2 {
+            self.clean();
+        }
+    }
+
+    fn place(&mut self, page: usize) {
+        if self.next == B {
+            self.open = self.free.pop().unwrap_or(0);
+            self.next = 0;
+        }
+        let at = self.open as usize * B + self.next;
+        self.next += 1;
+        self.map[page] = at as u32;
+        self.reverse[at] = page as u32;
+        self.valid[self.open as usize] += 1;
+        self.programs += 1;
+    }
+
+    /// Entries of lists are checked when they are met: a block may have lost pages since.
+    fn clean(&mut self) {
+        for v in 0..B {
+            while let Some(block) = self.lists[v].pop_front() {
+                if self.valid[block as usize] as usize != v || block == self.open {
+                    continue;
+                }
+                let first = block as usize * B;
+                for at in first..first + B {
+                    let page = self.reverse[at];
+                    if page != NONE {
+                        self.reverse[at] = NONE;
+                        self.place(page as usize);
+                    }
+                }
+                self.valid[block as usize] = 0;
+                self.free.push(block);
+                return;
+            }
+        }
+    }
+}

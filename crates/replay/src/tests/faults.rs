@@ -1,0 +1,172 @@
+//! The detector detects: a layer that loses, swaps, keeps old or damages one write is found out.
+
+use super::{mixed_trace, small};
+use crate::report::StackId;
+use crate::rig::Rig;
+use crate::verify::{Stage, Verification};
+use crate::{RunOptions, sectors};
+use frit_core::{
+    BlockLayer, Condition, Hints, Info, Params, Precondition, Progress, Quiesce, Result, Sector, Sink,
+    Source, Target, Top, Visible,
+};
+use frit_engine::Eager;
+use frit_stack::Bytes;
+use frit_trace::{Options, Workload};
+
+/// What goes wrong with the write that is chosen.
+#[derive(Clone, Copy, PartialEq, Debug)]
+enum Fault {
+    None,
+    /// It is acknowledged and dropped.
+    Drop,
+    /// It goes one page further.
+    Misplace,
+    /// One byte of it is changed.
+    Flip,
+    /// Its first sector goes only half through.
+    Tear,
+    /// A discard that is acknowledged and dropped.
+    KeepDiscarded,
+    /// A read that leaves its buffer as it was.
+    Unread,
+    /// A boot after which one sector is that of an earlier version.
+    StaleBoot,
+}
+
+/// A layer with one fault.
+struct Faulty<S: Sink> {
+    inner: Box<dyn Top<S>>,
+    fault: Fault,
+    /// Whether it happened.
+    done: bool,
+    writes: u64,
+    /// A write of one page, to come back after boot.
+    old: Option<(Sector, Vec<u8>)>,
+}
+
+impl<S: Sink> Faulty<S> {
+    /// The fault comes once, after some writes.
+    fn now(&mut self, fault: Fault) -> bool {
+        let now = self.fault == fault && !self.done && self.writes > 700;
+        self.done |= now;
+        now
+    }
+}
+
+impl<S: Sink> BlockLayer<S> for Faulty<S> {
+    fn info(&self) -> Info {
+        self.inner.info()
+    }
+    fn read(&mut self, sink: &mut S, at: Sector, into: Target<'_>, hints: Hints) -> Result<()> {
+        if self.now(Fault::Unread) {
+            return Ok(());
+        }
+        self.inner.read(sink, at, into, hints)
+    }
+    fn write(&mut self, sink: &mut S, at: Sector, data: Source<'_>, hints: Hints) -> Result<()> {
+        self.writes += 1;
+        let bytes = data.bytes().expect("verification writes bytes");
+        if self.old.is_none() {
+            self.old = Some((at, bytes.to_vec()));
+        }
+        if self.now(Fault::Drop) {
+            return Ok(());
+        }
+        if self.now(Fault::Misplace) {
+            return self.inner.write(sink, Sector(at.0 + 4), data, hints);
+        }
+        let mut changed = bytes.to_vec();
+        if self.now(Fault::Flip) {
+            let last = changed.len() - 1;
+            changed[last] ^= 1;
+            return self.inner.write(sink, at, Source::Bytes(&changed), hints);
+        }
+        if self.now(Fault::Tear) {
+            changed[256..512].fill(0);
+            return self.inner.write(sink, at, Source::Bytes(&changed), hints);
+        }
+        self.inner.write(sink, at, data, hints)
+    }
+    fn flush(&mut self, sink: &mut S) -> Result<()> {
+        self.inner.flush(sink)
+    }
+    fn discard(&mut self, sink: &mut S, at: Sector, sectors: u64) -> Result<()> {
+        // A large one, so that something had been written there.
+        if sectors > 60 && self.now(Fault::KeepDiscarded) {
+            return Ok(());
+        }
+        self.inner.discard(sink, at, sectors)
+    }
+    fn step(&mut self, sink: &mut S, budget: u32) -> Result<Progress<S::Tok>> {
+        self.inner.step(sink, budget)
+    }
+    fn visible(&self, view: &mut Visible) {
+        self.inner.visible(view);
+    }
+    fn params(&mut self) -> &mut dyn Params {
+        self.inner.params()
+    }
+}
+
+impl<S: Sink> Quiesce<S> for Faulty<S> {
+    fn halt(&mut self, sink: &mut S) -> Result<()> {
+        self.inner.halt(sink)
+    }
+    fn boot(&mut self, sink: &mut S) -> Result<()> {
+        self.inner.boot(sink)?;
+        match self.old.take() {
+            Some((at, old)) if self.now(Fault::StaleBoot) => {
+                self.inner.write(sink, at, Source::Bytes(&old), Hints::NONE)
+            }
+            _ => Ok(()),
+        }
+    }
+}
+
+impl<S: Sink> Condition for Faulty<S> {
+    fn precondition(&mut self, how: Precondition) -> Result<()> {
+        self.inner.precondition(how)
+    }
+}
+
+fn verified(fault: Fault) -> Verification {
+    let stack = small(&["FUSION_METHOD=same-level"]);
+    let dir = tempfile::tempdir().unwrap();
+    let trace = mixed_trace(&dir, sectors(&stack).unwrap() - 4, 3000);
+    let mut workload = Workload::open(trace.to_str().unwrap(), &Options::default()).unwrap();
+    let built = stack.build::<Eager>(&Bytes::Memory).unwrap();
+    let engine = Eager::new(&built.hardware);
+    let layer = Faulty { inner: built.layer, fault, done: false, writes: 0, old: None };
+    let id = StackId { name: "faulty".into(), sha256: String::new(), toml: String::new(), volume_bytes: 0 };
+    let options = RunOptions { verify: true, ..RunOptions::default() };
+    let rig = Rig::new(engine, ("eager", None), Box::new(layer), built.hardware, id, &options).unwrap();
+    let report = rig.measure(&mut workload, &mut |_| {}).unwrap();
+    assert_eq!(report.passed(), report.verification.as_ref().unwrap().mismatches == 0);
+    report.verification.unwrap()
+}
+
+#[test]
+fn a_sound_layer_passes() {
+    assert_eq!(verified(Fault::None).mismatches, 0);
+}
+
+#[test]
+fn every_planted_fault_is_found_and_named() {
+    for (fault, word) in [
+        (Fault::Drop, "stale"),
+        (Fault::Misplace, "misplaced"),
+        (Fault::Flip, "byte 511"),
+        (Fault::Tear, "byte 256"),
+        (Fault::KeepDiscarded, "version"),
+        (Fault::Unread, "did not write"),
+        (Fault::StaleBoot, "stale"),
+    ] {
+        let v = verified(fault);
+        assert!(v.mismatches > 0, "{fault:?} was not found");
+        assert!(v.first.len() <= 10 && v.first.len() as u64 == v.mismatches.min(10));
+        assert!(v.first.iter().any(|m| m.found.contains(word)), "{fault:?}: {:#?}", v.first);
+        if fault == Fault::StaleBoot {
+            assert!(v.first.iter().all(|m| m.stage == Stage::AfterBoot), "{:#?}", v.first);
+        }
+    }
+}

@@ -1,0 +1,70 @@
+//! Every fusion method with every way of cleaning, on both engines, gives every byte back.
+
+use super::{mixed_trace, run, small, small_without_pcm};
+use crate::{Lead, RunOptions, Start, Warm, sectors};
+use frit_engine::Mode;
+use frit_stack::Stack;
+
+const ENGINES: [&str; 3] = ["fifo", "read-first", "hfsl"];
+
+fn verified(stack: &Stack, what: &str, options: RunOptions) {
+    let dir = tempfile::tempdir().unwrap();
+    let trace = mixed_trace(&dir, sectors(stack).unwrap(), 3000);
+    let r = run(stack, trace.to_str().unwrap(), &RunOptions { verify: true, ..options });
+    let v = r.verification.as_ref().unwrap();
+    assert_eq!(v.mismatches, 0, "{what}: {:#?}", v.first);
+    assert!(v.reads_checked > 500 && v.sectors_checked > 5000, "{what}: {v:?}");
+    assert!(v.sectors_read_back > 2000 && v.sectors_after_boot == v.sectors_read_back, "{what}: {v:?}");
+    let asked = r.asked;
+    assert!(asked.discards > 50 && asked.flushes > 50, "{what}: {asked:?}");
+    assert!(r.of(frit_core::Op::NandErase).commands > 0, "{what}: nothing was cleaned");
+}
+
+#[test]
+fn every_fusion_method_with_every_cleaning_gives_every_byte_back() {
+    for (i, fusion) in ["none", "cache", "same-level", "both"].into_iter().enumerate() {
+        for (j, gc) in ["greedy", "cost-benefit", "fifo"].into_iter().enumerate() {
+            // Each pair on one scheduler; over all pairs, each scheduler several times.
+            let scheduler = ENGINES[(i + j) % 3];
+            let sets = [
+                &format!("FUSION_METHOD={fusion}"),
+                &format!("gc={gc}"),
+                &format!("engine.scheduler={scheduler}"),
+                "engine.kind=event",
+            ];
+            let what = format!("{fusion} {gc} {scheduler}");
+            let open = Mode::Open { speed: 10.0, depth: Some(16) };
+            verified(&small(&sets.map(|s| s)), &what, RunOptions { mode: open, ..RunOptions::default() });
+            let eager = [sets[0], sets[1]];
+            let closed = Mode::Closed { depth: 4 };
+            verified(&small(&eager), &what, RunOptions { mode: closed, ..RunOptions::default() });
+        }
+    }
+}
+
+#[test]
+fn a_map_that_is_written_with_each_change_comes_back() {
+    for fusion in ["cache", "same-level", "both"] {
+        let set = format!("FUSION_METHOD={fusion}");
+        verified(&small(&[&set, "map_persist=each"]), fusion, RunOptions::default());
+    }
+}
+
+#[test]
+fn without_pcm_a_boot_forgets_discards_and_nothing_else() {
+    for gc in ["greedy", "cost-benefit", "fifo"] {
+        verified(&small_without_pcm(&[&format!("gc={gc}")]), gc, RunOptions::default());
+    }
+}
+
+#[test]
+fn preconditioned_volumes_hold_zeros_and_give_every_byte_back() {
+    for start in [Start::Fill, Start::Steady] {
+        for lead in [Lead::None, Lead::Share(0.25)] {
+            let warm = Warm { start, lead };
+            for (stack, what) in [(small(&[]), "with PCM"), (small_without_pcm(&[]), "without PCM")] {
+                verified(&stack, &format!("{warm} {what}"), RunOptions { warm, ..RunOptions::default() });
+            }
+        }
+    }
+}
