@@ -334,23 +334,29 @@ impl<T: Token, N: Store> Flash<T, N> {
         }
     }
 
-    /// Refuses writes from now on.
+    /// Refuses writes once a unit has too few blocks left.
     pub(super) fn degrade(&mut self, unit: u32) {
         let u = &self.units[unit as usize];
         // With fewer, all invalid pages may lie in open blocks, and cleaning finds no victim.
         let need = self.share.div_ceil(self.blocks.pages_per_block()) + (RESERVE + STREAMS) as u32;
-        if u.usable_blocks < need && self.read_only.is_none() {
-            self.read_only = Some(format!(
-                "unit {unit} of NAND has {} usable blocks and needs {need}: too many went bad",
-                u.usable_blocks
+        if u.usable_blocks < need {
+            let has = u.usable_blocks;
+            self.refuse_writes(format!(
+                "unit {unit} of NAND has {has} usable blocks and needs {need}: too many went bad"
             ));
         }
+    }
+
+    /// Refuses writes from now on, for the first reason that is given.
+    pub(crate) fn refuse_writes(&mut self, why: String) {
+        self.read_only.get_or_insert(why);
     }
 
     /// Whether writes are refused, and why.
     ///
     /// # Errors
     /// `ReadOnly` when they are.
+    #[inline]
     pub fn writable(&self) -> Result<()> {
         match &self.read_only {
             Some(why) => Err(Error::ReadOnly { why: why.clone() }),

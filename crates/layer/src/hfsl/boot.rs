@@ -26,6 +26,9 @@ impl<S: Sink, N: Store, P: Store> Quiesce<S> for Hfsl<S::Tok, N, P> {
         }
         self.map.table.fill(0);
         self.flash.reset();
+        if let Some(dram) = &mut self.dram {
+            dram.lose()?;
+        }
         if self.map.pcm.is_some() {
             self.read_map(sink)?;
         } else {

@@ -70,9 +70,22 @@ impl<T: Token, N: Store, P: Store> Hfsl<T, N, P> {
     ) -> Result<()> {
         let request = Request { bytes: u64::from(data.len()), hints };
         for span in spans(at, data.len(), self.page_bytes) {
-            self.write_page(sink, request, span, data.part(span.from, span.len))?;
+            if let Err(e) = self.write_page(sink, request, span, data.part(span.from, span.len)) {
+                return Err(self.poisoned(e));
+            }
         }
         Ok(())
+    }
+
+    /// After an error that the layer has no answer to, tables and media may disagree: it refuses writes
+    /// from then on, and reads go on.
+    #[cold]
+    fn poisoned(&mut self, e: Error) -> Error {
+        let expected = matches!(e, Error::NoSpace { .. } | Error::ReadOnly { .. } | Error::OutOfRange { .. });
+        if !expected {
+            self.flash.refuse_writes(format!("an earlier write failed: {e}"));
+        }
+        e
     }
 
     pub(crate) fn read_range<S: Sink<Tok = T>>(

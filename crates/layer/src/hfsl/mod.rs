@@ -10,7 +10,7 @@
 //! | `pcm` | division of PCM, slots, descriptors, regions |
 //! | `route` | which medium a write goes to |
 //! | `to_pcm`, `to_nand` | writing a page to either |
-//! | `read` | reading, wherever a page lies |
+//! | `read`, `read_buffer` | reading, wherever a page lies; copies in DRAM |
 //! | `destage` | pages that leave PCM |
 //! | `boot` | halt and boot |
 //! | `precondition` | volumes that are not new |
@@ -31,6 +31,7 @@ pub mod placement;
 mod precondition;
 mod raw;
 mod read;
+mod read_buffer;
 mod route;
 mod to_nand;
 mod to_pcm;
@@ -48,11 +49,12 @@ use buffer::Buffer;
 use config::named;
 use entry::SUBPAGES_MAX;
 use frit_core::{Error, Lpn, PAGE_NONE, Result, SECTOR_BYTES};
-use frit_media::{Nand, NandGeometry, Pcm, Store};
+use frit_media::{Dram, Nand, NandGeometry, Pcm, Store};
 use heat::{Heat, HeatPolicy};
 use mapping::Mapping;
 use pcm::PcmSpace;
 use placement::Placement;
+use read_buffer::ReadBuffer;
 
 /// Events that are no commands. Commands are counted by the media.
 #[derive(Clone, Copy, Default, Debug)]
@@ -87,6 +89,7 @@ pub struct Hfsl<T, N: Store, P: Store> {
     pub(crate) pages: u32,
     /// A page being put together; empty when the media hold no bytes.
     pub(crate) scratch: Vec<u8>,
+    pub(crate) dram: Option<ReadBuffer<P>>,
 }
 
 impl<T: Token, N: Store, P: Store> Hfsl<T, N, P> {
@@ -127,11 +130,22 @@ impl<T: Token, N: Store, P: Store> Hfsl<T, N, P> {
             pages,
             scratch: if N::HOLDS { vec![0; g.page_bytes as usize] } else { Vec::new() },
             flash: Flash::new(nand, flash_config, share),
+            dram: None,
             map: Mapping { table: crate::table::table64(pages as usize), pcm, persist: config.map_persist },
             config,
         };
         hfsl.apply_fusion();
         Ok(hfsl)
+    }
+
+    /// With a DRAM buffer for pages that are read from NAND.
+    ///
+    /// # Errors
+    /// A buffer that is smaller than a page.
+    pub fn with_dram(mut self, dram: Dram<P>) -> Result<Self> {
+        let policy = named("buffer", &self.config.buffer)?;
+        self.dram = Some(ReadBuffer::new(dram, self.page_bytes, policy)?);
+        Ok(self)
     }
 
     /// Divides PCM as the fusion method says; pages above a quota leave in time.

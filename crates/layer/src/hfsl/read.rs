@@ -5,7 +5,7 @@ use super::entry::Place;
 use super::layer::Span;
 use super::pcm::{Joined, NONE};
 use crate::Token;
-use frit_core::{Cause, Result, Sink, Target};
+use frit_core::{Cause, Result, Sink, Source, Target};
 use frit_media::Store;
 
 impl<T: Token, N: Store, P: Store> Hfsl<T, N, P> {
@@ -17,9 +17,40 @@ impl<T: Token, N: Store, P: Store> Hfsl<T, N, P> {
         span: Span,
         into: Target<'_>,
     ) -> Result<()> {
-        let done = self.gather(sink, span, into, Cause::Host)?;
+        let buffered = self.dram.is_some() && matches!(self.map.get(span.lpn).place(), Place::Nand(_));
+        let done = if buffered {
+            self.read_buffered(sink, span, into)?
+        } else {
+            self.gather(sink, span, into, Cause::Host)?
+        };
         sink.ack(done);
         Ok(())
+    }
+
+    /// Reads a page in NAND through the DRAM buffer.
+    fn read_buffered<S: Sink<Tok = T>>(
+        &mut self,
+        sink: &mut S,
+        span: Span,
+        mut into: Target<'_>,
+    ) -> Result<T> {
+        let Some(dram) = &mut self.dram else { return self.gather(sink, span, into, Cause::Host) };
+        if let Some(done) = dram.read(sink, span.lpn, span.offset, into.part(0, span.len))? {
+            return Ok(done);
+        }
+        let mut page = std::mem::take(&mut self.scratch);
+        let read = self.fetch(sink, span.lpn, &mut page, Cause::Host).and_then(|read| {
+            if let Some(bytes) = into.bytes() {
+                bytes.copy_from_slice(&page[span.offset as usize..(span.offset + span.len) as usize]);
+            }
+            let whole = if N::HOLDS { Source::Bytes(&page) } else { Source::Len(self.page_bytes) };
+            match &mut self.dram {
+                Some(dram) => dram.keep(sink, span.lpn, whole, read).map(|()| read),
+                None => Ok(read),
+            }
+        });
+        self.scratch = page;
+        read
     }
 
     /// Reads part of a page for any cause.

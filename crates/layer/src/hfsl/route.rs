@@ -28,7 +28,9 @@ impl<T: Token, N: Store, P: Store> Hfsl<T, N, P> {
         span: Span,
         data: Source<'_>,
     ) -> Result<()> {
+        self.flash.writable()?;
         let hot = self.note_write(span.lpn, request.hints);
+        self.forget_copy(span.lpn);
         match self.route(request, hot) {
             Some(region) => {
                 if self.make_pcm_room(sink, span, region)? {
@@ -81,6 +83,14 @@ impl<T: Token, N: Store, P: Store> Hfsl<T, N, P> {
         }
     }
 
+    /// What DRAM holds of a page becomes stale.
+    #[inline]
+    fn forget_copy(&mut self, lpn: Lpn) {
+        if let Some(dram) = &mut self.dram {
+            dram.forget(lpn);
+        }
+    }
+
     pub(crate) fn is_mapped(&self, lpn: Lpn) -> bool {
         self.map.get(lpn).place() != Place::Unmapped
     }
@@ -91,6 +101,7 @@ impl<T: Token, N: Store, P: Store> Hfsl<T, N, P> {
         if old.place() == Place::Unmapped {
             return Ok(());
         }
+        self.forget_copy(lpn);
         let seq = self.flash.next_seq();
         let after = sink.start();
         let done = self.map.set(sink, lpn, old.moved(Place::Unmapped, 0, seq), after)?;

@@ -11,8 +11,8 @@ use frit_core::{
     Quiesce, RawAccess, Result, Sector, Source, Target,
 };
 use frit_media::{
-    Curve, Hardware, MemoryStore, Nand, NandConfig, NandFaults, NandGeometry, NandTiming, NoStore, Pcm,
-    PcmConfig, PcmGeometry, PcmTiming, PlaneOps, Store,
+    Curve, Dram, DramConfig, DramTiming, Hardware, MemoryStore, Nand, NandConfig, NandFaults, NandGeometry,
+    NandTiming, NoStore, Pcm, PcmConfig, PcmGeometry, PcmTiming, PlaneOps, Store,
 };
 use proptest::prelude::*;
 use strum::VariantNames;
@@ -266,6 +266,26 @@ proptest! {
             ..HfslConfig::default()
         };
         Model::new(layer(config, true, NandFaults::default())).run(&actions);
+    }
+
+    #[test]
+    fn the_dram_buffer_never_gives_back_stale_pages(actions in actions(), clock in any::<bool>()) {
+        let config = HfslConfig {
+            buffer: if clock { "clock".into() } else { "lru".into() },
+            over_provisioning: 0.1,
+            ..HfslConfig::default()
+        };
+        let dram = DramConfig {
+            name: "dram".into(),
+            bytes: 8 * 2048,
+            channels: 1,
+            interleave_bytes: 4096,
+            timing: DramTiming { latency: Nanos(50), ps_per_byte: 50 },
+        };
+        let mut hw = Hardware::new();
+        let dram = Dram::new(dram, MemoryStore::new(1 << 20), &mut hw).unwrap();
+        let layer = layer(config, true, NandFaults::default()).with_dram(dram).unwrap();
+        Model::new(layer).run(&actions);
     }
 
     #[test]

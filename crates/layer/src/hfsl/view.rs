@@ -17,7 +17,8 @@ impl<T: Token, N: Store, P: Store> Hfsl<T, N, P> {
     pub(crate) fn dram_bytes(&self) -> u64 {
         let table = self.map.table.len() as u64 * size_of::<Entry>() as u64;
         let pcm = self.map.pcm.as_ref().map_or(0, super::pcm::PcmSpace::dram_bytes);
-        table + self.flash.dram_bytes() + pcm + self.heat.dram_bytes()
+        let buffer = self.dram.as_ref().map_or(0, super::read_buffer::ReadBuffer::dram_bytes);
+        table + self.flash.dram_bytes() + pcm + self.heat.dram_bytes() + buffer
     }
 
     pub(crate) fn show(&self, view: &mut Visible) {
@@ -30,12 +31,16 @@ impl<T: Token, N: Store, P: Store> Hfsl<T, N, P> {
         if let Some(pcm) = &self.map.pcm {
             view.media.push(pcm.medium.view());
         }
+        if let Some(dram) = &self.dram {
+            view.media.push(dram.medium.view());
+        }
     }
 
     fn metrics(&self) -> Vec<Metric> {
         let m = |name, value: u64, unit, help| Metric { name, value: value as f64, unit, help };
         let region = |r: Region| self.map.pcm.as_ref().map_or(0, |p| u64::from(p.regions[r as usize].pages));
         let free = self.map.pcm.as_ref().map_or(0, |p| p.free.len() as u64);
+        let (hits, misses) = self.dram.as_ref().map_or((0, 0), |d| (d.hits, d.misses));
         let (h, f) = (&self.stats, self.flash.stats());
         vec![
             m("pages", u64::from(self.pages), "pages", "logical pages of the volume"),
@@ -56,6 +61,8 @@ impl<T: Token, N: Store, P: Store> Hfsl<T, N, P> {
             m("wear_relocated", f.relocated, "blocks", "blocks moved by static wear leveling"),
             m("blocks_retired", f.retired, "blocks", "blocks that went bad"),
             m("program_retries", f.program_retries, "pages", "pages programmed again after a failure"),
+            m("dram_hits", hits, "pages", "reads of pages in NAND that the DRAM buffer served"),
+            m("dram_misses", misses, "pages", "reads of pages in NAND that it did not"),
             m("dram_bytes", self.dram_bytes(), "bytes", "DRAM that mapping takes"),
         ]
     }

@@ -1,0 +1,120 @@
+//! A DRAM buffer for pages read from NAND (HFSL paper, section 2.3, Fig. 2a: PCM and DRAM compose the
+//! cache). It holds clean copies only, so losing it loses nothing.
+
+use super::buffer::{Buffer, BufferPolicy};
+use crate::Token;
+use frit_core::{Cause, Error, Lpn, Result, Sink, Source, Target};
+use frit_media::{Dram, Store};
+use std::collections::HashMap;
+
+/// Whole pages by logical page number, evicted by a buffer policy.
+#[derive(Debug)]
+pub(crate) struct ReadBuffer<P: Store> {
+    pub(crate) medium: Dram<P>,
+    slots: HashMap<u32, u32>,
+    owner: Vec<u32>,
+    free: Vec<u32>,
+    policy: Buffer,
+    page_bytes: u32,
+    /// Reads of pages in NAND that were served from here, and those that were not.
+    pub(crate) hits: u64,
+    pub(crate) misses: u64,
+}
+
+impl<P: Store> ReadBuffer<P> {
+    pub(crate) fn new(medium: Dram<P>, page_bytes: u32, policy: Buffer) -> Result<ReadBuffer<P>> {
+        let slots = u32::try_from(medium.bytes() / u64::from(page_bytes)).unwrap_or(u32::MAX - 1);
+        if slots == 0 {
+            let why = format!("the DRAM buffer has to hold at least a page of {page_bytes} bytes");
+            return Err(Error::param("bytes", medium.bytes(), why));
+        }
+        let owner = vec![0; slots as usize];
+        let mut b = ReadBuffer {
+            medium,
+            slots: HashMap::new(),
+            owner,
+            free: Vec::new(),
+            policy,
+            page_bytes,
+            hits: 0,
+            misses: 0,
+        };
+        b.clear();
+        Ok(b)
+    }
+
+    fn clear(&mut self) {
+        let n = self.owner.len() as u32;
+        self.slots.clear();
+        self.free = (0..n).rev().collect();
+        self.policy.reset(n);
+    }
+
+    /// A power cut or a stop: everything is gone.
+    pub(crate) fn lose(&mut self) -> Result<()> {
+        self.clear();
+        self.medium.lose()
+    }
+
+    /// Reads part of a page, if it is here.
+    pub(crate) fn read<S: Sink>(
+        &mut self,
+        sink: &mut S,
+        lpn: Lpn,
+        offset: u32,
+        into: Target<'_>,
+    ) -> Result<Option<S::Tok>>
+    where
+        S::Tok: Token,
+    {
+        let Some(&slot) = self.slots.get(&lpn.0) else {
+            self.misses += 1;
+            return Ok(None);
+        };
+        self.hits += 1;
+        self.policy.touched(slot);
+        let at = u64::from(slot) * u64::from(self.page_bytes) + u64::from(offset);
+        let after = sink.start();
+        self.medium.read(sink, at, into, Cause::Host, after).map(Some)
+    }
+
+    /// Keeps a page that was read, once the read is done; nobody waits for it.
+    pub(crate) fn keep<S: Sink>(
+        &mut self,
+        sink: &mut S,
+        lpn: Lpn,
+        page: Source<'_>,
+        read: S::Tok,
+    ) -> Result<()> {
+        let slot = match self.free.pop() {
+            Some(slot) => slot,
+            None => {
+                let Some(slot) = self.policy.victim() else { return Ok(()) };
+                let owner = self.owner[slot as usize];
+                self.policy.removed(slot, Lpn(owner));
+                self.slots.remove(&owner);
+                slot
+            }
+        };
+        self.owner[slot as usize] = lpn.0;
+        self.slots.insert(lpn.0, slot);
+        self.policy.admitted(slot, lpn);
+        let at = u64::from(slot) * u64::from(self.page_bytes);
+        self.medium.write(sink, at, page, Cause::Host, read)?;
+        Ok(())
+    }
+
+    /// The page changes: its copy is stale.
+    #[inline]
+    pub(crate) fn forget(&mut self, lpn: Lpn) {
+        if let Some(slot) = self.slots.remove(&lpn.0) {
+            self.policy.removed(slot, lpn);
+            self.free.push(slot);
+        }
+    }
+
+    /// DRAM that it takes for finding pages, in bytes, without the pages.
+    pub(crate) fn dram_bytes(&self) -> u64 {
+        self.owner.len() as u64 * 32
+    }
+}
