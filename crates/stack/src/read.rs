@@ -130,10 +130,11 @@ fn layer_tables<'a>(root: &'a Table, problems: &mut Vec<Problem>) -> Vec<(&'a En
     let mut tables = 0;
     for entry in root.entries.iter().filter(|e| !TOP_KEYS.contains(&e.key.as_str())) {
         tables += 1;
-        let Some(table) = entry.value.as_table() else {
+        if entry.value.as_table().is_none() && entry.key.parse::<Kind>().is_err() {
             problems.push(stray_key(entry));
             continue;
-        };
+        }
+        let Some(table) = as_table(entry, &entry.key, problems) else { continue };
         check_name(entry, problems);
         match layer_kind(&entry.key, table) {
             Some(kind) => layers.push((entry, table, kind)),
