@@ -1,7 +1,7 @@
 //! Time: what the commands of a layer mean in it, and the loop that drives a layer through it.
 //!
 //! A layer emits commands into a [`Sink`](frit_core::Sink); here are the sinks that know about time
-//! ([`Eager`]), queues and schedulers ([`Event`](event::Event)) and durability ([`Record`]). An [`Engine`]
+//! ([`Eager`]), queues and schedulers ([`Event`]) and durability ([`Record`]). An [`Engine`]
 //! is a sink that a [`Driver`] can run a [`Host`] on: arrivals, queue depth, background steps.
 //!
 //! It is not: a place where requests are made (that is the host's affair) or carried out (the

@@ -2,6 +2,7 @@
 //! they do. And any engine against itself.
 
 #![allow(missing_docs)]
+#![allow(clippy::unwrap_used, clippy::expect_used)] // helpers of tests
 
 mod common;
 

@@ -2,6 +2,7 @@
 //! them. Times in ns: cells of a read 62 301, of a program 200 001, bus 13 199 a page.
 
 #![allow(missing_docs)]
+#![allow(clippy::unwrap_used, clippy::expect_used)] // helpers of tests
 
 mod common;
 

@@ -1,6 +1,7 @@
 //! The driver: when requests are admitted, what they wait for, and when background work is done.
 
 #![allow(missing_docs)]
+#![allow(clippy::unwrap_used, clippy::expect_used)] // helpers of tests
 
 mod common;
 
@@ -152,8 +153,7 @@ fn background_sleeps_until_its_time_or_the_next_request() {
         }));
         let mut driver = Driver::new(OPEN).unwrap();
         driver.run(&mut engine, &mut host, None).unwrap();
-        let woken = woken.borrow().clone();
-        woken
+        woken.take()
     }
     let want = [0, 400_000, 800_000, 1_000_000, 1_000_000];
     assert_eq!(wakes(Eager::new(&nand(&[0]))), want);

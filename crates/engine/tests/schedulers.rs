@@ -1,6 +1,7 @@
 //! Schedulers: cases derived by hand, and what none of them may do.
 
 #![allow(missing_docs)]
+#![allow(clippy::unwrap_used, clippy::expect_used)] // helpers of tests
 
 mod common;
 
@@ -149,6 +150,26 @@ fn hfsl_keeps_a_closed_loop_in_step() {
     let (times, _) = run(&mut e, Mode::Closed { depth: 8 }, &r);
     assert!(times.iter().all(|t| t.latency().0 == 1_000 + 4 * READ), "{times:?}");
     assert_eq!(metric(&e, "batch_size"), 8.0);
+}
+
+#[test]
+fn hfsl_lets_channels_take_turns() {
+    let hw = nand(&[0, 1, 2]);
+    let params = [("max-cmd-send-counter", "8"), ("transfer-ns", "0")];
+    let mut e = Event::new(&hw, with::<Hfsl>(&params));
+    // 24 reads, 8 a channel: batches of 3 + 3 + 2, 3 + 2 + 3, 2 + 3 + 3, each as long as 3 reads. If the
+    // first channel always came first, the last would be left with 4.
+    let r = singles(&(0..24).map(|i| read(i % 3, 0)).collect::<Vec<_>>());
+    assert_eq!(ends(&mut e, &r).into_iter().max(), Some(9 * READ));
+}
+
+#[test]
+fn hfsl_sees_requests_that_arrive_together_together() {
+    let hw = nand(&[0, 1]);
+    let mut e = Event::new(&hw, with::<Hfsl>(&[("transfer-ns", "0")]));
+    let r: Vec<Request> = (0..8).map(|i| Request::at(50_000, &[read(i % 2, 0)])).collect();
+    let (times, _) = run(&mut e, Mode::Open { speed: 1.0, depth: None }, &r);
+    assert!(times.iter().all(|t| t.latency().0 == 4 * READ), "{times:?}");
 }
 
 /// Takes the newest command that was sent: breaks every hazard that it meets.

@@ -1,6 +1,7 @@
 //! A host that follows a script, and the devices of the tests.
 
 #![allow(dead_code, unreachable_pub)] // each test uses its part
+#![allow(clippy::unwrap_used, clippy::expect_used)] // helpers of tests
 
 use frit_core::{Cause, Cmd, MediumKind, Nanos, Op, Progress, Result, Sink, UnitId};
 use frit_engine::{Arrival, Driver, Engine, Host, Mode, Outcome, Times};
