@@ -17,6 +17,7 @@ mod error;
 pub mod layers;
 mod media;
 mod read;
+mod roles;
 mod set;
 mod stack;
 mod summary;

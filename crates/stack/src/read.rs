@@ -3,20 +3,17 @@
 use crate::decode::{nearest, suggest, unknown_key};
 use crate::engine::EngineConfig;
 use crate::error::{Problem, Result, StackError};
-use crate::layers::{Kind, LayerConfig, Role};
+use crate::layers::{Kind, LayerConfig};
 use crate::media::{self, Medium};
+use crate::roles::{self, NOTHING};
 use crate::stack::{Layer, Stack};
 use crate::tree::{self, Entry, Table};
 use crate::{engine, set};
-use frit_core::MediumKind;
 use std::path::Path;
 use strum::VariantNames;
 
 /// Keys at the top of a file that are no layers.
 pub(crate) const TOP_KEYS: [&str; 3] = ["about", "media", "engine"];
-
-/// In a role: nothing fills it.
-const NOTHING: &str = "none";
 
 pub(crate) fn read(name: &str, content: &str, sets: &[String], dir: &Path) -> Result<Stack> {
     let mut problems = Vec::new();
@@ -39,7 +36,8 @@ pub(crate) fn read(name: &str, content: &str, sets: &[String], dir: &Path) -> Re
         let config = kind.decode(&entry.key, table, &mut problems);
         check_layer_keys(entry, table, kind, &mut problems);
         // Roles are looked at once all media are known: else every broken medium is also a missing one.
-        let on = if complete { read_roles(&entry.key, table, kind, &mut media, &mut problems) } else { None };
+        let on =
+            if complete { roles::read(&entry.key, table, kind, &mut media, &mut problems) } else { None };
         if let Some(config) = &config {
             warnings.extend(idle_keys(&entry.key, table, config));
         }
@@ -196,96 +194,6 @@ fn check_layer_keys(entry: &Entry, table: &Table, kind: Kind, problems: &mut Vec
     let known = layer_keys(kind);
     for e in table.entries.iter().filter(|e| !known.contains(&e.key.as_str())) {
         problems.push(unknown_key(&entry.key, e, &known));
-    }
-}
-
-/// What a layer lies on: what its table names, else the one medium of the stack that fits.
-fn read_roles(
-    path: &str,
-    table: &Table,
-    kind: Kind,
-    media: &mut [Medium],
-    problems: &mut Vec<Problem>,
-) -> Option<Vec<(&'static Role, usize)>> {
-    let before = problems.len();
-    let mut on = Vec::new();
-    for role in kind.roles() {
-        let found = match table.get(role.key) {
-            Some(entry) => named_medium(path, role, entry, media),
-            None => only_medium(path, role, table, media),
-        };
-        match found {
-            Ok(Some(i)) => {
-                media[i].used = true;
-                on.push((role, i));
-            }
-            Ok(None) => {}
-            Err(p) => problems.push(*p),
-        }
-    }
-    (problems.len() == before).then_some(on)
-}
-
-type Found = std::result::Result<Option<usize>, Box<Problem>>;
-
-fn word(kind: MediumKind) -> &'static str {
-    kind.into()
-}
-
-fn named_medium(path: &str, role: &Role, entry: &Entry, media: &[Medium]) -> Found {
-    let at = Some(entry.value.spot.clone());
-    let role_path = format!("`{path}.{}`", role.key);
-    let Some(name) = entry.value.as_str() else {
-        let p = Problem::new(format!("{role_path} names a medium")).at(at, "wrong kind of value");
-        return Err(Box::new(p.help(role.help)));
-    };
-    if name == NOTHING && role.optional {
-        return Ok(None);
-    }
-    let names: Vec<&str> =
-        media.iter().filter(|m| m.spec.kind() == role.medium).map(|m| m.name.as_str()).collect();
-    match media.iter().position(|m| m.name == name) {
-        Some(i) if media[i].spec.kind() != role.medium => {
-            let is = word(media[i].spec.kind());
-            let p =
-                Problem::new(format!("{role_path} needs a {} medium; '{name}' is {is}", word(role.medium)));
-            Err(Box::new(p.at(at, "the wrong kind of medium").help(suggest(name, &names))))
-        }
-        Some(i) if media[i].used => {
-            let p = Problem::new(format!("{role_path}: '{name}' has another use already"));
-            Err(Box::new(p.at(at, "this medium").help("a medium serves one layer in one role")))
-        }
-        Some(i) => Ok(Some(i)),
-        None => {
-            let p =
-                Problem::new(format!("{role_path}: there is no medium '{name}'")).at(at, "unknown medium");
-            let add = format!("add [media.{name}], with a profile");
-            let help = nearest(name, names).map_or(add, |n| format!("did you mean `{n}`?"));
-            Err(Box::new(p.help(help)))
-        }
-    }
-}
-
-fn only_medium(path: &str, role: &Role, table: &Table, media: &[Medium]) -> Found {
-    let fit: Vec<usize> =
-        (0..media.len()).filter(|&i| media[i].spec.kind() == role.medium && !media[i].used).collect();
-    let kind = word(role.medium);
-    match fit[..] {
-        [] if role.optional => Ok(None),
-        [] => {
-            let p = Problem::new(format!("`{path}` needs a {kind} medium, and the stack has none"))
-                .at(Some(table.spot.clone()), "this layer")
-                .help(format!("add [media.{kind}] with a `profile`; `frit profiles` lists them"));
-            Err(Box::new(p))
-        }
-        [one] => Ok(Some(one)),
-        _ => {
-            let names: Vec<String> = fit.iter().map(|&i| format!("\"{}\"", media[i].name)).collect();
-            let p = Problem::new(format!("the stack has {} {kind} media, and `{path}` takes one", fit.len()))
-                .at(Some(table.spot.clone()), "this layer")
-                .help(format!("name it: `{} = ` one of {}", role.key, names.join(", ")));
-            Err(Box::new(p))
-        }
     }
 }
 
