@@ -37,7 +37,7 @@ pub(crate) fn read(
     (problems.len() == before).then_some(on)
 }
 
-type Found = std::result::Result<Option<usize>, Box<Problem>>;
+type Found = Result<Option<usize>, Box<Problem>>;
 
 fn word(kind: MediumKind) -> &'static str {
     kind.into()
