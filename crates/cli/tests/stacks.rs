@@ -1,5 +1,8 @@
 //! `frit check`, `frit profiles` and `frit layers` as a user or a script sees them.
 
+// Helpers of tests are tests, which clippy does not know.
+#![allow(clippy::unwrap_used, clippy::panic)]
+
 use std::process::{Command, Output};
 
 fn frit(args: &[&str]) -> Output {

@@ -1,5 +1,8 @@
 //! What docs/stacks.md shows is true.
 
+// Helpers of tests are tests, which clippy does not know.
+#![allow(clippy::unwrap_used, clippy::panic)]
+
 use frit_core::Null;
 use frit_media::Profile;
 use frit_stack::{Bytes, EngineKind, Stack, builtins};

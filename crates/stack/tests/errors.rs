@@ -1,5 +1,8 @@
 //! What a user is told of a mistake: the words, the line, the hint. One case a kind of mistake.
 
+// Helpers of tests are tests, which clippy does not know.
+#![allow(clippy::unwrap_used, clippy::panic)]
+
 use frit_core::Null;
 use frit_stack::{Bytes, Stack, StackError};
 

@@ -1,5 +1,8 @@
 //! Whatever a file or an override says: an answer, never a panic.
 
+// Helpers of tests are tests, which clippy does not know.
+#![allow(clippy::unwrap_used, clippy::panic)]
+
 use frit_stack::{Stack, builtins};
 use proptest::prelude::*;
 

@@ -1,5 +1,8 @@
 //! What overrides do, what a stack's identity is, and that bytes in files outlive a build.
 
+// Helpers of tests are tests, which clippy does not know.
+#![allow(clippy::unwrap_used, clippy::panic)]
+
 use frit_core::{Hints, Null, Sector, Source, Target};
 use frit_stack::layers::{Kind, LayerConfig};
 use frit_stack::{Bytes, EngineKind, Stack};
