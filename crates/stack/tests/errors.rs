@@ -52,33 +52,20 @@ fn the_stack_that_the_cases_start_from_is_good() {
     Stack::parse("t", GOOD, &[]).unwrap().build::<Null>(&Bytes::None).unwrap();
 }
 
+/// Each text is refused with these words.
+fn told_as(cases: &[(String, &[&str])]) {
+    for (text, want) in cases {
+        assert_eq!(refused(text, &[]), *want, "{text}");
+    }
+}
+
 #[test]
-fn mistakes_in_a_file_are_told_with_line_and_hint() {
+fn unknown_names_are_told_with_line_and_nearest() {
     let cases: &[(String, &[&str])] = &[
         (with("SSW = 2048", "SWW = 2048"), &["t:9:1 `hfsl` has no key `SWW` | did you mean `SSW`?"]),
         (
             with("chips_per_channel", "chips_per_chanel"),
             &["t:3:1 `media.nand` has no key `chips_per_chanel` | did you mean `chips_per_channel`?"],
-        ),
-        (
-            with("SSW = 2048", "SSW = true"),
-            &[
-                "t:9:7 `hfsl.SSW`: invalid type: boolean `true`, expected a size: bytes, or a text such as \"4K\" or \
-             \"32GiB\"",
-            ],
-        ),
-        (
-            with("SSW = 2048", "SSW = \"2Q\""),
-            &[
-                "t:9:7 `hfsl.SSW`: '2Q' is no size; write bytes or a number with K, M, G or T, such as 4K or 32GiB",
-            ],
-        ),
-        (
-            with("= 64", "= -1"),
-            &[
-                "t:4:20 `media.nand.blocks_per_plane`: invalid value: integer `-1`, expected a whole number from 0 to \
-             4294967295",
-            ],
         ),
         (
             with("SSW = 2048", "FUSION_METHOD = \"samelevel\""),
@@ -99,16 +86,6 @@ fn mistakes_in_a_file_are_told_with_line_and_hint() {
                 "t:2:11 `media.nand.profile` = slc-k8-2016: no such profile; there are slc-k9-2016, pcm-p8p-2016, \
              bnvm-pcm-2019, tlc-2020, qlc-2020, dimm-optane-2019, cxl-mem-2023, dram-ddr4, or give the path of a \
              .toml file | did you mean `slc-k9-2016`?",
-            ],
-        ),
-        (
-            with("SSW = 2048", "cache_ratio = 1.5"),
-            &["t:9:15 `hfsl.cache_ratio` = 1.5: has to be from 0 to 1"],
-        ),
-        (
-            with("chips_per_channel = 1", "page_bytes = 1000"),
-            &[
-                "t:3:14 `media.nand.page_bytes` = 1000: has to be a multiple of the sector of 512 bytes, up to 64K",
             ],
         ),
         (
@@ -133,9 +110,62 @@ fn mistakes_in_a_file_are_told_with_line_and_hint() {
             &["t:11:13 `engine.scheduler` cannot be 'elevator'; there are fifo, read-first, hfsl"],
         ),
         (
+            with("SSW = 2048", "nand = \"nend\""),
+            &["t:9:8 `hfsl.nand`: there is no medium 'nend' | did you mean `nand`?"],
+        ),
+        ("SSW = 1\n".into(), &["t:1:1 `SSW` is no key of a stack | it is a key of [hfsl]"]),
+        (
+            String::new(),
+            &["the stack has no layer | add the table of a layer, such as [hfsl]; there are hfsl"],
+        ),
+    ];
+    told_as(cases);
+}
+
+#[test]
+fn values_that_cannot_be_are_told_with_line() {
+    let cases: &[(String, &[&str])] = &[
+        (
+            with("SSW = 2048", "SSW = true"),
+            &[
+                "t:9:7 `hfsl.SSW`: invalid type: boolean `true`, expected a size: bytes, or a text such as \"4K\" or \
+             \"32GiB\"",
+            ],
+        ),
+        (
+            with("SSW = 2048", "SSW = \"2Q\""),
+            &[
+                "t:9:7 `hfsl.SSW`: '2Q' is no size; write bytes or a number with K, M, G or T, such as 4K or 32GiB",
+            ],
+        ),
+        (
+            with("= 64", "= -1"),
+            &[
+                "t:4:20 `media.nand.blocks_per_plane`: invalid value: integer `-1`, expected a whole number from 0 to \
+             4294967295",
+            ],
+        ),
+        (
+            with("SSW = 2048", "cache_ratio = 1.5"),
+            &["t:9:15 `hfsl.cache_ratio` = 1.5: has to be from 0 to 1"],
+        ),
+        (
+            with("chips_per_channel = 1", "page_bytes = 1000"),
+            &[
+                "t:3:14 `media.nand.page_bytes` = 1000: has to be a multiple of the sector of 512 bytes, up to 64K",
+            ],
+        ),
+        (
             with("scheduler = \"hfsl\"", "scheduler = \"hfsl\"\nMAX_CMD_SEND_COUNTER = 300"),
             &["t:12:24 `engine.MAX_CMD_SEND_COUNTER` = 300: a whole number from 8 to 255 is needed"],
         ),
+    ];
+    told_as(cases);
+}
+
+#[test]
+fn stacks_that_do_not_fit_together_are_told_with_line_and_hint() {
+    let cases: &[(String, &[&str])] = &[
         (
             with("scheduler = \"hfsl\"", "kind = \"eager\"\nscheduler = \"hfsl\""),
             &[
@@ -153,10 +183,6 @@ fn mistakes_in_a_file_are_told_with_line_and_hint() {
             &["t:9:7 `hfsl.pcm` needs a pcm medium; 'nand' is nand | there are pcm"],
         ),
         (
-            with("SSW = 2048", "nand = \"nend\""),
-            &["t:9:8 `hfsl.nand`: there is no medium 'nend' | did you mean `nand`?"],
-        ),
-        (
             with("[engine]", "[media.flash]\nprofile = \"slc-k9-2016\"\n[engine]"),
             &[
                 "t:8:1 the stack has 2 nand media, and `hfsl` takes one | name it: `nand = ` one of \"nand\", \"flash\"",
@@ -170,16 +196,9 @@ fn mistakes_in_a_file_are_told_with_line_and_hint() {
                 "t:12:8 `other.nand`: there is no medium 'none' | add [media.none], with a profile",
             ],
         ),
-        ("SSW = 1\n".into(), &["t:1:1 `SSW` is no key of a stack | it is a key of [hfsl]"]),
-        (
-            String::new(),
-            &["the stack has no layer | add the table of a layer, such as [hfsl]; there are hfsl"],
-        ),
         ("media = 3\n[hfsl]\n".into(), &["t:1:9 `media` is a table | write [media], and its keys below"]),
     ];
-    for (text, want) in cases {
-        assert_eq!(refused(text, &[]), *want, "{text}");
-    }
+    told_as(cases);
 }
 
 #[test]
