@@ -16,6 +16,8 @@ struct Cli {
 
 #[derive(Subcommand, Debug)]
 enum Command {
+    /// Run workloads over stacks in virtual time, and report.
+    Run(cmd::run::Args),
     /// Check stacks, and say what they come to.
     Check(cmd::check::Args),
     /// List the profiles of media, and where their values come from.
@@ -28,6 +30,7 @@ enum Command {
 
 fn main() -> miette::Result<ExitCode> {
     match Cli::parse().command {
+        Command::Run(args) => return cmd::run::run(&args),
         Command::Check(args) => return cmd::check::run(&args),
         Command::Profiles(args) => cmd::profiles::run(&args),
         Command::Layers(args) => cmd::layers::run(&args),

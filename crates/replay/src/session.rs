@@ -171,6 +171,14 @@ impl Job {
         self.scan.as_ref().map(|s| s.requests)
     }
 
+    /// Whether it can be fitted to a volume of so many sectors.
+    ///
+    /// # Errors
+    /// A trace that is too large; a generator that is, only when it comes so far.
+    pub fn check(&self, sectors: u64) -> Result<()> {
+        if self.spec == "-" { Ok(()) } else { self.workload(sectors).map(drop) }
+    }
+
     /// Runs it over a stack.
     ///
     /// # Errors

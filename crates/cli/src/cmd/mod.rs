@@ -3,4 +3,5 @@
 pub(crate) mod check;
 pub(crate) mod layers;
 pub(crate) mod profiles;
+pub(crate) mod run;
 pub(crate) mod trace;

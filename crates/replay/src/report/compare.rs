@@ -67,7 +67,10 @@ const FIGURES: [Figure; 17] = [
 #[must_use]
 pub fn compare(reports: &[Report], stacks: usize) -> String {
     let Some(first) = reports.get(..stacks).filter(|f| !f.is_empty()) else { return String::new() };
-    let names = names(first);
+    let names = numbered(&first.iter().map(|r| r.stack.name.as_str()).collect::<Vec<_>>());
+    let workloads: Vec<&str> =
+        reports.iter().step_by(stacks).map(|r| r.workload.identity.name.as_str()).collect();
+    let workloads = numbered(&workloads);
     let head: Vec<&str> =
         ["workload", "figure"].into_iter().chain(names.iter().map(String::as_str)).collect();
     let mut t = table(&head, 2);
@@ -75,7 +78,7 @@ pub fn compare(reports: &[Report], stacks: usize) -> String {
         if k > 0 {
             t.add_row(vec![""; head.len()]);
         }
-        let mut name = of_one.first().map_or("", |r| r.workload.identity.name.as_str());
+        let mut name = workloads[k].as_str();
         for f in &FIGURES {
             let values: Vec<Option<f64>> = of_one.iter().map(f.value).collect();
             if values.iter().all(|v| v.is_none_or(|v| v == 0.0)) {
@@ -95,9 +98,8 @@ pub fn compare(reports: &[Report], stacks: usize) -> String {
     lines(&t) + &note
 }
 
-/// The names of the stacks; those that occur twice are numbered.
-fn names(reports: &[Report]) -> Vec<String> {
-    let all: Vec<&str> = reports.iter().map(|r| r.stack.name.as_str()).collect();
+/// Names; those that occur more than once are numbered.
+fn numbered(all: &[&str]) -> Vec<String> {
     let name = |(i, n): (usize, &&str)| match all.iter().filter(|m| *m == n).count() {
         1 => (*n).to_owned(),
         _ => format!("{n} #{}", 1 + all[..i].iter().filter(|m| *m == n).count()),
@@ -117,6 +119,11 @@ fn cell(first: Option<f64>, value: Option<f64>, i: usize, show: fn(f64) -> Strin
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn names_that_occur_twice_are_numbered() {
+        assert_eq!(numbered(&["a", "b", "a"]), ["a #1", "b", "a #2"]);
+    }
 
     #[test]
     fn others_are_shown_by_the_first() {

@@ -215,7 +215,7 @@ fn wear(m: &MediumReport) -> String {
     let erases = if m.erases > 0 { format!("{} erases, ", count(m.erases)) } else { String::new() };
     let bad = if m.wear.bad > 0 { format!(", {} out of use", m.wear.bad) } else { String::new() };
     format!(
-        "{}: {erases}{} cycles a {} (most {}, deviation {}), {} of {} in its life{bad}",
+        "{}: {erases}{} cycles a {} (most {}, deviation {}); since new {} of {}{bad}",
         m.name,
         figure(run.mean),
         m.wear.per,
@@ -250,7 +250,9 @@ fn utilisation(m: &MediumReport) -> String {
 fn steady(r: &Report) -> String {
     let s = &r.steady_state;
     let test = |name: &str, t: Option<Test>| {
-        t.map(|t| format!("{name} {} ±{} slope {}", figure(t.mean), percent(t.range), percent(t.slope)))
+        t.map(|t| {
+            format!("{name} {}, range {}, slope {}", figure(t.mean), percent(t.range), percent(t.slope))
+        })
     };
     let window: Vec<String> = s
         .window
@@ -262,7 +264,7 @@ fn steady(r: &Report) -> String {
         .collect();
     let of = format!("{} rounds of {} requests", s.rounds.len(), count(s.requests_a_round));
     let why =
-        if window.is_empty() { String::new() } else { format!("; the last five: {}", window.join(", ")) };
+        if window.is_empty() { String::new() } else { format!("; the last five: {}", window.join("; ")) };
     match (s.verdict, s.round) {
         (Verdict::TooShort, _) => format!("too short to tell: {of}, five are needed"),
         (Verdict::Reached, Some(k)) => format!("reached at round {k} of {of}{why}"),

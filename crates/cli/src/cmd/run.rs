@@ -1,0 +1,222 @@
+//! `frit run`: workloads over stacks.
+
+mod inputs;
+mod progress;
+
+use super::trace::ReadArgs;
+use crate::output::{complain, print};
+use clap::error::ErrorKind;
+use clap::{ArgAction, CommandFactory};
+use frit_engine::Mode;
+use frit_replay::report::{compare, text, write_json};
+use frit_replay::{Error, Job, Report, RunOptions, Warm, sectors};
+use frit_stack::Stack;
+use frit_trace::{Devices, Fit};
+use inputs::Inputs;
+use miette::{IntoDiagnostic, Result, WrapErr, miette};
+use progress::Bar;
+use std::fs::File;
+use std::path::{Path, PathBuf};
+use std::process::ExitCode;
+
+/// Run workloads over stacks in virtual time, and report.
+#[derive(clap::Args, Debug)]
+#[command(after_help = "Examples:
+  frit run hfsl-paper pgbench.csv.zst
+  frit run no-pcm hfsl-paper hfsl-cache pgbench.csv.zst mail.csv.zst     one table, by the first stack
+  frit run mine.toml gen:uniform,count=2M,size=4K,span=1G --qd 32 --warm steady
+  frit run hfsl-small Financial1.spc --compact --verify
+  frit run hfsl-paper msr_web_3.csv --open --speed 10 --json report.json
+  frit run hfsl-paper fin1.trace --set SSW=1024 --warm fill+10%
+
+Exits with 0 when all went well, 1 when a run failed or verification found mismatches, 2 when the command
+line is wrong. See docs/run.md; docs/report.md describes the JSON.")]
+pub(crate) struct Args {
+    /// Stacks and workloads in any order: a .toml file or the name of a builtin stack (`frit check` lists them) is a
+    /// stack; a trace file, '-' for standard input, or gen:NAME,key=value,… (`frit trace generate --list`) is a workload.
+    #[arg(value_name = "STACK|WORKLOAD")]
+    inputs: Vec<String>,
+    /// A stack whose name does not say so. Can be given again.
+    #[arg(long, value_name = "STACK")]
+    stack: Vec<String>,
+    /// A workload whose name does not say so. Can be given again.
+    #[arg(long, value_name = "WORKLOAD")]
+    trace: Vec<String>,
+    /// Override a key of every stack: hfsl.SSW=1024, or SSW=1024 where only one table has the key. Can be given again.
+    #[arg(long, value_name = "KEY=VALUE")]
+    set: Vec<String>,
+    /// Requests outstanding at a time; with --open the most, and without it there is no limit. [default: 1]
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..))]
+    qd: Option<u32>,
+    /// Requests arrive at their times, instead of when another is done.
+    #[arg(long)]
+    open: bool,
+    /// Divide arrival times by this.
+    #[arg(long, value_name = "X", default_value_t = 1.0, requires = "open", value_parser = speed)]
+    speed: f64,
+    /// What goes before and is in no figure: none, fill (every page written once), steady (as after long random
+    /// overwriting), trace (the whole workload once), N or N% (its first requests); two joined by +, such as fill+10%.
+    #[arg(long, value_name = "HOW", default_value_t = Warm::default())]
+    warm: Warm,
+    /// Hold bytes, check every byte that is read, and read everything back at the end, before and after a stop.
+    #[arg(long)]
+    verify: bool,
+    /// Seed of `--warm steady`, of the contents of --verify, and of generators that give none.
+    #[arg(long, value_name = "N")]
+    seed: Option<u64>,
+    /// Take addresses modulo the volume.
+    #[arg(long, conflicts_with = "compact")]
+    wrap: bool,
+    /// Pack the chunks that a trace touches, in order of first touch; chunks are of this size.
+    #[arg(long, value_name = "CHUNK", num_args = 0..=1, require_equals = true, default_missing_value = "1M",
+          value_parser = frit_core::size::parse)]
+    compact: Option<u64>,
+    /// Write the reports as JSON to a file, or to standard output ('-') instead of tables.
+    #[arg(long, value_name = "FILE")]
+    json: Option<PathBuf>,
+    /// Show no progress.
+    #[arg(long, short, action = ArgAction::SetTrue)]
+    quiet: bool,
+    #[command(flatten)]
+    read: ReadArgs,
+}
+
+/// A speed-up.
+fn speed(text: &str) -> std::result::Result<f64, String> {
+    match text.parse::<f64>() {
+        Ok(x) if x > 0.0 && x.is_finite() => Ok(x),
+        _ => Err("a speed-up is a number above 0; 1 is the speed of the trace".into()),
+    }
+}
+
+impl Args {
+    fn options(&self) -> RunOptions {
+        let mode = match self.open {
+            true => Mode::Open { speed: self.speed, depth: self.qd },
+            false => Mode::Closed { depth: self.qd.unwrap_or(1) },
+        };
+        let seed = self.seed.unwrap_or(RunOptions::default().seed);
+        RunOptions { mode, warm: self.warm, seed, verify: self.verify }
+    }
+
+    fn fit(&self) -> Fit {
+        match (self.wrap, self.compact) {
+            (true, _) => Fit::Wrap,
+            (_, Some(chunk)) => Fit::Compact { chunk },
+            _ => Fit::Strict,
+        }
+    }
+
+    fn to_stdout(&self) -> bool {
+        self.json.as_deref() == Some(Path::new("-"))
+    }
+}
+
+/// Runs the command.
+///
+/// # Errors
+/// What ended the run, in one message. A wrong command line ends the program.
+pub(crate) fn run(args: &Args) -> Result<ExitCode> {
+    let inputs = match Inputs::sort(&args.inputs, &args.stack, &args.trace) {
+        Ok(inputs) => inputs,
+        Err(why) => misused(&why),
+    };
+    let stacks = load(&inputs.stacks, &args.set)?;
+    let json = args.json.as_deref().filter(|_| !args.to_stdout());
+    // A file that cannot be written is told before the run, not after it.
+    let json = json.map(|path| File::create(path).into_diagnostic().wrap_err(format!("{}", path.display())));
+    let json = json.transpose()?;
+    let mut reports = Vec::new();
+    let ran = all(args, &inputs.workloads, &stacks, &mut reports);
+    if let Some(file) = json {
+        write_json(&reports, file).into_diagnostic()?;
+    }
+    show(args, &reports, stacks.len())?;
+    ran?;
+    Ok(if reports.iter().all(Report::passed) { ExitCode::SUCCESS } else { ExitCode::FAILURE })
+}
+
+/// Ends the program as clap does when a command line is wrong: with 2.
+fn misused(why: &str) -> ! {
+    let mut cli = crate::Cli::command();
+    cli.build();
+    let run = cli.find_subcommand_mut("run").cloned();
+    run.unwrap_or(cli).error(ErrorKind::ValueValidation, why).exit()
+}
+
+fn load(names: &[String], sets: &[String]) -> Result<Vec<Stack>> {
+    let stacks: Vec<Stack> =
+        names.iter().map(|n| Stack::load(n, sets)).collect::<std::result::Result<_, _>>()?;
+    for warning in stacks.iter().flat_map(Stack::warnings) {
+        complain(&format!("{:?}\n", miette::Report::new(warning.clone())))?;
+    }
+    Ok(stacks)
+}
+
+/// Every workload over every stack; what was finished before an error stays.
+fn all(args: &Args, workloads: &[String], stacks: &[Stack], reports: &mut Vec<Report>) -> Result<()> {
+    let options = args.options();
+    let read = args.read.options(Devices::Concat);
+    let mut jobs = Vec::new();
+    for spec in workloads {
+        let bar = Bar::new(args.quiet, &format!("reading {spec}"), None);
+        let spec = inputs::seeded(spec, args.seed);
+        jobs.push(Job::open(&spec, &read, args.fit(), &mut |p| bar.at(p)).map_err(explain)?);
+    }
+    // What does not fit is told before anything runs.
+    for stack in stacks {
+        let sectors = sectors(stack).map_err(explain)?;
+        jobs.iter().try_for_each(|job| job.check(sectors)).map_err(explain)?;
+    }
+    for (job, workload) in jobs.iter().zip(workloads) {
+        for stack in stacks {
+            let bar = Bar::new(args.quiet, &format!("{workload} over {}", stack.name()), job.requests());
+            let report = job.run(stack, &options, &mut |p| bar.at(p)).map_err(explain)?;
+            drop(bar);
+            reports.push(report);
+        }
+    }
+    Ok(())
+}
+
+/// An error with the places in the stack file, where it has some.
+fn explain(e: Error) -> miette::Report {
+    match e {
+        Error::Build(stack) => (*stack).into(),
+        // The message holds its causes already.
+        other => miette!("{other}"),
+    }
+}
+
+fn show(args: &Args, reports: &[Report], stacks: usize) -> Result<()> {
+    let mut told: Vec<String> = Vec::new();
+    for r in reports {
+        for remark in text::remarks(r) {
+            let line = format!("frit: {}: {remark}\n", r.workload.identity.name);
+            if !told.contains(&line) {
+                complain(&line)?;
+                told.push(line);
+            }
+        }
+    }
+    if args.to_stdout() {
+        let mut out = Vec::new();
+        write_json(reports, &mut out).into_diagnostic()?;
+        return print(&String::from_utf8_lossy(&out));
+    }
+    match reports {
+        [] => Ok(()),
+        [one] => print(&text::report(one)),
+        several => {
+            print(&compare::compare(several, stacks))?;
+            several.iter().filter_map(|r| Some((r, r.verification.as_ref()?))).try_for_each(|(r, v)| {
+                print(&format!(
+                    "\n {} over {}\n{}",
+                    r.workload.identity.name,
+                    r.stack.name,
+                    text::verification(v)
+                ))
+            })
+        }
+    }
+}

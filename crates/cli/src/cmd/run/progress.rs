@@ -1,0 +1,48 @@
+//! A bar on standard error, when that is a terminal.
+
+use frit_replay::Progress;
+use indicatif::{ProgressBar, ProgressStyle};
+
+/// It disappears when it is dropped.
+pub(super) struct Bar {
+    bar: ProgressBar,
+    name: String,
+}
+
+impl Bar {
+    pub(super) fn new(quiet: bool, name: &str, length: Option<u64>) -> Bar {
+        let bar = match (quiet, length) {
+            (true, _) => ProgressBar::hidden(),
+            (false, Some(n)) => ProgressBar::new(n),
+            (false, None) => ProgressBar::new_spinner(),
+        };
+        let template = match length {
+            Some(_) => "{msg} {wide_bar} {percent} %, {human_pos} requests, {eta} left",
+            None => "{spinner} {msg}: {human_pos} requests, {elapsed}",
+        };
+        if let Ok(style) = ProgressStyle::with_template(template) {
+            bar.set_style(style);
+        }
+        bar.set_message(name.to_owned());
+        Bar { bar, name: name.to_owned() }
+    }
+
+    /// So far.
+    pub(super) fn at(&self, progress: Progress) {
+        let (n, warming) = match progress {
+            Progress::Warmed(n) => (n, true),
+            Progress::Scanned(n) | Progress::Served(n) => (n, false),
+        };
+        if n < self.bar.position() || self.bar.position() == 0 {
+            let part = if warming { ", warm-up" } else { "" };
+            self.bar.set_message(format!("{}{part}", self.name));
+        }
+        self.bar.set_position(n);
+    }
+}
+
+impl Drop for Bar {
+    fn drop(&mut self) {
+        self.bar.finish_and_clear();
+    }
+}

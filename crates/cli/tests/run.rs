@@ -1,0 +1,194 @@
+//! `frit run` as a user meets it: output, errors, exit codes.
+
+#![allow(clippy::unwrap_used, reason = "a test that cannot go on fails")]
+
+use std::path::{Path, PathBuf};
+use std::process::{Command, Stdio};
+
+struct Ended {
+    code: i32,
+    out: String,
+    /// Standard error, with the line breaks of its layout taken out.
+    err: String,
+}
+
+fn frit(args: &[&str]) -> Ended {
+    let o =
+        Command::new(env!("CARGO_BIN_EXE_frit")).arg("run").args(args).stdin(Stdio::null()).output().unwrap();
+    let err = String::from_utf8(o.stderr).unwrap();
+    assert!(!err.contains("panicked"), "{err}");
+    Ended {
+        code: o.status.code().unwrap(),
+        out: String::from_utf8(o.stdout).unwrap(),
+        err: err.split_whitespace().filter(|w| *w != "│").collect::<Vec<_>>().join(" "),
+    }
+}
+
+const LOAD: &str = "gen:uniform,count=3k,size=4K,span=16M,read=0.3";
+
+#[test]
+fn one_run_shows_its_report() {
+    let e = frit(&["hfsl-small", LOAD, "--qd", "4", "--warm", "steady+10%"]);
+    assert_eq!(e.code, 0, "{}", e.err);
+    for part in [
+        "2,700 requests, queue depth 4",
+        "steady+trace:10% (300 requests)",
+        "p99.9",
+        "write amplification",
+        "nand-program",
+    ] {
+        assert!(e.out.contains(part), "no {part} in\n{}", e.out);
+    }
+}
+
+#[test]
+fn several_runs_show_one_table_and_are_written_as_json() {
+    let dir = tempfile::tempdir().unwrap();
+    let file = dir.path().join("r.json");
+    let e = frit(&[
+        "no-pcm-small",
+        LOAD,
+        "hfsl-small",
+        "gen:zipf,count=2k,size=2K,span=8M",
+        "--json",
+        file.to_str().unwrap(),
+    ]);
+    assert_eq!(e.code, 0, "{}", e.err);
+    assert!(e.out.contains("no-pcm-small") && e.out.contains('×') && e.out.contains("zipf"), "{}", e.out);
+    let json: serde_json::Value = serde_json::from_slice(&std::fs::read(&file).unwrap()).unwrap();
+    let of = |i: usize| {
+        let r = &json[i];
+        (
+            r["stack"]["name"].as_str().unwrap(),
+            r["workload"]["name"].as_str().unwrap(),
+            r["asked"]["requests"].as_u64().unwrap(),
+        )
+    };
+    assert_eq!(json.as_array().unwrap().len(), 4);
+    assert_eq!(of(0), ("no-pcm-small", "uniform", 3000));
+    assert_eq!(of(3), ("hfsl-small", "zipf", 2000));
+    // To standard output there is nothing else.
+    let e = frit(&["hfsl-small", LOAD, "--json", "-"]);
+    assert!(serde_json::from_str::<serde_json::Value>(&e.out).is_ok(), "{}", e.out);
+}
+
+#[test]
+fn verification_is_shown() {
+    let e = frit(&["hfsl-small", LOAD, "--verify", "--open", "--speed", "100", "--seed", "9"]);
+    assert_eq!(e.code, 0, "{}", e.err);
+    assert!(e.out.contains("0 mismatches") && e.out.contains("seed=9"), "{}", e.out);
+}
+
+#[test]
+fn a_wrong_command_line_ends_with_2() {
+    for (args, part) in [
+        (&[][..], "no stack is given"),
+        (&["hfsl-small"], "no workload is given"),
+        (&["hfsl-smal", LOAD], "neither a stack nor a workload"),
+        (&["hfsl-small", LOAD, "--qd", "0"], "--qd"),
+        (&["hfsl-small", LOAD, "--speed", "2"], "--open"),
+        (&["hfsl-small", LOAD, "--open", "--speed", "-1"], "speed"),
+        (&["hfsl-small", LOAD, "--warm", "hot"], "no warm-up"),
+        (&["hfsl-small", LOAD, "--wrap", "--compact"], "--compact"),
+        (&["hfsl-small", "no-pcm", "-"], "only once"),
+    ] {
+        let e = frit(args);
+        assert_eq!(e.code, 2, "{args:?}: {}", e.err);
+        assert!(e.err.contains(part), "{args:?}: {}", e.err);
+        assert!(e.err.contains("--help"), "{args:?}: {}", e.err);
+    }
+}
+
+#[test]
+fn a_run_that_fails_ends_with_1_and_says_why() {
+    for (args, parts) in [
+        (&["hfsl-small", "none.csv"][..], &["none.csv", "No such file"][..]),
+        (&["none.toml", LOAD], &["none.toml", "No such file"]),
+        (&["hfsl-small", "--stack", "odd", LOAD], &["odd", "builtin"]),
+        (&["hfsl-small", LOAD, "--set", "SSV=1"], &["SSV", "did you mean `SSW`"]),
+        (
+            &["hfsl-small", "gen:uniform,count=9,span=4G"],
+            &["234.6 MiB", "--wrap", "--compact", "larger volume"],
+        ),
+        (&["hfsl-small", "gen:uniform,cuont=9"], &["there is no cuont here"]),
+        (&["hfsl-small", "gen:uniform,count=9,span=8M", "--warm", "10"], &["the warm-up took all"]),
+        (&["hfsl-small", LOAD, "--json", "/nowhere/x.json"], &["/nowhere/x.json", "No such file"]),
+    ] {
+        let e = frit(args);
+        assert_eq!(e.code, 1, "{args:?}: {}", e.err);
+        for part in parts {
+            assert!(e.err.contains(part), "{args:?}: no {part} in {}", e.err);
+        }
+    }
+}
+
+#[test]
+fn a_trace_that_is_too_large_names_both_sizes_and_what_was_finished_is_kept() {
+    let dir = tempfile::tempdir().unwrap();
+    let trace = dir.path().join("big.csv");
+    std::fs::write(&trace, "time_us,op,sector,sectors,flags\n0,W,0,8,\n1,R,4194304,8,\n").unwrap();
+    let trace = trace.to_str().unwrap();
+    let e = frit(&["hfsl-small", trace]);
+    assert_eq!(e.code, 1);
+    for part in ["big.csv", "2.0 GiB", "234.6 MiB", "--wrap", "--compact"] {
+        assert!(e.err.contains(part), "no {part} in {}", e.err);
+    }
+    assert_eq!(frit(&["hfsl-small", trace, "--compact", "--verify"]).code, 0);
+    assert_eq!(frit(&["hfsl-small", trace, "--wrap", "--verify"]).code, 0);
+    // The second workload fails in the run; the report of the first is written all the same.
+    let json = dir.path().join("r.json");
+    let e = frit(&[
+        "hfsl-small",
+        LOAD,
+        "gen:sequential,count=10k,size=64K,span=300M",
+        "--json",
+        json.to_str().unwrap(),
+    ]);
+    assert_eq!(e.code, 1, "{}", e.err);
+    let reports: serde_json::Value = serde_json::from_slice(&std::fs::read(&json).unwrap()).unwrap();
+    assert_eq!(reports.as_array().unwrap().len(), 1);
+}
+
+/// All traces of `../shared/traces`, the first requests of each.
+fn traces() -> Vec<PathBuf> {
+    let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../../shared/traces");
+    let mut all = Vec::new();
+    for folder in ["recorded", "public"] {
+        let Ok(entries) = std::fs::read_dir(root.join(folder)) else { continue };
+        all.extend(entries.map(|e| e.unwrap().path()).filter(|p| p.extension().is_some_and(|e| e == "zst")));
+    }
+    all.sort();
+    all
+}
+
+#[test]
+fn real_traces_come_back_byte_by_byte() {
+    let all = traces();
+    if all.is_empty() {
+        eprintln!("SKIPPED: there is no ../shared/traces beside the repository");
+        return;
+    }
+    // Each trace on another fusion method and way of cleaning.
+    let (fusion, gc) = (["same-level", "cache", "both", "none"], ["greedy", "cost-benefit", "fifo"]);
+    for (i, trace) in all.iter().enumerate() {
+        let sets = [format!("FUSION_METHOD={}", fusion[i % 4]), format!("gc={}", gc[i % 3])];
+        let trace = trace.to_str().unwrap();
+        let args = [
+            "hfsl-small",
+            trace,
+            "--limit",
+            "600",
+            "--wrap",
+            "--verify",
+            "--warm",
+            "steady",
+            "--set",
+            &sets[0],
+            "--set",
+            &sets[1],
+        ];
+        let e = frit(&args);
+        assert_eq!(e.code, 0, "{trace}: {} {}", e.out, e.err);
+        assert!(e.out.contains(" 0 mismatches"), "{trace}: {}", e.out);
+    }
+}

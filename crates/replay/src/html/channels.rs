@@ -1,0 +1,79 @@
+//! Channel use over time: one lane a channel.
+
+use super::draw::{Area, Axis, figure, field, svg, x_axis};
+use super::heat::{Ramp, cells};
+use super::numbers::{ceiling, px, tick_time};
+use super::scale::Scale;
+use crate::report::show::{percent, time};
+use crate::report::{ChannelUse, Report};
+use maud::{Markup, html};
+use serde_json::json;
+
+const WIDTH: f64 = 1080.0;
+/// Lanes that are shown at most.
+const LANES: usize = 64;
+
+/// The lanes of all media.
+pub(super) fn section(r: &Report) -> Markup {
+    let s = &r.channels;
+    let bins = s.channels.iter().map(|c| c.busy.len()).max().unwrap_or(0);
+    if bins == 0 {
+        return html! { p { "No channel carried anything." } };
+    }
+    let most = s.channels.iter().flat_map(|c| &c.busy).fold(0.0f32, |m, &b| m.max(b));
+    let ramp = Ramp::linear(ceiling(f64::from(most)).min(1.0));
+    let hidden = s.channels.len().saturating_sub(LANES);
+    let more = if hidden > 0 { format!(" The first {LANES} channels; {hidden} more are in the JSON report.") } else { String::new() };
+    let note = format!(
+        "The part of each bin of {} in which a channel's bus carried something; on the right its mean.{more}",
+        time(s.bin_ns as f64)
+    );
+    let shown = &s.channels[..s.channels.len().min(LANES)];
+    figure("Channels", &note, &html! {
+        (lanes(shown, bins, s.bin_ns, &ramp))
+        (ramp.legend(|v| format!("{} busy", percent(v))))
+    })
+}
+
+fn lanes(channels: &[ChannelUse], bins: usize, bin_ns: u64, ramp: &Ramp) -> Markup {
+    let names: Vec<String> = channels.iter().map(|c| format!("{} {}", c.medium, c.channel)).collect();
+    let levels: Vec<Vec<usize>> = channels
+        .iter()
+        .map(|c| (0..bins).map(|i| ramp.level(c.busy.get(i).map_or(0.0, |&b| f64::from(b)))).collect())
+        .collect();
+    let row = if channels.len() > 24 { 13.0 } else { 20.0 };
+    let a = Area { left: 96.0, top: 6.0, width: WIDTH - 160.0, height: row * channels.len() as f64 };
+    let time = Axis {
+        scale: Scale::Linear { from: 0.0, to: bins as f64 * bin_ns as f64 },
+        name: "virtual time since the start of the measured part",
+        label: tick_time,
+        ticks: 10,
+    };
+    // Ten-thousandths are exact enough and half as long.
+    let busy = |c: &ChannelUse| c.busy.iter().map(|&b| (f64::from(b) * 1e4).round() as u32).collect::<Vec<_>>();
+    let values = json!({
+        "rows": names, "bins": bins, "bin": bin_ns, "busy": channels.iter().map(busy).collect::<Vec<_>>(),
+    });
+    let middle = |i: usize| px(a.top + row * (i as f64 + 0.5) + 4.0);
+    svg(WIDTH, a.bottom() + 44.0, "channel use over time", &html! {
+        (cells(&a, bins, levels.iter().map(Vec::as_slice), channels.len()))
+        @for (i, c) in channels.iter().enumerate() {
+            text class="end ink" x=(px(a.left - 8.0)) y=(middle(i)) { (short(&names[i])) }
+            text class="end" x=(px(WIDTH - 2.0)) y=(middle(i)) { (percent(mean(c, bins))) }
+            @if i > 0 {
+                line stroke="var(--panel)" x1=(px(a.left)) x2=(px(a.right())) y1=(px(a.top + row * i as f64)) y2=(px(a.top + row * i as f64)) {}
+            }
+        }
+        (x_axis(&a, &time, false))
+        (field(&a, "lanes", &values))
+    })
+}
+
+fn mean(c: &ChannelUse, bins: usize) -> f64 {
+    c.busy.iter().map(|&b| f64::from(b)).sum::<f64>() / bins.max(1) as f64
+}
+
+/// A name that fits before a lane.
+fn short(name: &str) -> String {
+    if name.chars().count() <= 14 { name.to_owned() } else { format!("…{}", name.chars().skip(name.chars().count() - 13).collect::<String>()) }
+}

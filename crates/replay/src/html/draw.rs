@@ -1,0 +1,167 @@
+//! Parts that drawings share: figures, legends, axes.
+
+use super::colour::Colour;
+use super::numbers::{put, px};
+use super::scale::Scale;
+use maud::{Markup, html};
+
+/// A drawing with its heading; `note` says what to see in it.
+pub(super) fn figure(name: &str, note: &str, body: &Markup) -> Markup {
+    html! {
+        figure {
+            figcaption {
+                strong { (name) }
+                @if !note.is_empty() { br; span class="soft" { (note) } }
+            }
+            (body)
+        }
+    }
+}
+
+/// Colours and what they stand for.
+pub(super) fn legend(entries: &[(Colour, String)]) -> Markup {
+    html! {
+        ul class="legend" {
+            @for (colour, name) in entries {
+                li { i class={ "b-" (colour) } {} (name) }
+            }
+        }
+    }
+}
+
+/// A drawing of this size; narrow screens scroll it.
+pub(super) fn svg(width: f64, height: f64, name: &str, body: &Markup) -> Markup {
+    let size = if width > 600.0 { "wide" } else { "half" };
+    html! {
+        div class="scroll" {
+            svg class=(size) viewBox={ "0 0 " (px(width)) " " (px(height)) } role="img" aria-label=(name) { (body) }
+        }
+    }
+}
+
+/// A rectangle of a drawing.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Area {
+    pub(super) left: f64,
+    pub(super) top: f64,
+    pub(super) width: f64,
+    pub(super) height: f64,
+}
+
+impl Area {
+    pub(super) fn bottom(&self) -> f64 {
+        self.top + self.height
+    }
+
+    pub(super) fn right(&self) -> f64 {
+        self.left + self.width
+    }
+}
+
+/// An axis.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Axis<'a> {
+    pub(super) scale: Scale,
+    /// What it shows, with its unit.
+    pub(super) name: &'a str,
+    pub(super) label: fn(f64) -> String,
+    /// Ticks at most, about.
+    pub(super) ticks: usize,
+}
+
+/// Two axes around an area.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Axes<'a> {
+    pub(super) area: Area,
+    pub(super) x: Axis<'a>,
+    pub(super) y: Axis<'a>,
+}
+
+impl Axes<'_> {
+    pub(super) fn x(&self, v: f64) -> f64 {
+        self.area.left + self.x.scale.at(v) * self.area.width
+    }
+
+    pub(super) fn y(&self, v: f64) -> f64 {
+        self.area.bottom() - self.y.scale.at(v) * self.area.height
+    }
+
+    /// Lines at the ticks, labels and names.
+    pub(super) fn draw(&self) -> Markup {
+        let a = &self.area;
+        html! {
+            @for v in self.y.scale.ticks(self.y.ticks) {
+                line class="gridline" x1=(px(a.left)) x2=(px(a.right())) y1=(px(self.y(v))) y2=(px(self.y(v))) {}
+                text class="end" x=(px(a.left - 7.0)) y=(px(self.y(v) + 4.0)) { ((self.y.label)(v)) }
+            }
+            text x=(px(a.left - 44.0)) y=(px(a.top - 10.0)) { (self.y.name) }
+            (x_axis(a, &self.x, true))
+        }
+    }
+}
+
+/// A horizontal axis below an area, with lines through it where wanted.
+pub(super) fn x_axis(a: &Area, axis: &Axis<'_>, lines: bool) -> Markup {
+    let at = |v| a.left + axis.scale.at(v) * a.width;
+    let (top, tip) = (if lines { a.top } else { a.bottom() }, a.bottom() + 5.0);
+    html! {
+        @for v in axis.scale.ticks(axis.ticks) {
+            @if lines { line class="gridline" x1=(px(at(v))) x2=(px(at(v))) y1=(px(top)) y2=(px(a.bottom())) {} }
+            line class="axis" x1=(px(at(v))) x2=(px(at(v))) y1=(px(a.bottom())) y2=(px(tip)) {}
+            text class="mid" x=(px(at(v))) y=(px(a.bottom() + 19.0)) { ((axis.label)(v)) }
+        }
+        line class="axis" x1=(px(a.left)) x2=(px(a.right())) y1=(px(a.bottom())) y2=(px(a.bottom())) {}
+        text class="mid" x=(px(a.left + a.width / 2.0)) y=(px(a.bottom() + 37.0)) { (axis.name) }
+    }
+}
+
+/// A line through points.
+pub(super) fn line(points: impl Iterator<Item = (f64, f64)>) -> String {
+    let mut d = String::new();
+    for (i, (x, y)) in points.enumerate() {
+        d.push(if i == 0 { 'M' } else { 'L' });
+        put(&mut d, x);
+        d.push(' ');
+        put(&mut d, y);
+    }
+    d
+}
+
+/// The invisible field over a drawing in which the script finds exact values. `values` is JSON.
+pub(super) fn field(a: &Area, kind: &str, values: &serde_json::Value) -> Markup {
+    html! {
+        line class="cross" y1=(px(a.top)) y2=(px(a.bottom())) {}
+        rect x=(px(a.left)) y=(px(a.top)) width=(px(a.width)) height=(px(a.height)) fill="none" pointer-events="all"
+            data-kind=(kind) data-values=(values) {}
+    }
+}
+
+/// One part of a stacked bar.
+#[derive(Clone, Debug)]
+pub(super) struct Part {
+    pub(super) colour: Colour,
+    /// Its length, on the scale of the bar.
+    pub(super) value: f64,
+    /// What it is, with exact figures.
+    pub(super) tip: String,
+}
+
+/// A horizontal stacked bar from the left end of an area on; `scale` says how long a value is.
+pub(super) fn bar(a: &Area, scale: &Scale, parts: &[Part]) -> Markup {
+    let mut sum = 0.0;
+    let mut place = |p: &Part| {
+        let (from, to) = (scale.at(sum), scale.at(sum + p.value));
+        sum += p.value;
+        (a.left + from * a.width, (to - from) * a.width)
+    };
+    html! {
+        @for p in parts {
+            @let (x, width) = place(p);
+            @if width > 0.0 {
+                rect class={ "bar f-" (p.colour) } x=(px(x)) y=(px(a.top)) width=(px(width.max(0.6))) height=(px(a.height)) {
+                    title { (p.tip) }
+                }
+            }
+        }
+    }
+}

@@ -1,0 +1,114 @@
+//! Heat maps: a grid of cells, nine colours from little to much, and one for nothing at all.
+
+use super::draw::Area;
+use super::numbers::px;
+use maud::{Markup, html};
+use std::fmt::Write;
+
+/// Colours above nothing; `style.css` has them as `q1` to `q9` for drawings, `r1` to `r9` for legends.
+const LEVELS: usize = 9;
+/// From this ratio of the largest to the median value on, colours follow the logarithm: else all but a few cells would
+/// look alike.
+const SKEWED: f64 = 50.0;
+
+/// From a value to a colour.
+#[derive(Clone, Copy, PartialEq, Debug)]
+pub(super) struct Ramp {
+    least: f64,
+    most: f64,
+    log: bool,
+}
+
+impl Ramp {
+    /// From 0 to `most`, in equal steps.
+    pub(super) fn linear(most: f64) -> Ramp {
+        Ramp { least: 0.0, most: if most > 0.0 { most } else { 1.0 }, log: false }
+    }
+
+    /// From 0 to the largest value; in equal ratios when the values are very unequal.
+    pub(super) fn of(values: impl Iterator<Item = f64>) -> Ramp {
+        let mut above: Vec<f64> = values.filter(|v| *v > 0.0 && v.is_finite()).collect();
+        above.sort_by(f64::total_cmp);
+        let (Some(&least), Some(&most)) = (above.first(), above.last()) else { return Ramp::linear(1.0) };
+        match most / above[above.len() / 2] > SKEWED {
+            true => Ramp { least, most, log: true },
+            false => Ramp::linear(most),
+        }
+    }
+
+    /// 0 for nothing, else 1 to 9.
+    pub(super) fn level(&self, v: f64) -> usize {
+        if v <= 0.0 || v.is_nan() {
+            return 0;
+        }
+        let place = match self.log {
+            true => (v / self.least).ln() / (self.most / self.least).ln(),
+            false => v / self.most,
+        };
+        ((place * LEVELS as f64).ceil() as usize).clamp(1, LEVELS)
+    }
+
+    /// The legend; `label` writes a value with its unit.
+    pub(super) fn legend(&self, label: impl Fn(f64) -> String) -> Markup {
+        html! {
+            div class="ramp" {
+                span class="steps" { i class="r0" {} } span { "none" }
+                span { @if self.log { (label(self.least)) } @else { "more than 0" } }
+                span class="steps" { @for level in 1..=LEVELS { i class={ "r" (level) } {} } }
+                span { (label(self.most)) @if self.log { ", equal ratios a step" } }
+            }
+        }
+    }
+}
+
+/// The cells of a grid, row by row; a row that is shorter than the others ends early. One path a colour keeps a map of a
+/// thousand cells at some kilobytes.
+pub(super) fn cells<'a>(a: &Area, columns: usize, rows: impl Iterator<Item = &'a [usize]>, height: usize) -> Markup {
+    let mut paths = vec![String::new(); LEVELS + 1];
+    for (y, row) in rows.enumerate() {
+        let mut x = 0;
+        for run in row.chunk_by(|a, b| a == b) {
+            let n = run.len();
+            // Writing to a String cannot fail.
+            let _ = write!(paths[run[0].min(LEVELS)], "M{x} {y}h{n}v1h-{n}z");
+            x += n;
+        }
+    }
+    let scale = |part: f64, of: usize| part / of.max(1) as f64;
+    let (sx, sy) = (scale(a.width, columns), scale(a.height, height));
+    let transform = format!("translate({} {}) scale({sx:.5} {sy:.5})", px(a.left), px(a.top));
+    html! {
+        g class="cells" transform=(transform) {
+            @for (level, d) in paths.iter().enumerate().filter(|(_, d)| !d.is_empty()) {
+                path class={ "q" (level) } d=(d) {}
+            }
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn levels_cover_the_range() {
+        let r = Ramp::linear(9.0);
+        assert_eq!([0.0, 0.1, 1.0, 1.1, 9.0, 20.0, f64::NAN].map(|v| r.level(v)), [0, 1, 1, 2, 9, 9, 0]);
+        let even = Ramp::of([1.0, 2.0, 3.0].into_iter());
+        assert_eq!(even, Ramp::linear(3.0));
+        let skewed = Ramp::of([0.0, 1.0, 1.0, 1.0, 1e9].into_iter());
+        assert_eq!([0.0, 1.0, 10.0, 100.0, 1e9].map(|v| skewed.level(v)), [0, 1, 1, 2, 9]);
+        assert_eq!(Ramp::of(std::iter::empty()), Ramp::linear(1.0));
+        assert_eq!(Ramp::of(std::iter::once(7.0)), Ramp::linear(7.0));
+    }
+
+    #[test]
+    fn cells_of_one_colour_are_one_path() {
+        let a = Area { left: 0.0, top: 0.0, width: 8.0, height: 4.0 };
+        let rows: [&[usize]; 2] = [&[1, 1, 0, 1], &[1, 1]];
+        let svg = cells(&a, 4, rows.into_iter(), 2).into_string();
+        assert!(svg.contains("M0 0h2v1h-2zM3 0h1v1h-1zM0 1h2v1h-2z"), "{svg}");
+        assert_eq!(svg.matches("<path").count(), 2);
+        assert!(svg.contains("scale(2.00000 2.00000)"), "{svg}");
+    }
+}

@@ -1,0 +1,71 @@
+//! Latency of requests.
+
+use super::colour;
+use super::draw::figure;
+use super::spread::{Curve, beyond, legend, within};
+use crate::report::show::{count, time};
+use crate::report::{ClassLatency, Distribution, Report};
+use maud::{Markup, html};
+
+/// Distributions and figures.
+pub(super) fn section(r: &Report) -> Markup {
+    let curves = curves(r);
+    let queued = curves.iter().any(|c| c.dashed);
+    let note = match queued {
+        true => "Solid: response, from arrival to acknowledgement. Dashed: service, without the wait in the host's queue.",
+        false => "Response is service here: no request waited in the host's queue.",
+    };
+    html! {
+        @if !curves.is_empty() {
+            (legend(&curves))
+            div class="pair" {
+                (figure("Latency distribution", note, &within(&curves)))
+                (figure("Tail", "The same from above: one step down is ten times fewer requests.", &beyond(&curves)))
+            }
+        }
+        (table(r))
+    }
+}
+
+/// Classes that had requests; all together only when there is nothing else.
+fn curves(r: &Report) -> Vec<Curve<'_>> {
+    let named = r.latency.iter().filter(|l| l.class != "all" && l.response.figures.count > 0);
+    let classes: Vec<&ClassLatency> = named.collect();
+    let queued = classes.iter().any(|l| l.response.buckets != l.service.buckets);
+    let mut all = Vec::new();
+    for l in classes {
+        let mut curve = |name: String, of, dashed| all.push(Curve { name, colour: colour::class(l.class), dashed, of });
+        curve(if queued { format!("{}, response", l.class) } else { l.class.into() }, &l.response, false);
+        if queued {
+            curve(format!("{}, service", l.class), &l.service, true);
+        }
+    }
+    all
+}
+
+fn table(r: &Report) -> Markup {
+    let queued = r.latency.iter().any(|l| l.response.buckets != l.service.buckets);
+    let kinds: [(&str, fn(&ClassLatency) -> &Distribution); 2] =
+        [("response", |l| &l.response), ("service", |l| &l.service)];
+    html! {
+        div class="scroll" { table {
+            thead { tr {
+                th { "latency" } th { }
+                @for name in ["requests", "mean", "p50", "p99", "p99.9", "max"] { th class="num" { (name) } }
+            } }
+            tbody {
+                @for (kind, of) in kinds.iter().take(if queued { 2 } else { 1 }) {
+                    @for l in &r.latency {
+                        @let f = of(l).figures;
+                        tr {
+                            td { (l.class) } td class="soft" { @if queued { (kind) } }
+                            td class="num" { (count(f.count)) }
+                            td class="num" { (time(f.mean_ns)) }
+                            @for q in [f.p50_ns, f.p99_ns, f.p999_ns, f.max_ns] { td class="num" { (time(q.0 as f64)) } }
+                        }
+                    }
+                }
+            }
+        } }
+    }
+}

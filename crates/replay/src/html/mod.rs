@@ -1,0 +1,140 @@
+//! Reports as one page of HTML that needs nothing else: no network, no fonts, no files beside it.
+//!
+//! [`write`] is the way in. Every drawing is SVG whose colours are CSS variables, so that one file is legible on a light
+//! screen, a dark one and paper: this is why no plotting library draws it, they all write colours into the drawing. All text
+//! goes through `maud`, which escapes it: names of stacks and traces are whatever a user wrote. `docs/html.md` tells
+//! how to read the page.
+
+mod channels;
+mod colour;
+mod commands;
+mod compare;
+mod counts;
+mod draw;
+mod head;
+mod heat;
+mod latency;
+mod numbers;
+mod residence;
+mod scale;
+mod spread;
+mod steady;
+mod tables;
+mod wear;
+
+#[cfg(test)]
+mod tests;
+
+use crate::error::{Error, Result};
+use crate::report::Report;
+use maud::{DOCTYPE, Markup, PreEscaped, html};
+use std::path::Path;
+
+const STYLE: &str = include_str!("style.css");
+const SCRIPT: &str = include_str!("script.js");
+
+/// Nothing may be loaded, from nowhere; only what stands in the page is used.
+const POLICY: &str =
+    "default-src 'none'; style-src 'unsafe-inline'; script-src 'unsafe-inline'; base-uri 'none'; form-action 'none'";
+
+/// Writes reports as one page. The same reports give the same bytes.
+///
+/// # Errors
+/// A file that cannot be written.
+pub fn write(reports: &[Report], path: &Path) -> Result<()> {
+    std::fs::write(path, page(reports))
+        .map_err(|source| Error::Write { path: path.display().to_string(), source })
+}
+
+/// The page. Reports of the same workload that follow each other are compared, the first being the measure.
+#[must_use]
+pub fn page(reports: &[Report]) -> String {
+    let title = title(reports);
+    let page = html! {
+        (DOCTYPE)
+        html lang="en" {
+            head {
+                meta charset="utf-8";
+                meta http-equiv="Content-Security-Policy" content=(POLICY);
+                meta name="viewport" content="width=device-width, initial-scale=1";
+                meta name="color-scheme" content="light dark";
+                meta name="generator" content={ "frit " (env!("CARGO_PKG_VERSION")) };
+                title { (title) }
+                style { (PreEscaped(STYLE)) }
+            }
+            body {
+                main {
+                    (body(reports, &title))
+                    footer { "Made by frit. Times are virtual time of the simulated stack, except where “software” is said. \
+                              Hover or tap for exact values." }
+                }
+                script { (PreEscaped(SCRIPT)) }
+            }
+        }
+    };
+    page.into_string()
+}
+
+fn title(reports: &[Report]) -> String {
+    match reports {
+        [] => "frit: no reports".into(),
+        [r] => format!("{} over {}", r.workload.identity.name, r.stack.name),
+        several => format!("{} runs compared", several.len()),
+    }
+}
+
+fn body(reports: &[Report], title: &str) -> Markup {
+    match reports {
+        [] => html! { h1 { (title) } p { "No run was finished." } },
+        [r] => html! { h1 { (title) } (head::identity(r)) (sections(r, "")) },
+        several => html! {
+            h1 { (title) }
+            (contents(several))
+            (compare::all(several))
+            @for (i, r) in several.iter().enumerate() {
+                h2 id=(format!("r{}", i + 1)) { (format!("{}  ", i + 1)) (r.workload.identity.name) " over " (r.stack.name) }
+                (head::identity(r))
+                (sections(r, &format!("r{}-", i + 1)))
+            }
+        },
+    }
+}
+
+fn contents(reports: &[Report]) -> Markup {
+    html! {
+        nav aria-label="Contents" {
+            a href="#compare" { "Comparison" }
+            ol {
+                @for (i, r) in reports.iter().enumerate() {
+                    li {
+                        a href=(format!("#r{}", i + 1)) { (r.workload.identity.name) " over " (r.stack.name) }
+                        " " (head::kind(r)) (head::verdict(r))
+                    }
+                }
+            }
+        }
+    }
+}
+
+/// All sections of one report; `prefix` makes the anchors of several differ.
+fn sections(r: &Report, prefix: &str) -> Markup {
+    let all: [(&str, &str, Markup); 9] = [
+        ("latency", "Latency", latency::section(r)),
+        ("writes", "Write amplification, and commands by cause", counts::section(r)),
+        ("commands", "Time of commands", commands::section(r)),
+        ("channels", "Channel use over time", channels::section(r)),
+        ("residence", "Where the data lies", residence::section(r)),
+        ("wear", "Wear", wear::section(r)),
+        ("steady", "Steady state", steady::section(r)),
+        ("layers", "Layers, media and memory", tables::section(r)),
+        ("stack", "The stack and the workload", tables::inputs(r)),
+    ];
+    html! {
+        @for (id, name, body) in &all {
+            section id={ (prefix) (id) } {
+                h3 { (name) }
+                (body)
+            }
+        }
+    }
+}

@@ -1,0 +1,117 @@
+//! Distributions of times: how much is done by when, and how long the tail is.
+
+use super::colour::Colour;
+use super::draw::{Area, Axes, Axis, field, line, svg};
+use super::numbers::{tick, tick_percent, tick_time};
+use super::scale::Scale;
+use crate::report::Distribution;
+use maud::{Markup, html};
+use serde_json::json;
+
+/// The size of one drawing; two stand beside each other.
+const WIDTH: f64 = 540.0;
+const HEIGHT: f64 = 320.0;
+/// The least share that the tail shows.
+const LEAST: f64 = 1e-6;
+
+/// One curve.
+#[derive(Clone, Debug)]
+pub(super) struct Curve<'a> {
+    pub(super) name: String,
+    pub(super) colour: Colour,
+    /// Drawn as dashes: service beside response.
+    pub(super) dashed: bool,
+    pub(super) of: &'a Distribution,
+}
+
+impl Curve<'_> {
+    fn all(&self) -> u64 {
+        self.of.buckets.iter().map(|b| b.count).sum()
+    }
+
+    /// For each bucket its upper end in nanoseconds (at least 1) and the share of times up to it.
+    fn steps(&self) -> Vec<(f64, f64)> {
+        let (all, mut sum) = (self.all().max(1) as f64, 0);
+        let share = |b: &crate::report::Bucket| {
+            sum += b.count;
+            (b.to_ns.max(1) as f64, sum as f64 / all)
+        };
+        self.of.buckets.iter().map(share).collect()
+    }
+}
+
+/// What the curves mean.
+pub(super) fn legend(curves: &[Curve<'_>]) -> Markup {
+    html! {
+        ul class="legend" {
+            @for c in curves {
+                li { i class={ "stroke e-" (c.colour) @if c.dashed { " dashed" } } {} (c.name) }
+            }
+        }
+    }
+}
+
+fn axes(curves: &[Curve<'_>], y: Axis<'static>) -> Axes<'static> {
+    let times = curves.iter().flat_map(|c| c.of.buckets.iter().map(|b| b.to_ns.max(1) as f64));
+    let x = Axis { scale: Scale::log(times), name: "time", label: tick_time, ticks: 9 };
+    Axes { area: Area { left: 52.0, top: 26.0, width: WIDTH - 74.0, height: HEIGHT - 70.0 }, x, y }
+}
+
+/// The share of requests that are done within a time.
+pub(super) fn within(curves: &[Curve<'_>]) -> Markup {
+    let scale = Scale::Linear { from: 0.0, to: 1.0 };
+    let y = Axis { scale, name: "requests done within the time", label: tick_percent, ticks: 5 };
+    draw(curves, &axes(curves, y), false)
+}
+
+/// The share of requests that take longer, down to one in a million.
+pub(super) fn beyond(curves: &[Curve<'_>]) -> Markup {
+    let most = curves.iter().map(Curve::all).max().unwrap_or(1).max(10);
+    let least = 10f64.powf((1.0 / most as f64).log10().floor()).max(LEAST);
+    let scale = Scale::Log { from: least, to: 1.0 };
+    let y = Axis { scale, name: "requests that take longer", label: percent_or_less, ticks: 7 };
+    draw(curves, &axes(curves, y), true)
+}
+
+/// Percent, also of very little.
+fn percent_or_less(share: f64) -> String {
+    if share >= 9e-5 { tick_percent(share) } else { format!("{} in 1M", tick(share * 1e6)) }
+}
+
+fn draw(curves: &[Curve<'_>], axes: &Axes<'_>, tail: bool) -> Markup {
+    let (from, to) = axes.x.scale.ends();
+    let series = |c: &Curve<'_>| {
+        let of = |f: fn(&crate::report::Bucket) -> u64| c.of.buckets.iter().map(f).collect::<Vec<_>>();
+        json!({ "name": c.name, "all": c.all(), "to": of(|b| b.to_ns), "count": of(|b| b.count) })
+    };
+    let values = json!({
+        "from": from.log10(), "to": to.log10(), "tail": tail,
+        "series": curves.iter().map(series).collect::<Vec<_>>(),
+    });
+    let name = if tail { "share of requests that take longer than a time" } else { "share of requests done within a time" };
+    svg(WIDTH, HEIGHT, name, &html! {
+        (axes.draw())
+        @for c in curves {
+            path class={ "series k-" (c.colour) @if c.dashed { " dashed" } } d=(curve(c, axes, tail)) {}
+        }
+        (field(&axes.area, "spread", &values))
+    })
+}
+
+/// A staircase: between two buckets the share is that of the lower one.
+fn curve(c: &Curve<'_>, axes: &Axes<'_>, tail: bool) -> String {
+    let steps = c.steps();
+    let height = |share: f64| axes.y(if tail { 1.0 - share } else { share });
+    let mut share = 0.0;
+    let mut points: Vec<(f64, f64)> = Vec::with_capacity(2 * steps.len() + 2);
+    points.push((axes.area.left, height(0.0)));
+    for (to, after) in steps {
+        points.push((axes.x(to), height(share)));
+        points.push((axes.x(to), height(after)));
+        share = after;
+    }
+    if !tail && share > 0.0 {
+        points.push((axes.area.right(), height(share)));
+    }
+    line(points.into_iter())
+}

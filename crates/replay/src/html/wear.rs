@@ -1,0 +1,182 @@
+//! Wear of media: where, and how evenly.
+
+use super::draw::{Area, Axes, Axis, figure, field, svg};
+use super::heat::{Ramp, cells};
+use super::numbers::{px, tick};
+use super::scale::Scale;
+use crate::report::show::{count, figure as number, percent};
+use crate::report::{MediumReport, Report, WearBucket};
+use frit_core::MediumKind;
+use maud::{Markup, html};
+use serde_json::json;
+
+/// Columns of a map whose rows mean nothing.
+const COLUMNS: usize = 64;
+/// Rows of units at most; above, rows mean nothing.
+const ROWS: usize = 64;
+const WIDTH: f64 = 1080.0;
+
+/// Maps and histograms of all media that wear.
+pub(super) fn section(r: &Report) -> Markup {
+    let media: Vec<&MediumReport> = r.media.iter().filter(|m| !m.wear.map.mean.is_empty()).collect();
+    html! {
+        @if media.is_empty() { p { "No medium of this stack wears." } }
+        @for m in media {
+            (figure(&format!("{}: wear by address", m.name), &note(m), &map(m)))
+            (figure(&format!("{}: how evenly", m.name), &evenness(m), &histogram(m)))
+        }
+    }
+}
+
+/// What a cycle is called.
+fn cycles(m: &MediumReport) -> &'static str {
+    if m.kind == MediumKind::Nand { "erases" } else { "writes" }
+}
+
+/// What a group is called, without its size.
+fn group(m: &MediumReport) -> &str {
+    m.wear.per.split(' ').next().unwrap_or("group")
+}
+
+fn groups(m: &MediumReport) -> u64 {
+    m.wear.histogram.iter().map(|b| b.groups).sum()
+}
+
+fn note(m: &MediumReport) -> String {
+    let l = Layout::of(m);
+    let order = match &l.units {
+        Some(_) => "one row a unit, in order of address from left to right",
+        None => "in order of address, left to right, row by row",
+    };
+    let share = match m.wear.map.groups {
+        1 => format!("Each cell is a {}", m.wear.per),
+        n => format!("Each cell is the mean of {} neighbours (a {} each)", count(u64::from(n)), m.wear.per),
+    };
+    let bad = match m.wear.bad {
+        0 => String::new(),
+        n => format!(" {} out of use.", count(u64::from(n))),
+    };
+    format!("{share}; {order}. {} in the measured part.{bad}", capital(cycles(m)))
+}
+
+fn capital(word: &str) -> String {
+    let mut chars = word.chars();
+    chars.next().map_or_else(String::new, |c| c.to_uppercase().chain(chars).collect())
+}
+
+fn evenness(m: &MediumReport) -> String {
+    let (run, total) = (&m.wear.run, &m.wear.total);
+    format!(
+        "Measured part: mean {} {} a {}, fewest {}, most {}, deviation {}. Since new: mean {}, most {} of {} specified ({}).",
+        number(run.mean),
+        cycles(m),
+        group(m),
+        count(u64::from(run.min)),
+        count(u64::from(run.max)),
+        number(run.deviation),
+        number(total.mean),
+        count(u64::from(total.max)),
+        count(m.wear.limit),
+        percent(f64::from(total.max) / m.wear.limit.max(1) as f64)
+    )
+}
+
+/// How the places of a map are laid out.
+struct Layout {
+    columns: usize,
+    rows: usize,
+    /// Names of rows, where a row is a unit.
+    units: Option<Vec<String>>,
+}
+
+impl Layout {
+    fn of(m: &MediumReport) -> Layout {
+        let places = m.wear.map.mean.len();
+        let units = m.geometry.get("units").map_or(0, |&u| u as usize);
+        let channels = m.geometry.get("channels").map_or(1, |&c| c.max(1));
+        let even = groups(m) == places as u64 * u64::from(m.wear.map.groups);
+        // Only NAND numbers its blocks through a unit; PCM stripes its lines over channels.
+        if m.kind == MediumKind::Nand && even && (1..=ROWS).contains(&units) && places.is_multiple_of(units) {
+            let name = |u| format!("unit {u}, channel {}", u as u64 % channels);
+            return Layout { columns: places / units, rows: units, units: Some((0..units).map(name).collect()) };
+        }
+        let columns = COLUMNS.min(places).max(1);
+        Layout { columns, rows: places.div_ceil(columns), units: None }
+    }
+
+    /// What stands before a row.
+    fn name(&self, m: &MediumReport, row: usize) -> String {
+        match &self.units {
+            Some(_) => format!("unit {row}"),
+            None => count(row as u64 * self.columns as u64 * u64::from(m.wear.map.groups)),
+        }
+    }
+}
+
+fn map(m: &MediumReport) -> Markup {
+    let layout = Layout::of(m);
+    let map = &m.wear.map;
+    let ramp = Ramp::of(map.mean.iter().map(|&v| f64::from(v)));
+    let levels: Vec<usize> = map.mean.iter().map(|&v| ramp.level(f64::from(v))).collect();
+    let row = if layout.rows > 24 { 9.0 } else { 15.0 };
+    let a = Area { left: 78.0, top: 22.0, width: WIDTH - 80.0, height: row * layout.rows as f64 };
+    let every = if row < 12.0 { 4 } else { 1 };
+    let values = json!({
+        "columns": layout.columns, "groups": map.groups, "total": groups(m), "what": group(m), "cycles": cycles(m),
+        "named": layout.units.is_some(),
+        "rows": layout.units.clone().unwrap_or_else(|| vec![String::new(); layout.rows]),
+        "mean": map.mean, "max": map.max,
+    });
+    let head = if layout.units.is_some() { format!("{}s of the unit, in order of address →", group(m)) } else { format!("first {} of the row", group(m)) };
+    html! {
+        (svg(WIDTH, a.bottom() + 6.0, &format!("wear map of {}", m.name), &html! {
+            text x=(px(if layout.units.is_some() { a.left } else { 0.0 })) y="13" { (head) }
+            @for i in (0..layout.rows).step_by(every) {
+                text class="end" x=(px(a.left - 8.0)) y=(px(a.top + row * (i as f64 + 0.5) + 4.0)) { (layout.name(m, i)) }
+            }
+            (cells(&a, layout.columns, levels.chunks(layout.columns), layout.rows))
+            (field(&a, "wear", &values))
+        }))
+        (ramp.legend(|v| format!("{} {} a {}", number(v), cycles(m), group(m))))
+    }
+}
+
+fn histogram(m: &MediumReport) -> Markup {
+    let buckets = &m.wear.histogram;
+    let most = buckets.iter().map(|b| b.groups).max().unwrap_or(0);
+    // A linear axis would hide the few groups that wear most, which are the ones that matter.
+    let rare = buckets.iter().any(|b| b.groups > 0 && b.groups * 100 < most);
+    let scale = match rare {
+        true => Scale::Log { from: 0.5, to: super::numbers::ceiling(most as f64) },
+        false => Scale::up_to(most as f64),
+    };
+    let (from, to) = (buckets.first().map_or(0, |b| b.from), buckets.last().map_or(0, |b| b.to));
+    let x = Scale::Linear { from: f64::from(from) - 0.5, to: f64::from(to) + 0.5 };
+    let x_name = format!("{} a {} in the measured part", cycles(m), group(m));
+    let y_name = format!("{}s{}", group(m), if rare { " (logarithmic)" } else { "" });
+    let axes = Axes {
+        area: Area { left: 62.0, top: 26.0, width: WIDTH - 70.0, height: 150.0 },
+        x: Axis { scale: x, name: &x_name, label: whole, ticks: 12 },
+        y: Axis { scale, name: &y_name, label: whole, ticks: if rare { 7 } else { 4 } },
+    };
+    svg(WIDTH, 222.0, &format!("wear histogram of {}", m.name), &html! {
+        (axes.draw())
+        @for b in buckets.iter().filter(|b| b.groups > 0) { (column(b, &axes, m)) }
+    })
+}
+
+/// A tick of an axis that counts: none between whole numbers.
+fn whole(v: f64) -> String {
+    if v.fract() == 0.0 { tick(v) } else { String::new() }
+}
+
+fn column(b: &WearBucket, axes: &Axes<'_>, m: &MediumReport) -> Markup {
+    let (left, right) = (axes.x(f64::from(b.from) - 0.5), axes.x(f64::from(b.to) + 0.5));
+    let top = axes.y(b.groups as f64);
+    let span = if b.from == b.to { count(u64::from(b.from)) } else { format!("{} to {}", count(u64::from(b.from)), count(u64::from(b.to))) };
+    html! {
+        rect class="bar f-blue" x=(px(left)) y=(px(top)) width=(px((right - left).max(1.0))) height=(px(axes.area.bottom() - top)) {
+            title { (span) " " (cycles(m)) ": " (count(b.groups)) " " (group(m)) "s" }
+        }
+    }
+}
