@@ -1,0 +1,290 @@
+//! The layer under uniform random one-page overwrites, and the state that it really is in.
+
+use super::{Policy, Theory};
+use crate::{Error, Result};
+use frit_core::{BlockLayer, Condition, Hints, Nanos, Null, Op, Precondition, Sector, Source};
+use frit_layer::flash::BlockState;
+use frit_layer::{FusionMethod, Hfsl, HfslConfig};
+use frit_media::{Hardware, Nand, NandConfig, NandFaults, NandGeometry, NandTiming, NoStore, PlaneOps};
+use rand::rngs::SmallRng;
+use rand::{Rng, SeedableRng};
+use serde::{Deserialize, Serialize};
+
+/// Bytes of a page; without bytes its size means nothing.
+const PAGE_BYTES: u32 = 2048;
+/// Looks at all blocks in the measured part.
+const SAMPLES: u64 = 256;
+/// Rounds, each of as many writes as there are pages, in which write amplification may not change any more.
+const STEADY_ROUNDS: usize = 5;
+/// By how much it may differ between those rounds, and between their first and last pairs: a share of their mean.
+const STEADY_SPREAD: f64 = 0.01;
+/// Rounds after which the state is taken as it is.
+const ROUNDS_MAX: usize = 80;
+/// Measured writes, in rounds.
+const MEASURED_ROUNDS: u64 = 4;
+
+/// How a run starts.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Start {
+    /// Every page written once, in order; then overwritten until nothing changes any more.
+    Fill,
+    /// The state that preconditioning draws from the stationary distribution.
+    Steady,
+}
+
+/// One run.
+#[derive(Clone, Copy, PartialEq, Debug, Serialize, Deserialize)]
+pub struct Case {
+    /// Cleaning.
+    pub policy: Policy,
+    /// Blocks of all units.
+    pub blocks: u32,
+    /// NAND units; each is cleaned by itself.
+    pub units: u32,
+    /// Pages in a block.
+    pub pages_per_block: u32,
+    /// T/U − 1 that is aimed at; T is known only from the state that results.
+    pub over_provisioning: f64,
+    /// How it starts.
+    pub start: Start,
+    /// Of the random choices.
+    pub seed: u64,
+}
+
+/// What one run found, beside theory for the T that it had.
+#[derive(Clone, PartialEq, Debug, Serialize)]
+pub struct CaseResult {
+    /// The run.
+    pub case: Case,
+    /// U: mapped pages.
+    pub mapped_pages: u64,
+    /// Free blocks, on average over the measured part.
+    pub free_blocks: f64,
+    /// Open blocks, likewise.
+    pub open_blocks: f64,
+    /// T: pages of all other blocks, likewise.
+    pub data_pages: f64,
+    /// T/U − 1 as it was.
+    pub over_provisioning: f64,
+    /// Rounds of U writes before the measured part.
+    pub rounds: usize,
+    /// Whether those ended since nothing changed any more.
+    pub settled: bool,
+    /// Measured writes.
+    pub writes: u64,
+    /// Pages programmed for each page written.
+    pub measured: f64,
+    /// What theory says for `over_provisioning`.
+    pub theory: f64,
+    /// What it says for the over-provisioning that was aimed at.
+    pub theory_nominal: f64,
+    /// The largest difference between the shares of blocks with a number of valid pages: measured less theory.
+    pub worst_share: f64,
+    /// The number of valid pages at which it is.
+    pub worst_at: u32,
+    /// The largest difference between the cumulated shares (Kolmogorov's distance).
+    pub kolmogorov: f64,
+}
+
+impl CaseResult {
+    /// Measured write amplification against theory's, as a share of it.
+    #[must_use]
+    pub fn distance(&self) -> f64 {
+        self.measured / self.theory - 1.0
+    }
+}
+
+type Layer = Hfsl<(), NoStore, NoStore>;
+
+/// Runs one case. `progress` is told the rounds that are done.
+///
+/// # Errors
+/// A case that cannot be.
+pub fn run(case: Case, progress: &mut dyn FnMut(usize)) -> Result<CaseResult> {
+    let (mut layer, pages) = volume(&case)?;
+    let mut rng = SmallRng::seed_from_u64(case.seed);
+    let (rounds, settled) = settle(&case, &mut layer, pages, &mut rng, progress)?;
+    let before = programmed(&layer);
+    let mut seen = Seen::new(case.pages_per_block);
+    let step = pages * MEASURED_ROUNDS / SAMPLES;
+    for _ in 0..SAMPLES {
+        overwrite(&mut layer, pages, step, &mut rng)?;
+        seen.look(&layer);
+    }
+    let writes = step * SAMPLES;
+    let measured = (programmed(&layer) - before) as f64 / writes as f64;
+    let b = f64::from(case.pages_per_block);
+    let data_pages = seen.mean(seen.data) * b;
+    let over_provisioning = data_pages / pages as f64 - 1.0;
+    let at = |op: f64| {
+        case.policy.theory(1.0 / (1.0 + op), case.pages_per_block).ok_or_else(|| Error::Description {
+            name: case.policy.name().into(),
+            why: format!("theory has no answer for an over-provisioning of {op:.4}"),
+        })
+    };
+    let (theory, nominal) = (at(over_provisioning)?, at(case.over_provisioning)?);
+    let (worst_share, worst_at, kolmogorov) = seen.against(&theory);
+    Ok(CaseResult {
+        case,
+        mapped_pages: pages,
+        free_blocks: seen.mean(seen.free),
+        open_blocks: seen.mean(seen.open),
+        data_pages,
+        over_provisioning,
+        rounds,
+        settled,
+        writes,
+        measured,
+        theory: theory.write_amplification,
+        theory_nominal: nominal.write_amplification,
+        worst_share,
+        worst_at,
+        kolmogorov,
+    })
+}
+
+/// NAND alone, one stream: heat and wear leveling off.
+fn volume(case: &Case) -> Result<(Layer, u64)> {
+    let geometry = NandGeometry {
+        channels: case.units,
+        chips_per_channel: 1,
+        dies_per_chip: 1,
+        planes_per_die: 1,
+        blocks_per_plane: case.blocks / case.units.max(1),
+        pages_per_block: case.pages_per_block,
+        page_bytes: PAGE_BYTES,
+        spare_bytes: 64,
+        plane_ops: PlaneOps::Single,
+    };
+    let free = Nanos::ZERO;
+    let timing = NandTiming { t_read: free, t_prog: free, t_erase: free, bus_ps_per_byte: 0 };
+    let config = NandConfig {
+        name: "nand".into(),
+        geometry,
+        timing,
+        endurance: u32::MAX,
+        faults: NandFaults::default(),
+    };
+    let refused = |why: String| Error::Description { name: case.policy.name().into(), why };
+    let nand = Nand::new(config, NoStore, &mut Hardware::new()).map_err(|e| refused(e.to_string()))?;
+    let defaults = HfslConfig::default();
+    // A unit keeps `gc_low_blocks` free, and has one block open for the host and one for cleaning.
+    let spare = u64::from(case.units) * u64::from(defaults.gc_low_blocks + 2);
+    let data = u64::from(geometry.blocks()).saturating_sub(spare) * u64::from(case.pages_per_block);
+    let pages = (data as f64 / (1.0 + case.over_provisioning)) as u64;
+    let config = HfslConfig {
+        fusion_method: FusionMethod::None,
+        gc: case.policy.name().into(),
+        wear_leveling: "none".into(),
+        heat: "off".into(),
+        capacity: pages * u64::from(PAGE_BYTES),
+        ..defaults
+    };
+    let mut layer: Layer = Hfsl::new(config, nand, None).map_err(|e| refused(e.to_string()))?;
+    let how = match case.start {
+        Start::Fill => Precondition::Fill,
+        Start::Steady => Precondition::Steady { seed: case.seed },
+    };
+    layer.precondition(how).map_err(|e| refused(e.to_string()))?;
+    Ok((layer, pages))
+}
+
+/// Overwrites until write amplification stays as it is. Returns the rounds, and whether it does.
+fn settle(
+    case: &Case,
+    layer: &mut Layer,
+    pages: u64,
+    rng: &mut SmallRng,
+    progress: &mut dyn FnMut(usize),
+) -> Result<(usize, bool)> {
+    // Preconditioning promises the stationary state; one round lets pools and open blocks find theirs.
+    if case.start == Start::Steady {
+        overwrite(layer, pages, pages, rng)?;
+        return Ok((1, true));
+    }
+    let mut history: Vec<f64> = Vec::new();
+    while history.len() < ROUNDS_MAX {
+        let before = programmed(layer);
+        overwrite(layer, pages, pages, rng)?;
+        history.push((programmed(layer) - before) as f64 / pages as f64);
+        progress(history.len());
+        if steady(&history) {
+            return Ok((history.len(), true));
+        }
+    }
+    Ok((history.len(), false))
+}
+
+fn steady(history: &[f64]) -> bool {
+    let Some(last) = history.len().checked_sub(STEADY_ROUNDS).map(|from| &history[from..]) else { return false };
+    let mean = last.iter().sum::<f64>() / last.len() as f64;
+    let (low, high) = last.iter().fold((f64::MAX, f64::MIN), |(l, h), &w| (l.min(w), h.max(w)));
+    let drift = (last[3] + last[4] - last[0] - last[1]) / 2.0;
+    high - low <= STEADY_SPREAD * mean && drift.abs() <= STEADY_SPREAD / 2.0 * mean
+}
+
+fn overwrite(layer: &mut Layer, pages: u64, writes: u64, rng: &mut SmallRng) -> Result<()> {
+    let sectors = u64::from(PAGE_BYTES) / frit_core::SECTOR_BYTES;
+    for _ in 0..writes {
+        let at = Sector(rng.random_range(0..pages) * sectors);
+        layer.write(&mut Null, at, Source::Len(PAGE_BYTES), Hints::NONE)?;
+    }
+    Ok(())
+}
+
+fn programmed(layer: &Layer) -> u64 {
+    layer.flash().nand().view().counts.of(Op::NandProgram).commands
+}
+
+/// What blocks were, summed over looks.
+struct Seen {
+    looks: u64,
+    free: u64,
+    open: u64,
+    data: u64,
+    /// Sealed blocks by valid pages.
+    valid: Vec<u64>,
+}
+
+impl Seen {
+    fn new(pages_per_block: u32) -> Seen {
+        Seen { looks: 0, free: 0, open: 0, data: 0, valid: vec![0; pages_per_block as usize + 1] }
+    }
+
+    fn look(&mut self, layer: &Layer) {
+        let blocks = layer.flash().blocks();
+        self.looks += 1;
+        for block in 0..blocks.count() {
+            match blocks.state(block) {
+                BlockState::Free => self.free += 1,
+                BlockState::Open => self.open += 1,
+                BlockState::Sealed => {
+                    self.data += 1;
+                    self.valid[usize::from(blocks.valid(block))] += 1;
+                }
+                BlockState::Victim => self.data += 1,
+                BlockState::Doomed | BlockState::Bad => {}
+            }
+        }
+    }
+
+    fn mean(&self, sum: u64) -> f64 {
+        sum as f64 / self.looks.max(1) as f64
+    }
+
+    /// The largest difference of a share, where it is, and the largest difference of cumulated shares.
+    fn against(&self, theory: &Theory) -> (f64, u32, f64) {
+        let all = self.valid.iter().sum::<u64>().max(1) as f64;
+        let (mut worst, mut at, mut sum, mut kolmogorov) = (0.0f64, 0, 0.0f64, 0.0f64);
+        for (i, (&count, &share)) in self.valid.iter().zip(&theory.shares).enumerate() {
+            let difference = count as f64 / all - share;
+            if difference.abs() > worst.abs() {
+                (worst, at) = (difference, i as u32);
+            }
+            sum += difference;
+            kolmogorov = kolmogorov.max(sum.abs());
+        }
+        (worst, at, kolmogorov)
+    }
+}
