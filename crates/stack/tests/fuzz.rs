@@ -64,7 +64,7 @@ proptest! {
         for (piece, at) in pieces {
             // Between lines mostly, so that what follows is still understood.
             let at = boundary(&text, at);
-            let at = if at % 4 == 0 { at } else { text[at..].find('\n').map_or(text.len(), |n| at + n + 1) };
+            let at = if at.is_multiple_of(4) { at } else { text[at..].find('\n').map_or(text.len(), |n| at + n + 1) };
             text.insert_str(at, &piece);
         }
         read(&text, &[]);
