@@ -94,7 +94,16 @@ impl<T: Token, N: Store> Flash<T, N> {
         })?;
         self.blocks.block[block as usize].state = BlockState::Open;
         u.open[stream as usize] = Some(Open { block, next: self.nand.next_page(BlockId(block)) });
+        self.fetch_reverse(block);
         Ok(())
+    }
+
+    /// Loads the block's part of the reverse map, which is about to be filled: loads overlap, while
+    /// stores that miss the processor's cache would hold up all others behind them.
+    fn fetch_reverse(&self, block: u32) {
+        let first = self.nand.geometry().ppn(BlockId(block), 0).idx();
+        let rows = &self.reverse[first..first + self.blocks.pages_per_block() as usize];
+        std::hint::black_box(rows.iter().step_by(16).fold(0, |a, r| a ^ r));
     }
 
     /// Seals the block of a stream, if it has one.

@@ -301,8 +301,8 @@ impl<T: Token, N: Store> Flash<T, N> {
     }
 
     /// These pages will become invalid soon: fetches what taking note of it needs.
-    pub(crate) fn expect(&self, pages: &[Option<Ppn>]) {
-        let rows = pages.iter().flatten().map(|&ppn| {
+    pub(crate) fn expect(&self, pages: impl Iterator<Item = Ppn>) {
+        let rows = pages.map(|ppn| {
             let block = self.nand.geometry().block_of(ppn);
             self.reverse[ppn.idx()] ^ u32::from(self.blocks.valid(block.0))
         });

@@ -5,16 +5,25 @@ use super::entry::{Entry, Place};
 use super::route::Request;
 use crate::Token;
 use frit_core::{
-    BlockLayer, ByteAccess, Error, Hints, Info, Lpn, Params, Progress, Result, SECTOR_BYTES, Sector, Sink,
-    Source, Target, Visible,
+    BlockLayer, ByteAccess, Error, Hints, Info, Lpn, Params, Ppn, Progress, Result, SECTOR_BYTES, Sector,
+    Sink, Source, Target, Visible,
 };
 use frit_media::Store;
 
 /// Zeros, for discarded parts of pages.
 static ZEROS: [u8; 64 << 10] = [0; 64 << 10];
 
-/// Requests that [`BlockLayer::expect`] looks at together.
-const EXPECT: usize = 16;
+/// Pages that [`BlockLayer::expect`] looks at together, and of one request at most.
+const EXPECT: usize = 64;
+const EXPECT_PAGES: u64 = 4;
+
+/// Where an entry says that a page lies in NAND.
+fn nand_page(entry: Option<u64>) -> Option<Ppn> {
+    match Entry(entry?).place() {
+        Place::Nand(ppn) => Some(ppn),
+        _ => None,
+    }
+}
 
 /// A part of one page.
 #[derive(Clone, Copy, Debug)]
@@ -121,14 +130,21 @@ impl<S: Sink, N: Store, P: Store> BlockLayer<S> for Hfsl<S::Tok, N, P> {
 
     fn expect(&self, next: &[(Sector, u32)]) {
         // In rounds, so that the loads of a round do not depend on each other and overlap.
-        for next in next.chunks(EXPECT) {
-            let mut places = [Place::Unmapped; EXPECT];
-            for (place, (at, _)) in places.iter_mut().zip(next) {
-                let (lpn, _) = split(at.0.saturating_mul(SECTOR_BYTES), u64::from(self.page_bytes));
-                *place = self.entry(Lpn(lpn as u32)).map_or(Place::Unmapped, Entry::place);
+        let mut places = [None; EXPECT];
+        let mut n = 0;
+        for &(at, sectors) in next {
+            let (first, _) = split(at.0.saturating_mul(SECTOR_BYTES), u64::from(self.page_bytes));
+            let (pages, _) = split(u64::from(sectors) * SECTOR_BYTES, u64::from(self.page_bytes));
+            for lpn in first..first + pages.clamp(1, EXPECT_PAGES) {
+                places[n] = self.map.table.get(lpn as usize).copied();
+                n += 1;
             }
-            self.flash.expect(&places.map(|p| if let Place::Nand(ppn) = p { Some(ppn) } else { None }));
+            if n + EXPECT_PAGES as usize > EXPECT {
+                self.flash.expect(places[..n].iter().filter_map(|e| nand_page(*e)));
+                n = 0;
+            }
         }
+        self.flash.expect(places[..n].iter().filter_map(|e| nand_page(*e)));
     }
 
     fn read(&mut self, sink: &mut S, at: Sector, into: Target<'_>, _: Hints) -> Result<()> {
