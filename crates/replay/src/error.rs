@@ -17,7 +17,7 @@ pub enum Error {
         /// What it asked for.
         what: String,
         /// What went wrong.
-        source: frit_core::Error,
+        source: Box<frit_core::Error>,
     },
     /// The stack failed outside of a request: in preparation, in background work, when it was halted or booted.
     #[error("stack '{stack}', {what}: {source}")]
@@ -27,14 +27,14 @@ pub enum Error {
         /// What was being done.
         what: String,
         /// What went wrong.
-        source: frit_core::Error,
+        source: Box<frit_core::Error>,
     },
     /// The stack cannot be built.
     #[error(transparent)]
     Build(#[from] Box<frit_stack::StackError>),
     /// The workload cannot be read, or does not fit.
     #[error(transparent)]
-    Workload(#[from] frit_trace::Error),
+    Workload(Box<frit_trace::Error>),
     /// The warm-up took all that there was.
     #[error(
         "'{name}' has {requests} requests, and the warm-up took all of them; use a shorter warm-up, or --warm trace"
@@ -61,4 +61,10 @@ pub enum Error {
         /// What the operating system said.
         source: std::io::Error,
     },
+}
+
+impl From<frit_trace::Error> for Error {
+    fn from(e: frit_trace::Error) -> Error {
+        Error::Workload(Box::new(e))
+    }
 }

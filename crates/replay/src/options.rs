@@ -5,7 +5,7 @@ use frit_engine::Mode;
 use std::str::FromStr;
 
 /// How a workload is to be run over a stack.
-#[derive(Clone, PartialEq, Debug)]
+#[derive(Clone, Copy, PartialEq, Debug)]
 pub struct RunOptions {
     /// Closed loop with a queue depth, or open loop by arrival times.
     pub mode: Mode,

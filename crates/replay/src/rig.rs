@@ -103,7 +103,7 @@ impl<E: Metered> Rig<E> {
             hardware,
             stack,
             names,
-            options: options.clone(),
+            options: *options,
             verifier,
             batch: Batch::default(),
             warmed: 0,
@@ -255,7 +255,7 @@ fn programmed(usage: &Usage) -> u64 {
 }
 
 fn failed(stack: &str, what: &str, source: frit_core::Error) -> Error {
-    Error::Stack { stack: stack.into(), what: what.into(), source }
+    Error::Stack { stack: stack.into(), what: what.into(), source: source.into() }
 }
 
 /// Who it was that failed.
@@ -266,14 +266,14 @@ fn explain<E: Metered>(
     source: frit_core::Error,
 ) -> Error {
     if let Some(e) = host.failure.take() {
-        return Error::Workload(e);
+        return e.into();
     }
     match host.last() {
         Some(r) if !host.background_failed => Error::Request {
             stack: stack.into(),
             number: warmed + host.asked.requests,
             what: words(&r),
-            source,
+            source: source.into(),
         },
         _ => failed(stack, "background work", source),
     }

@@ -231,7 +231,7 @@ mod tests {
 
     #[test]
     fn a_cliff_after_flat_rounds_is_not_steady() {
-        let new_volume = vec![(1.0, 1000.0); 8];
+        let new_volume = [(1.0, 1000.0); 8];
         let cliff = [(1.5, 800.0), (2.4, 500.0)];
         assert_eq!(judged(new_volume.iter().copied().chain(cliff)).verdict, Verdict::NotReached);
         let settled = new_volume.iter().copied().chain(cliff).chain(vec![(2.5, 480.0); 6]);

@@ -176,3 +176,46 @@ fn reports_and_comparisons_show_what_they_hold() {
     let lines: Vec<usize> = table.lines().take_while(|l| !l.is_empty()).map(|l| l.chars().count()).collect();
     assert!(lines.len() > 10 && lines.iter().all(|l| *l == lines[0]), "{table}");
 }
+
+/// Every key of the JSON, wherever it is.
+fn keys(value: &serde_json::Value, all: &mut std::collections::BTreeSet<String>) {
+    match value {
+        serde_json::Value::Array(items) => items.iter().for_each(|v| keys(v, all)),
+        serde_json::Value::Object(map) => {
+            for (key, v) in map {
+                all.insert(key.clone());
+                // Names of geometry are the medium's own.
+                if key != "geometry" {
+                    keys(v, all);
+                }
+            }
+        }
+        _ => {}
+    }
+}
+
+#[test]
+fn the_manual_names_every_field() {
+    let manual =
+        std::fs::read_to_string(concat!(env!("CARGO_MANIFEST_DIR"), "/../../docs/report.md")).unwrap();
+    let dir = tempfile::tempdir().unwrap();
+    let stack = small(&["engine.kind=event"]);
+    let trace = mixed_trace(&dir, sectors(&stack).unwrap(), 6000);
+    let r = run(&stack, trace.to_str().unwrap(), &RunOptions { verify: true, ..RunOptions::default() });
+    let mut all = std::collections::BTreeSet::new();
+    keys(&serde_json::to_value(&r).unwrap(), &mut all);
+    assert!(all.len() > 100, "{all:?}");
+    let words: std::collections::BTreeSet<&str> =
+        manual.split(|c: char| !c.is_ascii_alphanumeric() && c != '_').collect();
+    let missing: Vec<&String> = all.iter().filter(|k| !words.contains(k.as_str())).collect();
+    assert!(missing.is_empty(), "docs/report.md does not name {missing:?}");
+}
+
+#[test]
+fn the_stack_of_a_report_builds_the_same_stack() {
+    for sets in [&["FUSION_METHOD=both", "gc=fifo"][..], &["engine.kind=event", "engine.scheduler=hfsl"]] {
+        let r = run(&small(sets), "gen:uniform,count=100,size=4K,span=512K", &RunOptions::default());
+        let again = frit_stack::Stack::parse(&r.stack.name, &r.stack.toml, &[]).unwrap();
+        assert_eq!(again.identity().sha256, r.stack.sha256);
+    }
+}
