@@ -10,6 +10,9 @@ use std::time::{Duration, Instant};
 /// Sectors of one call of a layer: 1 GiB. Longer requests are given in pieces.
 const PIECE: u32 = 1 << 21;
 
+/// Requests that are announced to the layer together.
+const EXPECT: usize = 16;
+
 /// The classes of requests, in the order of their numbers.
 pub(crate) const CLASSES: [&str; 4] = ["read", "write", "discard", "flush"];
 
@@ -124,6 +127,18 @@ impl<'a, S: Sink> Replay<'a, S> {
         }
     }
 
+    /// Tells the layer what comes next: see [`frit_core::BlockLayer::expect`].
+    fn announce(&mut self) {
+        let next = self.batch.requests[self.batch.next..].iter().take(EXPECT);
+        let mut ranges = [(Sector(0), 0); EXPECT];
+        let mut n = 0;
+        for r in next.filter(|r| matches!(r.op, ReqOp::Read | ReqOp::Write)) {
+            ranges[n] = (r.sector, r.sectors);
+            n += 1;
+        }
+        self.layer.expect(&ranges[..n]);
+    }
+
     fn read(&mut self, sink: &mut S, r: &Request) -> Result<()> {
         for (at, bytes) in pieces(r) {
             match &mut self.verifier {
@@ -171,6 +186,9 @@ impl<S: Sink> Host<S> for Replay<'_, S> {
     fn next(&mut self) -> Result<Option<Arrival>> {
         if self.batch.next == self.batch.requests.len() && !self.refill()? {
             return Ok(None);
+        }
+        if self.batch.next.is_multiple_of(EXPECT) {
+            self.announce();
         }
         let r = &self.batch.requests[self.batch.next];
         self.batch.next += 1;
