@@ -73,9 +73,15 @@ impl Stack {
                     MediumSpec::Pcm(c) => Some(c.clone()),
                     _ => None,
                 });
+                let dram = self.on("dram").and_then(|m| match &m.spec {
+                    MediumSpec::Dram(c) => Some(c.clone()),
+                    _ => None,
+                });
                 let missing = || Error::param("nand", "", "is needed");
-                nand.ok_or_else(missing)
-                    .and_then(|nand| hfsl::build((**config).clone(), nand, pcm, bytes, &mut hardware))
+                nand.ok_or_else(missing).and_then(|nand| {
+                    let media = hfsl::Media { nand, pcm, dram };
+                    hfsl::build((**config).clone(), media, bytes, &mut hardware)
+                })
             }
         };
         match layer {

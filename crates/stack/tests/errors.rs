@@ -271,8 +271,8 @@ fn overrides_are_told_by_themselves() {
         ("=1", "--set:1:1 --set =1: a key is missing | write key=value, such as hfsl.SSW=1024"),
         (
             "blocks_per_plane=6",
-            "--set:1:18 `media.nand.blocks_per_plane` = 6: a NAND unit needs more than 6 good \
-          blocks: 2 for cleaning, 3 open and 1 to gain; it has 6",
+            "--set:1:18 `media.nand.blocks_per_plane` = 6: a NAND unit needs at least 7 good blocks: \
+             2 for cleaning, 3 open, 1 to gain and 1 for data",
         ),
     ] {
         assert_eq!(refused(GOOD, &[set]), [want], "{set}");

@@ -3,7 +3,7 @@
 // Helpers of tests are tests, which clippy does not know.
 #![allow(clippy::unwrap_used, clippy::panic)]
 
-use frit_core::{Hints, Null, Sector, Source, Target};
+use frit_core::{Hints, Null, Sector, Source, Target, Visible};
 use frit_stack::layers::{Kind, LayerConfig};
 use frit_stack::{Bytes, EngineKind, Stack};
 
@@ -162,4 +162,26 @@ fn profiles_of_ones_own_are_found_beside_the_stack() {
     let e = Stack::load(&stack, &[]).unwrap_err();
     assert_eq!(e.problems()[0].line_column(), Some((2, 11)));
     assert!(e.to_string().contains("blocks_per_plane` = 0"), "{e}");
+}
+
+#[test]
+fn a_dram_medium_buffers_what_is_read_from_nand() {
+    let text = r#"
+        media.nand = { profile = "slc-k9-2016", blocks_per_plane = 16 }
+        media.buffer = { profile = "dram-ddr4", bytes = "1M" }
+        hfsl = { FUSION_METHOD = "none" }
+    "#;
+    let stack = Stack::parse("t", text, &[]).unwrap();
+    assert!(stack.warnings().is_empty());
+    let mut built = stack.build::<Null>(&Bytes::Memory).unwrap();
+    let (sink, at) = (&mut Null, Sector(8));
+    built.layer.write(sink, at, Source::Bytes(&[5; 4096]), Hints::NONE).unwrap();
+    for _ in 0..3 {
+        let mut got = [0; 4096];
+        built.layer.read(sink, at, Target::Bytes(&mut got), Hints::NONE).unwrap();
+        assert_eq!(got, [5; 4096]);
+    }
+    let mut view = Visible::default();
+    built.layer.visible(&mut view);
+    assert_eq!((view.metric("dram_hits"), view.metric("dram_misses")), (Some(4.0), Some(2.0)));
 }

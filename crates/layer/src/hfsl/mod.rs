@@ -239,10 +239,8 @@ fn capacity<N: Store>(config: &HfslConfig, nand: &Nand<N>) -> Result<(u32, u32)>
     // One block's worth of invalid pages, so that cleaning always gains something.
     let most = u64::from(usable.saturating_sub(g.pages_per_block)) * u64::from(g.units());
     if most == 0 {
-        let why = format!(
-            "a NAND unit needs more than 6 good blocks: 2 for cleaning, 3 open and 1 to gain; it has {}",
-            usable / g.pages_per_block + 5
-        );
+        let why =
+            "a NAND unit needs at least 7 good blocks: 2 for cleaning, 3 open, 1 to gain and 1 for data";
         return Err(Error::param("blocks_per_plane", g.blocks_per_plane, why));
     }
     let pages = if config.capacity == 0 {

@@ -18,18 +18,24 @@ fn bytes(key: &str, value: &str) -> Result<u64> {
     size::parse(value).map_err(|why| Error::param(key, value, why))
 }
 
-impl<T: Token, N: Store, P: Store> Params for Hfsl<T, N, P> {
-    fn list(&self) -> Vec<ParamInfo> {
+fn live(key: &'static str, value: &dyn Display, help: &'static str) -> ParamInfo {
+    ParamInfo { key, help, value: value.to_string(), live: true }
+}
+
+fn fixed(key: &'static str, value: &dyn Display, help: &'static str) -> ParamInfo {
+    ParamInfo { key, help, value: value.to_string(), live: false }
+}
+
+impl<T: Token, N: Store, P: Store> Hfsl<T, N, P> {
+    /// Where writes go, and the sizes that the paper's Table 5 names.
+    fn fusion_params(&self) -> Vec<ParamInfo> {
         let g = self.flash.nand().geometry();
         let c = &self.config;
         let method: &'static str = c.fusion_method.into();
         let compare: &'static str = c.ssw_compare.into();
         let persist: &'static str = c.map_persist.into();
         let pcm = self.map.pcm.as_ref();
-        let live =
-            |key, value: &dyn Display, help| ParamInfo { key, help, value: value.to_string(), live: true };
-        let fixed =
-            |key, value: &dyn Display, help| ParamInfo { key, help, value: value.to_string(), live: false };
+        let block = u64::from(g.page_bytes) * u64::from(g.pages_per_block);
         vec![
             live("FUSION_METHOD", &method, "how PCM and NAND are fused: none, cache, same-level, both"),
             live("SSW", &c.ssw, "a write of at most this many bytes is small"),
@@ -38,11 +44,7 @@ impl<T: Token, N: Store, P: Store> Params for Hfsl<T, N, P> {
             fixed("SUBPAGE_SIZE", &pcm.map_or(0, |p| p.sub_bytes), "sub-page of PCM, in bytes"),
             fixed("FLASHSIZE", &g.bytes(), "size of NAND, in bytes"),
             fixed("PAGESIZE", &g.page_bytes, "NAND page, in bytes"),
-            fixed(
-                "BLOCKSIZE",
-                &(u64::from(g.page_bytes) * u64::from(g.pages_per_block)),
-                "NAND block, in bytes",
-            ),
+            fixed("BLOCKSIZE", &block, "NAND block, in bytes"),
             fixed("BLOCKNUM", &g.blocks(), "NAND blocks"),
             fixed("PCMSIZE", &pcm.map_or(0, |p| p.medium.bytes()), "size of PCM, in bytes"),
             live("ssw_compare", &compare, "le: a write of exactly SSW bytes is small; lt: it is not"),
@@ -54,7 +56,19 @@ impl<T: Token, N: Store, P: Store> Params for Hfsl<T, N, P> {
             ),
             fixed("capacity", &self.capacity_bytes(), "size of the volume, in bytes"),
             fixed("map_persist", &persist, "when map entries go to PCM: each, halt"),
-            live("gc", &c.gc, "garbage collection: greedy, cost-benefit, fifo, off"),
+            fixed(
+                "raw_access",
+                &format!("{:?}", c.raw_access),
+                "callers that may address media directly, a list of names",
+            ),
+        ]
+    }
+
+    /// The modules, and how they work.
+    fn module_params(&self) -> Vec<ParamInfo> {
+        let c = &self.config;
+        vec![
+            live("gc", &c.gc, "garbage collection"),
             live(
                 "gc_low_blocks",
                 &c.gc_low_blocks,
@@ -66,20 +80,20 @@ impl<T: Token, N: Store, P: Store> Params for Hfsl<T, N, P> {
                 "idle time cleans until a unit has this many free blocks",
             ),
             live("copyback", &c.copyback, "cleaning moves pages inside the plane: true, false"),
-            live("wear_leveling", &c.wear_leveling, "wear leveling of NAND: none, dynamic, static"),
+            live("wear_leveling", &c.wear_leveling, "wear leveling of NAND"),
             live(
                 "wear_threshold",
                 &c.wear_threshold,
                 "spread of erase counts that static leveling tolerates, in cycles",
             ),
-            live("heat", &c.heat, "what tells hot from cold: bloom, counter, off"),
+            live("heat", &c.heat, "what tells hot from cold"),
             live(
                 "heat_window",
                 &c.heat_window,
                 "writes after which a page that was not written again is cold",
             ),
-            live("placement", &c.placement, "which writes go to PCM as storage: ssw, heat, hint"),
-            fixed("buffer", &c.buffer, "which page leaves PCM: lru, clock"),
+            live("placement", &c.placement, "which writes go to PCM as storage"),
+            fixed("buffer", &c.buffer, "which page leaves PCM, and the DRAM buffer"),
             live("destage_run", &c.destage_run, "neighbouring pages that leave a cache together, at most"),
             live(
                 "pcm_low",
@@ -88,6 +102,14 @@ impl<T: Token, N: Store, P: Store> Params for Hfsl<T, N, P> {
             ),
             live("pcm_high", &c.pcm_high, "idle time frees PCM up to this share"),
         ]
+    }
+}
+
+impl<T: Token, N: Store, P: Store> Params for Hfsl<T, N, P> {
+    fn list(&self) -> Vec<ParamInfo> {
+        let mut all = self.fusion_params();
+        all.extend(self.module_params());
+        all
     }
 
     fn set(&mut self, key: &str, value: &str) -> Result<()> {

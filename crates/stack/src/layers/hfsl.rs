@@ -10,7 +10,9 @@ use frit_layer::hfsl::heat::Heat;
 use frit_layer::hfsl::placement::Placement;
 use frit_layer::hfsl::{FusionMethod, MapPersist, SswCompare};
 use frit_layer::{Hfsl, HfslConfig};
-use frit_media::{Hardware, Nand, NandConfig, NoStore, Pcm, PcmConfig, Store};
+use frit_media::{
+    AnyStore, Dram, DramConfig, Hardware, MemoryStore, Nand, NandConfig, NoStore, Pcm, PcmConfig, Store,
+};
 use strum::VariantNames;
 
 pub(super) const ABOUT: &str = "PCM and NAND under one page map, fused as cache, as one level, or as both; without PCM \
@@ -23,6 +25,12 @@ pub(super) const ROLES: &[Role] = &[
         medium: MediumKind::Pcm,
         optional: true,
         help: "where the map lies, and what the fusion method puts there; \"none\" leaves a PCM of the stack out",
+    },
+    Role {
+        key: "dram",
+        medium: MediumKind::Dram,
+        optional: true,
+        help: "a buffer for pages that are read from NAND; \"none\" leaves a DRAM of the stack out",
     },
 ];
 
@@ -57,7 +65,7 @@ pub(super) fn idle(c: &HfslConfig) -> Vec<(&'static str, &'static str)> {
     };
     add(!level, &["SSW", "ssw_compare", "placement"], "only same-level and both place by it");
     add(level && c.placement != "ssw", &["SSW", "ssw_compare"], "only the placement ssw looks at sizes");
-    add(method == FusionMethod::None, &["buffer", "pcm_low", "pcm_high"], "PCM takes no data");
+    add(method == FusionMethod::None, &["pcm_low", "pcm_high"], "PCM takes no data");
     add(method != FusionMethod::Both, &["cache_ratio"], "only both divides PCM");
     add(c.wear_leveling != "static", &["wear_threshold"], "only static wear leveling has a threshold");
     add(c.heat == "off", &["heat_window"], "the heat module is off");
@@ -93,20 +101,20 @@ pub(super) fn parameters() -> crate::Result<Vec<ParamInfo>> {
     for p in all.iter_mut().filter(|p| DERIVED.contains(&p.key)) {
         p.value = "by the media".into();
     }
-    all.push(ParamInfo {
-        key: "raw_access",
-        help: "callers that may address media directly, a list of names",
-        value: "[]".into(),
-        live: false,
-    });
     Ok(all)
+}
+
+/// The media that the layer lies on.
+pub(crate) struct Media {
+    pub(crate) nand: NandConfig,
+    pub(crate) pcm: Option<PcmConfig>,
+    pub(crate) dram: Option<DramConfig>,
 }
 
 /// The layer over its media.
 pub(crate) fn build<S: Sink>(
     config: HfslConfig,
-    nand: NandConfig,
-    pcm: Option<PcmConfig>,
+    media: Media,
     bytes: &Bytes,
     hardware: &mut Hardware,
 ) -> Result<Box<dyn Top<S>>>
@@ -114,26 +122,33 @@ where
     S::Tok: 'static,
 {
     match bytes {
-        Bytes::None => compose(config, nand, pcm, hardware, |_, _| Ok(NoStore)),
-        _ => compose(config, nand, pcm, hardware, |name, len| bytes.store(name, len)),
+        Bytes::None => compose(config, media, hardware, |_, _| Ok(NoStore), |_| NoStore),
+        // What DRAM holds does not outlive the process: it has no file.
+        _ => compose(
+            config,
+            media,
+            hardware,
+            |name, len| bytes.store(name, len),
+            |len| AnyStore::Memory(MemoryStore::new(len)),
+        ),
     }
 }
 
 fn compose<S: Sink, St: Store + 'static>(
     config: HfslConfig,
-    nand: NandConfig,
-    pcm: Option<PcmConfig>,
+    media: Media,
     hardware: &mut Hardware,
     store: impl Fn(&str, u64) -> Result<St>,
+    volatile: impl Fn(u64) -> St,
 ) -> Result<Box<dyn Top<S>>>
 where
     S::Tok: 'static,
 {
     let refused = |name: &str, why: String| Error::param(name, "media", why);
-    let name = nand.name.clone();
-    let held = store(&name, nand.geometry.store_bytes())?;
-    let nand = Nand::new(nand, held, hardware).map_err(|why| refused(&name, why))?;
-    let pcm = match pcm {
+    let name = media.nand.name.clone();
+    let held = store(&name, media.nand.geometry.store_bytes())?;
+    let nand = Nand::new(media.nand, held, hardware).map_err(|why| refused(&name, why))?;
+    let pcm = match media.pcm {
         Some(pcm) => {
             let name = pcm.name.clone();
             let held = store(&name, pcm.geometry.store_bytes())?;
@@ -141,5 +156,14 @@ where
         }
         None => None,
     };
-    Ok(Box::new(Hfsl::<S::Tok, St, St>::new(config, nand, pcm)?))
+    let layer = Hfsl::<S::Tok, St, St>::new(config, nand, pcm)?;
+    Ok(match media.dram {
+        Some(dram) => {
+            let name = dram.name.clone();
+            let held = volatile(dram.bytes);
+            let dram = Dram::new(dram, held, hardware).map_err(|why| refused(&name, why))?;
+            Box::new(layer.with_dram(dram)?)
+        }
+        None => Box::new(layer),
+    })
 }
