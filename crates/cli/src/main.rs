@@ -17,7 +17,7 @@ struct Cli {
 #[derive(Subcommand, Debug)]
 enum Command {
     /// Run workloads over stacks in virtual time, and report.
-    Run(cmd::run::Args),
+    Run(Box<cmd::run::Args>),
     /// Check stacks, and say what they come to.
     Check(cmd::check::Args),
     /// List the profiles of media, and where their values come from.

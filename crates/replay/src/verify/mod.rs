@@ -1,8 +1,8 @@
 //! Whether a stack gives back what it was given: every byte of every read, and of all that was written
 //! at the end, before and after a stop.
 //!
-//! What a read should give is known from a shadow of versions ([`shadow`]); what was written says itself which sector and
-//! version it is ([`content`]), so that a mismatch tells what happened: lost, stale, misplaced, torn.
+//! What a read should give is known from a shadow of versions (`shadow`); what was written says itself which sector and
+//! version it is (`content`), so that a mismatch tells what happened: lost, stale, misplaced, torn.
 
 mod content;
 mod readback;
