@@ -52,7 +52,7 @@ pub(crate) struct Args {
     #[arg(long)]
     open: bool,
     /// Divide arrival times by this.
-    #[arg(long, value_name = "X", default_value_t = 1.0, requires = "open", value_parser = speed)]
+    #[arg(long, value_name = "X", allow_hyphen_values = true, default_value_t = 1.0, requires = "open", value_parser = speed)]
     speed: f64,
     /// What goes before and is in no figure: none, fill (every page written once), steady (as after long random
     /// overwriting), trace (the whole workload once), N or N% (its first requests); two joined by +, such as fill+10%.
