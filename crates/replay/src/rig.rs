@@ -66,6 +66,7 @@ pub(crate) struct Rig<E: Metered> {
     verifier: Option<Verifier>,
     batch: Batch,
     warmed: u64,
+    /// The layer maps NAND pages: a program is one of them.
     page_bytes: u64,
 }
 
