@@ -8,6 +8,7 @@
 
 mod error;
 mod host;
+pub mod html;
 pub mod options;
 pub mod report;
 mod rig;

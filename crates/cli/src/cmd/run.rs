@@ -9,7 +9,7 @@ use clap::error::ErrorKind;
 use clap::{ArgAction, CommandFactory};
 use frit_engine::Mode;
 use frit_replay::report::{compare, text, write_json};
-use frit_replay::{Error, Job, Report, RunOptions, Warm, sectors};
+use frit_replay::{Error, Job, Report, RunOptions, Warm, html, sectors};
 use frit_stack::Stack;
 use frit_trace::{Devices, Fit};
 use inputs::Inputs;
@@ -74,6 +74,9 @@ pub(crate) struct Args {
     /// Write the reports as JSON to a file, or to standard output ('-') instead of tables.
     #[arg(long, value_name = "FILE")]
     json: Option<PathBuf>,
+    /// Write one page with plots: nothing else is needed to open it. See docs/html.md.
+    #[arg(long, value_name = "FILE")]
+    html: Option<PathBuf>,
     /// Show no progress.
     #[arg(long, short, action = ArgAction::SetTrue)]
     quiet: bool,
@@ -124,12 +127,16 @@ pub(crate) fn run(args: &Args) -> Result<ExitCode> {
     let stacks = load(&inputs.stacks, &args.set)?;
     let json = args.json.as_deref().filter(|_| !args.to_stdout());
     // A file that cannot be written is told before the run, not after it.
-    let json = json.map(|path| File::create(path).into_diagnostic().wrap_err(format!("{}", path.display())));
-    let json = json.transpose()?;
+    let create = |path: &Path| File::create(path).into_diagnostic().wrap_err(format!("{}", path.display()));
+    let json = json.map(create).transpose()?;
+    args.html.as_deref().map(create).transpose()?;
     let mut reports = Vec::new();
     let ran = all(args, &inputs.workloads, &stacks, &mut reports);
     if let Some(file) = json {
         write_json(&reports, file).into_diagnostic()?;
+    }
+    if let Some(path) = &args.html {
+        html::write(&reports, path).map_err(explain)?;
     }
     show(args, &reports, stacks.len())?;
     ran?;

@@ -1,6 +1,6 @@
 //! Channel use over time: one lane a channel.
 
-use super::draw::{Area, Axis, figure, field, svg, x_axis};
+use super::draw::{Area, Axis, field, figure, svg, x_axis};
 use super::heat::{Ramp, cells};
 use super::numbers::{ceiling, px, tick_time};
 use super::scale::Scale;
@@ -23,19 +23,28 @@ pub(super) fn section(r: &Report) -> Markup {
     let most = s.channels.iter().flat_map(|c| &c.busy).fold(0.0f32, |m, &b| m.max(b));
     let ramp = Ramp::linear(ceiling(f64::from(most)).min(1.0));
     let hidden = s.channels.len().saturating_sub(LANES);
-    let more = if hidden > 0 { format!(" The first {LANES} channels; {hidden} more are in the JSON report.") } else { String::new() };
+    let more = if hidden > 0 {
+        format!(" The first {LANES} channels; {hidden} more are in the JSON report.")
+    } else {
+        String::new()
+    };
     let note = format!(
         "The part of each bin of {} in which a channel's bus carried something; on the right its mean.{more}",
         time(s.bin_ns as f64)
     );
     let shown = &s.channels[..s.channels.len().min(LANES)];
-    figure("Channels", &note, &html! {
-        (lanes(shown, bins, s.bin_ns, &ramp))
-        (ramp.legend(|v| format!("{} busy", percent(v))))
-    })
+    figure(
+        "Channels",
+        &note,
+        &html! {
+            (lanes(r, shown, bins, &ramp))
+            (ramp.legend(|v| format!("{} busy", percent(v))))
+        },
+    )
 }
 
-fn lanes(channels: &[ChannelUse], bins: usize, bin_ns: u64, ramp: &Ramp) -> Markup {
+fn lanes(r: &Report, channels: &[ChannelUse], bins: usize, ramp: &Ramp) -> Markup {
+    let bin_ns = r.channels.bin_ns;
     let names: Vec<String> = channels.iter().map(|c| format!("{} {}", c.medium, c.channel)).collect();
     let levels: Vec<Vec<usize>> = channels
         .iter()
@@ -50,23 +59,41 @@ fn lanes(channels: &[ChannelUse], bins: usize, bin_ns: u64, ramp: &Ramp) -> Mark
         ticks: 10,
     };
     // Ten-thousandths are exact enough and half as long.
-    let busy = |c: &ChannelUse| c.busy.iter().map(|&b| (f64::from(b) * 1e4).round() as u32).collect::<Vec<_>>();
+    let busy =
+        |c: &ChannelUse| c.busy.iter().map(|&b| (f64::from(b) * 1e4).round() as u32).collect::<Vec<_>>();
     let values = json!({
         "rows": names, "bins": bins, "bin": bin_ns, "busy": channels.iter().map(busy).collect::<Vec<_>>(),
     });
     let middle = |i: usize| px(a.top + row * (i as f64 + 0.5) + 4.0);
-    svg(WIDTH, a.bottom() + 44.0, "channel use over time", &html! {
-        (cells(&a, bins, levels.iter().map(Vec::as_slice), channels.len()))
-        @for (i, c) in channels.iter().enumerate() {
-            text class="end ink" x=(px(a.left - 8.0)) y=(middle(i)) { (short(&names[i])) }
-            text class="end" x=(px(WIDTH - 2.0)) y=(middle(i)) { (percent(mean(c, bins))) }
-            @if i > 0 {
-                line stroke="var(--panel)" x1=(px(a.left)) x2=(px(a.right())) y1=(px(a.top + row * i as f64)) y2=(px(a.top + row * i as f64)) {}
+    svg(
+        WIDTH,
+        a.bottom() + 44.0,
+        "channel use over time",
+        &html! {
+            (cells(&a, bins, levels.iter().map(Vec::as_slice), channels.len()))
+            @for (i, c) in channels.iter().enumerate() {
+                text class="end ink" x=(px(a.left - 8.0)) y=(middle(i)) { (short(&names[i])) }
+                @let unit = busy_unit(r, c);
+                @if unit.is_some() {
+                    text class="ink" x=(px(a.left + 8.0)) y=(middle(i)) { "has no bus of its own; on the right, how much of the time it worked" }
+                }
+                text class="end" x=(px(WIDTH - 2.0)) y=(middle(i)) { (percent(unit.unwrap_or_else(|| mean(c, bins)))) }
+                @if i > 0 {
+                    line stroke="var(--panel)" x1=(px(a.left)) x2=(px(a.right())) y1=(px(a.top + row * i as f64)) y2=(px(a.top + row * i as f64)) {}
+                }
             }
-        }
-        (x_axis(&a, &time, false))
-        (field(&a, "lanes", &values))
-    })
+            (x_axis(&a, &time, false))
+            (field(&a, "lanes", &values))
+        },
+    )
+}
+
+/// How busy a channel is that is one unit and carries nothing besides: published times of PCM include the transfer, so
+/// that its commands have no phase on a bus. None for every other channel.
+fn busy_unit(r: &Report, c: &ChannelUse) -> Option<f64> {
+    let m = r.media.iter().find(|m| m.name == c.medium)?;
+    let alone = m.unit_busy.len() == m.channel_busy.len() && c.busy.iter().all(|&b| b == 0.0);
+    m.unit_busy.get(c.channel as usize).copied().filter(|b| alone && *b > 0.0)
 }
 
 fn mean(c: &ChannelUse, bins: usize) -> f64 {
@@ -75,5 +102,9 @@ fn mean(c: &ChannelUse, bins: usize) -> f64 {
 
 /// A name that fits before a lane.
 fn short(name: &str) -> String {
-    if name.chars().count() <= 14 { name.to_owned() } else { format!("…{}", name.chars().skip(name.chars().count() - 13).collect::<String>()) }
+    if name.chars().count() <= 14 {
+        name.to_owned()
+    } else {
+        format!("…{}", name.chars().skip(name.chars().count() - 13).collect::<String>())
+    }
 }

@@ -63,7 +63,12 @@ impl Ramp {
 
 /// The cells of a grid, row by row; a row that is shorter than the others ends early. One path a colour keeps a map of a
 /// thousand cells at some kilobytes.
-pub(super) fn cells<'a>(a: &Area, columns: usize, rows: impl Iterator<Item = &'a [usize]>, height: usize) -> Markup {
+pub(super) fn cells<'a>(
+    a: &Area,
+    columns: usize,
+    rows: impl Iterator<Item = &'a [usize]>,
+    height: usize,
+) -> Markup {
     let mut paths = vec![String::new(); LEVELS + 1];
     for (y, row) in rows.enumerate() {
         let mut x = 0;

@@ -12,7 +12,9 @@ pub(super) fn section(r: &Report) -> Markup {
     let curves = curves(r);
     let queued = curves.iter().any(|c| c.dashed);
     let note = match queued {
-        true => "Solid: response, from arrival to acknowledgement. Dashed: service, without the wait in the host's queue.",
+        true => {
+            "Solid: response, from arrival to acknowledgement. Dashed: service, without the wait in the host's queue."
+        }
         false => "Response is service here: no request waited in the host's queue.",
     };
     html! {
@@ -34,7 +36,8 @@ fn curves(r: &Report) -> Vec<Curve<'_>> {
     let queued = classes.iter().any(|l| l.response.buckets != l.service.buckets);
     let mut all = Vec::new();
     for l in classes {
-        let mut curve = |name: String, of, dashed| all.push(Curve { name, colour: colour::class(l.class), dashed, of });
+        let mut curve =
+            |name: String, of, dashed| all.push(Curve { name, colour: colour::class(l.class), dashed, of });
         curve(if queued { format!("{}, response", l.class) } else { l.class.into() }, &l.response, false);
         if queued {
             curve(format!("{}, service", l.class), &l.service, true);
@@ -43,10 +46,12 @@ fn curves(r: &Report) -> Vec<Curve<'_>> {
     all
 }
 
+/// A distribution of a class, by name.
+type Kind = (&'static str, fn(&ClassLatency) -> &Distribution);
+
 fn table(r: &Report) -> Markup {
     let queued = r.latency.iter().any(|l| l.response.buckets != l.service.buckets);
-    let kinds: [(&str, fn(&ClassLatency) -> &Distribution); 2] =
-        [("response", |l| &l.response), ("service", |l| &l.service)];
+    let kinds: [Kind; 2] = [("response", |l| &l.response), ("service", |l| &l.service)];
     html! {
         div class="scroll" { table {
             thead { tr {

@@ -34,8 +34,7 @@ const STYLE: &str = include_str!("style.css");
 const SCRIPT: &str = include_str!("script.js");
 
 /// Nothing may be loaded, from nowhere; only what stands in the page is used.
-const POLICY: &str =
-    "default-src 'none'; style-src 'unsafe-inline'; script-src 'unsafe-inline'; base-uri 'none'; form-action 'none'";
+const POLICY: &str = "default-src 'none'; style-src 'unsafe-inline'; script-src 'unsafe-inline'; base-uri 'none'; form-action 'none'";
 
 /// Writes reports as one page. The same reports give the same bytes.
 ///
@@ -78,7 +77,7 @@ pub fn page(reports: &[Report]) -> String {
 fn title(reports: &[Report]) -> String {
     match reports {
         [] => "frit: no reports".into(),
-        [r] => format!("{} over {}", r.workload.identity.name, r.stack.name),
+        [r] => format!("{} over {}", r.workload.identity.name, head::stack(&r.stack.name)),
         several => format!("{} runs compared", several.len()),
     }
 }
@@ -92,7 +91,7 @@ fn body(reports: &[Report], title: &str) -> Markup {
             (contents(several))
             (compare::all(several))
             @for (i, r) in several.iter().enumerate() {
-                h2 id=(format!("r{}", i + 1)) { (format!("{}  ", i + 1)) (r.workload.identity.name) " over " (r.stack.name) }
+                h2 id=(format!("r{}", i + 1)) { (format!("{}  ", i + 1)) (r.workload.identity.name) " over " (head::stack(&r.stack.name)) }
                 (head::identity(r))
                 (sections(r, &format!("r{}-", i + 1)))
             }
@@ -107,7 +106,7 @@ fn contents(reports: &[Report]) -> Markup {
             ol {
                 @for (i, r) in reports.iter().enumerate() {
                     li {
-                        a href=(format!("#r{}", i + 1)) { (r.workload.identity.name) " over " (r.stack.name) }
+                        a href=(format!("#r{}", i + 1)) { (r.workload.identity.name) " over " (head::stack(&r.stack.name)) }
                         " " (head::kind(r)) (head::verdict(r))
                     }
                 }

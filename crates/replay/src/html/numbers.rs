@@ -28,7 +28,7 @@ pub(super) fn tick(v: f64) -> String {
         a if a >= 1e6 => return format!("{}M", tick(v / 1e6)),
         a if a >= 1e4 => return format!("{}k", tick(v / 1e3)),
         a if a >= 1.0 => format!("{v:.2}"),
-        a if a >= 1e-3 => format!("{v:.4}"),
+        a if a >= 1e-4 => format!("{v:.5}"),
         _ => return format!("{v:.0e}"),
     };
     text.trim_end_matches('0').trim_end_matches('.').to_owned()
@@ -37,7 +37,7 @@ pub(super) fn tick(v: f64) -> String {
 /// A duration at a tick of an axis.
 pub(super) fn tick_time(ns: f64) -> String {
     match ns {
-        n if n == 0.0 => "0".into(),
+        0.0 => "0".into(),
         n if n < 1e3 => format!("{} ns", tick(n)),
         n if n < 1e6 => format!("{} µs", tick(n / 1e3)),
         n if n < 1e9 => format!("{} ms", tick(n / 1e6)),
@@ -71,16 +71,16 @@ mod tests {
             [0.0, 0.5, 2.0, 2.5, 1500.0, 20_000.0, 3e6, 2e9].map(tick),
             ["0", "0.5", "2", "2.5", "1500", "20k", "3M", "2G"]
         );
-        assert_eq!(
-            [0.0, 500.0, 2e3, 1.5e6, 1e9].map(tick_time),
-            ["0", "500 ns", "2 µs", "1.5 ms", "1 s"]
-        );
+        assert_eq!([0.0, 500.0, 2e3, 1.5e6, 1e9].map(tick_time), ["0", "500 ns", "2 µs", "1.5 ms", "1 s"]);
         assert_eq!([0.0, 0.5, 1.0, 0.001].map(tick_percent), ["0 %", "50 %", "100 %", "0.1 %"]);
     }
 
     #[test]
     fn ceilings_are_one_two_five() {
-        assert_eq!([0.0, -1.0, f64::NAN, 1.0, 1.1, 3.0, 7.0, 0.3].map(ceiling), [1.0, 1.0, 1.0, 1.0, 2.0, 5.0, 10.0, 0.5]);
+        assert_eq!(
+            [0.0, -1.0, f64::NAN, 1.0, 1.1, 3.0, 7.0, 0.3].map(ceiling),
+            [1.0, 1.0, 1.0, 1.0, 2.0, 5.0, 10.0, 0.5]
+        );
         assert_eq!(ceiling(1000.0), 1000.0);
     }
 }

@@ -1,13 +1,13 @@
 //! Where the data lies, over the address space.
 
 use super::colour::Colour;
-use super::draw::{Area, Axes, Axis, Part, bar, figure, field, legend, svg};
+use super::draw::{Area, Axes, Axis, Part, bar, field, figure, legend, svg};
 use super::numbers::{put, tick, tick_percent};
 use super::scale::Scale;
 use crate::report::show::{count, percent};
 use crate::report::{LayerReport, Placed, Report};
-use frit_core::visible::Residence;
 use frit_core::size;
+use frit_core::visible::Residence;
 use maud::{Markup, html};
 use serde_json::json;
 
@@ -25,7 +25,12 @@ const PLACES: [Place; 4] = [
     Place { name: "NAND", colour: "blue", slice: |r| r.nand, total: |p| p.nand },
     Place { name: "PCM as storage", colour: "orange", slice: |r| r.pcm_level, total: |p| p.pcm_level },
     Place { name: "PCM as cache", colour: "purple", slice: |r| r.pcm_cache, total: |p| p.pcm_cache },
-    Place { name: "nowhere (never written, or discarded)", colour: "none", slice: |r| r.unmapped, total: |p| p.unmapped },
+    Place {
+        name: "nowhere (never written, or discarded)",
+        colour: "none",
+        slice: |r| r.unmapped,
+        total: |p| p.unmapped,
+    },
 ];
 
 /// The layers that place data.
@@ -45,8 +50,10 @@ fn total(p: &Placed) -> Markup {
     let all = PLACES.iter().map(|k| (k.total)(p)).sum::<u64>();
     let share = |k: &Place| (k.total)(p) as f64 / all.max(1) as f64;
     let text = |k: &Place| format!("{}: {} pages, {}", k.name, count((k.total)(p)), percent(share(k)));
-    let parts: Vec<Part> = PLACES.iter().map(|k| Part { colour: k.colour, value: share(k), tip: text(k) }).collect();
-    let entries: Vec<(Colour, String)> = PLACES.iter().filter(|k| (k.total)(p) > 0).map(|k| (k.colour, text(k))).collect();
+    let parts: Vec<Part> =
+        PLACES.iter().map(|k| Part { colour: k.colour, value: share(k), tip: text(k) }).collect();
+    let entries: Vec<(Colour, String)> =
+        PLACES.iter().filter(|k| (k.total)(p) > 0).map(|k| (k.colour, text(k))).collect();
     let a = Area { left: 52.0, top: 2.0, width: WIDTH - 60.0, height: 20.0 };
     html! {
         (legend(&entries))
@@ -63,8 +70,18 @@ fn slices(l: &LayerReport, volume: u64) -> Markup {
     };
     let axes = Axes {
         area: Area { left: 52.0, top: 28.0, width: WIDTH - 60.0, height: 190.0 },
-        x: Axis { scale: Scale::Linear { from: 0.0, to: volume as f64 / unit as f64 }, name: x_name, label: tick, ticks: 16 },
-        y: Axis { scale: Scale::Linear { from: 0.0, to: 1.0 }, name: "share of the slice's pages", label: tick_percent, ticks: 4 },
+        x: Axis {
+            scale: Scale::Linear { from: 0.0, to: volume as f64 / unit as f64 },
+            name: x_name,
+            label: tick,
+            ticks: 16,
+        },
+        y: Axis {
+            scale: Scale::Linear { from: 0.0, to: 1.0 },
+            name: "share of the slice's pages",
+            label: tick_percent,
+            ticks: 4,
+        },
     };
     let rows = |r: &Residence| PLACES.iter().map(|k| (k.slice)(r)).collect::<Vec<_>>();
     let values = json!({
@@ -72,15 +89,20 @@ fn slices(l: &LayerReport, volume: u64) -> Markup {
         "data": l.residence.iter().map(rows).collect::<Vec<_>>(),
     });
     let about = format!("{} slices of {}", l.residence.len(), size::show(slice.round() as u64));
-    svg(WIDTH, 264.0, &format!("where the data lies, {about}"), &html! {
-        (axes.draw())
-        g class="cells" {
-            @for (i, k) in PLACES.iter().enumerate() {
-                path class={ "f-" (k.colour) } d=(area(&l.residence, i, &axes)) {}
+    svg(
+        WIDTH,
+        264.0,
+        &format!("where the data lies, {about}"),
+        &html! {
+            (axes.draw())
+            g class="cells" {
+                @for (i, k) in PLACES.iter().enumerate() {
+                    path class={ "f-" (k.colour) } d=(area(&l.residence, i, &axes)) {}
+                }
             }
-        }
-        (field(&axes.area, "places", &values))
-    })
+            (field(&axes.area, "places", &values))
+        },
+    )
 }
 
 /// The share of a slice that lies in the first `n` places.

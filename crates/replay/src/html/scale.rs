@@ -64,7 +64,10 @@ impl Scale {
             Scale::Linear { from, to } => {
                 let step = step(to - from, most);
                 let first = (from / step - 1e-9).ceil();
-                (0..=most + 1).map(|i| (first + i as f64) * step).take_while(|&v| v <= to + step * 1e-6).collect()
+                (0..=most + 1)
+                    .map(|i| (first + i as f64) * step)
+                    .take_while(|&v| v <= to + step * 1e-6)
+                    .collect()
             }
             Scale::Log { from, to } => log_ticks(from, to, most),
         }
@@ -99,7 +102,9 @@ mod tests {
         assert_eq!(Scale::up_to(4.0).ticks(5), [0.0, 1.0, 2.0, 3.0, 4.0]);
         let log = Scale::log([3_000.0, 700_000.0].into_iter());
         assert_eq!(log.ends(), (2_000.0, 1_000_000.0));
-        let near = |a: &[f64], b: &[f64]| a.len() == b.len() && a.iter().zip(b).all(|(a, b)| (a / b - 1.0).abs() < 1e-9);
+        let near = |a: &[f64], b: &[f64]| {
+            a.len() == b.len() && a.iter().zip(b).all(|(a, b)| (a / b - 1.0).abs() < 1e-9)
+        };
         assert!(near(&log.ticks(5), &[1e4, 1e5, 1e6]), "{:?}", log.ticks(5));
         assert!(near(&Scale::Log { from: 1.0, to: 10.0 }.ticks(6), &[1.0, 2.0, 5.0, 10.0]));
         assert_eq!(Scale::log(std::iter::empty()).ends(), (1.0, 10.0));

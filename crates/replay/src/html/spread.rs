@@ -2,9 +2,9 @@
 
 use super::colour::Colour;
 use super::draw::{Area, Axes, Axis, field, line, svg};
-use super::numbers::{tick, tick_percent, tick_time};
+use super::numbers::{tick_percent, tick_time};
 use super::scale::Scale;
-use crate::report::Distribution;
+use crate::report::{Bucket, Distribution};
 use maud::{Markup, html};
 use serde_json::json;
 
@@ -29,10 +29,26 @@ impl Curve<'_> {
         self.of.buckets.iter().map(|b| b.count).sum()
     }
 
+    /// Where the axis has to begin for this curve: 1 % of the times that are not zero lie below. A flush that finds
+    /// nothing to wait for takes no time at all, and must not stretch the axis over six empty decades.
+    fn quickest(&self) -> Option<f64> {
+        let above: Vec<&Bucket> = self.of.buckets.iter().filter(|b| b.to_ns > 1).collect();
+        let (all, mut sum) = (above.iter().map(|b| b.count).sum::<u64>(), 0);
+        let quick = |b: &&&Bucket| {
+            sum += b.count;
+            sum * 100 >= all
+        };
+        above.iter().find(quick).map(|b| b.to_ns as f64)
+    }
+
+    fn longest(&self) -> Option<f64> {
+        self.of.buckets.last().map(|b| b.to_ns.max(1) as f64)
+    }
+
     /// For each bucket its upper end in nanoseconds (at least 1) and the share of times up to it.
     fn steps(&self) -> Vec<(f64, f64)> {
         let (all, mut sum) = (self.all().max(1) as f64, 0);
-        let share = |b: &crate::report::Bucket| {
+        let share = |b: &Bucket| {
             sum += b.count;
             (b.to_ns.max(1) as f64, sum as f64 / all)
         };
@@ -52,9 +68,9 @@ pub(super) fn legend(curves: &[Curve<'_>]) -> Markup {
 }
 
 fn axes(curves: &[Curve<'_>], y: Axis<'static>) -> Axes<'static> {
-    let times = curves.iter().flat_map(|c| c.of.buckets.iter().map(|b| b.to_ns.max(1) as f64));
-    let x = Axis { scale: Scale::log(times), name: "time", label: tick_time, ticks: 9 };
-    Axes { area: Area { left: 52.0, top: 26.0, width: WIDTH - 74.0, height: HEIGHT - 70.0 }, x, y }
+    let ends = curves.iter().flat_map(|c| [c.quickest(), c.longest()]).flatten();
+    let x = Axis { scale: Scale::log(ends), name: "time", label: tick_time, ticks: 9 };
+    Axes { area: Area { left: 62.0, top: 26.0, width: WIDTH - 84.0, height: HEIGHT - 70.0 }, x, y }
 }
 
 /// The share of requests that are done within a time.
@@ -69,33 +85,37 @@ pub(super) fn beyond(curves: &[Curve<'_>]) -> Markup {
     let most = curves.iter().map(Curve::all).max().unwrap_or(1).max(10);
     let least = 10f64.powf((1.0 / most as f64).log10().floor()).max(LEAST);
     let scale = Scale::Log { from: least, to: 1.0 };
-    let y = Axis { scale, name: "requests that take longer", label: percent_or_less, ticks: 7 };
+    let y = Axis { scale, name: "requests that take longer", label: tick_percent, ticks: 7 };
     draw(curves, &axes(curves, y), true)
-}
-
-/// Percent, also of very little.
-fn percent_or_less(share: f64) -> String {
-    if share >= 9e-5 { tick_percent(share) } else { format!("{} in 1M", tick(share * 1e6)) }
 }
 
 fn draw(curves: &[Curve<'_>], axes: &Axes<'_>, tail: bool) -> Markup {
     let (from, to) = axes.x.scale.ends();
     let series = |c: &Curve<'_>| {
-        let of = |f: fn(&crate::report::Bucket) -> u64| c.of.buckets.iter().map(f).collect::<Vec<_>>();
+        let of = |f: fn(&Bucket) -> u64| c.of.buckets.iter().map(f).collect::<Vec<_>>();
         json!({ "name": c.name, "all": c.all(), "to": of(|b| b.to_ns), "count": of(|b| b.count) })
     };
     let values = json!({
         "from": from.log10(), "to": to.log10(), "tail": tail,
         "series": curves.iter().map(series).collect::<Vec<_>>(),
     });
-    let name = if tail { "share of requests that take longer than a time" } else { "share of requests done within a time" };
-    svg(WIDTH, HEIGHT, name, &html! {
-        (axes.draw())
-        @for c in curves {
-            path class={ "series k-" (c.colour) @if c.dashed { " dashed" } } d=(curve(c, axes, tail)) {}
-        }
-        (field(&axes.area, "spread", &values))
-    })
+    let name = if tail {
+        "share of requests that take longer than a time"
+    } else {
+        "share of requests done within a time"
+    };
+    svg(
+        WIDTH,
+        HEIGHT,
+        name,
+        &html! {
+            (axes.draw())
+            @for c in curves {
+                path class={ "series k-" (c.colour) @if c.dashed { " dashed" } } d=(curve(c, axes, tail)) {}
+            }
+            (field(&axes.area, "spread", &values))
+        },
+    )
 }
 
 /// A staircase: between two buckets the share is that of the lower one.

@@ -1,10 +1,10 @@
 //! Wear of media: where, and how evenly.
 
-use super::draw::{Area, Axes, Axis, figure, field, svg};
+use super::draw::{Area, Axes, Axis, field, figure, svg};
 use super::heat::{Ramp, cells};
-use super::numbers::{px, tick};
+use super::numbers::{px, tick, tick_percent};
 use super::scale::Scale;
-use crate::report::show::{count, figure as number, percent};
+use crate::report::show::{count, figure as number};
 use crate::report::{MediumReport, Report, WearBucket};
 use frit_core::MediumKind;
 use maud::{Markup, html};
@@ -21,11 +21,23 @@ pub(super) fn section(r: &Report) -> Markup {
     let media: Vec<&MediumReport> = r.media.iter().filter(|m| !m.wear.map.mean.is_empty()).collect();
     html! {
         @if media.is_empty() { p { "No medium of this stack wears." } }
-        @for m in media {
+        @for m in media.iter().filter(|m| m.wear.run.max == 0) { p { (unworn(m)) } }
+        @for m in media.iter().filter(|m| m.wear.run.max > 0) {
             (figure(&format!("{}: wear by address", m.name), &note(m), &map(m)))
             (figure(&format!("{}: how evenly", m.name), &evenness(m), &histogram(m)))
         }
     }
+}
+
+/// A medium that shows nothing.
+fn unworn(m: &MediumReport) -> String {
+    let total = &m.wear.total;
+    let before = if total.max > 0 {
+        format!("; before it, mean {}, most {}", number(total.mean), count(u64::from(total.max)))
+    } else {
+        String::new()
+    };
+    format!("{}: no {} in the measured part{before}.", m.name, cycles(m))
 }
 
 /// What a cycle is called.
@@ -77,7 +89,7 @@ fn evenness(m: &MediumReport) -> String {
         number(total.mean),
         count(u64::from(total.max)),
         count(m.wear.limit),
-        percent(f64::from(total.max) / m.wear.limit.max(1) as f64)
+        tick_percent(f64::from(total.max) / m.wear.limit.max(1) as f64)
     )
 }
 
@@ -98,7 +110,11 @@ impl Layout {
         // Only NAND numbers its blocks through a unit; PCM stripes its lines over channels.
         if m.kind == MediumKind::Nand && even && (1..=ROWS).contains(&units) && places.is_multiple_of(units) {
             let name = |u| format!("unit {u}, channel {}", u as u64 % channels);
-            return Layout { columns: places / units, rows: units, units: Some((0..units).map(name).collect()) };
+            return Layout {
+                columns: places / units,
+                rows: units,
+                units: Some((0..units).map(name).collect()),
+            };
         }
         let columns = COLUMNS.min(places).max(1);
         Layout { columns, rows: places.div_ceil(columns), units: None }
@@ -127,7 +143,11 @@ fn map(m: &MediumReport) -> Markup {
         "rows": layout.units.clone().unwrap_or_else(|| vec![String::new(); layout.rows]),
         "mean": map.mean, "max": map.max,
     });
-    let head = if layout.units.is_some() { format!("{}s of the unit, in order of address →", group(m)) } else { format!("first {} of the row", group(m)) };
+    let head = if layout.units.is_some() {
+        format!("{}s of the unit, in order of address →", group(m))
+    } else {
+        format!("first {} of the row", group(m))
+    };
     html! {
         (svg(WIDTH, a.bottom() + 6.0, &format!("wear map of {}", m.name), &html! {
             text x=(px(if layout.units.is_some() { a.left } else { 0.0 })) y="13" { (head) }
@@ -156,24 +176,28 @@ fn histogram(m: &MediumReport) -> Markup {
     let y_name = format!("{}s{}", group(m), if rare { " (logarithmic)" } else { "" });
     let axes = Axes {
         area: Area { left: 62.0, top: 26.0, width: WIDTH - 70.0, height: 150.0 },
-        x: Axis { scale: x, name: &x_name, label: whole, ticks: 12 },
-        y: Axis { scale, name: &y_name, label: whole, ticks: if rare { 7 } else { 4 } },
+        x: Axis { scale: x, name: &x_name, label: tick, ticks: 12.min((to - from) as usize + 1) },
+        y: Axis { scale, name: &y_name, label: tick, ticks: if rare { 7 } else { 5.min(most as usize) } },
     };
-    svg(WIDTH, 222.0, &format!("wear histogram of {}", m.name), &html! {
-        (axes.draw())
-        @for b in buckets.iter().filter(|b| b.groups > 0) { (column(b, &axes, m)) }
-    })
-}
-
-/// A tick of an axis that counts: none between whole numbers.
-fn whole(v: f64) -> String {
-    if v.fract() == 0.0 { tick(v) } else { String::new() }
+    svg(
+        WIDTH,
+        222.0,
+        &format!("wear histogram of {}", m.name),
+        &html! {
+            (axes.draw())
+            @for b in buckets.iter().filter(|b| b.groups > 0) { (column(b, &axes, m)) }
+        },
+    )
 }
 
 fn column(b: &WearBucket, axes: &Axes<'_>, m: &MediumReport) -> Markup {
     let (left, right) = (axes.x(f64::from(b.from) - 0.5), axes.x(f64::from(b.to) + 0.5));
     let top = axes.y(b.groups as f64);
-    let span = if b.from == b.to { count(u64::from(b.from)) } else { format!("{} to {}", count(u64::from(b.from)), count(u64::from(b.to))) };
+    let span = if b.from == b.to {
+        count(u64::from(b.from))
+    } else {
+        format!("{} to {}", count(u64::from(b.from)), count(u64::from(b.to)))
+    };
     html! {
         rect class="bar f-blue" x=(px(left)) y=(px(top)) width=(px((right - left).max(1.0))) height=(px(axes.area.bottom() - top)) {
             title { (span) " " (cycles(m)) ": " (count(b.groups)) " " (group(m)) "s" }

@@ -6,10 +6,10 @@ use super::show::{count, figure, lines, table, time};
 use frit_core::Op;
 
 /// A row of the comparison.
-struct Figure {
-    name: &'static str,
-    value: fn(&Report) -> Option<f64>,
-    show: fn(f64) -> String,
+pub(crate) struct Figure {
+    pub(crate) name: &'static str,
+    pub(crate) value: fn(&Report) -> Option<f64>,
+    pub(crate) show: fn(f64) -> String,
 }
 
 fn whole(v: f64) -> String {
@@ -34,7 +34,7 @@ fn wear_max(r: &Report) -> Option<f64> {
     nand.map(|m| f64::from(m.wear.run.max))
 }
 
-const FIGURES: [Figure; 17] = [
+pub(crate) const FIGURES: [Figure; 17] = [
     Figure { name: "latency, mean", value: |r| mean(r, "all"), show: time },
     Figure {
         name: "latency, p99",
@@ -99,7 +99,7 @@ pub fn compare(reports: &[Report], stacks: usize) -> String {
 }
 
 /// Names; those that occur more than once are numbered.
-fn numbered(all: &[&str]) -> Vec<String> {
+pub(crate) fn numbered(all: &[&str]) -> Vec<String> {
     let name = |(i, n): (usize, &&str)| match all.iter().filter(|m| *m == n).count() {
         1 => (*n).to_owned(),
         _ => format!("{n} #{}", 1 + all[..i].iter().filter(|m| *m == n).count()),

@@ -7,7 +7,7 @@ mod build;
 pub mod compare;
 mod latency;
 mod media;
-mod show;
+pub(crate) mod show;
 pub mod text;
 
 pub(crate) use build::{Before, Inputs, build};

@@ -1,0 +1,87 @@
+//! How long media commands waited and took, by operation and cause.
+
+use super::colour;
+use super::draw::{Area, Axis, figure, svg, x_axis};
+use super::numbers::{px, tick_time};
+use super::scale::Scale;
+use crate::report::show::{count, percent, time};
+use crate::report::{CommandTimeRow, Report};
+use maud::{Markup, html};
+
+const WIDTH: f64 = 1080.0;
+const LEFT: f64 = 178.0;
+const ROW: f64 = 24.0;
+
+/// Mean waiting and service times on a logarithmic axis, and the same as a table.
+pub(super) fn section(r: &Report) -> Markup {
+    let rows = &r.command_times;
+    if rows.is_empty() {
+        return html! { p { "No command was given." } };
+    }
+    figure(
+        "Mean time of commands by operation and cause",
+        "Filled: service, from when a command got its unit to its end. Hollow: the mean wait before, for the unit to \
+         be free; none is drawn where nothing waited.",
+        &html! { (dots(rows)) (table(rows)) },
+    )
+}
+
+fn name(c: &CommandTimeRow) -> String {
+    format!("{}, {}", c.op, c.cause)
+}
+
+fn dots(rows: &[CommandTimeRow]) -> Markup {
+    let times = rows.iter().flat_map(|c| [c.waited_mean_ns, c.served_mean_ns]).filter(|t| *t >= 1.0);
+    let axis = Axis { scale: Scale::log(times), name: "mean time of a command", label: tick_time, ticks: 16 };
+    let a = Area { left: LEFT, top: 6.0, width: WIDTH - LEFT - 40.0, height: ROW * rows.len() as f64 };
+    let x = |t: f64| px(a.left + axis.scale.at(t) * a.width);
+    svg(
+        WIDTH,
+        a.bottom() + 44.0,
+        "mean time of commands",
+        &html! {
+            (x_axis(&a, &axis, true))
+            @for (i, c) in rows.iter().enumerate() {
+                @let y = px(a.top + ROW * (i as f64 + 0.5));
+                @let colour = colour::cause(c.cause);
+                text class="end ink" x=(px(LEFT - 10.0)) y=(px(a.top + ROW * (i as f64 + 0.5) + 4.0)) { (name(c)) }
+                line class="gridline" x1=(px(a.left)) x2=(px(a.right())) y1=(y) y2=(y) {}
+                @if c.waited_mean_ns >= 1.0 {
+                    circle class={ "hollow k-" (colour) } cx=(x(c.waited_mean_ns)) cy=(y) r="5.5" {
+                        title { (name(c)) ": waited " (time(c.waited_mean_ns)) " on the mean" }
+                    }
+                }
+                @if c.served_mean_ns >= 1.0 {
+                    circle class={ "bar f-" (colour) } cx=(x(c.served_mean_ns)) cy=(y) r="5.5" {
+                        title { (name(c)) ": served in " (time(c.served_mean_ns)) " on the mean" }
+                    }
+                }
+            }
+        },
+    )
+}
+
+/// Time in service of all commands of a row.
+fn work(c: &CommandTimeRow) -> f64 {
+    c.served_mean_ns * c.commands as f64
+}
+
+fn table(rows: &[CommandTimeRow]) -> Markup {
+    let all = rows.iter().map(work).sum::<f64>().max(1.0);
+    html! {
+        details {
+            summary { "The same as a table, with each row's share of all service time" }
+            div class="scroll" { table {
+                thead { tr {
+                    th { "operation" } th { "cause" } th class="num" { "commands" } th class="num" { "waited, mean" }
+                    th class="num" { "served, mean" } th class="num" { "served, in all" } th class="num" { "share" }
+                } }
+                tbody { @for c in rows { tr {
+                    td { (c.op) } td { (c.cause) } td class="num" { (count(c.commands)) }
+                    td class="num" { (time(c.waited_mean_ns)) } td class="num" { (time(c.served_mean_ns)) }
+                    td class="num" { (time(work(c))) } td class="num" { (percent(work(c) / all)) }
+                } } }
+            } }
+        }
+    }
+}

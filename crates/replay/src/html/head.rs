@@ -1,0 +1,220 @@
+//! What a report is of, and its key figures.
+
+use super::steady;
+use crate::report::show::{count, figure as number, maybe, percent, time};
+use crate::report::{Report, text};
+use crate::steady::Verdict;
+use crate::verify::{Stage, Verification};
+use frit_core::{MediumKind, Op, size};
+use frit_trace::Kind;
+use maud::{Markup, html};
+
+/// A stack's name where room is short: that of its file, without the folder.
+pub(super) fn stack(name: &str) -> &str {
+    name.rsplit(['/', '\\']).next().filter(|n| !n.is_empty()).unwrap_or(name)
+}
+
+/// Whether the workload was recorded or made up.
+pub(super) fn kind(r: &Report) -> Markup {
+    match r.workload.identity.kind {
+        Kind::Real => html! { span class="badge real" { "REAL TRACE" } },
+        Kind::Generated => html! { span class="badge generated" { "GENERATED" } },
+    }
+}
+
+/// What verification found, where it was asked for.
+pub(super) fn verdict(r: &Report) -> Markup {
+    match &r.verification {
+        None => html! {},
+        Some(v) if v.passed() => html! { " " span class="badge pass" { "VERIFIED" } },
+        Some(_) => html! { " " span class="badge fail" { "MISMATCHES" } },
+    }
+}
+
+/// Stack, workload, run; what a reader must not miss; key figures.
+pub(super) fn identity(r: &Report) -> Markup {
+    let w = &r.workload.identity;
+    html! {
+        p { (kind(r)) (verdict(r)) }
+        dl class="id" {
+            dt { "Stack" } dd { strong { (r.stack.name) } ", volume of " (size::show(r.stack.volume_bytes)) ", sha256 " code { (short(&r.stack.sha256)) } }
+            dt { "Workload" } dd {
+                strong { (w.name) }
+                @if let Some(spec) = &w.generator {
+                    ", generated, not recorded: " code { (spec) }
+                    @if let Some(v) = w.version { " (generators version " (v) ")" }
+                }
+                @else { ", " (r.workload.reading.about) @if let Some(sha) = &w.sha256 { ", sha256 " code { (short(sha)) } } }
+            }
+            dt { "Requests" } dd { (asked(r)) }
+            dt { "Run" } dd { (run(r)) }
+            dt { "Warm-up" } dd { (warm(r)) }
+            dt { "Program" } dd { "frit " (r.frit.version) @if let Some(c) = &r.frit.commit { ", commit " code { (c) } } }
+        }
+        (remarks(r))
+        (tiles(r))
+        @if let Some(v) = &r.verification { (verification(v)) }
+    }
+}
+
+fn short(sha: &str) -> &str {
+    sha.get(..16).unwrap_or(sha)
+}
+
+fn asked(r: &Report) -> String {
+    let a = &r.asked;
+    let mut parts = vec![format!("{} measured", count(a.requests))];
+    for (n, name, bytes) in [
+        (a.reads, "reads", a.read_bytes),
+        (a.writes, "writes", a.written_bytes),
+        (a.discards, "discards", a.discarded_bytes),
+    ] {
+        if n > 0 {
+            parts.push(format!("{} {name} of {}", count(n), size::show(bytes)));
+        }
+    }
+    if a.flushes > 0 {
+        parts.push(format!("{} flushes", count(a.flushes)));
+    }
+    parts.join(", ")
+}
+
+fn run(r: &Report) -> String {
+    let engine = match &r.run.scheduler {
+        Some(s) => format!("{} engine, {s} scheduler", r.run.engine),
+        None => format!("{} engine", r.run.engine),
+    };
+    let mode = match (r.run.speed, r.run.queue_depth) {
+        (None, depth) => format!("closed loop, queue depth {}", depth.unwrap_or(1)),
+        (Some(x), None) => format!("open loop at {x}× the speed of arrival"),
+        (Some(x), Some(d)) => format!("open loop at {x}× the speed of arrival, at most {d} outstanding"),
+    };
+    format!("{engine}; {mode}; seed {}", r.run.seed)
+}
+
+fn warm(r: &Report) -> String {
+    match (r.run.warm.as_str(), r.run.warm_requests) {
+        ("none", _) => "none: a new volume".into(),
+        (how, 0) => how.into(),
+        (how, n) => format!("{how} ({} requests, in no figure)", count(n)),
+    }
+}
+
+fn remarks(r: &Report) -> Markup {
+    let all = text::remarks(r);
+    html! { @if !all.is_empty() { ul { @for remark in &all { li { (remark) } } } } }
+}
+
+struct Tile {
+    name: &'static str,
+    value: String,
+    note: String,
+}
+
+fn tiles(r: &Report) -> Markup {
+    let all = [latency(r), throughput(r), amplification(r), erases(r), residence(r), software(r)];
+    let steady = Tile {
+        name: "steady state",
+        value: match r.steady_state.verdict {
+            Verdict::Reached => "reached".into(),
+            Verdict::NotReached => "not reached".into(),
+            Verdict::TooShort => "unknown".into(),
+        },
+        note: steady::verdict(&r.steady_state),
+    };
+    html! {
+        div class="tiles" {
+            @for t in all.into_iter().flatten().chain([steady]) {
+                div class="tile" { div class="name" { (t.name) } div class="value" { (t.value) } div class="note" { (t.note) } }
+            }
+        }
+    }
+}
+
+fn latency(r: &Report) -> Vec<Tile> {
+    let Some(all) = r.class("all").filter(|l| l.response.figures.count > 0) else { return Vec::new() };
+    let f = &all.response.figures;
+    let of = |class: &str| {
+        r.class(class)
+            .filter(|l| l.response.figures.count > 0)
+            .map(|l| format!("{class} {}", time(l.response.figures.mean_ns)))
+    };
+    let parts: Vec<String> = ["read", "write"].into_iter().filter_map(of).collect();
+    vec![
+        Tile { name: "mean latency", value: time(f.mean_ns), note: parts.join(", ") },
+        Tile {
+            name: "99th percentile",
+            value: time(f.p99_ns.0 as f64),
+            note: format!("p50 {}, p99.9 {}", time(f.p50_ns.0 as f64), time(f.p999_ns.0 as f64)),
+        },
+    ]
+}
+
+fn throughput(r: &Report) -> Vec<Tile> {
+    let t = &r.throughput;
+    let note = format!("{} MB/s over {} of virtual time", number(t.mb_per_s), time(t.duration_ns as f64));
+    vec![Tile { name: "requests a second", value: number(t.requests_per_s), note }]
+}
+
+fn amplification(r: &Report) -> Vec<Tile> {
+    let w = &r.write_amplification;
+    let pcm = w.pcm.map_or(String::new(), |p| format!(", PCM {p:.3}"));
+    vec![Tile {
+        name: "write amplification",
+        value: maybe(w.nand),
+        note: format!("NAND; of flash alone {}{pcm}", maybe(w.flash)),
+    }]
+}
+
+fn erases(r: &Report) -> Vec<Tile> {
+    let Some(m) = r.media.iter().find(|m| m.kind == MediumKind::Nand) else { return Vec::new() };
+    let note = format!(
+        "{} programs; most erases of a block {}",
+        count(r.of(Op::NandProgram).commands),
+        count(u64::from(m.wear.run.max))
+    );
+    vec![Tile { name: "NAND erases", value: count(m.erases), note }]
+}
+
+fn residence(r: &Report) -> Vec<Tile> {
+    let Some(p) = r.layers.iter().map(|l| l.residence_total).find(|p| p.mapped() > 0) else {
+        return Vec::new();
+    };
+    let pcm = p.pcm_level + p.pcm_cache;
+    let note = format!("{} of {} mapped pages", count(pcm), count(p.mapped()));
+    vec![Tile { name: "pages in PCM", value: percent(pcm as f64 / p.mapped() as f64), note }]
+}
+
+fn software(r: &Report) -> Vec<Tile> {
+    let s = &r.software;
+    let with = if s.includes_verification { "wall clock, with verification" } else { "wall clock" };
+    vec![Tile {
+        name: "software a request",
+        value: time(s.ns_per_request),
+        note: format!("{with}; {} in all", time(s.wall_ns as f64)),
+    }]
+}
+
+fn verification(v: &Verification) -> Markup {
+    let checked = format!(
+        "{} reads ({} sectors) checked, {} sectors read back at the end, {} again after halt and boot",
+        count(v.reads_checked),
+        count(v.sectors_checked),
+        count(v.sectors_read_back),
+        count(v.sectors_after_boot)
+    );
+    if v.passed() {
+        return html! { p { strong { "Verification: no mismatch." } " " (checked) "." } };
+    }
+    let stage = |s| match s {
+        Stage::Run => "in the run",
+        Stage::ReadBack => "read back",
+        Stage::AfterBoot => "after boot",
+    };
+    html! {
+        div class="alarm" {
+            p { strong { "Verification: " (count(v.mismatches)) " sectors did not hold what they should." } " " (checked) "." }
+            ul { @for m in &v.first { li { (stage(m.stage)) ": sector " (m.sector) ": expected " (m.expected) ", found " (m.found) } } }
+        }
+    }
+}
