@@ -24,6 +24,8 @@ enum Command {
     Profiles(cmd::profiles::Args),
     /// List the layers, their parameters and policies.
     Layers(cmd::layers::Args),
+    /// Measure what papers report: published beside measured.
+    Reproduce(cmd::reproduce::Args),
     /// Look into block traces, convert them, and generate workloads.
     Trace(Box<cmd::trace::Args>),
 }
@@ -34,6 +36,7 @@ fn main() -> miette::Result<ExitCode> {
         Command::Check(args) => return cmd::check::run(&args),
         Command::Profiles(args) => cmd::profiles::run(&args),
         Command::Layers(args) => cmd::layers::run(&args),
+        Command::Reproduce(args) => return cmd::reproduce::run(&args),
         Command::Trace(args) => cmd::trace::run(&args),
     }?;
     Ok(ExitCode::SUCCESS)

@@ -23,15 +23,7 @@ pub enum Error {
         /// What is wrong with it.
         why: String,
     },
-    /// `--trace NAME=FILE` names a workload that no experiment has.
-    #[error("no workload is called '{name}'; there are {known}")]
-    UnknownWorkload {
-        /// What was given.
-        name: String,
-        /// The workloads that are recorded.
-        known: String,
-    },
-    /// A file that was named is not there.
+    /// A file or device failed.
     #[error("{path}: {source}")]
     File {
         /// The file.

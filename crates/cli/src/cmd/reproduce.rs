@@ -1,0 +1,133 @@
+//! `frit reproduce`.
+
+use crate::output::{complain, print, print_json, table, text};
+use clap::ArgAction;
+use frit_reproduce::{Plan, Traces, catalogue, outcome, reproduce};
+use indicatif::{ProgressBar, ProgressStyle};
+use miette::{IntoDiagnostic, Result, WrapErr, miette};
+use std::collections::BTreeMap;
+use std::fs::File;
+use std::io::{BufWriter, Write};
+use std::path::{Path, PathBuf};
+use std::process::ExitCode;
+
+/// Where recordings are looked for when `--traces` does not say: as the project's own checkout has them.
+const TRACES: &str = "../shared/traces";
+
+/// Measure what papers report: published beside measured.
+#[derive(clap::Args, Debug)]
+#[command(after_help = "Examples:
+  frit reproduce --list
+  frit reproduce 'hfsl.*'                        all of a paper
+  frit reproduce hfsl.f16 hfsl.f17               figures
+  frit reproduce hfsl.f15 --trace fin1-spc=Financial1.spc --json f15.json
+  frit reproduce 'wa.*'                          cleaning against theory
+
+A recording that is not there is skipped, and said to be. What differs from the paper is no failure: the exit code is 1
+only when something could not be run. See docs/reproduce.md.")]
+pub(crate) struct Args {
+    /// Ids: as listed, the beginning of one up to a dot, or with * and ?.
+    #[arg(required_unless_present = "list")]
+    ids: Vec<String>,
+    /// List the ids, with what is published.
+    #[arg(long)]
+    list: bool,
+    /// The directory of recordings. [default: ../shared/traces, if it is there]
+    #[arg(long, value_name = "DIR")]
+    traces: Option<PathBuf>,
+    /// A file for one of the recorded workloads, instead of the one that is looked for. Can be given again.
+    #[arg(long, value_name = "NAME=FILE", value_parser = named)]
+    trace: Vec<(String, PathBuf)>,
+    /// Only a little of everything, to see that it works: these are no results.
+    #[arg(long)]
+    quick: bool,
+    /// Write JSON to a file, or to standard output ('-') instead of tables.
+    #[arg(long, value_name = "FILE")]
+    json: Option<PathBuf>,
+    /// Show no progress.
+    #[arg(long, short, action = ArgAction::SetTrue)]
+    quiet: bool,
+}
+
+/// NAME=FILE.
+fn named(text: &str) -> std::result::Result<(String, PathBuf), String> {
+    match text.split_once('=') {
+        Some((name, file)) if !name.is_empty() && !file.is_empty() => Ok((name.into(), file.into())),
+        _ => Err("write NAME=FILE, such as fin1-spc=Financial1.spc".into()),
+    }
+}
+
+/// Runs the command.
+///
+/// # Errors
+/// What the user has to know, in one message.
+pub(crate) fn run(args: &Args) -> Result<ExitCode> {
+    if args.list {
+        list()?;
+        return Ok(ExitCode::SUCCESS);
+    }
+    let experiments = catalogue::select(&args.ids).into_diagnostic()?;
+    let plan = Plan { traces: traces(args)?, quick: args.quick };
+    let bar = if args.quiet { ProgressBar::hidden() } else { ProgressBar::new(0) };
+    if let Ok(style) = ProgressStyle::with_template("{wide_bar} {pos}/{len} {msg} {elapsed}") {
+        bar.set_style(style);
+    }
+    let done = reproduce(&experiments, &plan, &mut |done, of, what| {
+        bar.set_length(of as u64);
+        bar.set_position(done as u64);
+        bar.set_message(what.to_owned());
+    });
+    bar.finish_and_clear();
+    let done = done.into_diagnostic()?;
+    for m in &done.missing {
+        complain(&format!("frit: skipped {}: {}\n", m.name, m.why))?;
+    }
+    match args.json.as_deref() {
+        Some(path) if path == Path::new("-") => print_json(&done)?,
+        Some(path) => {
+            write_json(path, &done)?;
+            print(&outcome::text(&done))?;
+        }
+        None => print(&outcome::text(&done))?,
+    }
+    Ok(ExitCode::SUCCESS)
+}
+
+fn write_json(path: &Path, done: &outcome::Reproduction) -> Result<()> {
+    let shown = || format!("cannot write {}", path.display());
+    let mut out = BufWriter::new(File::create(path).into_diagnostic().wrap_err_with(shown)?);
+    serde_json::to_writer_pretty(&mut out, done).into_diagnostic().wrap_err_with(shown)?;
+    writeln!(out).and_then(|()| out.flush()).into_diagnostic().wrap_err_with(shown)
+}
+
+/// Where recordings are; what was named has to be there.
+fn traces(args: &Args) -> Result<Traces> {
+    if let Some(dir) = &args.traces
+        && !dir.is_dir()
+    {
+        return Err(miette!("--traces {}: no such directory", dir.display()));
+    }
+    let fallback = || Some(PathBuf::from(TRACES)).filter(|d| d.is_dir());
+    let known = catalogue::recorded().into_diagnostic()?;
+    for (name, file) in &args.trace {
+        if !known.contains(name) {
+            return Err(miette!("--trace {name}=…: no recorded workload has this name; there are {}", known.join(", ")));
+        }
+        if !file.is_file() {
+            return Err(miette!("--trace {name}={}: no such file", file.display()));
+        }
+    }
+    let named: BTreeMap<String, PathBuf> = args.trace.iter().cloned().collect();
+    Ok(Traces { dir: args.traces.clone().or_else(fallback), named })
+}
+
+fn list() -> Result<()> {
+    let mut t = table(&["id", "what", "published"]);
+    for e in catalogue::experiments().into_diagnostic()? {
+        for c in &e.claims {
+            t.add_row([c.id.as_str(), e.title.as_str(), c.published.as_str()]);
+        }
+    }
+    let known = catalogue::recorded().into_diagnostic()?.join(", ");
+    print(&format!("{}\nrecorded workloads, for --trace NAME=FILE: {known}\n", text(&t)))
+}

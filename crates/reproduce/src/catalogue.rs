@@ -1,0 +1,163 @@
+//! The experiments that come with frit, and choosing among them.
+
+use crate::describe::{Experiment, Sweep};
+use crate::{Error, Result};
+use wildmatch::WildMatch;
+
+macro_rules! files {
+    ($($name:literal),* $(,)?) => {
+        &[$(($name, include_str!(concat!("../../../experiments/", $name, ".toml")))),*]
+    };
+}
+
+/// One file an experiment; a new one is a line here.
+const EXPERIMENTS: &[(&str, &str)] = files!(
+    "hfsl.t7.pcm",
+    "hfsl.t7.nand",
+    "hfsl.f12.host",
+    "hfsl.f12.firmware",
+    "hfsl.f15",
+    "hfsl.f16",
+    "hfsl.f17",
+    "hfsl.f18",
+    "hfsl.f19",
+    "hfsl.f20",
+    "wa.greedy",
+    "wa.fifo",
+);
+
+const SWEEPS: &[(&str, &str)] = files!("sweeps/hfsl");
+
+/// A recording that comes with frit.
+#[derive(Clone, Copy, Debug)]
+pub struct Bundled {
+    /// Its file's name.
+    pub name: &'static str,
+    /// The file.
+    pub bytes: &'static [u8],
+}
+
+macro_rules! recordings {
+    ($($name:literal),* $(,)?) => {
+        &[$(Bundled { name: $name, bytes: include_bytes!(concat!("../../../traces/", $name)) }),*]
+    };
+}
+
+/// Recordings that come with frit.
+pub const BUNDLED: &[Bundled] = recordings!("mail-60k.csv.zst", "pgbench-60k.csv.zst");
+
+/// All experiments.
+///
+/// # Errors
+/// None, as a test shows.
+pub fn experiments() -> Result<Vec<Experiment>> {
+    EXPERIMENTS.iter().map(|(name, text)| Experiment::parse(name, text)).collect()
+}
+
+/// A sweep by its name.
+///
+/// # Errors
+/// A name that none has.
+pub fn sweep(name: &str) -> Result<Sweep> {
+    for (file, text) in SWEEPS {
+        let sweep = Sweep::parse(file, text)?;
+        if sweep.name == name {
+            return Ok(sweep);
+        }
+    }
+    Err(Error::Description { name: name.into(), why: "there is no such sweep".into() })
+}
+
+/// All sweeps.
+///
+/// # Errors
+/// None, as a test shows.
+pub fn sweeps() -> Result<Vec<Sweep>> {
+    SWEEPS.iter().map(|(file, text)| Sweep::parse(file, text)).collect()
+}
+
+/// The names of recorded workloads, for which a file can be given.
+///
+/// # Errors
+/// None, as a test shows.
+pub fn recorded() -> Result<Vec<String>> {
+    let all = sweeps()?.into_iter().flat_map(|s| s.workloads);
+    Ok(all.filter(|w| w.generator.is_none()).map(|w| w.name).collect())
+}
+
+/// The experiments that have claims whose ids match any of the patterns, with those claims. A pattern is an id, the
+/// beginning of one up to a dot, or has `*` and `?` in it.
+///
+/// # Errors
+/// A pattern that nothing matches.
+pub fn select(patterns: &[String]) -> Result<Vec<Experiment>> {
+    let all = experiments()?;
+    let matches = |pattern: &str, id: &str| {
+        WildMatch::new(pattern).matches(id) || id.strip_prefix(pattern).is_some_and(|rest| rest.starts_with('.'))
+    };
+    for pattern in patterns {
+        if !all.iter().flat_map(|e| &e.claims).any(|c| matches(pattern, &c.id)) {
+            let ids: Vec<&str> = all.iter().flat_map(|e| &e.claims).map(|c| c.id.as_str()).collect();
+            return Err(Error::Unknown { pattern: pattern.clone(), known: ids.join(", ") });
+        }
+    }
+    let wanted = |id: &str| patterns.iter().any(|p| matches(p, id));
+    let chosen = all.into_iter().filter_map(|mut e| {
+        e.claims.retain(|c| wanted(&c.id));
+        (!e.claims.is_empty()).then_some(e)
+    });
+    Ok(chosen.collect())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::sweep::Figures;
+    use std::collections::BTreeSet;
+
+    fn ids(patterns: &[&str]) -> Vec<String> {
+        let patterns: Vec<String> = patterns.iter().map(|p| (*p).to_owned()).collect();
+        select(&patterns).unwrap().into_iter().flat_map(|e| e.claims).map(|c| c.id).collect()
+    }
+
+    #[test]
+    fn everything_that_is_described_can_be() {
+        let all = experiments().unwrap();
+        let ids: BTreeSet<&str> = all.iter().flat_map(|e| &e.claims).map(|c| c.id.as_str()).collect();
+        assert_eq!(ids.len(), all.iter().map(|e| e.claims.len()).sum::<usize>(), "ids are unique");
+        for e in &all {
+            let Some(figure) = &e.figure else { continue };
+            let sweep = sweep(&figure.sweep).unwrap();
+            assert!(Figures::knows(&figure.metric), "{}: {}", e.id, figure.metric);
+            let columns: Vec<&str> = sweep.columns.iter().map(|c| c.name.as_str()).collect();
+            let states: Vec<&str> = sweep.states.iter().map(|s| s.name.as_str()).collect();
+            let stands: Vec<&str> = sweep.workloads.iter().filter_map(|w| w.stands_for.as_deref()).collect();
+            for name in figure.by.iter() {
+                assert!(columns.contains(&name.as_str()), "{}: {name}", e.id);
+            }
+            for name in figure.states.iter().flatten() {
+                assert!(states.contains(&name.as_str()), "{}: {name}", e.id);
+            }
+            for c in &e.claims {
+                let over = c.direction.iter().flat_map(|d| &d.over).chain(c.bands.iter().map(|b| &b.column));
+                for name in over {
+                    assert!(columns.contains(&name.as_str()), "{}: {name}", c.id);
+                }
+                for name in c.of.iter().chain(c.bands.iter().flat_map(|b| &b.of)) {
+                    assert!(stands.contains(&name.as_str()), "{}: {name}", c.id);
+                }
+            }
+        }
+    }
+
+    #[test]
+    fn patterns_choose_by_id_prefix_and_glob() {
+        assert_eq!(ids(&["hfsl.f15"]), ["hfsl.f15"]);
+        assert_eq!(ids(&["hfsl.f17"]), ["hfsl.f17.fin2", "hfsl.f17.others"]);
+        assert_eq!(ids(&["hfsl.f17.fin2"]), ["hfsl.f17.fin2"]);
+        assert_eq!(ids(&["wa.*"]), ["wa.greedy", "wa.fifo"]);
+        assert!(ids(&["hfsl.*"]).len() >= 11);
+        let e = select(&["hfsl.f99".to_owned()]).unwrap_err().to_string();
+        assert!(e.contains("hfsl.f99") && e.contains("hfsl.f17.fin2"), "{e}");
+    }
+}

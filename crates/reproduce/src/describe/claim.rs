@@ -1,0 +1,147 @@
+//! What a paper claims, and the rule by which a measurement agrees with it.
+
+use serde::Deserialize;
+
+/// One claim.
+#[derive(Clone, Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Claim {
+    /// Its id, as `published-results` has it.
+    pub id: String,
+    /// What the paper's text says.
+    pub published: String,
+    /// The workloads of the paper that it is about; empty: all, and any other workload.
+    #[serde(default)]
+    pub of: Vec<String>,
+    /// How the figure moves from column to column.
+    pub direction: Option<Direction>,
+    /// Where values lie.
+    #[serde(rename = "band", default)]
+    pub bands: Vec<Band>,
+}
+
+/// Whether a figure falls or grows.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Goes {
+    /// It falls.
+    Down,
+    /// It grows.
+    Up,
+}
+
+/// How a figure moves over columns: no step goes the other way by more than `slack` of the value before it, and
+/// the last value is beyond the first by more than `change` of it.
+#[derive(Clone, Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Direction {
+    /// Which way.
+    pub goes: Goes,
+    /// The columns, in order.
+    pub over: Vec<String>,
+    /// A share.
+    pub slack: f64,
+    /// A share.
+    pub change: f64,
+}
+
+/// Where a value lies.
+#[derive(Clone, Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Band {
+    /// The column.
+    pub column: String,
+    /// The least that agrees.
+    #[serde(default)]
+    pub least: f64,
+    /// The most that agrees.
+    #[serde(default = "unbounded")]
+    pub most: f64,
+    /// The workloads of the paper that it is about; empty: those of the claim.
+    #[serde(default)]
+    pub of: Vec<String>,
+    /// Whether it is about the mean over those workloads, instead of each.
+    #[serde(default)]
+    pub mean: bool,
+}
+
+fn unbounded() -> f64 {
+    f64::INFINITY
+}
+
+impl Claim {
+    /// Whether it is about a workload that stands for one of the paper's, or for none.
+    #[must_use]
+    pub fn is_about(&self, stands_for: Option<&str>) -> bool {
+        self.of.is_empty() || stands_for.is_some_and(|s| self.of.iter().any(|o| o == s))
+    }
+}
+
+impl Band {
+    /// Whether it is about a workload.
+    #[must_use]
+    pub fn is_about(&self, claim: &Claim, stands_for: Option<&str>) -> bool {
+        let of = if self.of.is_empty() { &claim.of } else { &self.of };
+        stands_for.is_some_and(|s| of.iter().any(|o| o == s))
+    }
+
+    /// Whether a value lies inside.
+    #[must_use]
+    pub fn holds(&self, value: f64) -> bool {
+        (self.least..=self.most).contains(&value)
+    }
+}
+
+impl Direction {
+    /// Whether values move so; none when there is nothing to move: the first is zero and the rule says down.
+    #[must_use]
+    pub fn holds(&self, values: &[f64]) -> Option<bool> {
+        let (Some(&first), Some(&last)) = (values.first(), values.last()) else { return None };
+        let steps = || values.windows(2);
+        match self.goes {
+            Goes::Down if first == 0.0 => None,
+            Goes::Down => {
+                let falls = steps().all(|w| w[1] <= w[0] * (1.0 + self.slack));
+                Some(falls && last < first * (1.0 - self.change))
+            }
+            Goes::Up => {
+                let grows = steps().all(|w| w[1] >= w[0] * (1.0 - self.slack));
+                Some(grows && last > first * (1.0 + self.change))
+            }
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn directions_are_judged_by_their_rule() {
+        let rule = |goes| Direction { goes, over: Vec::new(), slack: 0.01, change: 0.05 };
+        let down = rule(Goes::Down);
+        assert_eq!(down.holds(&[1.0, 0.9, 0.905, 0.5]), Some(true));
+        assert_eq!(down.holds(&[1.0, 0.5, 0.6, 0.4]), Some(false), "a step back");
+        assert_eq!(down.holds(&[1.0, 1.0, 0.96]), Some(false), "too little");
+        assert_eq!(down.holds(&[0.0, 0.0]), None, "nothing to count");
+        let up = rule(Goes::Up);
+        assert_eq!(up.holds(&[0.0, 0.0, 7.0]), Some(true));
+        assert_eq!(up.holds(&[0.0, 0.0]), Some(false));
+        assert_eq!(up.holds(&[5.0, 4.0, 7.0]), Some(false));
+    }
+
+    #[test]
+    fn bands_are_about_the_workloads_they_name() {
+        let claim = Claim {
+            id: "x".into(),
+            published: String::new(),
+            of: vec!["A".into(), "B".into()],
+            direction: None,
+            bands: Vec::new(),
+        };
+        let band = Band { column: "c".into(), least: 0.5, most: 0.7, of: vec!["A".into()], mean: false };
+        assert!(band.is_about(&claim, Some("A")) && !band.is_about(&claim, Some("B")));
+        assert!(claim.is_about(Some("B")) && !claim.is_about(None));
+        assert!(band.holds(0.6) && !band.holds(0.75));
+    }
+}

@@ -1,0 +1,181 @@
+//! A figure over a sweep: rows, verdicts, means.
+
+use super::explain::{Runs, explain};
+use super::{note_missing, note_workload};
+use crate::describe::{Claim, Experiment, Figure, State, Sweep, WorkloadSpec};
+use crate::outcome::{
+    BandVerdict, FigureOutcome, FigureRow, FigureTable, MeanRow, MissingWorkload, Reproduction, Verdict,
+    WorkloadOutcome,
+};
+use crate::sweep::{Cell, Facts, Figures, Found, Input, Runner};
+use crate::{Result, catalogue};
+use frit_trace::identity::Kind;
+use std::rc::Rc;
+
+pub(super) fn figure(
+    e: &Experiment,
+    plan: &Figure,
+    runner: &mut Runner,
+    out: &mut Reproduction,
+    note: &mut dyn FnMut(&str),
+) -> Result<FigureOutcome> {
+    let sweep = catalogue::sweep(&plan.sweep)?;
+    let shown = |s: &&State| plan.states.as_ref().is_none_or(|only| only.contains(&s.name));
+    let workloads: Vec<WorkloadSpec> = runner.workloads(&sweep).cloned().collect();
+    let mut tables = Vec::new();
+    for state in sweep.states.iter().filter(shown) {
+        let mut rows = Vec::new();
+        for w in &workloads {
+            let found = runner.input(&sweep, w)?;
+            let input = match &*found {
+                Found::Here(input) => input,
+                Found::Missing(why) => {
+                    note_missing(out, MissingWorkload { name: w.name.clone(), why: why.clone() });
+                    continue;
+                }
+            };
+            for hints in Runner::rows(w, input, state) {
+                let cell = Cell { sweep: &sweep, workload: w, hints, state };
+                let facts = runner.facts(cell, input)?;
+                note_workload(out, workload(&sweep, w, input, &facts));
+                rows.push(row(e, plan, cell, input, &facts, runner, note)?);
+            }
+        }
+        let columns = sweep.columns_of(state).map(|c| c.name.clone()).collect::<Vec<_>>();
+        let means = e.claims.iter().flat_map(|c| means(c, &columns, &rows)).collect();
+        tables.push(FigureTable { state: state.name.clone(), about: state.about.clone(), columns, rows, means });
+    }
+    Ok(FigureOutcome {
+        metric: plan.metric.clone(),
+        by: plan.by.clone(),
+        readings: sweep.readings.clone(),
+        tables,
+    })
+}
+
+fn row(
+    e: &Experiment,
+    plan: &Figure,
+    cell: Cell<'_>,
+    input: &Input,
+    facts: &Facts,
+    runner: &mut Runner,
+    note: &mut dyn FnMut(&str),
+) -> Result<FigureRow> {
+    let mut runs: Vec<(&str, Rc<Figures>)> = Vec::new();
+    for column in cell.sweep.columns_of(cell.state) {
+        runs.push((&column.name, runner.run(cell, column, input, note)?));
+    }
+    let value = |name: &str| runs.iter().find(|(n, _)| *n == name).map(|(_, f)| f.get(&plan.metric));
+    let values: Vec<f64> = runs.iter().map(|(_, f)| f.get(&plan.metric)).collect();
+    let base = plan.by.as_deref().and_then(value).filter(|b| *b != 0.0);
+    let relative = base.map(|b| values.iter().map(|v| v / b).collect::<Vec<_>>());
+    let stands_for = cell.workload.stands_for.as_deref();
+    let about = e.claims.iter().filter(|c| c.is_about(stands_for));
+    let verdicts: Vec<Verdict> = about.map(|c| verdict(c, stands_for, &value, base)).collect();
+    let threshold = cell.sweep.columns_of(cell.state).map(|c| c.threshold).max().unwrap_or(0);
+    let last = cell.sweep.columns_of(cell.state).find(|c| c.threshold == threshold).map(|c| c.name.as_str());
+    let at = |name: Option<&str>| runs.iter().find(|(n, _)| Some(*n) == name).map(|(_, f)| Rc::clone(f));
+    let more = cell.sweep.columns_of(cell.state).find(|c| c.pcm > 1.0).map(|c| c.name.as_str());
+    let (first, last) = (at(runs.first().map(|(n, _)| *n)), at(last));
+    let why = match (first, last) {
+        (Some(first), Some(last)) => {
+            let runs = Runs { first: &first, last: &last, more: at(more) };
+            let threshold = u64::from(threshold) * u64::from(cell.state.times);
+            let open = verdicts.iter().any(|v| v.differs() || (v.judged && v.direction.is_none()));
+            if open { explain(&plan.metric, threshold, facts, cell.hints, &runs) } else { Vec::new() }
+        }
+        _ => Vec::new(),
+    };
+    let of = |name: &str| runs.iter().map(|(_, f)| f.get(name)).fold(0.0, f64::max) as u64;
+    let pcm = runs.iter().find(|(n, _)| Some(*n) != runs.first().map(|(f, _)| *f)).map(|(_, f)| f.get("bytes.pcm"));
+    Ok(FigureRow {
+        workload: cell.workload.name.clone(),
+        kind: input.kind,
+        stands_for: cell.workload.stands_for.clone(),
+        hints: cell.hints,
+        relative,
+        volume_bytes: of("bytes.volume"),
+        pcm_bytes: pcm.unwrap_or(0.0) as u64,
+        values,
+        verdicts,
+        why,
+    })
+}
+
+/// What becomes of a claim in one row. Bands about means are judged elsewhere.
+fn verdict(
+    claim: &Claim,
+    stands_for: Option<&str>,
+    value: &dyn Fn(&str) -> Option<f64>,
+    base: Option<f64>,
+) -> Verdict {
+    let direction = claim.direction.as_ref().and_then(|d| {
+        let over: Option<Vec<f64>> = d.over.iter().map(|c| value(c)).collect();
+        over.and_then(|o| d.holds(&o))
+    });
+    let bands = claim.bands.iter().filter(|b| !b.mean && b.is_about(claim, stands_for)).filter_map(|b| {
+        let v = value(&b.column)? / base?;
+        Some(BandVerdict {
+            column: b.column.clone(),
+            value: v,
+            least: b.least,
+            most: b.most.is_finite().then_some(b.most),
+            holds: b.holds(v),
+        })
+    });
+    Verdict { claim: claim.id.clone(), direction, judged: claim.direction.is_some(), bands: bands.collect() }
+}
+
+/// Means over the workloads of a claim, recorded and generated ones apart.
+fn means(claim: &Claim, columns: &[String], rows: &[FigureRow]) -> Vec<MeanRow> {
+    let mut out = Vec::new();
+    for band in claim.bands.iter().filter(|b| b.mean) {
+        let Some(at) = columns.iter().position(|c| *c == band.column) else { continue };
+        for kind in [Kind::Real, Kind::Generated] {
+            let about = |r: &&FigureRow| r.kind == kind && !r.hints && band.is_about(claim, r.stands_for.as_deref());
+            let of: Vec<(&str, f64)> = rows
+                .iter()
+                .filter(about)
+                .filter_map(|r| Some((r.workload.as_str(), *r.relative.as_ref()?.get(at)?)))
+                .collect();
+            if of.is_empty() {
+                continue;
+            }
+            let value = of.iter().map(|(_, v)| v).sum::<f64>() / of.len() as f64;
+            let held = BandVerdict {
+                column: band.column.clone(),
+                value,
+                least: band.least,
+                most: band.most.is_finite().then_some(band.most),
+                holds: band.holds(value),
+            };
+            let verdict =
+                Verdict { claim: claim.id.clone(), direction: None, judged: false, bands: vec![held] };
+            let of = of.iter().map(|(n, _)| (*n).to_owned()).collect();
+            out.push(MeanRow { kind, of, column: band.column.clone(), value, verdict });
+        }
+    }
+    out
+}
+
+fn workload(sweep: &Sweep, w: &WorkloadSpec, input: &Input, f: &Facts) -> WorkloadOutcome {
+    let all = f.all();
+    WorkloadOutcome {
+        name: w.name.clone(),
+        about: w.about.clone(),
+        kind: input.kind,
+        stands_for: w.stands_for.clone(),
+        identity: input.identity.clone(),
+        requests: f.requests,
+        write_ratio: f.write_ratio(),
+        mean_write_bytes: f.mean_write(),
+        mean_read_bytes: f.mean_read(),
+        smallest_write_bytes: f.smallest(),
+        write_shares: sweep.sizes.iter().map(|s| (*s, f.share_up_to(u64::from(*s)))).collect(),
+        writes: all,
+        page_bytes: f.page_bytes,
+        written_pages: f.written_pages,
+        partial: crate::sweep::share(all.partial, all.parts),
+    }
+}

@@ -1,0 +1,53 @@
+//! Numbers and tables as people read them.
+
+use comfy_table::{CellAlignment, Table, presets};
+
+/// A whole number with commas.
+pub(crate) fn count(n: u64) -> String {
+    let digits = n.to_string();
+    let mut out = String::new();
+    for (i, c) in digits.chars().enumerate() {
+        if i > 0 && (digits.len() - i) % 3 == 0 {
+            out.push(',');
+        }
+        out.push(c);
+    }
+    out
+}
+
+/// A share in percent.
+pub(super) fn percent(share: f64) -> String {
+    format!("{:.1} %", share * 100.0)
+}
+
+/// A change in percent, with its sign.
+pub(super) fn change(ratio: f64) -> String {
+    format!("{:+.0} %", (ratio - 1.0) * 100.0).replace('-', "−")
+}
+
+/// A table whose first `names` columns are names, the others numbers, as Markdown: it reads well as it is, and documents
+/// take it as it is.
+pub(super) fn table(head: &[String], names: usize, rows: &[Vec<String>]) -> String {
+    let mut t = Table::new();
+    t.load_preset(presets::ASCII_MARKDOWN).set_header(head);
+    for row in rows {
+        t.add_row(row);
+    }
+    for i in names..head.len() {
+        if let Some(c) = t.column_mut(i) {
+            c.set_cell_alignment(CellAlignment::Right);
+        }
+    }
+    t.lines().map(|l| l.trim_end().to_owned() + "\n").collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn numbers_read_well() {
+        assert_eq!([0, 999, 1000, 1_234_567].map(count), ["0", "999", "1,000", "1,234,567"]);
+        assert_eq!([1.0, 0.55, 1.2].map(change), ["+0 %", "−45 %", "+20 %"]);
+    }
+}

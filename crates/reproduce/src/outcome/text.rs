@@ -1,0 +1,266 @@
+//! A reproduction as text.
+
+use super::show::{change, count, percent, table};
+use super::{
+    FigureOutcome, FigureRow, FigureTable, LatencyRow, Measured, Outcome, Reproduction, SoftwareOutcome,
+    TheoryOutcome, Verdict, WorkloadOutcome,
+};
+use crate::theory::Start;
+use frit_core::size;
+use frit_trace::identity::Kind;
+use std::fmt::Write as _;
+
+/// The whole of it; tables are Markdown.
+#[must_use]
+pub fn text(r: &Reproduction) -> String {
+    let mut out = String::new();
+    if r.quick {
+        out += "--quick: only the first requests of a few workloads, few rounds, few cases. These are no results.\n\n";
+    }
+    for e in &r.experiments {
+        out += &experiment(e);
+        out.push('\n');
+    }
+    if !r.workloads.is_empty() {
+        out += &workloads(&r.workloads);
+    }
+    for m in &r.missing {
+        let _ = writeln!(out, "SKIPPED {}: {}", m.name, m.why);
+    }
+    out
+}
+
+fn experiment(e: &Outcome) -> String {
+    let mut out = format!("## {}: {}\n\n{}\n\n", e.id, e.title, e.source);
+    for c in &e.claims {
+        let _ = writeln!(out, "- published, {}: {}", c.id, c.published);
+    }
+    for reading in &e.readings {
+        let _ = writeln!(out, "- reading: {reading}");
+    }
+    out.push('\n');
+    out += &match &e.measured {
+        Measured::Figure(f) => figure(f),
+        Measured::Theory(t) => theory(t),
+        Measured::Input(rows) => latency(rows),
+        Measured::Software(s) => software(s),
+        Measured::Nothing(why) => format!("Not measured: {why}.\n"),
+    };
+    out
+}
+
+fn figure(f: &FigureOutcome) -> String {
+    let mut out = match &f.by {
+        Some(by) => format!("Measured: `{}`, counted in the column {by}, the others as a share of it.\n", f.metric),
+        None => format!("Measured: `{}`, as counted.\n", f.metric),
+    };
+    for t in &f.tables {
+        out += &figure_table(t, f.by.as_deref());
+    }
+    out
+}
+
+fn figure_table(t: &FigureTable, by: Option<&str>) -> String {
+    let mut out = format!("\n**{}**: {}.\n\n", t.state, t.about);
+    if t.rows.is_empty() {
+        out += "No workload is here.\n";
+        return out;
+    }
+    let mut head: Vec<String> = ["workload", "stands for", "volume / PCM"].map(String::from).into();
+    head.extend(t.columns.iter().cloned());
+    head.push("verdict".into());
+    let rows: Vec<Vec<String>> = t.rows.iter().map(|r| figure_row(r, &t.columns, by)).collect();
+    out += &table(&head, 3, &rows);
+    for m in &t.means {
+        let kind = if m.kind == Kind::Real { "recorded" } else { "GENERATED" };
+        let _ = writeln!(
+            out,
+            "\nMean of the {kind} ({}) at {}: {:.3}: {}",
+            m.of.join(", "),
+            m.column,
+            m.value,
+            judged(&m.verdict)
+        );
+    }
+    let why: Vec<&FigureRow> = t.rows.iter().filter(|r| !r.why.is_empty()).collect();
+    if !why.is_empty() {
+        out += "\nWhere it differs, and why:\n";
+    }
+    for r in why {
+        let _ = writeln!(out, "- {}: {}.", name(r), r.why.join("; "));
+    }
+    out
+}
+
+fn name(r: &FigureRow) -> String {
+    let hints = if r.hints { " + hints" } else { "" };
+    let generated = if r.kind == Kind::Generated { " (GENERATED)" } else { "" };
+    format!("{}{hints}{generated}", r.workload)
+}
+
+fn figure_row(r: &FigureRow, columns: &[String], by: Option<&str>) -> Vec<String> {
+    let mut row = vec![
+        name(r),
+        r.stands_for.clone().unwrap_or_else(|| "–".into()),
+        format!("{} / {}", size::show(r.volume_bytes), size::show(r.pcm_bytes)),
+    ];
+    for (i, column) in columns.iter().enumerate() {
+        row.push(match &r.relative {
+            Some(relative) if by != Some(column) => format!("{:.3}", relative[i]),
+            _ => count(r.values[i] as u64),
+        });
+    }
+    let verdicts: Vec<String> = r.verdicts.iter().map(judged).collect();
+    row.push(verdicts.join("; "));
+    row
+}
+
+/// A verdict in words.
+fn judged(v: &Verdict) -> String {
+    let mut words = Vec::new();
+    match (v.judged, v.direction) {
+        (true, Some(true)) => words.push("direction agrees".to_owned()),
+        (true, Some(false)) => words.push("direction DIFFERS".to_owned()),
+        (true, None) => words.push("nothing to count".to_owned()),
+        (false, _) => {}
+    }
+    for b in &v.bands {
+        let band = match b.most {
+            Some(most) => format!("{}–{most}", b.least),
+            None => format!("at least {}", b.least),
+        };
+        words.push(match b.holds {
+            true => format!("value agrees ({band})"),
+            false => format!("value DIFFERS ({:.3}, {band})", b.value),
+        });
+    }
+    words.join(", ")
+}
+
+fn theory(t: &TheoryOutcome) -> String {
+    let head = [
+        "blocks", "units", "from", "over-prov.", "free", "open", "rounds", "theory", "measured", "distance",
+        "worst share of valid counts", "Kolmogorov", "verdict",
+    ];
+    let mut rows = Vec::new();
+    for c in &t.cases {
+        let from = if c.case.start == Start::Fill { "fill" } else { "steady" };
+        let unsettled = if c.settled { "" } else { ", not settled" };
+        let agrees = if c.distance().abs() <= t.within { "agrees" } else { "DIFFERS" };
+        rows.push(vec![
+            count(u64::from(c.case.blocks)),
+            c.case.units.to_string(),
+            from.into(),
+            format!("{:.2} %", c.over_provisioning * 100.0),
+            format!("{:.1}", c.free_blocks),
+            format!("{:.1}", c.open_blocks),
+            format!("{}{unsettled}", c.rounds),
+            format!("{:.3}", c.theory),
+            format!("{:.3}", c.measured),
+            format!("{:+.2} %", c.distance() * 100.0),
+            format!("{:+.4} at {}", c.worst_share, c.worst_at),
+            format!("{:.4}", c.kolmogorov),
+            agrees.into(),
+        ]);
+    }
+    let mut out = table(&head.map(String::from), 0, &rows);
+    let _ = writeln!(
+        out,
+        "\nTheory is for the over-provisioning as it was. Agreement: within {}.",
+        percent(t.within)
+    );
+    out
+}
+
+fn latency(rows: &[LatencyRow]) -> String {
+    let head = ["command", "bytes", "published", "profile", ""].map(String::from);
+    let shown: Vec<Vec<String>> = rows
+        .iter()
+        .map(|r| {
+            vec![
+                r.op.into(),
+                if r.bytes == 0 { "–".into() } else { r.bytes.to_string() },
+                format!("{}{} µs", if r.or_more { "more than " } else { "" }, r.published_us),
+                format!("{:.1} µs", r.profile_us),
+                if r.agrees { "the same".into() } else { "DIFFERS".into() },
+            ]
+        })
+        .collect();
+    let profile = rows.first().map_or("", |r| r.profile.as_str());
+    format!("An INPUT, not a result: the profile `{profile}` is made from these figures.\n\n{}", table(&head, 1, &shown))
+}
+
+fn software(s: &SoftwareOutcome) -> String {
+    let kernel = s.paths.iter().find(|p| p.kernel);
+    let head = ["path", "read", "write", "read, range", "write, range", "read, by kernel", "write, by kernel", "contains"];
+    let range = |(low, high): (f64, f64)| format!("{low:.0}–{high:.0}");
+    let rows: Vec<Vec<String>> = s
+        .paths
+        .iter()
+        .map(|p| {
+            let by = |mine: f64, theirs: Option<f64>| theirs.map_or_else(|| "–".into(), |t| change(mine / t));
+            vec![
+                p.name.into(),
+                format!("{:.0} ns", p.read_ns),
+                format!("{:.0} ns", p.write_ns),
+                range(p.read_range_ns),
+                range(p.write_range_ns),
+                by(p.read_ns, kernel.map(|k| k.read_ns)),
+                by(p.write_ns, kernel.map(|k| k.write_ns)),
+                p.contains.into(),
+            ]
+        })
+        .collect();
+    let mut out = format!(
+        "Nanoseconds a request of {} at random places, the median of {} rounds of {} reads and as many writes; wall-clock time of this \
+         machine, and the one figure here that differs from run to run.\n\n{}",
+        size::show(s.request_bytes),
+        s.rounds,
+        count(u64::from(s.requests)),
+        table(&head.map(String::from), 1, &rows)
+    );
+    if let Some(why) = &s.skipped {
+        let _ = writeln!(out, "\nThe kernel's path was SKIPPED: {why}.");
+    }
+    out
+}
+
+fn workloads(all: &[WorkloadOutcome]) -> String {
+    let mut head: Vec<String> =
+        ["workload", "stands for", "requests", "writes", "mean write", "mean read", "smallest write"].map(String::from).into();
+    let sizes = all.first().map(|w| w.write_shares.clone()).unwrap_or_default();
+    head.extend(sizes.iter().map(|(s, _)| format!("≤{s}")));
+    head.push("partial pages".into());
+    head.push("written".into());
+    let mut rows = Vec::new();
+    for w in all {
+        let generated = if w.kind == Kind::Generated { " (GENERATED)" } else { "" };
+        let kb = |b: f64| format!("{:.2} KB", b / 1024.0);
+        let mut row = vec![
+            format!("{}{generated}", w.name),
+            w.stands_for.clone().unwrap_or_else(|| "–".into()),
+            count(w.requests),
+            percent(w.write_ratio),
+            kb(w.mean_write_bytes),
+            kb(w.mean_read_bytes),
+            w.smallest_write_bytes.map_or_else(|| "–".into(), |b| format!("{b} B")),
+        ];
+        row.extend(w.write_shares.iter().map(|(_, share)| percent(*share)));
+        row.push(percent(w.partial));
+        row.push(size::show(w.written_pages * w.page_bytes));
+        rows.push(row);
+    }
+    let page = all.first().map_or(0, |w| w.page_bytes);
+    let mut out = format!(
+        "## Workloads\n\n≤N: the share of writes of at most N bytes; partial: page writes that cover only a part of a page of {}; written: pages written at \
+         least once.\n\n{}\n",
+        size::show(page),
+        table(&head, 2, &rows)
+    );
+    for w in all {
+        let kind = if w.kind == Kind::Real { "recorded" } else { "GENERATED" };
+        let _ = writeln!(out, "- {} ({kind}): {}; `{}`", w.name, w.about, w.identity);
+    }
+    out.push('\n');
+    out
+}

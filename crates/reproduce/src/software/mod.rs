@@ -1,0 +1,177 @@
+//! What software a request costs: frit's path beside the kernel's block path, in one run, taking turns.
+
+mod kernel;
+
+use crate::describe::SoftwarePlan;
+use crate::outcome::{PathTime, SoftwareOutcome};
+use crate::{Error, Result};
+use frit_core::{Hints, Null, Sector, Source, Target, Top};
+use frit_stack::{Bytes, Stack};
+use kernel::LoopDevice;
+use rand::rngs::SmallRng;
+use rand::{Rng, SeedableRng};
+use std::time::Instant;
+
+/// Of the places of requests.
+const SEED: u64 = 1;
+/// Rounds and requests of `--quick`.
+const QUICK: (u32, u32) = (3, 1000);
+
+/// One way that requests can take.
+trait Way {
+    fn read(&mut self, at: u64) -> Result<()>;
+    fn write(&mut self, at: u64) -> Result<()>;
+}
+
+/// A layer through the sink that takes no time.
+struct Layer {
+    top: Box<dyn Top<Null>>,
+    buffer: Vec<u8>,
+    bytes: bool,
+}
+
+impl Layer {
+    fn new(stack: &Stack, plan: &SoftwarePlan, bytes: Bytes) -> Result<Layer> {
+        let holds = !matches!(bytes, Bytes::None);
+        let top = stack.build::<Null>(&bytes).map_err(Box::new)?.layer;
+        let size = top.info().sectors * frit_core::SECTOR_BYTES;
+        if size < plan.span {
+            let why = format!("the volume of {size} bytes is smaller than the span of {}", plan.span);
+            return Err(Error::Description { name: plan.stack.clone(), why });
+        }
+        Ok(Layer { top, buffer: vec![0xa5; plan.request as usize], bytes: holds })
+    }
+}
+
+impl Way for Layer {
+    fn read(&mut self, at: u64) -> Result<()> {
+        let len = self.buffer.len() as u32;
+        let into = if self.bytes { Target::Bytes(&mut self.buffer) } else { Target::Len(len) };
+        Ok(self.top.read(&mut Null, Sector(at / frit_core::SECTOR_BYTES), into, Hints::NONE)?)
+    }
+
+    fn write(&mut self, at: u64) -> Result<()> {
+        let len = self.buffer.len() as u32;
+        let data = if self.bytes { Source::Bytes(&self.buffer) } else { Source::Len(len) };
+        Ok(self.top.write(&mut Null, Sector(at / frit_core::SECTOR_BYTES), data, Hints::NONE)?)
+    }
+}
+
+/// A way with what it took so far.
+struct Path {
+    name: &'static str,
+    contains: &'static str,
+    kernel: bool,
+    way: Box<dyn Way>,
+    reads: Vec<f64>,
+    writes: Vec<f64>,
+}
+
+impl Path {
+    fn new(name: &'static str, contains: &'static str, kernel: bool, way: Box<dyn Way>) -> Path {
+        Path { name, contains, kernel, way, reads: Vec::new(), writes: Vec::new() }
+    }
+
+    /// Writes everything once.
+    fn fill(&mut self, plan: &SoftwarePlan) -> Result<()> {
+        (0..plan.span / plan.request).try_for_each(|i| self.way.write(i * plan.request))
+    }
+
+    fn round(&mut self, places: &[u64]) -> Result<()> {
+        let each = |start: Instant| start.elapsed().as_nanos() as f64 / places.len() as f64;
+        let start = Instant::now();
+        places.iter().try_for_each(|&at| self.way.read(at))?;
+        self.reads.push(each(start));
+        let start = Instant::now();
+        places.iter().try_for_each(|&at| self.way.write(at))?;
+        self.writes.push(each(start));
+        Ok(())
+    }
+
+    fn time(mut self) -> PathTime {
+        let (read_ns, read_range_ns) = median(&mut self.reads);
+        let (write_ns, write_range_ns) = median(&mut self.writes);
+        PathTime {
+            name: self.name,
+            contains: self.contains,
+            read_ns,
+            write_ns,
+            read_range_ns,
+            write_range_ns,
+            kernel: self.kernel,
+        }
+    }
+}
+
+/// The median, and the range.
+fn median(times: &mut [f64]) -> (f64, (f64, f64)) {
+    times.sort_by(f64::total_cmp);
+    let (first, last) = (times.first().copied().unwrap_or(0.0), times.last().copied().unwrap_or(0.0));
+    let n = times.len();
+    let middle = match n {
+        0 => 0.0,
+        _ if n % 2 == 1 => times[n / 2],
+        _ => (times[n / 2 - 1] + times[n / 2]) / 2.0,
+    };
+    (middle, (first, last))
+}
+
+/// Measures all paths in turns, so that what disturbs the machine disturbs all of them.
+///
+/// # Errors
+/// A stack that cannot be, or a path that fails after it had begun.
+pub(crate) fn software(plan: &SoftwarePlan, quick: bool, note: &mut dyn FnMut(&str)) -> Result<SoftwareOutcome> {
+    let (rounds, requests) = if quick { QUICK } else { (plan.rounds, plan.requests) };
+    let stack = Stack::load(&plan.stack, &plan.set).map_err(Box::new)?;
+    let mut paths = vec![
+        Path::new(
+            "frit, with bytes",
+            "map, policies, media rules, CRC, copies to and from memory, cleaning",
+            false,
+            Box::new(Layer::new(&stack, plan, Bytes::Memory)?),
+        ),
+        Path::new(
+            "frit, without bytes",
+            "map, policies, media rules, cleaning",
+            false,
+            Box::new(Layer::new(&stack, plan, Bytes::None)?),
+        ),
+    ];
+    let mut skipped = None;
+    match LoopDevice::new(plan.span, plan.request as usize) {
+        Ok(device) => paths.push(Path::new(
+            "kernel",
+            "system call, block layer, loop driver with its worker, copy to or from a file in tmpfs",
+            true,
+            Box::new(device),
+        )),
+        Err(why) => skipped = Some(why),
+    }
+    for p in &mut paths {
+        note(&format!("filling: {}", p.name));
+        p.fill(plan)?;
+    }
+    let mut rng = SmallRng::seed_from_u64(SEED);
+    for round in 0..rounds {
+        note(&format!("round {} of {rounds}", round + 1));
+        let place = |_| rng.random_range(0..plan.span / plan.request) * plan.request;
+        let places: Vec<u64> = (0..requests).map(place).collect();
+        for p in &mut paths {
+            p.round(&places)?;
+        }
+    }
+    let paths = paths.into_iter().map(Path::time).collect();
+    Ok(SoftwareOutcome { request_bytes: plan.request, requests, rounds, paths, skipped })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn medians_and_ranges() {
+        assert_eq!(median(&mut [3.0, 1.0, 2.0]), (2.0, (1.0, 3.0)));
+        assert_eq!(median(&mut [4.0, 1.0]), (2.5, (1.0, 4.0)));
+        assert_eq!(median(&mut []), (0.0, (0.0, 0.0)));
+    }
+}

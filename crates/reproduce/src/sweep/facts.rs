@@ -1,0 +1,191 @@
+//! What a workload asks for, as far as thresholds and pages can tell it apart.
+
+use crate::Result;
+use frit_core::Hints;
+use frit_trace::{ReqOp, Workload};
+use serde::Serialize;
+use std::collections::{BTreeMap, HashSet};
+
+/// Writes of one size.
+#[derive(Clone, Copy, PartialEq, Eq, Default, Debug, Serialize)]
+pub struct SizeRow {
+    /// Writes.
+    pub writes: u64,
+    /// Those marked as metadata.
+    pub metadata: u64,
+    /// Pages that they touch.
+    pub parts: u64,
+    /// Pages of which they cover only a part.
+    pub partial: u64,
+}
+
+/// What one pass over a workload found, for one page size.
+#[derive(Clone, PartialEq, Eq, Default, Debug)]
+pub struct Facts {
+    /// Bytes of a page.
+    pub page_bytes: u64,
+    /// Requests.
+    pub requests: u64,
+    /// Reads.
+    pub reads: u64,
+    /// Bytes that are read.
+    pub read_bytes: u64,
+    /// Bytes that are written.
+    pub write_bytes: u64,
+    /// Writes by size in bytes.
+    pub sizes: BTreeMap<u64, SizeRow>,
+    /// Pages that are written at least once.
+    pub written_pages: u64,
+    /// Pages that writes of at most a page touch at least once.
+    pub small_pages: u64,
+    /// Pages read, with repetition.
+    pub read_parts: u64,
+    /// Those of which nothing had been written before.
+    pub read_unwritten: u64,
+    /// Chunks that are touched.
+    pub chunks: u64,
+}
+
+impl Facts {
+    /// Reads a workload.
+    ///
+    /// # Errors
+    /// A workload that cannot be read.
+    pub fn of(workload: &mut Workload, page_bytes: u64, chunk_bytes: u64) -> Result<Facts> {
+        let mut f = Facts { page_bytes, ..Facts::default() };
+        let (mut written, mut small, mut chunks) = (HashSet::new(), HashSet::new(), HashSet::new());
+        let mut batch = Vec::new();
+        while workload.fill(&mut batch)? {
+            for r in &batch {
+                f.requests += 1;
+                if r.op == ReqOp::Flush || r.sectors == 0 {
+                    continue;
+                }
+                let (start, bytes) = (r.sector.bytes(), r.bytes());
+                chunks.extend(start / chunk_bytes..=(start + bytes - 1) / chunk_bytes);
+                let pages = start / page_bytes..=(start + bytes - 1) / page_bytes;
+                match r.op {
+                    ReqOp::Write => {
+                        f.write(start, bytes, r.hints.has(Hints::METADATA));
+                        if bytes <= page_bytes {
+                            small.extend(pages.clone());
+                        }
+                        written.extend(pages);
+                    }
+                    ReqOp::Read => {
+                        f.reads += 1;
+                        f.read_bytes += bytes;
+                        f.read_parts += pages.end() - pages.start() + 1;
+                        f.read_unwritten += pages.filter(|p| !written.contains(p)).count() as u64;
+                    }
+                    ReqOp::Discard | ReqOp::Flush => {}
+                }
+            }
+        }
+        (f.written_pages, f.small_pages) = (written.len() as u64, small.len() as u64);
+        f.chunks = chunks.len() as u64;
+        Ok(f)
+    }
+
+    fn write(&mut self, start: u64, bytes: u64, metadata: bool) {
+        let (page, end) = (self.page_bytes, start + bytes);
+        let parts = (end - 1) / page - start / page + 1;
+        // The first page and the last, which may be the same.
+        let partial = match parts {
+            1 => u64::from(bytes < page),
+            _ => u64::from(start % page != 0) + u64::from(end % page != 0),
+        };
+        self.write_bytes += bytes;
+        let row = self.sizes.entry(bytes).or_default();
+        row.writes += 1;
+        row.metadata += u64::from(metadata);
+        row.parts += parts;
+        row.partial += partial;
+    }
+
+    /// Writes of at most so many bytes, added up.
+    #[must_use]
+    pub fn up_to(&self, bytes: u64) -> SizeRow {
+        self.sizes.range(..=bytes).fold(SizeRow::default(), |a, (_, b)| a.plus(*b))
+    }
+
+    /// All writes, added up.
+    #[must_use]
+    pub fn all(&self) -> SizeRow {
+        self.up_to(u64::MAX)
+    }
+
+    /// Writes of at most so many bytes, as a share of all; 0 when nothing is written.
+    #[must_use]
+    pub fn share_up_to(&self, bytes: u64) -> f64 {
+        share(self.up_to(bytes).writes, self.all().writes)
+    }
+
+    /// The size of the smallest write.
+    #[must_use]
+    pub fn smallest(&self) -> Option<u64> {
+        self.sizes.keys().next().copied()
+    }
+
+    /// The mean size of a write, in bytes.
+    #[must_use]
+    pub fn mean_write(&self) -> f64 {
+        share(self.write_bytes, self.all().writes)
+    }
+
+    /// The mean size of a read, in bytes.
+    #[must_use]
+    pub fn mean_read(&self) -> f64 {
+        share(self.read_bytes, self.reads)
+    }
+
+    /// Writes among reads and writes.
+    #[must_use]
+    pub fn write_ratio(&self) -> f64 {
+        let writes = self.all().writes;
+        share(writes, writes + self.reads)
+    }
+}
+
+impl SizeRow {
+    fn plus(self, b: SizeRow) -> SizeRow {
+        SizeRow {
+            writes: self.writes + b.writes,
+            metadata: self.metadata + b.metadata,
+            parts: self.parts + b.parts,
+            partial: self.partial + b.partial,
+        }
+    }
+}
+
+/// `n` of `of`; 0 of nothing.
+pub(crate) fn share(n: u64, of: u64) -> f64 {
+    if of == 0 { 0.0 } else { n as f64 / of as f64 }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use frit_trace::Options;
+
+    fn facts(csv: &'static str) -> Facts {
+        let mut w = Workload::from_reader("t", Box::new(csv.as_bytes()), &Options::default()).unwrap();
+        Facts::of(&mut w, 2048, 65_536).unwrap()
+    }
+
+    #[test]
+    fn pages_are_counted_as_requests_cut_them() {
+        let f = facts(
+            "time_us,op,sector,sectors,flags\n\
+             0,W,0,4,\n1,W,1,4,M\n2,W,4,1,\n3,W,2,8,\n4,R,0,4,\n5,R,400,1,\n6,F,0,0,\n",
+        );
+        // 2 KB whole; 2 KB over two pages; 512 B; 4 KB over three pages, two of them in part.
+        assert_eq!(f.up_to(512), SizeRow { writes: 1, metadata: 0, parts: 1, partial: 1 });
+        assert_eq!(f.up_to(2048), SizeRow { writes: 3, metadata: 1, parts: 4, partial: 3 });
+        assert_eq!(f.all(), SizeRow { writes: 4, metadata: 1, parts: 7, partial: 5 });
+        assert_eq!((f.written_pages, f.small_pages, f.chunks), (3, 2, 4));
+        assert_eq!((f.reads, f.read_parts, f.read_unwritten), (2, 2, 1));
+        assert_eq!((f.requests, f.smallest()), (7, Some(512)));
+        assert!((f.share_up_to(512) - 0.25).abs() < 1e-12);
+    }
+}

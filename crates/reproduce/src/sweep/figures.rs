@@ -1,0 +1,91 @@
+//! The figures of a run, by name: what an experiment's `metric` can be.
+
+use frit_core::{MediumKind, Op};
+use frit_replay::Report;
+use std::collections::BTreeMap;
+use strum::IntoEnumIterator;
+
+/// Figures of one run, the measured part of it:
+///
+/// - `commands.OP`, `commands.OP.CAUSE`: commands to media (`nand-program`, `pcm-write`, …; `host`, `gc`, …);
+/// - `layer.NAME`: by how much a layer's figure changed, and `now.NAME`: what it is at the end;
+/// - `latency.CLASS.mean_ns`, `.p50_ns`, `.p99_ns`, `.p999_ns`: of `read`, `write`, `all`;
+/// - `throughput.requests_per_s`, `throughput.mb_per_s`;
+/// - `asked.requests`, `asked.writes`, `asked.reads`, `asked.written_bytes`, `asked.read_bytes`;
+/// - `wear.MEDIUM.max`, `wear.MEDIUM.mean`: cycles in the run, `bytes.MEDIUM`, `bytes.volume`: sizes;
+/// - `write_amplification`: NAND bytes programmed for each byte that the host wrote.
+#[derive(Clone, Default, PartialEq, Debug)]
+pub struct Figures(BTreeMap<String, f64>);
+
+impl Figures {
+    /// Out of a report.
+    #[must_use]
+    pub fn of(report: &Report) -> Figures {
+        let mut f = Figures::default();
+        for row in &report.counts {
+            let n = row.count.commands as f64;
+            f.add(format!("commands.{}", row.op), n);
+            f.add(format!("commands.{}.{}", row.op, row.cause), n);
+        }
+        for m in report.layers.iter().flat_map(|l| &l.metrics) {
+            f.add(format!("layer.{}", m.name), m.change);
+            f.add(format!("now.{}", m.name), m.value);
+        }
+        for l in &report.latency {
+            let (name, s) = (l.class, &l.response.figures);
+            f.add(format!("latency.{name}.mean_ns"), s.mean_ns);
+            for (what, at) in [("p50_ns", s.p50_ns), ("p99_ns", s.p99_ns), ("p999_ns", s.p999_ns)] {
+                f.add(format!("latency.{name}.{what}"), at.0 as f64);
+            }
+        }
+        for m in &report.media {
+            let kind: &str = m.kind.into();
+            f.add(format!("wear.{kind}.max"), f64::from(m.wear.run.max));
+            f.add(format!("wear.{kind}.mean"), m.wear.run.mean);
+            f.add(format!("bytes.{kind}"), m.bytes as f64);
+        }
+        f.add("bytes.volume".into(), report.stack.volume_bytes as f64);
+        f.add("throughput.requests_per_s".into(), report.throughput.requests_per_s);
+        f.add("throughput.mb_per_s".into(), report.throughput.mb_per_s);
+        f.add("write_amplification".into(), report.write_amplification.nand.unwrap_or(0.0));
+        let a = &report.asked;
+        for (name, n) in [
+            ("requests", a.requests),
+            ("writes", a.writes),
+            ("reads", a.reads),
+            ("written_bytes", a.written_bytes),
+            ("read_bytes", a.read_bytes),
+        ] {
+            f.add(format!("asked.{name}"), n as f64);
+        }
+        f
+    }
+
+    fn add(&mut self, name: String, value: f64) {
+        *self.0.entry(name).or_insert(0.0) += value;
+    }
+
+    /// A figure; what did not occur is zero.
+    #[must_use]
+    pub fn get(&self, name: &str) -> f64 {
+        self.0.get(name).copied().unwrap_or(0.0)
+    }
+
+    /// Whether there can be such a figure.
+    #[must_use]
+    pub fn knows(name: &str) -> bool {
+        let Some((group, rest)) = name.split_once('.') else { return name == "write_amplification" };
+        match group {
+            "commands" => {
+                let op = rest.split('.').next().unwrap_or(rest);
+                Op::iter().any(|o| op == <&str>::from(o))
+            }
+            "layer" | "now" => !rest.is_empty(),
+            "latency" => ["read", "write", "all"].iter().any(|c| rest.starts_with(&format!("{c}."))),
+            "wear" => MediumKind::iter().any(|m| rest.starts_with(<&str>::from(m))),
+            "throughput" => ["requests_per_s", "mb_per_s"].contains(&rest),
+            "bytes" | "asked" => !rest.is_empty(),
+            _ => false,
+        }
+    }
+}

@@ -1,0 +1,14 @@
+//! Runs that figures are read from: workloads × states of the volume × columns.
+
+mod facts;
+mod figures;
+mod plain;
+mod runner;
+mod scale;
+mod source;
+
+pub(crate) use facts::share;
+pub use facts::{Facts, SizeRow};
+pub use figures::Figures;
+pub use runner::{Cell, Runner, Watch};
+pub use source::{Found, Input, Traces};

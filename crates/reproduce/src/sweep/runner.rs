@@ -1,0 +1,177 @@
+//! Runs cells, each once, whatever the number of figures that are read from it.
+
+use super::scale::Sized;
+use super::{Facts, Figures, Found, Input, Traces};
+use crate::describe::{Column, Hints, State, Sweep, WorkloadSpec};
+use crate::{Error, Result};
+use frit_engine::Mode;
+use frit_replay::{Lead, RunOptions, Session, Warm};
+use frit_stack::Stack;
+use frit_trace::identity::Kind;
+use frit_trace::{Fit, Workload};
+use std::collections::BTreeMap;
+use std::rc::Rc;
+
+/// Told what is run now.
+pub type Watch<'a> = &'a mut dyn FnMut(&str);
+
+/// One run, by name.
+#[derive(Clone, Copy, Debug)]
+pub struct Cell<'a> {
+    /// The sweep.
+    pub sweep: &'a Sweep,
+    /// The workload.
+    pub workload: &'a WorkloadSpec,
+    /// Whether the host's hints are seen.
+    pub hints: bool,
+    /// The state.
+    pub state: &'a State,
+}
+
+/// Runs cells and keeps what they found.
+#[derive(Debug)]
+pub struct Runner {
+    traces: Traces,
+    quick: bool,
+    inputs: BTreeMap<String, Rc<Found>>,
+    facts: BTreeMap<(String, u64, u64), Rc<Facts>>,
+    figures: BTreeMap<String, Rc<Figures>>,
+}
+
+impl Runner {
+    /// One that looks for recordings in `traces`.
+    #[must_use]
+    pub fn new(traces: Traces, quick: bool) -> Runner {
+        Runner { traces, quick, inputs: BTreeMap::new(), facts: BTreeMap::new(), figures: BTreeMap::new() }
+    }
+
+    /// Whether only a little is run.
+    #[must_use]
+    pub fn quick(&self) -> bool {
+        self.quick
+    }
+
+    /// The workloads of a sweep that are run: all, or what `--quick` leaves and what was named.
+    pub fn workloads<'a>(&'a self, sweep: &'a Sweep) -> impl Iterator<Item = &'a WorkloadSpec> {
+        let named = |w: &WorkloadSpec| self.traces.named.contains_key(&w.name);
+        sweep.workloads.iter().filter(move |w| !self.quick || sweep.quick.workloads.contains(&w.name) || named(w))
+    }
+
+    /// A workload, if it can be had.
+    ///
+    /// # Errors
+    /// One that is there and cannot be read.
+    pub fn input(&mut self, sweep: &Sweep, workload: &WorkloadSpec) -> Result<Rc<Found>> {
+        if let Some(found) = self.inputs.get(&workload.name) {
+            return Ok(Rc::clone(found));
+        }
+        let limit = self.quick.then_some(sweep.quick.requests);
+        let found = Rc::new(self.traces.find(workload, limit)?);
+        self.inputs.insert(workload.name.clone(), Rc::clone(&found));
+        Ok(found)
+    }
+
+    /// The rows of a workload in a state: without hints, and with them where there are any to be seen.
+    #[must_use]
+    pub fn rows(workload: &WorkloadSpec, input: &Input, state: &State) -> Vec<bool> {
+        if state.real_only && input.kind == Kind::Generated {
+            return Vec::new();
+        }
+        match workload.hints {
+            Hints::Both if input.has_metadata() => vec![false, true],
+            _ => vec![false],
+        }
+    }
+
+    /// What the workload of a cell asks for.
+    ///
+    /// # Errors
+    /// A workload that cannot be read.
+    pub fn facts(&mut self, cell: Cell<'_>, input: &Input) -> Result<Rc<Facts>> {
+        let key = (cell.workload.name.clone(), page_bytes(cell)?, cell.state.chunk);
+        if let Some(facts) = self.facts.get(&key) {
+            return Ok(Rc::clone(facts));
+        }
+        let facts = Rc::new(Facts::of(&mut input.open(true)?, key.1, key.2)?);
+        self.facts.insert(key, Rc::clone(&facts));
+        Ok(facts)
+    }
+
+    /// The figures of a cell in a column.
+    ///
+    /// # Errors
+    /// A stack or a workload that fails.
+    pub fn run(&mut self, cell: Cell<'_>, column: &Column, input: &Input, watch: Watch<'_>) -> Result<Rc<Figures>> {
+        let (w, s) = (&cell.workload.name, &cell.state.name);
+        let key = format!("{}/{w}/{}/{s}/{}", cell.sweep.name, cell.hints, column.name);
+        if let Some(figures) = self.figures.get(&key) {
+            return Ok(Rc::clone(figures));
+        }
+        watch(&format!("{w}, {s}, {}", column.name));
+        let facts = self.facts(cell, input)?;
+        let stack = stack(cell, column, &facts)?;
+        let figures = Rc::new(measure(cell, &stack, input)?);
+        self.figures.insert(key, Rc::clone(&figures));
+        Ok(figures)
+    }
+}
+
+/// The page of a state's stacks.
+fn page_bytes(cell: Cell<'_>) -> Result<u64> {
+    let Some(column) = cell.sweep.columns_of(cell.state).next() else {
+        let why = format!("the state '{}' has no column", cell.state.name);
+        return Err(Error::Description { name: cell.sweep.name.clone(), why });
+    };
+    let built = load(cell, column, &[])?.build::<frit_core::Null>(&frit_stack::Bytes::None).map_err(Box::new)?;
+    Ok(u64::from(built.layer.info().page_bytes))
+}
+
+fn load(cell: Cell<'_>, column: &Column, more: &[String]) -> Result<Stack> {
+    let (sweep, state) = (cell.sweep, cell.state);
+    let mut sets = sweep.set.clone();
+    sets.extend(state.set.iter().cloned());
+    sets.extend(column.sets(state));
+    sets.extend(cell.workload.set.iter().cloned());
+    sets.extend(more.iter().cloned());
+    Ok(Stack::load(&column.stack, &sets).map_err(Box::new)?)
+}
+
+/// The stack of a column, sized to the workload where the state asks for it.
+fn stack(cell: Cell<'_>, column: &Column, facts: &Facts) -> Result<Stack> {
+    let plain = load(cell, column, &[])?;
+    let Some(scale) = &cell.state.scale else { return Ok(plain) };
+    let sized = Sized::new(scale, facts.chunks * cell.state.chunk);
+    let mut sets = sized.nand();
+    if plain.media().iter().any(|m| m.name == "pcm") {
+        sets.extend(sized.pcm(column.pcm));
+    }
+    load(cell, column, &sets)
+}
+
+fn measure(cell: Cell<'_>, stack: &Stack, input: &Input) -> Result<Figures> {
+    let described = |why: String| Error::Description { name: cell.sweep.name.clone(), why };
+    let warm: Warm = cell.state.warm.parse().map_err(described)?;
+    let options = RunOptions {
+        mode: Mode::Closed { depth: cell.sweep.depth },
+        warm,
+        seed: cell.sweep.seed,
+        verify: false,
+    };
+    let mut session = Session::new(stack, &options)?;
+    let sectors = session.sectors();
+    let open = || -> Result<Workload> {
+        let fit = Fit::Compact { chunk: cell.state.chunk };
+        Ok(input.open(cell.hints)?.fit(fit, sectors, None)?)
+    };
+    match warm.lead {
+        Lead::None => {}
+        Lead::Whole => {
+            session.warm(&mut open()?, None, &mut |_| {})?;
+            session.next_workload();
+        }
+        Lead::Requests(_) | Lead::Share(_) => {
+            return Err(described(format!("warm = \"{warm}\": a sweep warms with the whole workload or not at all")));
+        }
+    }
+    Ok(Figures::of(&session.measure(&mut open()?, &mut |_| {})?))
+}

@@ -1,0 +1,123 @@
+//! Where workloads come from: recordings in a directory, named files, what comes with frit, generators.
+
+use super::plain::Plain;
+use crate::catalogue::BUNDLED;
+use crate::describe::WorkloadSpec;
+use crate::{Error, Result};
+use frit_trace::identity::Kind;
+use frit_trace::workload::GENERATOR_PREFIX;
+use frit_trace::{Options, Scan, Workload};
+use std::collections::BTreeMap;
+use std::path::{Path, PathBuf};
+
+/// Where recordings are looked for.
+#[derive(Clone, Default, Debug)]
+pub struct Traces {
+    /// The directory that the paths in sweeps start from; none: no recordings but those that come with frit.
+    pub dir: Option<PathBuf>,
+    /// Files that were named for a workload.
+    pub named: BTreeMap<String, PathBuf>,
+}
+
+/// Whether a workload can be had.
+#[derive(Debug)]
+pub enum Found {
+    /// It can.
+    Here(Box<Input>),
+    /// It cannot: why.
+    Missing(String),
+}
+
+/// A workload that can be had.
+#[derive(Debug)]
+pub struct Input {
+    spec: String,
+    options: Options,
+    scan: Option<Scan>,
+    /// Recorded or generated.
+    pub kind: Kind,
+    /// What it is, as reports say it: the file's hash or the generator's whole specification.
+    pub identity: String,
+    /// Holds a recording that comes with frit.
+    _dir: Option<tempfile::TempDir>,
+}
+
+impl Traces {
+    /// Looks for a workload; reads a recording once, for its hash and devices.
+    ///
+    /// # Errors
+    /// A recording that is there and cannot be read; a generator that cannot be.
+    pub fn find(&self, w: &WorkloadSpec, limit: Option<u64>) -> Result<Found> {
+        let mut options = Options { limit, ..Options::default() };
+        options.time_unit = w.time_unit.as_deref().map(str::parse).transpose()?;
+        options.size_unit = w.size_unit.as_deref().map(str::parse).transpose()?;
+        if let Some(generator) = &w.generator {
+            return Ok(Found::Here(Box::new(Input::generated(generator, options)?)));
+        }
+        if let Some(path) = self.named.get(&w.name) {
+            // A file of one's own may be in another format: its units are recognised anew.
+            let options = Options { limit, ..Options::default() };
+            return Ok(Found::Here(Box::new(Input::recorded(path, options, None)?)));
+        }
+        if let Some(name) = &w.bundled {
+            return unpack(name, options);
+        }
+        let file = w.file.as_deref().unwrap_or_default();
+        let Some(dir) = &self.dir else { return Ok(Found::Missing(format!("no directory of traces for {file}"))) };
+        let path = dir.join(file);
+        if !path.is_file() {
+            return Ok(Found::Missing(format!("{} is not there", path.display())));
+        }
+        Ok(Found::Here(Box::new(Input::recorded(&path, options, None)?)))
+    }
+}
+
+/// Puts a recording that comes with frit where it can be read.
+fn unpack(name: &str, options: Options) -> Result<Found> {
+    let Some(b) = BUNDLED.iter().find(|b| b.name == name) else {
+        return Ok(Found::Missing(format!("{name} does not come with frit")));
+    };
+    let failed = |source| Error::File { path: name.to_owned(), source };
+    let dir = tempfile::tempdir().map_err(failed)?;
+    let path = dir.path().join(name);
+    std::fs::write(&path, b.bytes).map_err(failed)?;
+    Ok(Found::Here(Box::new(Input::recorded(&path, options, Some(dir))?)))
+}
+
+impl Input {
+    fn generated(generator: &str, options: Options) -> Result<Input> {
+        let spec = format!("{GENERATOR_PREFIX}{generator}");
+        let identity = Workload::open(&spec, &options)?.identity();
+        let canonical = identity.generator.unwrap_or(identity.name);
+        Ok(Input { spec, options, scan: None, kind: Kind::Generated, identity: canonical, _dir: None })
+    }
+
+    fn recorded(path: &Path, options: Options, dir: Option<tempfile::TempDir>) -> Result<Input> {
+        let spec = path.display().to_string();
+        let scan = Scan::of(&spec, &options)?;
+        let hash = scan.identity.sha256.clone().unwrap_or_default();
+        let identity = format!("{}, sha256 {}", scan.identity.name, hash.get(..16).unwrap_or(&hash));
+        Ok(Input { spec, options, scan: Some(scan), kind: Kind::Real, identity, _dir: dir })
+    }
+
+    /// Whether requests are marked as metadata.
+    #[must_use]
+    pub fn has_metadata(&self) -> bool {
+        self.scan.as_ref().is_some_and(|s| s.metadata > 0)
+    }
+
+    /// The requests, with the host's hints or without.
+    ///
+    /// # Errors
+    /// An input that cannot be read any more.
+    pub fn open(&self, hints: bool) -> Result<Workload> {
+        let workload = match &self.scan {
+            Some(scan) => Workload::open_scanned(&self.spec, &self.options, scan)?,
+            None => Workload::open(&self.spec, &self.options)?,
+        };
+        if hints || !self.has_metadata() {
+            return Ok(workload);
+        }
+        Ok(Workload::from_reader("without hints", Box::new(Plain::new(workload)), &Options::default())?)
+    }
+}
