@@ -25,7 +25,8 @@ build: toolchain ## the program, target/release/frit
 
 demo: build ## HFSL beside the same flash without PCM, on a bundled recording
 	@mkdir -p out
-	$(FRIT) run --stack stacks/demo-no-pcm.toml --stack stacks/demo-hfsl.toml --trace traces/mail-60k.csv.zst \
+	$(FRIT) run --stack stacks/demo-no-pcm.toml --stack stacks/demo-hfsl.toml --stack stacks/demo-hfsl-dimm.toml \
+	  --trace traces/mail-60k.csv.zst \
 	  --compact --warm fill --html out/demo.html
 	@echo
 	@echo "The same with plots: out/demo.html"
