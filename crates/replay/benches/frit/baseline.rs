@@ -8,7 +8,7 @@ const B: usize = 64;
 const NONE: u32 = u32::MAX;
 
 /// A map, a reverse map, valid counts, and blocks in lists by valid count.
-pub struct Forty {
+pub(crate) struct Forty {
     map: Vec<u32>,
     reverse: Vec<u32>,
     valid: Vec<u8>,
@@ -17,12 +17,12 @@ pub struct Forty {
     open: u32,
     next: usize,
     /// Pages programmed.
-    pub programs: u64,
+    pub(crate) programs: u64,
 }
 
 impl Forty {
     /// A full volume of `pages` pages on `blocks` blocks.
-    pub fn new(pages: usize, blocks: usize) -> Forty {
+    pub(crate) fn new(pages: usize, blocks: usize) -> Forty {
         let mut f = Forty {
             map: vec![NONE; pages],
             reverse: vec![NONE; blocks * B],
@@ -38,7 +38,7 @@ impl Forty {
     }
 
     /// Overwrites a page.
-    pub fn write(&mut self, page: usize) {
+    pub(crate) fn write(&mut self, page: usize) {
         let old = self.map[page];
         if old != NONE {
             self.reverse[old as usize] = NONE;

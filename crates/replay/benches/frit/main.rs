@@ -8,7 +8,7 @@
 mod baseline;
 
 use baseline::Forty;
-use frit_core::{BlockLayer, Hints, Null, Precondition, Sector, Source};
+use frit_core::{Hints, Null, Precondition, Sector, Source};
 use frit_replay::{RunOptions, Warm, run};
 use frit_stack::{Bytes, Stack};
 use frit_trace::{Options, Workload};
@@ -94,7 +94,9 @@ fn writes() {
             (REQUESTS as f64 / start.elapsed().as_secs_f64() / 1e6, wa)
         };
         // From full to steady: several times the over-provisioned space.
-        (0..6).for_each(|_| drop(rate()));
+        for _ in 0..6 {
+            rate();
+        }
         let rates: Vec<(f64, f64)> = (0..ROUNDS).map(|_| rate()).collect();
         row(
             "baseline: forty lines, no time, no rules",
@@ -201,41 +203,35 @@ fn parsing() {
     let _ = std::fs::remove_dir_all(&dir);
 }
 
+/// A formatted line at the end of a buffer, which cannot fail.
+macro_rules! line {
+    ($($a:tt)*) => {
+        writeln!($($a)*).unwrap()
+    };
+}
+
 type Line = fn(&mut Vec<u8>, u64, u64);
 
 const LINES: [(&str, Line); 4] = [
-    ("disksim", |t, i, at| drop(writeln!(t, "{}.{:03} 0 {} 8 {}", i / 10, i % 1000, at * 8, i % 2))),
+    ("disksim", |t, i, at| line!(t, "{}.{:03} 0 {} 8 {}", i / 10, i % 1000, at * 8, i % 2)),
     ("msr", |t, i, at| {
         let op = if i % 2 == 0 { "Read" } else { "Write" };
-        drop(writeln!(
-            t,
-            "{},web,3,{op},{},4096,{}",
-            128_166_465_299_039_421 + i * 1000,
-            at * 4096,
-            1960 + i % 900
-        ));
+        line!(t, "{},web,3,{op},{},4096,{}", 128_166_465_299_039_421 + i * 1000, at * 4096, 1960 + i % 900);
     }),
     ("spc", |t, i, at| {
-        drop(writeln!(
-            t,
-            "0,{},4096,{},{}.{:06}",
-            at * 8,
-            if i % 2 == 0 { 'r' } else { 'w' },
-            i / 100,
-            i % 100
-        ))
+        line!(t, "0,{},4096,{},{}.{:06}", at * 8, if i % 2 == 0 { 'r' } else { 'w' }, i / 100, i % 100);
     }),
     ("recorded", |t, i, at| {
         if i == 0 {
             t.extend_from_slice(b"time_us,op,sector,sectors,flags\n");
         }
-        drop(writeln!(
+        line!(
             t,
             "{},{},{},8,{}",
             i * 7,
             if i % 2 == 0 { 'R' } else { 'W' },
             at * 8,
             if i % 5 == 0 { "S" } else { "" }
-        ));
+        );
     }),
 ];
