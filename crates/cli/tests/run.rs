@@ -192,3 +192,16 @@ fn real_traces_come_back_byte_by_byte() {
         assert!(e.out.contains(" 0 mismatches"), "{trace}: {}", e.out);
     }
 }
+
+#[test]
+fn a_page_is_written_with_a_section_for_each_run() {
+    let dir = tempfile::tempdir().unwrap();
+    let file = dir.path().join("r.html");
+    let e = frit(&["no-pcm-small", "hfsl-small", LOAD, "--html", file.to_str().unwrap()]);
+    assert_eq!(e.code, 0, "{}", e.err);
+    let page = std::fs::read_to_string(&file).unwrap();
+    assert!(page.starts_with("<!DOCTYPE html>") && page.ends_with("</html>"));
+    assert_eq!(page.matches("<h2 ").count(), 2);
+    let e = frit(&["hfsl-small", LOAD, "--html", dir.path().join("none/r.html").to_str().unwrap()]);
+    assert!(e.code == 1 && e.err.contains("none/r.html"), "{} {}", e.code, e.err);
+}

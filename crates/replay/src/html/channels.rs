@@ -58,9 +58,11 @@ fn lanes(r: &Report, channels: &[ChannelUse], bins: usize, ramp: &Ramp) -> Marku
         label: tick_time,
         ticks: 10,
     };
-    // Ten-thousandths are exact enough and half as long.
-    let busy =
-        |c: &ChannelUse| c.busy.iter().map(|&b| (f64::from(b) * 1e4).round() as u32).collect::<Vec<_>>();
+    // Ten-thousandths are exact enough and half as long; a lane without a bus has none.
+    let busy = |c: &ChannelUse| {
+        let shares = c.busy.iter().map(|&b| (f64::from(b) * 1e4).round() as u32);
+        busy_unit(r, c).is_none().then(|| shares.collect::<Vec<_>>())
+    };
     let values = json!({
         "rows": names, "bins": bins, "bin": bin_ns, "busy": channels.iter().map(busy).collect::<Vec<_>>(),
     });

@@ -11,6 +11,8 @@ use maud::{Markup, html};
 const WIDTH: f64 = 1080.0;
 const LEFT: f64 = 178.0;
 const ROW: f64 = 24.0;
+/// The shortest wait that is drawn, by the shortest service: less would stretch the axis over nothing.
+const LEAST_WAIT: f64 = 0.05;
 
 /// Mean waiting and service times on a logarithmic axis, and the same as a table.
 pub(super) fn section(r: &Report) -> Markup {
@@ -21,7 +23,7 @@ pub(super) fn section(r: &Report) -> Markup {
     figure(
         "Mean time of commands by operation and cause",
         "Filled: service, from when a command got its unit to its end. Hollow: the mean wait before, for the unit to \
-         be free; none is drawn where nothing waited.",
+         be free; none is drawn where it is none to speak of.",
         &html! { (dots(rows)) (table(rows)) },
     )
 }
@@ -31,8 +33,11 @@ fn name(c: &CommandTimeRow) -> String {
 }
 
 fn dots(rows: &[CommandTimeRow]) -> Markup {
-    let times = rows.iter().flat_map(|c| [c.waited_mean_ns, c.served_mean_ns]).filter(|t| *t >= 1.0);
-    let axis = Axis { scale: Scale::log(times), name: "mean time of a command", label: tick_time, ticks: 16 };
+    let served = rows.iter().map(|c| c.served_mean_ns).filter(|t| *t >= 1.0);
+    let least = served.clone().fold(f64::MAX, f64::min) * LEAST_WAIT;
+    let waits = rows.iter().map(|c| c.waited_mean_ns).filter(|t| *t >= least.max(1.0));
+    let scale = Scale::log(served.chain(waits));
+    let axis = Axis { scale, name: "mean time of a command", label: tick_time, ticks: 16 };
     let a = Area { left: LEFT, top: 6.0, width: WIDTH - LEFT - 40.0, height: ROW * rows.len() as f64 };
     let x = |t: f64| px(a.left + axis.scale.at(t) * a.width);
     svg(
@@ -46,7 +51,7 @@ fn dots(rows: &[CommandTimeRow]) -> Markup {
                 @let colour = colour::cause(c.cause);
                 text class="end ink" x=(px(LEFT - 10.0)) y=(px(a.top + ROW * (i as f64 + 0.5) + 4.0)) { (name(c)) }
                 line class="gridline" x1=(px(a.left)) x2=(px(a.right())) y1=(y) y2=(y) {}
-                @if c.waited_mean_ns >= 1.0 {
+                @if c.waited_mean_ns >= scale.ends().0 {
                     circle class={ "hollow k-" (colour) } cx=(x(c.waited_mean_ns)) cy=(y) r="5.5" {
                         title { (name(c)) ": waited " (time(c.waited_mean_ns)) " on the mean" }
                     }

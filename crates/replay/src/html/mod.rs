@@ -1,6 +1,6 @@
 //! Reports as one page of HTML that needs nothing else: no network, no fonts, no files beside it.
 //!
-//! [`write`] is the way in. Every drawing is SVG whose colours are CSS variables, so that one file is legible on a light
+//! [`write()`] is the way in. Every drawing is SVG whose colours are CSS variables, so that one file is legible on a light
 //! screen, a dark one and paper: this is why no plotting library draws it, they all write colours into the drawing. All text
 //! goes through `maud`, which escapes it: names of stacks and traces are whatever a user wrote. `docs/html.md` tells
 //! how to read the page.

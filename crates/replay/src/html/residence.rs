@@ -1,17 +1,18 @@
 //! Where the data lies, over the address space.
 
 use super::colour::Colour;
-use super::draw::{Area, Axes, Axis, Part, bar, field, figure, legend, svg};
-use super::numbers::{put, tick, tick_percent};
+use super::draw::{Area, Axes, Axis, Part, bar, field, figure, legend, line, svg};
+use super::numbers::{tick, tick_percent};
 use super::scale::Scale;
 use crate::report::show::{count, percent};
 use crate::report::{LayerReport, Placed, Report};
-use frit_core::size;
 use frit_core::visible::Residence;
 use maud::{Markup, html};
 use serde_json::json;
 
 const WIDTH: f64 = 1080.0;
+/// Below this share in every slice, PCM gets a drawing of its own.
+const LITTLE: f64 = 0.2;
 
 /// A place, in the order of stacking.
 struct Place {
@@ -41,7 +42,7 @@ pub(super) fn section(r: &Report) -> Markup {
         @for l in layers {
             (figure(&format!("{}: pages by where they lie at the end", l.name),
                 "Below, the address space in equal slices: the share of each slice's pages that lies in each place.",
-                &html! { (total(&l.residence_total)) (slices(l, r.stack.volume_bytes)) }))
+                &html! { (total(&l.residence_total)) (slices(l, r)) }))
         }
     }
 }
@@ -61,80 +62,84 @@ fn total(p: &Placed) -> Markup {
     }
 }
 
-fn slices(l: &LayerReport, volume: u64) -> Markup {
-    let slice = volume as f64 / l.residence.len() as f64;
-    let (unit, x_name) = match volume {
-        v if v >= 1 << 31 => (1u64 << 30, "address, GiB"),
-        v if v >= 1 << 21 => (1 << 20, "address, MiB"),
-        _ => (1 << 10, "address, KiB"),
-    };
-    let axes = Axes {
-        area: Area { left: 52.0, top: 28.0, width: WIDTH - 60.0, height: 190.0 },
-        x: Axis {
-            scale: Scale::Linear { from: 0.0, to: volume as f64 / unit as f64 },
-            name: x_name,
-            label: tick,
-            ticks: 16,
-        },
-        y: Axis {
-            scale: Scale::Linear { from: 0.0, to: 1.0 },
-            name: "share of the slice's pages",
-            label: tick_percent,
-            ticks: 4,
-        },
-    };
-    let rows = |r: &Residence| PLACES.iter().map(|k| (k.slice)(r)).collect::<Vec<_>>();
-    let values = json!({
-        "slice": slice, "volume": volume, "names": PLACES.map(|k| k.name),
-        "data": l.residence.iter().map(rows).collect::<Vec<_>>(),
-    });
-    let about = format!("{} slices of {}", l.residence.len(), size::show(slice.round() as u64));
-    svg(
-        WIDTH,
-        264.0,
-        &format!("where the data lies, {about}"),
-        &html! {
+/// Slices of an address space.
+struct Slices<'a> {
+    of: &'a [Residence],
+    /// Bytes of a slice; the last may have fewer.
+    bytes: f64,
+    volume: f64,
+}
+
+impl<'a> Slices<'a> {
+    fn new(l: &'a LayerReport, r: &Report) -> Slices<'a> {
+        let volume = r.stack.volume_bytes as f64;
+        let first = l.residence.first().map_or(0.0, |r| pages(r, &PLACES));
+        let (bytes, n) = (first * f64::from(r.memory.page_bytes), l.residence.len().max(1) as f64);
+        // A layer that counts other pages than its volume has: then all slices are taken as equal.
+        let bytes = if bytes * n >= volume && bytes * (n - 1.0) < volume { bytes } else { volume / n };
+        Slices { of: &l.residence, bytes, volume }
+    }
+
+    /// The share of each slice's pages that lies in some of the places, one band above another; `height` of the
+    /// drawing without its axis.
+    fn draw(&self, name: &str, places: &[Place], scale: Scale, height: f64) -> Markup {
+        let (unit, x_name) = match self.volume {
+            v if v >= 2f64.powi(31) => (2f64.powi(30), "address, GiB"),
+            v if v >= 2f64.powi(21) => (2f64.powi(20), "address, MiB"),
+            _ => (1024.0, "address, KiB"),
+        };
+        let x = Scale::Linear { from: 0.0, to: (self.volume / unit).max(1.0) };
+        let axes = Axes {
+            area: Area { left: 52.0, top: 28.0, width: WIDTH - 60.0, height },
+            x: Axis { scale: x, name: x_name, label: tick, ticks: 16 },
+            y: Axis { scale, name, label: tick_percent, ticks: 5 },
+        };
+        let rows = |r: &Residence| PLACES.iter().map(|k| (k.slice)(r)).collect::<Vec<_>>();
+        let values = json!({
+            "slice": self.bytes, "volume": self.volume, "names": PLACES.map(|k| k.name),
+            "data": self.of.iter().map(rows).collect::<Vec<_>>(),
+        });
+        let body = html! {
             (axes.draw())
             g class="cells" {
-                @for (i, k) in PLACES.iter().enumerate() {
-                    path class={ "f-" (k.colour) } d=(area(&l.residence, i, &axes)) {}
-                }
+                @for i in 0..places.len() { path class={ "f-" (places[i].colour) } d=(self.band(places, i, unit, &axes)) {} }
             }
             (field(&axes.area, "places", &values))
-        },
-    )
+        };
+        svg(WIDTH, height + 74.0, name, &body)
+    }
+
+    /// One band: along its top from left to right, and back along its bottom.
+    fn band(&self, places: &[Place], place: usize, unit: f64, axes: &Axes<'_>) -> String {
+        if self.of.iter().all(|r| (places[place].slice)(r) == 0) {
+            return String::new();
+        }
+        let x = |i: usize| axes.x(i as f64 * self.bytes / unit);
+        let y = |r: &Residence, n: usize| axes.y(pages(r, &places[..n]) / pages(r, &PLACES).max(1.0));
+        let top = self
+            .of
+            .iter()
+            .enumerate()
+            .flat_map(|(i, r)| [(x(i), y(r, place + 1)), (x(i + 1), y(r, place + 1))]);
+        let back = self.of.iter().enumerate().rev();
+        let bottom = back.flat_map(|(i, r)| [(x(i + 1), y(r, place)), (x(i), y(r, place))]);
+        line(top.chain(bottom)) + "z"
+    }
 }
 
-/// The share of a slice that lies in the first `n` places.
-fn below(r: &Residence, n: usize) -> f64 {
-    let sum = |n: usize| PLACES[..n].iter().map(|k| u64::from((k.slice)(r))).sum::<u64>();
-    sum(n) as f64 / sum(PLACES.len()).max(1) as f64
+/// Pages of a slice in some places.
+fn pages(r: &Residence, places: &[Place]) -> f64 {
+    places.iter().map(|k| f64::from((k.slice)(r))).sum::<f64>()
 }
 
-/// One band of the stack: along its top from left to right, and back along its bottom.
-fn area(slices: &[Residence], place: usize, axes: &Axes<'_>) -> String {
-    let (a, n) = (&axes.area, slices.len() as f64);
-    let x = |i: usize| a.left + a.width * i as f64 / n;
-    if slices.iter().all(|r| (PLACES[place].slice)(r) == 0) {
-        return String::new();
+/// All places, and PCM alone where it is too little to be seen among them.
+fn slices(l: &LayerReport, r: &Report) -> Markup {
+    let (slices, pcm) = (Slices::new(l, r), &PLACES[1..3]);
+    let most = l.residence.iter().map(|s| pages(s, pcm) / pages(s, &PLACES).max(1.0)).fold(0.0, f64::max);
+    html! {
+        (slices.draw("share of the slice's pages", &PLACES, Scale::Linear { from: 0.0, to: 1.0 }, 170.0))
+        @if most > 0.0 && most < LITTLE {
+            (slices.draw("the same, PCM alone", pcm, Scale::up_to(most), 90.0))
+        }
     }
-    let mut d = String::from("M");
-    let mut go = |x: f64, y: f64| {
-        put(&mut d, x);
-        d.push(' ');
-        put(&mut d, y);
-        d.push(' ');
-    };
-    for (i, r) in slices.iter().enumerate() {
-        let y = axes.y(below(r, place + 1));
-        go(x(i), y);
-        go(x(i + 1), y);
-    }
-    for (i, r) in slices.iter().enumerate().rev() {
-        let y = axes.y(below(r, place));
-        go(x(i + 1), y);
-        go(x(i), y);
-    }
-    d.push('z');
-    d
 }

@@ -43,11 +43,12 @@
     lanes: function (d, x, y) {
       var row = Math.min(d.rows.length - 1, Math.floor(y * d.rows.length));
       var bin = Math.min(d.bins - 1, Math.floor(x * d.bins));
+      if (!d.busy[row]) return d.rows[row] + '\nno bus of its own';
       var v = d.busy[row][bin] || 0;
       return d.rows[row] + '\n' + time(bin * d.bin) + ' to ' + time((bin + 1) * d.bin) + ': busy ' + percent(v / 1e4);
     },
     places: function (d, x) {
-      var i = Math.min(d.data.length - 1, Math.floor(x * d.data.length)), all = d.data[i], sum = 0;
+      var i = Math.min(d.data.length - 1, Math.floor(x * d.volume / d.slice)), all = d.data[i], sum = 0;
       all.forEach(function (v) { sum += v; });
       return size(i * d.slice) + ' to ' + size(Math.min(d.volume, (i + 1) * d.slice)) + '\n' +
         d.names.map(function (n, k) { return n + ': ' + int(all[k]) + ' pages (' + percent(sum ? all[k] / sum : 0) + ')'; }).join('\n');

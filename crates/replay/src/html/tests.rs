@@ -186,7 +186,7 @@ fn reports_of_little_are_pages_too() {
     bare.channels = Default::default();
     bare.latency.clear();
     for r in [only, reads, bare] {
-        let text = page(&[r.clone()]);
+        let text = page(std::slice::from_ref(&r));
         balanced(&text);
         parsed(&text);
         let two = page(&[r.clone(), r]);
