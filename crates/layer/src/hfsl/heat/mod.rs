@@ -14,7 +14,7 @@ use strum::{EnumString, IntoStaticStr, VariantNames};
 /// Judges heat from writes.
 #[enum_dispatch]
 pub trait HeatPolicy {
-    /// Takes note of a write and says whether the page was hot before it. `counter` is the page's
+    /// Takes note of a write and says whether it makes the page hot. `counter` is the page's
     /// write counter in the map.
     fn wrote(&mut self, lpn: Lpn, counter: u8) -> bool;
 
@@ -35,7 +35,7 @@ pub trait HeatPolicy {
 #[derive(Clone, Debug, EnumString, VariantNames, IntoStaticStr)]
 #[strum(serialize_all = "kebab-case")]
 pub enum Heat {
-    /// A Bloom filter of the pages written lately (the paper, section 2.6.1).
+    /// Bloom filters of the pages written, and written again, lately (the paper, section 2.6.1).
     Bloom,
     /// The write counter of the map entry.
     Counter,

@@ -17,6 +17,8 @@ use frit_media::{
 use proptest::prelude::*;
 use strum::VariantNames;
 
+mod policies;
+
 const GEOMETRY: NandGeometry = NandGeometry {
     channels: 2,
     chips_per_channel: 2,
