@@ -93,7 +93,8 @@ pub fn recorded() -> Result<Vec<String>> {
 pub fn select(patterns: &[String]) -> Result<Vec<Experiment>> {
     let all = experiments()?;
     let matches = |pattern: &str, id: &str| {
-        WildMatch::new(pattern).matches(id) || id.strip_prefix(pattern).is_some_and(|rest| rest.starts_with('.'))
+        WildMatch::new(pattern).matches(id)
+            || id.strip_prefix(pattern).is_some_and(|rest| rest.starts_with('.'))
     };
     for pattern in patterns {
         if !all.iter().flat_map(|e| &e.claims).any(|c| matches(pattern, &c.id)) {
@@ -132,7 +133,7 @@ mod tests {
             let columns: Vec<&str> = sweep.columns.iter().map(|c| c.name.as_str()).collect();
             let states: Vec<&str> = sweep.states.iter().map(|s| s.name.as_str()).collect();
             let stands: Vec<&str> = sweep.workloads.iter().filter_map(|w| w.stands_for.as_deref()).collect();
-            for name in figure.by.iter() {
+            if let Some(name) = &figure.by {
                 assert!(columns.contains(&name.as_str()), "{}: {name}", e.id);
             }
             for name in figure.states.iter().flatten() {

@@ -93,7 +93,22 @@ impl Band {
 }
 
 impl Direction {
-    /// Whether values move so; none when there is nothing to move: the first is zero and the rule says down.
+    /// The rule in words.
+    #[must_use]
+    pub fn words(&self) -> String {
+        let (way, other, last) = match self.goes {
+            Goes::Down => ("falls", "rises", "below"),
+            Goes::Up => ("grows", "falls", "above"),
+        };
+        format!(
+            "{way} over {}: no step {other} by more than {} %, and the last is more than {} % {last} the first",
+            self.over.join(", "),
+            self.slack * 100.0,
+            self.change * 100.0
+        )
+    }
+
+    /// Whether values move so; none when there is nothing to count: all are zero, or the first is and the rule says down.
     #[must_use]
     pub fn holds(&self, values: &[f64]) -> Option<bool> {
         let (Some(&first), Some(&last)) = (values.first(), values.last()) else { return None };
@@ -104,6 +119,7 @@ impl Direction {
                 let falls = steps().all(|w| w[1] <= w[0] * (1.0 + self.slack));
                 Some(falls && last < first * (1.0 - self.change))
             }
+            Goes::Up if values.iter().all(|v| *v == 0.0) => None,
             Goes::Up => {
                 let grows = steps().all(|w| w[1] >= w[0] * (1.0 - self.slack));
                 Some(grows && last > first * (1.0 + self.change))
@@ -126,7 +142,7 @@ mod tests {
         assert_eq!(down.holds(&[0.0, 0.0]), None, "nothing to count");
         let up = rule(Goes::Up);
         assert_eq!(up.holds(&[0.0, 0.0, 7.0]), Some(true));
-        assert_eq!(up.holds(&[0.0, 0.0]), Some(false));
+        assert_eq!(up.holds(&[0.0, 0.0]), None);
         assert_eq!(up.holds(&[5.0, 4.0, 7.0]), Some(false));
     }
 

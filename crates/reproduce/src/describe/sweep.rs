@@ -72,7 +72,7 @@ pub struct State {
     /// What numbers in braces in the columns' overrides are multiplied by.
     #[serde(default = "once")]
     pub times: u32,
-    /// How addresses are packed: chunks of this many bytes that are touched, in order of first touch.
+    /// How addresses are packed: the chunks of this many bytes that are touched, in order of address.
     #[serde(deserialize_with = "size::deserialize")]
     pub chunk: u64,
     /// Media sized to the workload; absent: as the stacks have them.
@@ -122,6 +122,8 @@ pub struct WorkloadSpec {
     pub file: Option<String>,
     /// A recording that comes with frit.
     pub bundled: Option<String>,
+    /// Left out when this workload can be had, of which it is a part.
+    pub unless: Option<String>,
     /// A generator, without `gen:`.
     pub generator: Option<String>,
     /// Hints.
@@ -182,6 +184,15 @@ impl Sweep {
 }
 
 impl Column {
+    /// Its head in a state: with the threshold as it is there.
+    #[must_use]
+    pub fn head(&self, state: &State) -> String {
+        match (self.threshold, state.times) {
+            (0, _) | (_, 1) => self.name.clone(),
+            (t, times) => self.name.replace(&t.to_string(), &(u64::from(t) * u64::from(times)).to_string()),
+        }
+    }
+
     /// Its overrides in a state.
     #[must_use]
     pub fn sets(&self, state: &State) -> Vec<String> {
@@ -191,7 +202,8 @@ impl Column {
 
 /// Multiplies the number in braces, if there is one.
 fn braces(text: &str, times: u32) -> String {
-    let parts = text.split_once('{').and_then(|(head, rest)| rest.split_once('}').map(|(n, tail)| (head, n, tail)));
+    let parts =
+        text.split_once('{').and_then(|(head, rest)| rest.split_once('}').map(|(n, tail)| (head, n, tail)));
     match parts.and_then(|(head, n, tail)| Some((head, n.parse::<u64>().ok()?, tail))) {
         Some((head, n, tail)) => format!("{head}{}{tail}", n * u64::from(times)),
         None => text.to_owned(),

@@ -1,8 +1,8 @@
 //! Why a row differs: sentences whose condition and numbers both come from the workload and the runs.
 
+use crate::outcome::count;
 use crate::sweep::{Facts, Figures, share};
 use frit_core::size;
-use std::rc::Rc;
 
 /// The runs of a row that explanations look at.
 pub(super) struct Runs<'a> {
@@ -10,150 +10,202 @@ pub(super) struct Runs<'a> {
     pub(super) first: &'a Figures,
     /// With the largest threshold.
     pub(super) last: &'a Figures,
-    /// The same with more PCM, where there is such a run.
-    pub(super) more: Option<Rc<Figures>>,
+    /// Those that the claim is about, in its order.
+    pub(super) over: Vec<&'a Figures>,
+    /// As `last` with more PCM, where there is such a run.
+    pub(super) more: Option<&'a Figures>,
+}
+
+/// What explanations are about.
+struct Row<'a> {
+    metric: &'a str,
+    threshold: u64,
+    facts: &'a Facts,
+    /// Pages that are sent to PCM at least once.
+    pcm_pages: u64,
+    runs: &'a Runs<'a>,
 }
 
 /// Below this share something is no reason.
 const MATTERS: f64 = 0.05;
 
-pub(super) fn explain(metric: &str, threshold: u64, f: &Facts, hints: bool, runs: &Runs<'_>) -> Vec<String> {
-    let small = f.up_to(threshold);
-    let mut out = Vec::new();
-    let marked = if hints { f.all().metadata } else { 0 };
-    if f.all().writes == 0 {
+pub(super) fn explain(
+    metric: &str,
+    threshold: u64,
+    facts: &Facts,
+    hints: bool,
+    runs: &Runs<'_>,
+) -> Vec<String> {
+    let (all, small) = (facts.all(), facts.up_to(threshold));
+    let (marked, pcm_pages) = match hints {
+        true => (all.metadata, facts.small_or_marked_pages),
+        false => (0, facts.small_pages),
+    };
+    let row = Row { metric, threshold, facts, pcm_pages, runs };
+    if all.writes == 0 {
         return vec!["the workload writes nothing".into()];
     }
-    if small.writes == 0 && marked == 0 {
+    let mut out = Vec::new();
+    if small.writes == 0 {
+        let smallest = facts.smallest().unwrap_or(0);
+        let none = format!("no write is of at most {threshold} B (the smallest is of {smallest} B)");
+        if marked == 0 {
+            return vec![format!("{none}, so that no SSW sends anything to PCM")];
+        }
         out.push(format!(
-            "no write is of at most {threshold} B (the smallest is of {} B), so that the threshold sends nothing to PCM",
-            f.smallest().unwrap_or(0)
+            "{none}: PCM takes only the {} writes marked as metadata ({} of writes), at any SSW",
+            count(marked),
+            percent(share(marked, all.writes))
         ));
-        return out;
     }
     match metric {
-        "layer.flash_updates" => updates(threshold, f, runs, &mut out),
-        "commands.nand-program" | "commands.nand-erase" => programs(metric, threshold, f, marked, runs, &mut out),
-        "commands.nand-read" => reads(f, runs, &mut out),
+        "layer.flash_updates" => row.updates(&mut out),
+        "commands.nand-program" | "commands.nand-erase" => row.programs(&mut out),
+        "commands.nand-read" => row.reads(&mut out),
+        "commands.pcm-read" | "commands.pcm-write" => row.pcm(&mut out),
         _ => {}
-    }
-    if out.is_empty() {
-        out.push(format!(
-            "{} of writes are of at most {threshold} B{}; PCM took {} writes",
-            percent(f.share_up_to(threshold)),
-            if marked > 0 { format!(", {} are marked as metadata", percent(share(marked, f.all().writes))) } else { String::new() },
-            whole(runs.last.get("commands.pcm-write"))
-        ));
     }
     out
 }
 
-fn updates(threshold: u64, f: &Facts, runs: &Runs<'_>, out: &mut Vec<String>) {
-    let (all, small) = (f.all(), f.up_to(threshold));
-    if runs.first.get("layer.flash_updates") == 0.0 {
-        out.push(format!(
-            "there is nothing to fall: {} of page writes cover their whole page of {}",
-            percent(1.0 - share(all.partial, all.parts)),
-            size::show(f.page_bytes)
-        ));
-        return;
+impl Row<'_> {
+    fn updates(&self, out: &mut Vec<String>) {
+        let (f, runs) = (self.facts, self.runs);
+        let (all, small) = (f.all(), f.up_to(self.threshold));
+        if runs.first.get(self.metric) == 0.0 {
+            out.push(format!(
+                "there is nothing to fall: {} of page writes cover their whole page of {}",
+                percent(1.0 - share(all.partial, all.parts)),
+                size::show(f.page_bytes)
+            ));
+            return;
+        }
+        let large = share(all.partial - small.partial, all.partial);
+        if large > MATTERS {
+            out.push(format!(
+                "{} of the partial page writes are ends of requests above {} B, which stay in NAND at any SSW",
+                percent(large),
+                self.threshold
+            ));
+        }
+        let (moved, left) = (runs.last.get("layer.moved_to_pcm"), runs.last.get(self.metric));
+        if left > 0.0 && moved / left > MATTERS {
+            out.push(format!(
+                "{} small writes met their page in NAND and moved it to PCM, which is an update too where it is a part of the page",
+                whole(moved)
+            ));
+        }
+        self.room(out);
     }
-    let large = share(all.partial - small.partial, all.partial);
-    if large > MATTERS {
-        out.push(format!(
-            "{} of the partial page writes are ends of requests above {threshold} B, which stay in NAND at any SSW",
-            percent(large)
-        ));
-    }
-    moved(runs, out);
-    destaged(f, runs, "layer.flash_updates", out);
-}
 
-fn programs(metric: &str, threshold: u64, f: &Facts, marked: u64, runs: &Runs<'_>, out: &mut Vec<String>) {
-    let (all, small) = (f.all(), f.up_to(threshold));
-    let host = share(small.parts, all.parts);
-    out.push(format!(
-        "writes of at most {threshold} B are {} of writes and make {} of page writes: no threshold can keep more than those from NAND{}",
-        percent(f.share_up_to(threshold)),
-        percent(host),
-        if marked > 0 { format!(", and the {} writes marked as metadata", whole(marked as f64)) } else { String::new() }
-    ));
-    destaged(f, runs, metric, out);
-    let cleaning = |r: &Figures| {
-        let all = r.get("commands.nand-program");
-        if all > 0.0 { r.get("commands.nand-program.gc") / all } else { 0.0 }
-    };
-    let (before, after) = (cleaning(runs.first), cleaning(runs.last));
-    if (before - after).abs() > MATTERS {
-        out.push(format!(
-            "cleaning makes {} of programs without PCM and {} with it",
-            percent(before),
-            percent(after)
-        ));
+    fn programs(&self, out: &mut Vec<String>) {
+        let (f, runs) = (self.facts, self.runs);
+        let (all, small) = (f.all(), f.up_to(self.threshold));
+        if runs.first.get(self.metric) == 0.0 {
+            out.push("without PCM there is none to begin with".into());
+            return;
+        }
+        if small.writes > 0 {
+            out.push(format!(
+                "writes of at most {} B are {} of writes, but {} of page writes: only those can leave NAND by size",
+                self.threshold,
+                percent(f.share_up_to(self.threshold)),
+                percent(share(small.parts, all.parts))
+            ));
+        }
+        let by_host = runs.last.get("commands.nand-program.host")
+            / runs.first.get("commands.nand-program.host").max(1.0);
+        out.push(format!("programs for the host are {by_host:.3} of those without PCM"));
+        let cleaning =
+            |r: &Figures| r.get("commands.nand-program.gc") / r.get("commands.nand-program").max(1.0);
+        let (before, after) = (cleaning(runs.first), cleaning(runs.last));
+        if before.max(after) > MATTERS {
+            out.push(format!(
+                "cleaning makes {} of all programs without PCM and {} with it",
+                percent(before),
+                percent(after)
+            ));
+        }
+        self.room(out);
     }
-}
 
-fn reads(f: &Facts, runs: &Runs<'_>, out: &mut Vec<String>) {
-    let of = |r: &Figures, cause: &str| r.get(&format!("commands.nand-read.{cause}"));
-    let all = runs.first.get("commands.nand-read");
-    if all == 0.0 {
-        out.push(format!(
-            "there is nothing to fall: {} of page reads are of pages that were never written",
-            percent(share(f.read_unwritten, f.read_parts))
-        ));
-        return;
+    fn reads(&self, out: &mut Vec<String>) {
+        let (f, runs) = (self.facts, self.runs);
+        let of = |r: &Figures, cause: &str| r.get(&format!("commands.nand-read.{cause}"));
+        let all = runs.first.get(self.metric);
+        let unwritten = share(f.read_unwritten, f.read_parts);
+        if all == 0.0 {
+            out.push("without PCM there is none to begin with".into());
+        } else {
+            let parts: Vec<String> = [("host", "the host's reads"), ("merge", "merging"), ("gc", "cleaning")]
+                .iter()
+                .filter(|(cause, _)| of(runs.first, cause) + of(runs.last, cause) > 0.0)
+                .map(|(cause, name)| {
+                    let (before, after) = (of(runs.first, cause), of(runs.last, cause));
+                    format!("{name} {} → {}", whole(before), whole(after))
+                })
+                .collect();
+            out.push(format!("by cause, without PCM → with it: {}", parts.join(", ")));
+        }
+        if unwritten > MATTERS {
+            out.push(format!(
+                "{} of page reads are of pages that the trace had not written before",
+                percent(unwritten)
+            ));
+        }
+        self.room(out);
     }
-    let parts: Vec<String> = [("host", "the host's reads"), ("merge", "merging"), ("gc", "cleaning")]
-        .iter()
-        .filter(|(cause, _)| of(runs.first, cause) + of(runs.last, cause) > 0.0)
-        .map(|(cause, name)| format!("{name} {} → {}", whole(of(runs.first, cause)), whole(of(runs.last, cause))))
-        .collect();
-    out.push(format!("of flash reads without PCM {} are the host's: {}", percent(of(runs.first, "host") / all), parts.join(", ")));
-    if f.read_unwritten * 20 > f.read_parts {
-        out.push(format!(
-            "{} of page reads are of pages that the trace had not written before",
-            percent(share(f.read_unwritten, f.read_parts))
-        ));
-    }
-    destaged(f, runs, "commands.nand-read", out);
-}
 
-/// Pages that small writes met in NAND.
-fn moved(runs: &Runs<'_>, out: &mut Vec<String>) {
-    let (moved, left) = (runs.last.get("layer.moved_to_pcm"), runs.last.get("layer.flash_updates"));
-    if left > 0.0 && moved / left > MATTERS {
-        out.push(format!(
-            "{} small writes met their page in NAND and moved it to PCM, which is an update too",
-            whole(moved)
-        ));
+    fn pcm(&self, out: &mut Vec<String>) {
+        let series = |name: &str| {
+            let values: Vec<String> = self.runs.over.iter().map(|r| whole(r.get(name))).collect();
+            values.join(" → ")
+        };
+        let mut parts = Vec::new();
+        for (cause, name) in [
+            ("host", "the host"),
+            ("merge", "merging with larger writes"),
+            ("migrate", "moving pages in"),
+            ("destage", "moving pages out"),
+        ] {
+            let key = format!("{}.{cause}", self.metric);
+            if self.runs.over.iter().any(|r| r.get(&key) > 0.0) {
+                parts.push(format!("{name} {}", series(&key)));
+            }
+        }
+        if !parts.is_empty() {
+            out.push(format!("by cause: {}", parts.join(", ")));
+        }
+        let back = self.runs.over.iter().any(|r| r.get("layer.moved_to_nand") > 0.0);
+        if back {
+            out.push(format!("larger writes took {} pages back to NAND", series("layer.moved_to_nand")));
+        }
     }
-}
 
-/// PCM that is too small for what goes there.
-fn destaged(f: &Facts, runs: &Runs<'_>, metric: &str, out: &mut Vec<String>) {
-    let (gone, came) = (runs.last.get("layer.destaged"), runs.last.get("commands.pcm-write"));
-    if gone == 0.0 || came == 0.0 {
-        return;
-    }
-    let mut text = format!(
-        "PCM of {} (map included) is too small for the {} pages that writes of at most a page touch: {} pages were written back to NAND to make room",
-        size::show(runs.last.get("bytes.pcm") as u64),
-        whole(f.small_pages as f64),
-        whole(gone)
-    );
-    if let Some(more) = &runs.more {
-        let base = runs.first.get(metric);
-        if base > 0.0 {
+    /// PCM that is too small for what is sent there.
+    fn room(&self, out: &mut Vec<String>) {
+        let (last, base) = (self.runs.last, self.runs.first.get(self.metric));
+        let gone = last.get("layer.destaged");
+        if gone == 0.0 || gone < self.pcm_pages as f64 * MATTERS {
+            return;
+        }
+        let mut text = format!(
+            "PCM of {} (map included) is too small for the {} pages that are sent there: pages were written back to NAND {} times to make room",
+            size::show(last.get("bytes.pcm") as u64),
+            count(self.pcm_pages),
+            whole(gone)
+        );
+        if let Some(more) = self.runs.more.filter(|_| base > 0.0) {
             text += &format!(
-                "; with {} it is {:.3} instead of {:.3}, and {} pages are written back",
+                "; with {} the figure is {:.3} instead of {:.3}, and {} are written back",
                 size::show(more.get("bytes.pcm") as u64),
-                more.get(metric) / base,
-                runs.last.get(metric) / base,
+                more.get(self.metric) / base,
+                last.get(self.metric) / base,
                 whole(more.get("layer.destaged"))
             );
         }
+        out.push(text);
     }
-    out.push(text);
 }
 
 fn percent(share: f64) -> String {
@@ -162,7 +214,7 @@ fn percent(share: f64) -> String {
 }
 
 fn whole(v: f64) -> String {
-    crate::outcome::count(v as u64)
+    count(v as u64)
 }
 
 #[cfg(test)]
@@ -178,17 +230,16 @@ mod tests {
     #[test]
     fn what_is_said_holds_for_the_workload() {
         let empty = Figures::default();
-        let runs = Runs { first: &empty, last: &empty, more: None };
+        let runs = Runs { first: &empty, last: &empty, over: Vec::new(), more: None };
         let large = facts("time_us,op,sector,sectors,flags\n0,W,0,8,M\n");
         let said = explain("commands.nand-program", 2048, &large, false, &runs);
         assert!(said.len() == 1 && said[0].contains("the smallest is of 4096 B"), "{said:?}");
         // With hints the mark sends it to PCM, and that sentence would be wrong.
         let said = explain("commands.nand-program", 2048, &large, true, &runs);
-        assert!(!said[0].contains("sends nothing"), "{said:?}");
+        assert!(said[0].contains("only the 1 writes marked") && !said[0].contains("sends"), "{said:?}");
         let mixed = facts("time_us,op,sector,sectors,flags\n0,W,0,4,\n1,W,8,12,\n");
-        let said = explain("commands.nand-program", 2048, &mixed, false, &runs);
-        assert!(said[0].contains("50.0 % of writes") && said[0].contains("25.0 % of page writes"), "{said:?}");
         let said = explain("layer.flash_updates", 2048, &mixed, false, &runs);
         assert!(said[0].contains("100.0 % of page writes cover their whole page"), "{said:?}");
+        assert!(explain("commands.nand-read", 2048, &mixed, false, &runs)[0].contains("none to begin with"));
     }
 }

@@ -34,6 +34,11 @@ pub(super) fn figure(
                     continue;
                 }
             };
+            if let Some(whole) = w.unless.as_ref().and_then(|n| workloads.iter().find(|o| o.name == *n))
+                && matches!(&*runner.input(&sweep, whole)?, Found::Here(_))
+            {
+                continue;
+            }
             for hints in Runner::rows(w, input, state) {
                 let cell = Cell { sweep: &sweep, workload: w, hints, state };
                 let facts = runner.facts(cell, input)?;
@@ -43,9 +48,17 @@ pub(super) fn figure(
         }
         let columns = sweep.columns_of(state).map(|c| c.name.clone()).collect::<Vec<_>>();
         let means = e.claims.iter().flat_map(|c| means(c, &columns, &rows)).collect();
-        tables.push(FigureTable { state: state.name.clone(), about: state.about.clone(), columns, rows, means });
+        let columns = sweep.columns_of(state).map(|c| c.head(state)).collect();
+        tables.push(FigureTable {
+            state: state.name.clone(),
+            about: state.about.clone(),
+            columns,
+            rows,
+            means,
+        });
     }
     Ok(FigureOutcome {
+        sweep: plan.sweep.clone(),
         metric: plan.metric.clone(),
         by: plan.by.clone(),
         readings: sweep.readings.clone(),
@@ -75,20 +88,22 @@ fn row(
     let verdicts: Vec<Verdict> = about.map(|c| verdict(c, stands_for, &value, base)).collect();
     let threshold = cell.sweep.columns_of(cell.state).map(|c| c.threshold).max().unwrap_or(0);
     let last = cell.sweep.columns_of(cell.state).find(|c| c.threshold == threshold).map(|c| c.name.as_str());
-    let at = |name: Option<&str>| runs.iter().find(|(n, _)| Some(*n) == name).map(|(_, f)| Rc::clone(f));
+    let at = |name: Option<&str>| runs.iter().find(|(n, _)| Some(*n) == name).map(|(_, f)| &**f);
     let more = cell.sweep.columns_of(cell.state).find(|c| c.pcm > 1.0).map(|c| c.name.as_str());
-    let (first, last) = (at(runs.first().map(|(n, _)| *n)), at(last));
-    let why = match (first, last) {
-        (Some(first), Some(last)) => {
-            let runs = Runs { first: &first, last: &last, more: at(more) };
+    let over = e.claims.iter().find_map(|c| c.direction.as_ref()).map_or(&[][..], |d| &d.over);
+    let over = over.iter().filter_map(|c| at(Some(c))).collect();
+    let open = verdicts.iter().any(|v| v.differs() || (v.judged && v.direction.is_none()));
+    let why = match (at(runs.first().map(|(n, _)| *n)), at(last)) {
+        (Some(first), Some(last)) if open => {
+            let runs = Runs { first, last, over, more: at(more) };
             let threshold = u64::from(threshold) * u64::from(cell.state.times);
-            let open = verdicts.iter().any(|v| v.differs() || (v.judged && v.direction.is_none()));
-            if open { explain(&plan.metric, threshold, facts, cell.hints, &runs) } else { Vec::new() }
+            explain(&plan.metric, threshold, facts, cell.hints, &runs)
         }
         _ => Vec::new(),
     };
     let of = |name: &str| runs.iter().map(|(_, f)| f.get(name)).fold(0.0, f64::max) as u64;
-    let pcm = runs.iter().find(|(n, _)| Some(*n) != runs.first().map(|(f, _)| *f)).map(|(_, f)| f.get("bytes.pcm"));
+    let pcm =
+        runs.iter().find(|(n, _)| Some(*n) != runs.first().map(|(f, _)| *f)).map(|(_, f)| f.get("bytes.pcm"));
     Ok(FigureRow {
         workload: cell.workload.name.clone(),
         kind: input.kind,
@@ -133,7 +148,8 @@ fn means(claim: &Claim, columns: &[String], rows: &[FigureRow]) -> Vec<MeanRow> 
     for band in claim.bands.iter().filter(|b| b.mean) {
         let Some(at) = columns.iter().position(|c| *c == band.column) else { continue };
         for kind in [Kind::Real, Kind::Generated] {
-            let about = |r: &&FigureRow| r.kind == kind && !r.hints && band.is_about(claim, r.stands_for.as_deref());
+            let about =
+                |r: &&FigureRow| r.kind == kind && !r.hints && band.is_about(claim, r.stands_for.as_deref());
             let of: Vec<(&str, f64)> = rows
                 .iter()
                 .filter(about)

@@ -75,7 +75,8 @@ fn measure(
 }
 
 fn claimed(c: &crate::describe::Claim) -> Claimed {
-    Claimed { id: c.id.clone(), published: c.published.clone() }
+    let rule = c.direction.as_ref().map(crate::describe::Direction::words);
+    Claimed { id: c.id.clone(), published: c.published.clone(), rule }
 }
 
 /// Takes note of a workload, once.

@@ -99,6 +99,8 @@ pub struct Claimed {
     pub id: String,
     /// What the paper's text says.
     pub published: String,
+    /// The rule by which the direction is judged.
+    pub rule: Option<String>,
 }
 
 /// What was measured.
@@ -120,11 +122,13 @@ pub enum Measured {
 /// A figure.
 #[derive(Clone, PartialEq, Debug, Serialize)]
 pub struct FigureOutcome {
+    /// The sweep that it is read from.
+    pub sweep: String,
     /// What is counted, by its name.
     pub metric: String,
     /// The column that others are relative to.
     pub by: Option<String>,
-    /// How runs were made.
+    /// How the sweep was run.
     pub readings: Vec<String>,
     /// One table a state of the volume.
     pub tables: Vec<FigureTable>,

@@ -7,7 +7,7 @@ pub(crate) fn count(n: u64) -> String {
     let digits = n.to_string();
     let mut out = String::new();
     for (i, c) in digits.chars().enumerate() {
-        if i > 0 && (digits.len() - i) % 3 == 0 {
+        if i > 0 && (digits.len() - i).is_multiple_of(3) {
             out.push(',');
         }
         out.push(c);
@@ -22,7 +22,7 @@ pub(super) fn percent(share: f64) -> String {
 
 /// A change in percent, with its sign.
 pub(super) fn change(ratio: f64) -> String {
-    format!("{:+.0} %", (ratio - 1.0) * 100.0).replace('-', "−")
+    format!("{:+.1} %", (ratio - 1.0) * 100.0).replace('-', "−")
 }
 
 /// A table whose first `names` columns are names, the others numbers, as Markdown: it reads well as it is, and documents
@@ -48,6 +48,6 @@ mod tests {
     #[test]
     fn numbers_read_well() {
         assert_eq!([0, 999, 1000, 1_234_567].map(count), ["0", "999", "1,000", "1,234,567"]);
-        assert_eq!([1.0, 0.55, 1.2].map(change), ["+0 %", "−45 %", "+20 %"]);
+        assert_eq!([1.0, 0.55, 1.2].map(change), ["+0.0 %", "−45.0 %", "+20.0 %"]);
     }
 }

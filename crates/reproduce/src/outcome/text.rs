@@ -21,6 +21,7 @@ pub fn text(r: &Reproduction) -> String {
         out += &experiment(e);
         out.push('\n');
     }
+    out += &sweeps(r);
     if !r.workloads.is_empty() {
         out += &workloads(&r.workloads);
     }
@@ -30,10 +31,32 @@ pub fn text(r: &Reproduction) -> String {
     out
 }
 
+/// How the sweeps were run, each once.
+fn sweeps(r: &Reproduction) -> String {
+    let mut out = String::new();
+    let mut told: Vec<&str> = Vec::new();
+    for e in &r.experiments {
+        let Measured::Figure(f) = &e.measured else { continue };
+        if told.contains(&f.sweep.as_str()) {
+            continue;
+        }
+        told.push(&f.sweep);
+        let _ = writeln!(out, "## How figures of the sweep `{}` are run\n", f.sweep);
+        for reading in &f.readings {
+            let _ = writeln!(out, "- {reading}");
+        }
+        out.push('\n');
+    }
+    out
+}
+
 fn experiment(e: &Outcome) -> String {
     let mut out = format!("## {}: {}\n\n{}\n\n", e.id, e.title, e.source);
     for c in &e.claims {
         let _ = writeln!(out, "- published, {}: {}", c.id, c.published);
+        if let Some(rule) = &c.rule {
+            let _ = writeln!(out, "- rule, {}: {rule}", c.id);
+        }
     }
     for reading in &e.readings {
         let _ = writeln!(out, "- reading: {reading}");
@@ -51,7 +74,9 @@ fn experiment(e: &Outcome) -> String {
 
 fn figure(f: &FigureOutcome) -> String {
     let mut out = match &f.by {
-        Some(by) => format!("Measured: `{}`, counted in the column {by}, the others as a share of it.\n", f.metric),
+        Some(by) => {
+            format!("Measured: `{}`, counted in the column {by}, the others as a share of it.\n", f.metric)
+        }
         None => format!("Measured: `{}`, as counted.\n", f.metric),
     };
     for t in &f.tables {
@@ -82,12 +107,25 @@ fn figure_table(t: &FigureTable, by: Option<&str>) -> String {
             judged(&m.verdict)
         );
     }
-    let why: Vec<&FigureRow> = t.rows.iter().filter(|r| !r.why.is_empty()).collect();
-    if !why.is_empty() {
+    out += &reasons(&t.rows);
+    out
+}
+
+/// Why rows differ; those with the same reasons together.
+fn reasons(rows: &[FigureRow]) -> String {
+    let mut groups: Vec<(&[String], Vec<String>)> = Vec::new();
+    for r in rows.iter().filter(|r| !r.why.is_empty()) {
+        match groups.iter_mut().find(|(why, _)| *why == r.why.as_slice()) {
+            Some((_, names)) => names.push(name(r)),
+            None => groups.push((&r.why, vec![name(r)])),
+        }
+    }
+    let mut out = String::new();
+    if !groups.is_empty() {
         out += "\nWhere it differs, and why:\n";
     }
-    for r in why {
-        let _ = writeln!(out, "- {}: {}.", name(r), r.why.join("; "));
+    for (why, names) in groups {
+        let _ = writeln!(out, "- {}: {}.", names.join(", "), why.join("; "));
     }
     out
 }
@@ -111,7 +149,7 @@ fn figure_row(r: &FigureRow, columns: &[String], by: Option<&str>) -> Vec<String
         });
     }
     let verdicts: Vec<String> = r.verdicts.iter().map(judged).collect();
-    row.push(verdicts.join("; "));
+    row.push(if verdicts.is_empty() { "–".into() } else { verdicts.join("; ") });
     row
 }
 
@@ -139,8 +177,19 @@ fn judged(v: &Verdict) -> String {
 
 fn theory(t: &TheoryOutcome) -> String {
     let head = [
-        "blocks", "units", "from", "over-prov.", "free", "open", "rounds", "theory", "measured", "distance",
-        "worst share of valid counts", "Kolmogorov", "verdict",
+        "blocks",
+        "units",
+        "from",
+        "over-prov.",
+        "free",
+        "open",
+        "rounds",
+        "theory",
+        "measured",
+        "distance",
+        "worst share of valid counts",
+        "Kolmogorov",
+        "verdict",
     ];
     let mut rows = Vec::new();
     for c in &t.cases {
@@ -187,18 +236,33 @@ fn latency(rows: &[LatencyRow]) -> String {
         })
         .collect();
     let profile = rows.first().map_or("", |r| r.profile.as_str());
-    format!("An INPUT, not a result: the profile `{profile}` is made from these figures.\n\n{}", table(&head, 1, &shown))
+    format!(
+        "An INPUT, not a result: the profile `{profile}` is made from these figures.\n\n{}",
+        table(&head, 1, &shown)
+    )
 }
 
 fn software(s: &SoftwareOutcome) -> String {
     let kernel = s.paths.iter().find(|p| p.kernel);
-    let head = ["path", "read", "write", "read, range", "write, range", "read, by kernel", "write, by kernel", "contains"];
+    let head = [
+        "path",
+        "read",
+        "write",
+        "read, range",
+        "write, range",
+        "read, by kernel",
+        "write, by kernel",
+        "contains",
+    ];
     let range = |(low, high): (f64, f64)| format!("{low:.0}–{high:.0}");
     let rows: Vec<Vec<String>> = s
         .paths
         .iter()
         .map(|p| {
-            let by = |mine: f64, theirs: Option<f64>| theirs.map_or_else(|| "–".into(), |t| change(mine / t));
+            let by = |mine: f64, theirs: Option<f64>| match theirs {
+                Some(t) if !p.kernel => change(mine / t),
+                _ => "–".into(),
+            };
             vec![
                 p.name.into(),
                 format!("{:.0} ns", p.read_ns),
@@ -227,7 +291,9 @@ fn software(s: &SoftwareOutcome) -> String {
 
 fn workloads(all: &[WorkloadOutcome]) -> String {
     let mut head: Vec<String> =
-        ["workload", "stands for", "requests", "writes", "mean write", "mean read", "smallest write"].map(String::from).into();
+        ["workload", "stands for", "requests", "writes", "mean write", "mean read", "smallest write"]
+            .map(String::from)
+            .into();
     let sizes = all.first().map(|w| w.write_shares.clone()).unwrap_or_default();
     head.extend(sizes.iter().map(|(s, _)| format!("≤{s}")));
     head.push("partial pages".into());

@@ -24,7 +24,8 @@ pub(super) struct LoopDevice {
 
 /// The words of a command that failed.
 fn losetup(args: &[&std::ffi::OsStr]) -> std::result::Result<String, String> {
-    let out = Command::new("losetup").args(args).output().map_err(|e| format!("losetup cannot be run: {e}"))?;
+    let out =
+        Command::new("losetup").args(args).output().map_err(|e| format!("losetup cannot be run: {e}"))?;
     if !out.status.success() {
         return Err(format!("losetup: {}", String::from_utf8_lossy(&out.stderr).trim()));
     }

@@ -31,9 +31,9 @@ struct Layer {
 }
 
 impl Layer {
-    fn new(stack: &Stack, plan: &SoftwarePlan, bytes: Bytes) -> Result<Layer> {
+    fn new(stack: &Stack, plan: &SoftwarePlan, bytes: &Bytes) -> Result<Layer> {
         let holds = !matches!(bytes, Bytes::None);
-        let top = stack.build::<Null>(&bytes).map_err(Box::new)?.layer;
+        let top = stack.build::<Null>(bytes).map_err(Box::new)?.layer;
         let size = top.info().sectors * frit_core::SECTOR_BYTES;
         if size < plan.span {
             let why = format!("the volume of {size} bytes is smaller than the span of {}", plan.span);
@@ -120,7 +120,11 @@ fn median(times: &mut [f64]) -> (f64, (f64, f64)) {
 ///
 /// # Errors
 /// A stack that cannot be, or a path that fails after it had begun.
-pub(crate) fn software(plan: &SoftwarePlan, quick: bool, note: &mut dyn FnMut(&str)) -> Result<SoftwareOutcome> {
+pub(crate) fn software(
+    plan: &SoftwarePlan,
+    quick: bool,
+    note: &mut dyn FnMut(&str),
+) -> Result<SoftwareOutcome> {
     let (rounds, requests) = if quick { QUICK } else { (plan.rounds, plan.requests) };
     let stack = Stack::load(&plan.stack, &plan.set).map_err(Box::new)?;
     let mut paths = vec![
@@ -128,13 +132,13 @@ pub(crate) fn software(plan: &SoftwarePlan, quick: bool, note: &mut dyn FnMut(&s
             "frit, with bytes",
             "map, policies, media rules, CRC, copies to and from memory, cleaning",
             false,
-            Box::new(Layer::new(&stack, plan, Bytes::Memory)?),
+            Box::new(Layer::new(&stack, plan, &Bytes::Memory)?),
         ),
         Path::new(
             "frit, without bytes",
             "map, policies, media rules, cleaning",
             false,
-            Box::new(Layer::new(&stack, plan, Bytes::None)?),
+            Box::new(Layer::new(&stack, plan, &Bytes::None)?),
         ),
     ];
     let mut skipped = None;

@@ -1,5 +1,6 @@
 //! What a workload asks for, as far as thresholds and pages can tell it apart.
 
+use super::Chunks;
 use crate::Result;
 use frit_core::Hints;
 use frit_trace::{ReqOp, Workload};
@@ -38,12 +39,14 @@ pub struct Facts {
     pub written_pages: u64,
     /// Pages that writes of at most a page touch at least once.
     pub small_pages: u64,
+    /// Those, and pages that writes marked as metadata touch.
+    pub small_or_marked_pages: u64,
     /// Pages read, with repetition.
     pub read_parts: u64,
     /// Those of which nothing had been written before.
     pub read_unwritten: u64,
-    /// Chunks that are touched.
-    pub chunks: u64,
+    /// Chunks that are read or written.
+    pub chunks: Chunks,
 }
 
 impl Facts {
@@ -53,12 +56,13 @@ impl Facts {
     /// A workload that cannot be read.
     pub fn of(workload: &mut Workload, page_bytes: u64, chunk_bytes: u64) -> Result<Facts> {
         let mut f = Facts { page_bytes, ..Facts::default() };
-        let (mut written, mut small, mut chunks) = (HashSet::new(), HashSet::new(), HashSet::new());
+        let (mut written, mut small, mut marked, mut chunks) =
+            (HashSet::new(), HashSet::new(), HashSet::new(), HashSet::new());
         let mut batch = Vec::new();
         while workload.fill(&mut batch)? {
             for r in &batch {
                 f.requests += 1;
-                if r.op == ReqOp::Flush || r.sectors == 0 {
+                if !matches!(r.op, ReqOp::Read | ReqOp::Write) || r.sectors == 0 {
                     continue;
                 }
                 let (start, bytes) = (r.sector.bytes(), r.bytes());
@@ -67,8 +71,12 @@ impl Facts {
                 match r.op {
                     ReqOp::Write => {
                         f.write(start, bytes, r.hints.has(Hints::METADATA));
+                        let metadata = r.hints.has(Hints::METADATA);
                         if bytes <= page_bytes {
                             small.extend(pages.clone());
+                        }
+                        if metadata {
+                            marked.extend(pages.clone());
                         }
                         written.extend(pages);
                     }
@@ -83,7 +91,8 @@ impl Facts {
             }
         }
         (f.written_pages, f.small_pages) = (written.len() as u64, small.len() as u64);
-        f.chunks = chunks.len() as u64;
+        f.small_or_marked_pages = small.union(&marked).count() as u64;
+        f.chunks = Chunks::new(chunks, chunk_bytes);
         Ok(f)
     }
 
@@ -93,7 +102,7 @@ impl Facts {
         // The first page and the last, which may be the same.
         let partial = match parts {
             1 => u64::from(bytes < page),
-            _ => u64::from(start % page != 0) + u64::from(end % page != 0),
+            _ => u64::from(!start.is_multiple_of(page)) + u64::from(!end.is_multiple_of(page)),
         };
         self.write_bytes += bytes;
         let row = self.sizes.entry(bytes).or_default();
@@ -183,7 +192,8 @@ mod tests {
         assert_eq!(f.up_to(512), SizeRow { writes: 1, metadata: 0, parts: 1, partial: 1 });
         assert_eq!(f.up_to(2048), SizeRow { writes: 3, metadata: 1, parts: 4, partial: 3 });
         assert_eq!(f.all(), SizeRow { writes: 4, metadata: 1, parts: 7, partial: 5 });
-        assert_eq!((f.written_pages, f.small_pages, f.chunks), (3, 2, 4));
+        assert_eq!((f.written_pages, f.small_pages, f.small_or_marked_pages), (3, 2, 2));
+        assert_eq!(f.chunks.bytes(), 2 * 65_536);
         assert_eq!((f.reads, f.read_parts, f.read_unwritten), (2, 2, 1));
         assert_eq!((f.requests, f.smallest()), (7, Some(512)));
         assert!((f.share_up_to(512) - 0.25).abs() < 1e-12);

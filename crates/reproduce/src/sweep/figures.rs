@@ -80,11 +80,10 @@ impl Figures {
                 let op = rest.split('.').next().unwrap_or(rest);
                 Op::iter().any(|o| op == <&str>::from(o))
             }
-            "layer" | "now" => !rest.is_empty(),
+            "layer" | "now" | "bytes" | "asked" => !rest.is_empty(),
             "latency" => ["read", "write", "all"].iter().any(|c| rest.starts_with(&format!("{c}."))),
             "wear" => MediumKind::iter().any(|m| rest.starts_with(<&str>::from(m))),
             "throughput" => ["requests_per_s", "mb_per_s"].contains(&rest),
-            "bytes" | "asked" => !rest.is_empty(),
             _ => false,
         }
     }

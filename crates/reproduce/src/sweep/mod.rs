@@ -2,7 +2,7 @@
 
 mod facts;
 mod figures;
-mod plain;
+mod packed;
 mod runner;
 mod scale;
 mod source;
@@ -10,5 +10,6 @@ mod source;
 pub(crate) use facts::share;
 pub use facts::{Facts, SizeRow};
 pub use figures::Figures;
+pub use packed::Chunks;
 pub use runner::{Cell, Runner, Watch};
 pub use source::{Found, Input, Traces};

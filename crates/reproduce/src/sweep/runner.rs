@@ -54,7 +54,10 @@ impl Runner {
     /// The workloads of a sweep that are run: all, or what `--quick` leaves and what was named.
     pub fn workloads<'a>(&'a self, sweep: &'a Sweep) -> impl Iterator<Item = &'a WorkloadSpec> {
         let named = |w: &WorkloadSpec| self.traces.named.contains_key(&w.name);
-        sweep.workloads.iter().filter(move |w| !self.quick || sweep.quick.workloads.contains(&w.name) || named(w))
+        sweep
+            .workloads
+            .iter()
+            .filter(move |w| !self.quick || sweep.quick.workloads.contains(&w.name) || named(w))
     }
 
     /// A workload, if it can be had.
@@ -92,7 +95,7 @@ impl Runner {
         if let Some(facts) = self.facts.get(&key) {
             return Ok(Rc::clone(facts));
         }
-        let facts = Rc::new(Facts::of(&mut input.open(true)?, key.1, key.2)?);
+        let facts = Rc::new(Facts::of(&mut input.open()?, key.1, key.2)?);
         self.facts.insert(key, Rc::clone(&facts));
         Ok(facts)
     }
@@ -101,7 +104,13 @@ impl Runner {
     ///
     /// # Errors
     /// A stack or a workload that fails.
-    pub fn run(&mut self, cell: Cell<'_>, column: &Column, input: &Input, watch: Watch<'_>) -> Result<Rc<Figures>> {
+    pub fn run(
+        &mut self,
+        cell: Cell<'_>,
+        column: &Column,
+        input: &Input,
+        watch: Watch<'_>,
+    ) -> Result<Rc<Figures>> {
         let (w, s) = (&cell.workload.name, &cell.state.name);
         let key = format!("{}/{w}/{}/{s}/{}", cell.sweep.name, cell.hints, column.name);
         if let Some(figures) = self.figures.get(&key) {
@@ -110,7 +119,7 @@ impl Runner {
         watch(&format!("{w}, {s}, {}", column.name));
         let facts = self.facts(cell, input)?;
         let stack = stack(cell, column, &facts)?;
-        let figures = Rc::new(measure(cell, &stack, input)?);
+        let figures = Rc::new(measure(cell, &stack, input, &facts)?);
         self.figures.insert(key, Rc::clone(&figures));
         Ok(figures)
     }
@@ -122,7 +131,8 @@ fn page_bytes(cell: Cell<'_>) -> Result<u64> {
         let why = format!("the state '{}' has no column", cell.state.name);
         return Err(Error::Description { name: cell.sweep.name.clone(), why });
     };
-    let built = load(cell, column, &[])?.build::<frit_core::Null>(&frit_stack::Bytes::None).map_err(Box::new)?;
+    let built =
+        load(cell, column, &[])?.build::<frit_core::Null>(&frit_stack::Bytes::None).map_err(Box::new)?;
     Ok(u64::from(built.layer.info().page_bytes))
 }
 
@@ -140,7 +150,7 @@ fn load(cell: Cell<'_>, column: &Column, more: &[String]) -> Result<Stack> {
 fn stack(cell: Cell<'_>, column: &Column, facts: &Facts) -> Result<Stack> {
     let plain = load(cell, column, &[])?;
     let Some(scale) = &cell.state.scale else { return Ok(plain) };
-    let sized = Sized::new(scale, facts.chunks * cell.state.chunk);
+    let sized = Sized::new(scale, facts.chunks.bytes());
     let mut sets = sized.nand();
     if plain.media().iter().any(|m| m.name == "pcm") {
         sets.extend(sized.pcm(column.pcm));
@@ -148,7 +158,7 @@ fn stack(cell: Cell<'_>, column: &Column, facts: &Facts) -> Result<Stack> {
     load(cell, column, &sets)
 }
 
-fn measure(cell: Cell<'_>, stack: &Stack, input: &Input) -> Result<Figures> {
+fn measure(cell: Cell<'_>, stack: &Stack, input: &Input, facts: &Facts) -> Result<Figures> {
     let described = |why: String| Error::Description { name: cell.sweep.name.clone(), why };
     let warm: Warm = cell.state.warm.parse().map_err(described)?;
     let options = RunOptions {
@@ -160,8 +170,7 @@ fn measure(cell: Cell<'_>, stack: &Stack, input: &Input) -> Result<Figures> {
     let mut session = Session::new(stack, &options)?;
     let sectors = session.sectors();
     let open = || -> Result<Workload> {
-        let fit = Fit::Compact { chunk: cell.state.chunk };
-        Ok(input.open(cell.hints)?.fit(fit, sectors, None)?)
+        Ok(input.packed(&facts.chunks, cell.hints)?.fit(Fit::Strict, sectors, None)?)
     };
     match warm.lead {
         Lead::None => {}
@@ -170,7 +179,9 @@ fn measure(cell: Cell<'_>, stack: &Stack, input: &Input) -> Result<Figures> {
             session.next_workload();
         }
         Lead::Requests(_) | Lead::Share(_) => {
-            return Err(described(format!("warm = \"{warm}\": a sweep warms with the whole workload or not at all")));
+            return Err(described(format!(
+                "warm = \"{warm}\": a sweep warms with the whole workload or not at all"
+            )));
         }
     }
     Ok(Figures::of(&session.measure(&mut open()?, &mut |_| {})?))

@@ -1,6 +1,7 @@
 //! Where workloads come from: recordings in a directory, named files, what comes with frit, generators.
 
-use super::plain::Plain;
+use super::Chunks;
+use super::packed::Packed;
 use crate::catalogue::BUNDLED;
 use crate::describe::WorkloadSpec;
 use crate::{Error, Result};
@@ -63,7 +64,9 @@ impl Traces {
             return unpack(name, options);
         }
         let file = w.file.as_deref().unwrap_or_default();
-        let Some(dir) = &self.dir else { return Ok(Found::Missing(format!("no directory of traces for {file}"))) };
+        let Some(dir) = &self.dir else {
+            return Ok(Found::Missing(format!("no directory of traces for {file}")));
+        };
         let path = dir.join(file);
         if !path.is_file() {
             return Ok(Found::Missing(format!("{} is not there", path.display())));
@@ -106,18 +109,23 @@ impl Input {
         self.scan.as_ref().is_some_and(|s| s.metadata > 0)
     }
 
-    /// The requests, with the host's hints or without.
+    /// The requests as they are.
     ///
     /// # Errors
     /// An input that cannot be read any more.
-    pub fn open(&self, hints: bool) -> Result<Workload> {
-        let workload = match &self.scan {
+    pub fn open(&self) -> Result<Workload> {
+        Ok(match &self.scan {
             Some(scan) => Workload::open_scanned(&self.spec, &self.options, scan)?,
             None => Workload::open(&self.spec, &self.options)?,
-        };
-        if hints || !self.has_metadata() {
-            return Ok(workload);
-        }
-        Ok(Workload::from_reader("without hints", Box::new(Plain::new(workload)), &Options::default())?)
+        })
+    }
+
+    /// The requests in a packed address space, with the host's hints or without.
+    ///
+    /// # Errors
+    /// An input that cannot be read any more.
+    pub fn packed(&self, chunks: &Chunks, hints: bool) -> Result<Workload> {
+        let reader = Packed::new(self.open()?, chunks.clone(), hints);
+        Ok(Workload::from_reader("packed", Box::new(reader), &Options::default())?)
     }
 }

@@ -217,7 +217,9 @@ fn settle(
 }
 
 fn steady(history: &[f64]) -> bool {
-    let Some(last) = history.len().checked_sub(STEADY_ROUNDS).map(|from| &history[from..]) else { return false };
+    let Some(last) = history.len().checked_sub(STEADY_ROUNDS).map(|from| &history[from..]) else {
+        return false;
+    };
     let mean = last.iter().sum::<f64>() / last.len() as f64;
     let (low, high) = last.iter().fold((f64::MAX, f64::MIN), |(l, h), &w| (l.min(w), h.max(w)));
     let drift = (last[3] + last[4] - last[0] - last[1]) / 2.0;

@@ -1,0 +1,96 @@
+//! Everything that can be reproduced, a little of it.
+
+use frit_reproduce::outcome::{FigureOutcome, FigureRow, Measured, Reproduction, text};
+use frit_reproduce::{Plan, catalogue, reproduce};
+
+fn quick(ids: &[&str]) -> Reproduction {
+    let ids: Vec<String> = ids.iter().map(|i| (*i).to_owned()).collect();
+    let plan = Plan { quick: true, ..Plan::default() };
+    reproduce(&catalogue::select(&ids).unwrap(), &plan, &mut |_, _, _| {}).unwrap()
+}
+
+fn figure<'a>(r: &'a Reproduction, id: &str) -> &'a FigureOutcome {
+    let e = r.experiments.iter().find(|e| e.id == id).unwrap();
+    let Measured::Figure(f) = &e.measured else { panic!("{id} is no figure") };
+    f
+}
+
+fn row<'a>(f: &'a FigureOutcome, state: &str, workload: &str, hints: bool) -> &'a FigureRow {
+    let t = f.tables.iter().find(|t| t.state == state).unwrap();
+    t.rows.iter().find(|r| r.workload == workload && r.hints == hints).unwrap()
+}
+
+#[test]
+fn figures_of_hfsl_have_the_paper_s_directions_where_writes_are_small() {
+    let r = quick(&["hfsl.f15", "hfsl.f16", "hfsl.f17", "hfsl.f18", "hfsl.f19", "hfsl.f20"]);
+    for id in ["hfsl.f15", "hfsl.f16", "hfsl.f18", "hfsl.f19"] {
+        let row = row(figure(&r, id), "new", "gen-fin1", false);
+        assert_eq!(row.verdicts[0].direction, Some(true), "{id}: {row:?}");
+    }
+    let erases = figure(&r, "hfsl.f17");
+    assert!(erases.tables.iter().all(|t| t.state != "new"), "a new volume erases nothing");
+    assert!(row(erases, "cleaning", "gen-fin2", false).values[0] > 0.0, "cleaning is active");
+    // SSW = 512, literally "smaller", moves nothing: sectors are of 512 B.
+    let writes = figure(&r, "hfsl.f16");
+    let columns = &writes.tables[0].columns;
+    let literal = columns.iter().position(|c| c == "<512").unwrap();
+    for row in &writes.tables[0].rows {
+        assert!(row.hints || row.values[literal] == row.values[0], "{row:?}");
+    }
+    // The recording has writes of 4 KiB and more: nothing moves, and the reason is said; its marks move something.
+    let plain = row(writes, "new", "mail-60k", false);
+    assert!(plain.values.iter().all(|v| *v == plain.values[0]), "{plain:?}");
+    assert!(plain.why[0].contains("the smallest is of 4096 B"), "{plain:?}");
+    let hinted = row(writes, "new", "mail-60k", true);
+    assert!(hinted.values[1] < hinted.values[0], "{hinted:?}");
+    // With larger pages it is small.
+    let large = row(figure(&r, "hfsl.f19"), "pages-8k", "mail-60k", false);
+    assert!(large.values[2] > 0.0 && large.values[0] == 0.0, "{large:?}");
+    let shown = text(&r);
+    for part in ["gen-fin1 (GENERATED)", "≤8192", "Where it differs", "These are no results"] {
+        assert!(shown.contains(part), "{part}");
+    }
+}
+
+#[test]
+fn the_same_comes_out_again() {
+    let ids = ["hfsl.f15", "hfsl.f20", "wa.greedy", "hfsl.t7.*"];
+    let json = || serde_json::to_string(&quick(&ids)).unwrap();
+    assert_eq!(json(), json());
+}
+
+#[test]
+fn inputs_agree_and_theory_holds() {
+    let r = quick(&["hfsl.t7", "hfsl.f12.firmware", "wa"]);
+    let mut seen = 0;
+    for e in &r.experiments {
+        match &e.measured {
+            Measured::Input(rows) => {
+                seen += rows.len();
+                assert!(rows.iter().all(|r| r.agrees), "{rows:?}");
+            }
+            Measured::Theory(t) => {
+                seen += t.cases.len();
+                assert!(t.cases.iter().all(|c| c.settled && c.distance().abs() <= t.within), "{t:?}");
+                assert!(t.cases.iter().all(|c| c.kolmogorov < 0.02), "{t:?}");
+            }
+            Measured::Nothing(why) => assert!(why.contains("board"), "{why}"),
+            other => panic!("{}: {other:?}", e.id),
+        }
+    }
+    assert_eq!(seen, 6 + 3 + 2);
+}
+
+#[test]
+fn software_time_is_measured_and_what_cannot_be_is_said() {
+    let r = quick(&["hfsl.f12.host"]);
+    let Measured::Software(s) = &r.experiments[0].measured else { panic!("{r:?}") };
+    assert!(s.paths.iter().all(|p| p.read_ns > 0.0 && p.write_ns > 0.0));
+    match &s.skipped {
+        Some(why) => {
+            println!("the kernel's path is skipped: {why}");
+            assert!(s.paths.iter().all(|p| !p.kernel) && text(&r).contains("SKIPPED"));
+        }
+        None => assert!(s.paths.iter().any(|p| p.kernel)),
+    }
+}
