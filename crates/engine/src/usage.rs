@@ -1,7 +1,7 @@
 //! What units, channels and commands did with their time.
 
 use crate::latency::Latency;
-use frit_core::{Cause, Cmd, Nanos, Op};
+use frit_core::{Cause, Cmd, MediumKind, Nanos, Op, UnitId};
 use frit_media::Hardware;
 use serde::Serialize;
 use strum::{EnumCount, IntoEnumIterator};
@@ -24,6 +24,9 @@ pub struct Usage {
     last: Nanos,
     unit_busy: Vec<Nanos>,
     channel_busy: Vec<Nanos>,
+    /// For each unit whose commands have no bus phase of their own, its channel: it carries them
+    /// while the unit works (PCM's published latencies include the transfer).
+    carried_by: Vec<Option<u16>>,
     times: [[CommandTime; Cause::COUNT]; Op::COUNT],
     series: Option<Box<Series>>,
     by_op: Option<Box<[Latency; Op::COUNT]>>,
@@ -33,7 +36,12 @@ impl Usage {
     /// Nothing yet, for these devices.
     #[must_use]
     pub fn new(hardware: &Hardware) -> Usage {
+        let carried_by = (0..hardware.units()).map(|u| UnitId(u as u16)).map(|u| {
+            let bus = hardware.devices()[hardware.device_of(u)].kind == MediumKind::Nand;
+            (!bus).then(|| hardware.channel_of(u) as u16)
+        });
         Usage {
+            carried_by: carried_by.collect(),
             since: Nanos::ZERO,
             last: Nanos::ZERO,
             unit_busy: vec![Nanos::ZERO; hardware.units()],
@@ -73,6 +81,9 @@ impl Usage {
     #[inline]
     pub(crate) fn command(&mut self, cmd: &Cmd, ready: Nanos, start: Nanos, end: Nanos) {
         self.unit_busy[cmd.unit.idx()] += end - start;
+        if let Some(channel) = self.carried_by[cmd.unit.idx()] {
+            self.channel(channel, start, end - start);
+        }
         self.last = self.last.max(end);
         let t = &mut self.times[cmd.op as usize][cmd.cause as usize];
         t.commands += 1;
