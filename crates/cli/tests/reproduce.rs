@@ -31,7 +31,10 @@ fn ids_are_listed_and_chosen() {
         assert!(list.contains(id), "{id}: {list}");
     }
     let (out, _) = ok(&["hfsl.t7.*", "hfsl.f12.firmware"]);
-    assert!(out.contains("An INPUT, not a result") && out.contains("93.5 µs") && out.contains("−80 %"), "{out}");
+    assert!(
+        out.contains("An INPUT, not a result") && out.contains("93.5 µs") && out.contains("−80 %"),
+        "{out}"
+    );
     assert!(fails(&["hfsl.f99"]).contains("no experiment is called 'hfsl.f99'"));
     assert!(fails(&["hfsl.f15", "--trace", "nonsense=x.csv"]).contains("no recorded workload"));
     assert!(fails(&["hfsl.f15", "--trace", "fin1-spc=there-is-none.spc"]).contains("no such file"));

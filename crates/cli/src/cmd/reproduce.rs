@@ -111,7 +111,10 @@ fn traces(args: &Args) -> Result<Traces> {
     let known = catalogue::recorded().into_diagnostic()?;
     for (name, file) in &args.trace {
         if !known.contains(name) {
-            return Err(miette!("--trace {name}=…: no recorded workload has this name; there are {}", known.join(", ")));
+            return Err(miette!(
+                "--trace {name}=…: no recorded workload has this name; there are {}",
+                known.join(", ")
+            ));
         }
         if !file.is_file() {
             return Err(miette!("--trace {name}={}: no such file", file.display()));

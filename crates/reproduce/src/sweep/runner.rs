@@ -111,14 +111,16 @@ impl Runner {
         input: &Input,
         watch: Watch<'_>,
     ) -> Result<Rc<Figures>> {
-        let (w, s) = (&cell.workload.name, &cell.state.name);
-        let key = format!("{}/{w}/{}/{s}/{}", cell.sweep.name, cell.hints, column.name);
+        let (w, s) = (&cell.workload.name, cell.state);
+        let facts = self.facts(cell, input)?;
+        let stack = stack(cell, column, &facts)?;
+        // States may have columns in common: what counts is what is run.
+        let run = (stack.identity().sha256, &s.warm, s.chunk, cell.sweep.depth, cell.sweep.seed);
+        let key = format!("{w} {} {run:?}", cell.hints);
         if let Some(figures) = self.figures.get(&key) {
             return Ok(Rc::clone(figures));
         }
-        watch(&format!("{w}, {s}, {}", column.name));
-        let facts = self.facts(cell, input)?;
-        let stack = stack(cell, column, &facts)?;
+        watch(&format!("{w}, {}, {}", s.name, column.name));
         let figures = Rc::new(measure(cell, &stack, input, &facts)?);
         self.figures.insert(key, Rc::clone(&figures));
         Ok(figures)

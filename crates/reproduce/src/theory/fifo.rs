@@ -1,10 +1,8 @@
-//! FIFO (least recently written, cyclic) cleaning in the limit of many blocks.
+//! FIFO (cyclic, least recently written) cleaning in the limit of many blocks.
 //!
 //! A page that was written when its block was sealed is still valid at place x of the queue (0 new, 1 next victim)
 //! with probability p^x; the mean over the queue is ρ = (p − 1)/ln p, and a victim gives 1 − p of its pages: WA =
-//! 1/(1 − p). The same expression by Lambert's W: L. Xiang and B. Kurkoski, arXiv:1110.4245 (2011), checked at
-//! their abstract's 2.36 for an over-provisioning of 0.3. P. Desnoyers, *Analytic models of SSD write performance*,
-//! ACM Transactions on Storage 10 (2014), has this policy as LRW.
+//! 1/(1 − p). How this stands to the literature is in `docs/write-amplification.md`.
 
 use super::Theory;
 

@@ -3,11 +3,11 @@
 //! A page is overwritten with probability 1/U a write, so that a block with `i` valid pages loses one at a rate of
 //! i/U. Blocks come in full and leave at the victims' level; in between as many pass each level as are cleaned, c =
 //! WA/b a write. With N blocks and U = ρbN that makes a share ρbc/i of them have i valid pages, down to a level
-//! j where the rest waits. Victims have j or j − 1 valid pages: "one of two successive values" in the large-system
-//! model of W. Bux and I. Iliadis, *Performance of greedy garbage collection in flash-based solid-state drives*,
-//! Performance Evaluation 67 (2010), 1172–1186 (abstract). The mean-field model of B. Van Houdt, *A mean field
-//! model for a class of garbage collection algorithms in flash-based solid state drives*, SIGMETRICS 2013,
-//! 191–202, is of policies that look at d blocks; it is greedy's as d grows.
+//! j where the rest waits; that shares add up to 1 and valid pages to U gives c. Victims have j or j − 1 valid pages.
+//!
+//! How this stands to the literature is in `docs/write-amplification.md`. W. Bux and I. Iliadis, *Performance of greedy
+//! garbage collection in flash-based solid-state drives*, Performance Evaluation (2010), doi:10.1016/j.peva.2010.07.003,
+//! find the two successive values of a large system, and that write amplification grows with b up to a bound.
 
 use super::Theory;
 
