@@ -149,7 +149,8 @@ impl Usage {
 #[derive(Clone, Debug)]
 pub struct Series {
     origin: Nanos,
-    width: u64,
+    /// The width of a bin is 2^shift nanoseconds: no division for each bus phase.
+    shift: u32,
     bins: usize,
     channels: usize,
     used: usize,
@@ -158,7 +159,7 @@ pub struct Series {
 
 impl Series {
     fn new(origin: Nanos, channels: usize, bins: usize) -> Series {
-        Series { origin, width: 1000, bins, channels, used: 0, busy: vec![0; bins * channels] }
+        Series { origin, shift: 10, bins, channels, used: 0, busy: vec![0; bins * channels] }
     }
 
     /// Where the first bin starts.
@@ -170,26 +171,26 @@ impl Series {
     /// The width of a bin.
     #[must_use]
     pub fn width(&self) -> Nanos {
-        Nanos(self.width)
+        Nanos(1 << self.shift)
     }
 
     /// The part of each bin, 0 to 1, in which a channel was busy.
     pub fn channel(&self, channel: usize) -> impl Iterator<Item = f64> + '_ {
         let row = &self.busy[channel * self.bins..][..self.used];
-        row.iter().map(|&b| b as f64 / self.width as f64)
+        row.iter().map(|&b| b as f64 / self.width().0 as f64)
     }
 
     fn add(&mut self, channel: usize, start: Nanos, len: Nanos) {
         let start = start.since(self.origin).0;
         let (mut at, end) = (start, start + len.0);
-        while end > self.width * self.bins as u64 {
+        while end > (self.bins as u64) << self.shift {
             self.halve();
         }
         while at < end {
-            let bin = (at / self.width) as usize;
-            let stop = end.min((bin as u64 + 1) * self.width);
-            self.busy[channel * self.bins + bin] += stop - at;
-            self.used = self.used.max(bin + 1);
+            let bin = at >> self.shift;
+            let stop = end.min((bin + 1) << self.shift);
+            self.busy[channel * self.bins + bin as usize] += stop - at;
+            self.used = self.used.max(bin as usize + 1);
             at = stop;
         }
     }
@@ -206,7 +207,7 @@ impl Series {
             }
         }
         self.used = self.used.div_ceil(2);
-        self.width *= 2;
+        self.shift += 1;
     }
 }
 
@@ -236,10 +237,10 @@ mod tests {
     #[test]
     fn series_puts_time_where_it_belongs() {
         let mut s = Series::new(Nanos::ZERO, 1, 4);
-        s.add(0, Nanos(500), Nanos(1000)); // half of bin 0, half of bin 1
+        s.add(0, Nanos(512), Nanos(1024)); // half of bin 0, half of bin 1
         assert_eq!(s.channel(0).collect::<Vec<_>>(), [0.5, 0.5]);
-        s.add(0, Nanos(6000), Nanos(2000)); // past 4 bins of 1 us: now 4 of 2 us
-        assert_eq!(s.width(), Nanos(2000));
+        s.add(0, Nanos(6144), Nanos(2048)); // past 4 bins of 1024 ns: now 4 of 2048 ns
+        assert_eq!(s.width(), Nanos(2048));
         assert_eq!(s.channel(0).collect::<Vec<_>>(), [0.5, 0.0, 0.0, 1.0]);
     }
 }

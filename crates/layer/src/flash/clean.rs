@@ -83,29 +83,40 @@ impl<T: Token, N: Store> Flash<T, N> {
         map: &mut M,
         budget: u32,
     ) -> Result<Progress<T>> {
+        let Some(unit) = self.neediest(map) else { return Ok(Progress::Idle) };
+        for _ in 0..budget.max(1) {
+            if !self.move_next(sink, map, unit)? {
+                break;
+            }
+        }
+        let v = self.units[unit as usize].victim;
+        let mut done = v.map(|v| v.done).unwrap_or_default();
+        if v.is_some_and(|v| self.blocks.valid(v.block) == 0) {
+            done = self.finish(sink, unit)?;
+        }
+        Ok(Progress::Busy(done))
+    }
+
+    /// The unit with the fewest free blocks among those that want cleaning and have a block to clean.
+    fn neediest<M: ForwardMap<T>>(&mut self, map: &M) -> Option<u32> {
+        let mut passed_over = 0;
+        loop {
+            let (free, unit) = self.wanting(passed_over)?;
+            if self.victim(map, unit).is_some() {
+                return Some(unit);
+            }
+            // Nothing to gain there: the next pool that is fuller.
+            passed_over = free + 1;
+        }
+    }
+
+    /// The unit with the fewest free blocks, but at least so many, among those that want cleaning.
+    fn wanting(&self, at_least: usize) -> Option<(usize, u32)> {
         let wants = |u: &super::space::Unit<T>| {
             u.victim.is_some() || !u.doomed.is_empty() || u.free.len() < self.config.high_blocks
         };
-        let candidates = self.units.iter().enumerate().filter(|(_, u)| wants(u));
-        let mut order: Vec<(usize, u32)> = candidates.map(|(i, u)| (u.free.len(), i as u32)).collect();
-        order.sort_unstable();
-        for (_, unit) in order {
-            if self.victim(map, unit).is_none() {
-                continue;
-            }
-            for _ in 0..budget.max(1) {
-                if !self.move_next(sink, map, unit)? {
-                    break;
-                }
-            }
-            let v = self.units[unit as usize].victim;
-            let mut done = v.map(|v| v.done).unwrap_or_default();
-            if v.is_some_and(|v| self.blocks.valid(v.block) == 0) {
-                done = self.finish(sink, unit)?;
-            }
-            return Ok(Progress::Busy(done));
-        }
-        Ok(Progress::Idle)
+        let pools = self.units.iter().zip(0u32..).map(|(u, i)| (u.free.len(), i, wants(u)));
+        pools.filter(|&(free, _, wants)| wants && free >= at_least).map(|(free, i, _)| (free, i)).min()
     }
 
     /// The block that a unit cleans: the current one, else a doomed one, else the policy's choice.
