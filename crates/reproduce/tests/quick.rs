@@ -1,5 +1,7 @@
 //! Everything that can be reproduced, a little of it.
 
+#![allow(clippy::unwrap_used, clippy::panic, reason = "a test that cannot go on fails")]
+
 use frit_reproduce::outcome::{FigureOutcome, FigureRow, Measured, Reproduction, text};
 use frit_reproduce::{Plan, catalogue, reproduce};
 

@@ -183,6 +183,14 @@ impl Sweep {
     }
 }
 
+impl State {
+    /// Whether sizes are the paper's, so that its values can be compared, and not only directions.
+    #[must_use]
+    pub fn has_paper_sizes(&self) -> bool {
+        self.times == 1
+    }
+}
+
 impl Column {
     /// Its head in a state: with the threshold as it is there.
     #[must_use]

@@ -2,7 +2,7 @@
 
 use super::explain::{Runs, explain};
 use super::{note_missing, note_workload};
-use crate::describe::{Claim, Experiment, Figure, State, Sweep, WorkloadSpec};
+use crate::describe::{Claim, Column, Experiment, Figure, State, Sweep, WorkloadSpec};
 use crate::outcome::{
     BandVerdict, FigureOutcome, FigureRow, FigureTable, MeanRow, MissingWorkload, Reproduction, Verdict,
     WorkloadOutcome,
@@ -46,9 +46,14 @@ pub(super) fn figure(
                 rows.push(row(e, plan, cell, input, &facts, runner, note)?);
             }
         }
-        let columns = sweep.columns_of(state).map(|c| c.name.clone()).collect::<Vec<_>>();
-        let means = e.claims.iter().flat_map(|c| means(c, &columns, &rows)).collect();
-        let columns = sweep.columns_of(state).map(|c| c.head(state)).collect();
+        let columns: Vec<&Column> = sweep.columns_of(state).collect();
+        let means = e
+            .claims
+            .iter()
+            .filter(|_| state.has_paper_sizes())
+            .flat_map(|c| means(c, &columns, &rows))
+            .collect();
+        let columns = columns.iter().map(|c| c.head(state)).collect();
         tables.push(FigureTable {
             state: state.name.clone(),
             about: state.about.clone(),
@@ -85,7 +90,9 @@ fn row(
     let relative = base.map(|b| values.iter().map(|v| v / b).collect::<Vec<_>>());
     let stands_for = cell.workload.stands_for.as_deref();
     let about = e.claims.iter().filter(|c| c.is_about(stands_for));
-    let verdicts: Vec<Verdict> = about.map(|c| verdict(c, stands_for, &value, base)).collect();
+    let verdicts: Vec<Verdict> = about
+        .map(|c| verdict(c, stands_for, &value, base.filter(|_| cell.state.has_paper_sizes())))
+        .collect();
     let threshold = cell.sweep.columns_of(cell.state).map(|c| c.threshold).max().unwrap_or(0);
     let last = cell.sweep.columns_of(cell.state).find(|c| c.threshold == threshold).map(|c| c.name.as_str());
     let at = |name: Option<&str>| runs.iter().find(|(n, _)| Some(*n) == name).map(|(_, f)| &**f);
@@ -118,7 +125,7 @@ fn row(
     })
 }
 
-/// What becomes of a claim in one row. Bands about means are judged elsewhere.
+/// What becomes of a claim in one row. Bands are judged only with a base; those about means are judged elsewhere.
 fn verdict(
     claim: &Claim,
     stands_for: Option<&str>,
@@ -143,10 +150,10 @@ fn verdict(
 }
 
 /// Means over the workloads of a claim, recorded and generated ones apart.
-fn means(claim: &Claim, columns: &[String], rows: &[FigureRow]) -> Vec<MeanRow> {
+fn means(claim: &Claim, columns: &[&Column], rows: &[FigureRow]) -> Vec<MeanRow> {
     let mut out = Vec::new();
     for band in claim.bands.iter().filter(|b| b.mean) {
-        let Some(at) = columns.iter().position(|c| *c == band.column) else { continue };
+        let Some(at) = columns.iter().position(|c| c.name == band.column) else { continue };
         for kind in [Kind::Real, Kind::Generated] {
             let about =
                 |r: &&FigureRow| r.kind == kind && !r.hints && band.is_about(claim, r.stands_for.as_deref());
