@@ -129,6 +129,7 @@ fn writes() {
     for (name, sets, requests, depth) in [
         ("frit run, eager engine, QD 1", sets(&[]), REQUESTS, 1),
         ("frit run, eager engine, QD 32", sets(&[]), REQUESTS, 32),
+        ("frit run, eager engine, QD 1, cleaning by copyback", sets(&["copyback=true"]), REQUESTS, 1),
         ("frit run, event engine, FIFO, QD 32", sets(&["engine.kind=event"]), REQUESTS / 4, 32),
         (
             "frit run, event engine, HFSL scheduler, QD 32",
