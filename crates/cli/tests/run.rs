@@ -205,3 +205,18 @@ fn a_page_is_written_with_a_section_for_each_run() {
     let e = frit(&["hfsl-small", LOAD, "--html", dir.path().join("none/r.html").to_str().unwrap()]);
     assert!(e.code == 1 && e.err.contains("none/r.html"), "{} {}", e.code, e.err);
 }
+
+#[test]
+fn variants_of_one_stack_are_compared() {
+    let out = Command::new(env!("CARGO_BIN_EXE_frit"))
+        .args(["run", "hfsl-small", "hfsl-small,SSW=512,gc=fifo", "--set", "SSW=1024"])
+        .args(["gen:uniform,ops=write,size=2K,count=2000,span=16M,seed=1", "--json", "-"])
+        .output()
+        .unwrap();
+    assert!(out.status.success(), "{}", String::from_utf8_lossy(&out.stderr));
+    let reports: serde_json::Value = serde_json::from_slice(&out.stdout).unwrap();
+    let toml = |i: usize| reports[i]["stack"]["toml"].as_str().unwrap().to_owned();
+    assert_eq!(reports[1]["stack"]["name"], "hfsl-small,SSW=512,gc=fifo");
+    assert!(toml(0).contains("SSW = 1024") && !toml(0).contains("gc = "), "{}", toml(0));
+    assert!(toml(1).contains("SSW = 512") && toml(1).contains("gc = \"fifo\""), "{}", toml(1));
+}

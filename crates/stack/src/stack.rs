@@ -76,6 +76,12 @@ impl Stack {
         read::read(name, builtin::text(name)?, sets, Path::new(""))
     }
 
+    /// The same under another name: that of a variant, say.
+    #[must_use]
+    pub fn named(self, name: &str) -> Stack {
+        Stack { name: name.into(), ..self }
+    }
+
     /// Its name: the file's, or the builtin's.
     #[must_use]
     pub fn name(&self) -> &str {

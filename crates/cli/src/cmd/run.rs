@@ -28,12 +28,13 @@ use std::process::ExitCode;
   frit run hfsl-small Financial1.spc --compact --verify
   frit run hfsl-paper msr_web_3.csv --open --speed 10 --json report.json
   frit run hfsl-paper fin1.trace --set SSW=1024 --warm fill+10%
+  frit run hfsl-paper hfsl-paper,SSW=512 hfsl-paper,SSW=1024,gc=fifo fin1.trace     variants of one stack
 
 Exits with 0 when all went well, 1 when a run failed or verification found mismatches, 2 when the command
 line is wrong. See docs/run.md; docs/report.md describes the JSON.")]
 pub(crate) struct Args {
     /// Stacks and workloads in any order: a .toml file or the name of a builtin stack (`frit check` lists them) is a
-    /// stack; a trace file, '-' for standard input, or gen:NAME,key=value,… (`frit trace generate --list`) is a workload.
+    /// stack, with overrides of its own after commas (NAME,key=value,…); a trace file, '-' for standard input, or gen:NAME,key=value,… (`frit trace generate --list`) is a workload.
     #[arg(value_name = "STACK|WORKLOAD")]
     inputs: Vec<String>,
     /// A stack whose name does not say so. Can be given again.
@@ -152,8 +153,13 @@ fn misused(why: &str) -> ! {
 }
 
 fn load(names: &[String], sets: &[String]) -> Result<Vec<Stack>> {
-    let stacks: Vec<Stack> =
-        names.iter().map(|n| Stack::load(n, sets)).collect::<std::result::Result<_, _>>()?;
+    let one = |given: &String| {
+        let (name, own) = inputs::variant(given);
+        // What is the stack's own counts last.
+        let stack = Stack::load(name, &[sets, &own].concat())?;
+        Ok::<_, miette::Report>(if own.is_empty() { stack } else { stack.named(given) })
+    };
+    let stacks: Vec<Stack> = names.iter().map(one).collect::<Result<_>>()?;
     for warning in stacks.iter().flat_map(Stack::warnings) {
         complain(&format!("{:?}\n", miette::Report::new(warning.clone())))?;
     }

@@ -53,11 +53,24 @@ fn names() -> String {
     builtins().iter().map(|b| b.name).collect::<Vec<_>>().join(", ")
 }
 
+/// A stack and the overrides that are its own: `NAME,key=value,…`.
+pub(super) fn variant(stack: &str) -> (&str, Vec<String>) {
+    // A comma that no override follows belongs to a file's name.
+    match stack.split_once(',').filter(|(_, sets)| sets.split(',').all(|s| s.contains('='))) {
+        Some((name, sets)) => (name, sets.split(',').map(str::to_owned).collect()),
+        None => (stack, Vec::new()),
+    }
+}
+
 fn kind(arg: &str) -> Result<Kind, String> {
-    let path = Path::new(arg);
     if arg == "-" || arg.starts_with(GENERATOR_PREFIX) {
         return Ok(Kind::Workload);
     }
+    let (arg, sets) = variant(arg);
+    if !sets.is_empty() {
+        return Ok(Kind::Stack);
+    }
+    let path = Path::new(arg);
     if path.extension().is_some_and(|e| e.eq_ignore_ascii_case("toml")) {
         return Ok(Kind::Stack);
     }

@@ -275,7 +275,9 @@ fn what_is_hot_outlives_the_end_of_a_window() {
     heat.set_window(10);
     heat.wrote(Lpn(1), 0);
     heat.wrote(Lpn(1), 0);
-    (0..12).for_each(|i| drop(heat.wrote(Lpn(100 + i), 0)));
+    for i in 0..12 {
+        heat.wrote(Lpn(100 + i), 0);
+    }
     assert!(heat.is_hot(Lpn(1), 0), "written in the last window");
 }
 
