@@ -2,8 +2,8 @@
 
 use super::show::{change, count, percent, table};
 use super::{
-    FigureOutcome, FigureRow, FigureTable, LatencyRow, Measured, Outcome, Reproduction, SoftwareOutcome,
-    TheoryOutcome, Verdict, WorkloadOutcome,
+    FigureOutcome, FigureRow, FigureTable, LatencyRow, Measured, Outcome, PathTime, Reproduction,
+    SoftwareOutcome, TheoryOutcome, Verdict, WorkloadOutcome,
 };
 use crate::theory::Start;
 use frit_core::size;
@@ -244,45 +244,40 @@ fn latency(rows: &[LatencyRow]) -> String {
 
 fn software(s: &SoftwareOutcome) -> String {
     let kernel = s.paths.iter().find(|p| p.kernel);
-    let head = [
-        "path",
-        "read",
-        "write",
-        "read, range",
-        "write, range",
-        "read, by kernel",
-        "write, by kernel",
-        "contains",
-    ];
-    let range = |(low, high): (f64, f64)| format!("{low:.0}–{high:.0}");
-    let rows: Vec<Vec<String>> = s
-        .paths
-        .iter()
-        .map(|p| {
-            let by = |mine: f64, theirs: Option<f64>| match theirs {
-                Some(t) if !p.kernel => change(mine / t),
-                _ => "–".into(),
-            };
-            vec![
-                p.name.into(),
-                format!("{:.0} ns", p.read_ns),
-                format!("{:.0} ns", p.write_ns),
-                range(p.read_range_ns),
-                range(p.write_range_ns),
-                by(p.read_ns, kernel.map(|k| k.read_ns)),
-                by(p.write_ns, kernel.map(|k| k.write_ns)),
-                p.contains.into(),
-            ]
-        })
-        .collect();
+    let head = ["path", "", "read", "write", "read, by kernel", "write, by kernel"];
+    let mut rows = Vec::new();
+    for p in &s.paths {
+        let by = |mine: f64, theirs: Option<f64>| match theirs {
+            Some(t) if !p.kernel => change(mine / t),
+            _ => "–".into(),
+        };
+        let mut row = |name: &str, what: &str, of: fn(&PathTime) -> (f64, f64)| {
+            let ((read, write), theirs) = (of(p), kernel.map(of));
+            rows.push(vec![
+                name.to_owned(),
+                what.to_owned(),
+                format!("{read:.0} ns"),
+                format!("{write:.0} ns"),
+                by(read, theirs.map(|t| t.0)),
+                by(write, theirs.map(|t| t.1)),
+            ]);
+        };
+        row(p.name, "median", |p| (p.read_ns, p.write_ns));
+        row("", "fastest", |p| (p.read_range_ns.0, p.write_range_ns.0));
+        row("", "slowest", |p| (p.read_range_ns.1, p.write_range_ns.1));
+    }
     let mut out = format!(
-        "Nanoseconds a request of {} at random places, the median of {} rounds of {} reads and as many writes; wall-clock time of this \
-         machine, and the one figure here that differs from run to run.\n\n{}",
+        "Wall-clock time of a request of {} at random places, over {} rounds of {} reads and as many writes, the paths in turns. The one \
+         measurement here that differs from run to run; on a busy machine the fastest rounds say more than the medians, since the kernel's \
+         path waits for its worker to be scheduled.\n\n{}\n",
         size::show(s.request_bytes),
         s.rounds,
         count(u64::from(s.requests)),
-        table(&head.map(String::from), 1, &rows)
+        table(&head.map(String::from), 2, &rows)
     );
+    for p in &s.paths {
+        let _ = writeln!(out, "- {}: {}", p.name, p.contains);
+    }
     if let Some(why) = &s.skipped {
         let _ = writeln!(out, "\nThe kernel's path was SKIPPED: {why}.");
     }

@@ -130,7 +130,7 @@ pub(crate) fn software(
     let mut paths = vec![
         Path::new(
             "frit, with bytes",
-            "map, policies, media rules, CRC, copies to and from memory, cleaning",
+            "map, policies, media rules, checksums, copies to and from memory, cleaning",
             false,
             Box::new(Layer::new(&stack, plan, &Bytes::Memory)?),
         ),
@@ -145,7 +145,7 @@ pub(crate) fn software(
     match LoopDevice::new(plan.span, plan.request as usize) {
         Ok(device) => paths.push(Path::new(
             "kernel",
-            "system call, block layer, loop driver with its worker, copy to or from a file in tmpfs",
+            "system call (O_DIRECT pread or pwrite), block layer, loop driver with its worker, copy to or from a file in tmpfs",
             true,
             Box::new(device),
         )),
