@@ -93,6 +93,7 @@ impl<T: Token, N: Store> Flash<T, N> {
             }
         })?;
         self.blocks.block[block as usize].state = BlockState::Open;
+        self.restless = true;
         u.open[stream as usize] = Some(Open { block, next: self.nand.next_page(BlockId(block)) });
         self.fetch_reverse(block);
         Ok(())
@@ -128,6 +129,7 @@ impl<T: Token, N: Store> Flash<T, N> {
         if let Some(o) = u.open[stream as usize].take() {
             self.blocks.block[o.block as usize].state = BlockState::Doomed;
             u.doomed.push(o.block);
+            self.restless = true;
             self.stats.program_retries += 1;
         }
     }

@@ -76,14 +76,14 @@ impl<T: Token, N: Store> Flash<T, N> {
         Ok(())
     }
 
-    /// Works ahead in idle time: at most `budget` moves in the unit with the fewest free blocks.
+    /// Works ahead in idle time: at most `budget` moves, the units taking turns.
     pub(crate) fn step<S: Sink<Tok = T>, M: ForwardMap<T>>(
         &mut self,
         sink: &mut S,
         map: &mut M,
         budget: u32,
     ) -> Result<Progress<T>> {
-        let Some(unit) = self.neediest(map) else { return Ok(Progress::Idle) };
+        let Some(unit) = self.next_to_clean(map) else { return Ok(Progress::Idle) };
         for _ in 0..budget.max(1) {
             if !self.move_next(sink, map, unit)? {
                 break;
@@ -97,26 +97,23 @@ impl<T: Token, N: Store> Flash<T, N> {
         Ok(Progress::Busy(done))
     }
 
-    /// The unit with the fewest free blocks among those that want cleaning and have a block to clean.
-    fn neediest<M: ForwardMap<T>>(&mut self, map: &M) -> Option<u32> {
-        let mut passed_over = 0;
-        loop {
-            let (free, unit) = self.wanting(passed_over)?;
-            if self.victim(map, unit).is_some() {
+    /// The next unit, in turn, whose pool is below the mark and that has a block to clean. Once none has,
+    /// none is looked for until a block is taken from a pool.
+    fn next_to_clean<M: ForwardMap<T>>(&mut self, map: &M) -> Option<u32> {
+        if !self.restless {
+            return None;
+        }
+        let n = self.units.len() as u32;
+        for unit in (self.turn..n).chain(0..self.turn) {
+            let u = &self.units[unit as usize];
+            let begun = u.victim.is_some() || !u.doomed.is_empty();
+            if (begun || u.free.len() < self.config.high_blocks) && self.victim(map, unit).is_some() {
+                self.turn = (unit + 1) % n;
                 return Some(unit);
             }
-            // Nothing to gain there: the next pool that is fuller.
-            passed_over = free + 1;
         }
-    }
-
-    /// The unit with the fewest free blocks, but at least so many, among those that want cleaning.
-    fn wanting(&self, at_least: usize) -> Option<(usize, u32)> {
-        let wants = |u: &super::space::Unit<T>| {
-            u.victim.is_some() || !u.doomed.is_empty() || u.free.len() < self.config.high_blocks
-        };
-        let pools = self.units.iter().zip(0u32..).map(|(u, i)| (u.free.len(), i, wants(u)));
-        pools.filter(|&(free, _, wants)| wants && free >= at_least).map(|(free, i, _)| (free, i)).min()
+        self.restless = false;
+        None
     }
 
     /// The block that a unit cleans: the current one, else a doomed one, else the policy's choice.
@@ -267,6 +264,7 @@ impl<T: Token, N: Store> Flash<T, N> {
         self.stats.relocated += 1;
         let mut v = self.start_victim(unit, block, Cause::WearLevel, false);
         v.gain = 0;
+        self.restless = true;
         self.units[unit as usize].victim = Some(v);
     }
 }

@@ -131,6 +131,9 @@ pub struct Flash<T, N: Store> {
     pub(super) stats: FlashStats,
     pub(super) scratch: Vec<u8>,
     pub(super) read_only: Option<String>,
+    /// The unit whose turn it is to be cleaned in idle time, and whether any may want to be.
+    pub(super) turn: u32,
+    pub(super) restless: bool,
 }
 
 impl<T: Token, N: Store> Flash<T, N> {
@@ -150,6 +153,8 @@ impl<T: Token, N: Store> Flash<T, N> {
             stats: FlashStats::default(),
             scratch,
             read_only: None,
+            turn: 0,
+            restless: true,
             nand,
             config,
         };
@@ -162,6 +167,7 @@ impl<T: Token, N: Store> Flash<T, N> {
         let g = *self.nand.geometry();
         self.blocks = Blocks::new(g.units(), g.blocks_per_unit(), g.pages_per_block);
         self.reverse.fill(0);
+        self.restless = true;
         self.units.clear();
         for unit in 0..g.units() {
             let mut free = VecDeque::new();
@@ -374,6 +380,7 @@ impl<T: Token, N: Store> Flash<T, N> {
             gc.sealed(b, &self.blocks);
         }
         self.config.gc = gc;
+        self.restless = true;
     }
 
     /// Changes the wear-leveling policy.
@@ -389,6 +396,7 @@ impl<T: Token, N: Store> Flash<T, N> {
     }
 
     pub(crate) fn config_mut(&mut self) -> &mut FlashConfig {
+        self.restless = true;
         &mut self.config
     }
 }

@@ -233,6 +233,28 @@ fn cleaning_keeps_ahead_of_writes() {
 }
 
 #[test]
+fn idle_time_cleans_ahead_and_then_rests() {
+    let config = HfslConfig {
+        fusion_method: crate::FusionMethod::None,
+        heat: "off".into(),
+        gc_high_blocks: 6,
+        ..HfslConfig::default()
+    };
+    let mut l = wide(config, 16 << 10, NandFaults::default());
+    l.precondition(Precondition::Steady { seed: 1 }).unwrap();
+    let before = metric(&l, "nand_free_blocks");
+    let places = u64::from(l.pages);
+    (0..500u64).for_each(|i| write(&mut l, i * 7919 % places * 4, 4));
+    let steps =
+        (0..10_000).take_while(|_| l.step(&mut Null, 4).unwrap() != frit_core::Progress::Idle).count();
+    assert!(steps > 10 && steps < 10_000, "{steps}");
+    assert!(metric(&l, "nand_free_blocks") > before, "pools are above the level that writes keep");
+    let units = u64::from(l.flash.nand().geometry().units());
+    assert!(metric(&l, "nand_free_blocks") >= 6 * units);
+    l.audit();
+}
+
+#[test]
 fn static_leveling_wears_blocks_evenly_where_others_do_not() {
     let spread = |leveling: &str| {
         let config = HfslConfig {
