@@ -41,6 +41,9 @@ pub(crate) struct Args {
     /// Only a little of everything, to see that it works: these are no results.
     #[arg(long)]
     quick: bool,
+    /// Seed of the volumes' starts, instead of the one that experiments give.
+    #[arg(long, value_name = "N")]
+    seed: Option<u64>,
     /// Write JSON to a file, or to standard output ('-') instead of tables.
     #[arg(long, value_name = "FILE")]
     json: Option<PathBuf>,
@@ -67,7 +70,7 @@ pub(crate) fn run(args: &Args) -> Result<ExitCode> {
         return Ok(ExitCode::SUCCESS);
     }
     let experiments = catalogue::select(&args.ids).into_diagnostic()?;
-    let plan = Plan { traces: traces(args)?, quick: args.quick };
+    let plan = Plan { traces: traces(args)?, quick: args.quick, seed: args.seed };
     let bar = if args.quiet { ProgressBar::hidden() } else { ProgressBar::new(0) };
     if let Ok(style) = ProgressStyle::with_template("{wide_bar} {pos}/{len} {msg} {elapsed}") {
         bar.set_style(style);

@@ -18,6 +18,8 @@ pub struct Plan {
     pub traces: Traces,
     /// Only a little: fewer requests, workloads, rounds and cases.
     pub quick: bool,
+    /// Seed of the volumes' starts, instead of the sweeps' own.
+    pub seed: Option<u64>,
 }
 
 /// How far it is: steps that are done, of how many, and what is done now.
@@ -28,11 +30,12 @@ pub type Watch<'a> = &'a mut dyn FnMut(usize, usize, &str);
 /// # Errors
 /// A stack, a workload or a description that fails. What is missing on this machine is no error: the outcome says so.
 pub fn reproduce(experiments: &[Experiment], plan: &Plan, watch: Watch<'_>) -> Result<Reproduction> {
-    let mut runner = Runner::new(plan.traces.clone(), plan.quick);
+    let mut runner = Runner::new(plan.traces.clone(), plan.quick, plan.seed);
     let mut out = Reproduction {
         schema: SCHEMA,
         frit: Program::this(),
         quick: plan.quick,
+        seed: plan.seed,
         missing: Vec::new(),
         workloads: Vec::new(),
         experiments: Vec::new(),

@@ -23,6 +23,8 @@ pub struct Reproduction {
     pub frit: frit_replay::report::Program,
     /// Whether only a little was run.
     pub quick: bool,
+    /// The seed that was given; none: the sweeps' own.
+    pub seed: Option<u64>,
     /// Workloads that were not there, each with the reason.
     pub missing: Vec<MissingWorkload>,
     /// Workloads that were run.

@@ -13,7 +13,9 @@ use std::fmt::Write as _;
 /// The whole of it; tables are Markdown.
 #[must_use]
 pub fn text(r: &Reproduction) -> String {
-    let mut out = String::new();
+    let commit = r.frit.commit.as_deref().unwrap_or("of no repository");
+    let seed = r.seed.map_or(String::new(), |s| format!(", seed {s}"));
+    let mut out = format!("Measured by frit {}, commit {commit}{seed}.\n\n", r.frit.version);
     if r.quick {
         out += "--quick: only the first requests of a few workloads, few rounds, few cases. These are no results.\n\n";
     }
@@ -100,7 +102,7 @@ fn figure_table(t: &FigureTable, by: Option<&str>) -> String {
         let kind = if m.kind == Kind::Real { "recorded" } else { "GENERATED" };
         let _ = writeln!(
             out,
-            "\nMean of the {kind} ({}) at {}: {:.3}: {}",
+            "\nMean of the {kind} ({}) at {}: {:.4}: {}",
             m.of.join(", "),
             m.column,
             m.value,
@@ -169,7 +171,7 @@ fn judged(v: &Verdict) -> String {
         };
         words.push(match b.holds {
             true => format!("value agrees ({band})"),
-            false => format!("value DIFFERS ({:.3}, {band})", b.value),
+            false => format!("value DIFFERS ({:.4}, {band})", b.value),
         });
     }
     words.join(", ")

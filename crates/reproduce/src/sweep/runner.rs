@@ -33,16 +33,24 @@ pub struct Cell<'a> {
 pub struct Runner {
     traces: Traces,
     quick: bool,
+    seed: Option<u64>,
     inputs: BTreeMap<String, Rc<Found>>,
     facts: BTreeMap<(String, u64, u64), Rc<Facts>>,
     figures: BTreeMap<String, Rc<Figures>>,
 }
 
 impl Runner {
-    /// One that looks for recordings in `traces`.
+    /// One that looks for recordings in `traces`, with a seed or the sweeps' own.
     #[must_use]
-    pub fn new(traces: Traces, quick: bool) -> Runner {
-        Runner { traces, quick, inputs: BTreeMap::new(), facts: BTreeMap::new(), figures: BTreeMap::new() }
+    pub fn new(traces: Traces, quick: bool, seed: Option<u64>) -> Runner {
+        Runner {
+            traces,
+            quick,
+            seed,
+            inputs: BTreeMap::new(),
+            facts: BTreeMap::new(),
+            figures: BTreeMap::new(),
+        }
     }
 
     /// Whether only a little is run.
@@ -115,13 +123,14 @@ impl Runner {
         let facts = self.facts(cell, input)?;
         let stack = stack(cell, column, &facts)?;
         // States may have columns in common: what counts is what is run.
-        let run = (stack.identity().sha256, &s.warm, s.chunk, cell.sweep.depth, cell.sweep.seed);
+        let seed = self.seed.unwrap_or(cell.sweep.seed);
+        let run = (stack.identity().sha256, &s.warm, s.chunk, cell.sweep.depth, seed);
         let key = format!("{w} {} {run:?}", cell.hints);
         if let Some(figures) = self.figures.get(&key) {
             return Ok(Rc::clone(figures));
         }
         watch(&format!("{w}, {}, {}", s.name, column.name));
-        let figures = Rc::new(measure(cell, &stack, input, &facts)?);
+        let figures = Rc::new(measure(cell, &stack, input, &facts, seed)?);
         self.figures.insert(key, Rc::clone(&figures));
         Ok(figures)
     }
@@ -160,15 +169,10 @@ fn stack(cell: Cell<'_>, column: &Column, facts: &Facts) -> Result<Stack> {
     load(cell, column, &sets)
 }
 
-fn measure(cell: Cell<'_>, stack: &Stack, input: &Input, facts: &Facts) -> Result<Figures> {
+fn measure(cell: Cell<'_>, stack: &Stack, input: &Input, facts: &Facts, seed: u64) -> Result<Figures> {
     let described = |why: String| Error::Description { name: cell.sweep.name.clone(), why };
     let warm: Warm = cell.state.warm.parse().map_err(described)?;
-    let options = RunOptions {
-        mode: Mode::Closed { depth: cell.sweep.depth },
-        warm,
-        seed: cell.sweep.seed,
-        verify: false,
-    };
+    let options = RunOptions { mode: Mode::Closed { depth: cell.sweep.depth }, warm, seed, verify: false };
     let mut session = Session::new(stack, &options)?;
     let sectors = session.sectors();
     let open = || -> Result<Workload> {
