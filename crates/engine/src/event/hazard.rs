@@ -4,10 +4,14 @@
 //! started. An erase and a fence ("barriers") count the commands before them that they must follow.
 //! A command is released to the scheduler only when all that it must follow are released, so that a
 //! scheduler that sends in the order of release can never send a command without those.
+//!
+//! Fences can be as many as writes, so nothing is counted in each of them: what does not read and comes
+//! behind a fence waits for it, hence all that is released (or started) of it comes before every fence
+//! that is not, and two sums a unit tell how many a fence still waits for.
 
 use super::state::{CmdId, NONE, Queues, Stage};
 use frit_core::{Cmd, Op};
-use std::collections::HashMap;
+use std::collections::{HashMap, VecDeque};
 use std::hash::{BuildHasherDefault, Hasher};
 
 /// The last command of each chain, by unit and hazard.
@@ -39,29 +43,28 @@ pub(super) struct Order {
     /// Neighbours in the chain of its hazard that have not started.
     before: u32,
     behind: u32,
-    /// Barriers: commands before it that it must follow and that have not started.
+    /// An erase: reads before it that have not started.
     unstarted: u32,
     /// Of these, those that are not released.
     unreleased: u32,
+    /// A fence: how many commands that do not read were given to the unit before it.
+    entered: u64,
 }
 
-/// What a unit knows: commands that have not started, and of these those not released, by whether they
-/// read.
+/// What a unit knows of the commands that were given to it.
 #[derive(Clone, Default, Debug)]
 pub(super) struct UnitOrder {
-    unstarted: [u32; 2],
-    unreleased: [u32; 2],
-    /// Erases and fences that have not started, in order of emission.
-    barriers: Vec<u32>,
-}
-
-fn is_barrier(op: Op) -> bool {
-    matches!(op, Op::NandErase | Op::PcmFence)
-}
-
-/// Whether a barrier must follow what reads (an erase) or what does not (a fence).
-fn follows(barrier: Op, reads: bool) -> bool {
-    reads == (barrier == Op::NandErase)
+    unstarted_reads: u32,
+    unreleased_reads: u32,
+    /// Erases that have not started, in order of emission.
+    erases: Vec<u32>,
+    /// Commands that do not read: given so far, and of these released, and started.
+    entered: u64,
+    released: u64,
+    started: u64,
+    /// Fences that have not started, in order of emission, and how many of the first are released.
+    fences: VecDeque<u32>,
+    fences_released: usize,
 }
 
 fn key(cmd: &Cmd) -> u64 {
@@ -74,8 +77,10 @@ impl Queues {
     #[must_use]
     pub fn must_follow(earlier: &Cmd, later: &Cmd) -> bool {
         earlier.hazard == later.hazard
-            || (is_barrier(later.op) && follows(later.op, earlier.op.is_read()))
-            || (earlier.op == Op::PcmFence && !later.op.is_read())
+            || (later.op == Op::NandErase && earlier.op.is_read())
+            || ((later.op == Op::PcmFence || earlier.op == Op::PcmFence)
+                && !earlier.op.is_read()
+                && !later.op.is_read())
     }
 
     /// Whether a command that waits would overtake one that it must follow.
@@ -83,7 +88,11 @@ impl Queues {
     #[must_use]
     pub fn blocked(&self, id: CmdId) -> bool {
         let node = &self.nodes[id.0 as usize];
-        node.order.before != NONE || node.order.unstarted > 0 || self.fence_before(id.0, |_| true)
+        let unit = &self.units[node.cmd.unit.idx()].order;
+        node.order.before != NONE
+            || node.order.unstarted > 0
+            || (node.cmd.op == Op::PcmFence && node.order.entered > unit.started)
+            || self.follows_fence(id.0, unit.fences.front())
     }
 
     /// Enters a new command.
@@ -97,37 +106,54 @@ impl Queues {
         let unit = &mut self.units[cmd.unit.idx()].order;
         let order = &mut self.nodes[id as usize].order;
         *order = Order { seq: self.emitted, before: last, ..Order::default() };
-        if is_barrier(cmd.op) {
-            let class = usize::from(follows(cmd.op, true));
-            order.unstarted = unit.unstarted[class];
-            order.unreleased = unit.unreleased[class];
-            unit.barriers.push(id);
+        order.entered = unit.entered;
+        match cmd.op {
+            Op::NandErase => {
+                order.unstarted = unit.unstarted_reads;
+                order.unreleased = unit.unreleased_reads;
+                unit.erases.push(id);
+            }
+            Op::PcmFence => unit.fences.push_back(id),
+            _ => {}
         }
-        let class = usize::from(cmd.op.is_read());
-        unit.unstarted[class] += 1;
-        unit.unreleased[class] += 1;
+        if cmd.op.is_read() {
+            unit.unstarted_reads += 1;
+            unit.unreleased_reads += 1;
+        } else {
+            unit.entered += 1;
+        }
     }
 
     /// Whether all that a command must follow are released.
     #[inline]
     pub(super) fn may_release(&self, id: u32) -> bool {
-        let order = &self.nodes[id as usize].order;
+        let node = &self.nodes[id as usize];
         let unreleased = |n: u32| matches!(self.nodes[n as usize].stage, Stage::Waits | Stage::Held);
-        (order.before == NONE || !unreleased(order.before))
-            && order.unreleased == 0
-            && !self.fence_before(id, unreleased)
+        let unit = &self.units[node.cmd.unit.idx()].order;
+        (node.order.before == NONE || !unreleased(node.order.before))
+            && node.order.unreleased == 0
+            && (node.cmd.op != Op::PcmFence || node.order.entered <= unit.released)
+            && !self.follows_fence(id, unit.fences.get(unit.fences_released))
     }
 
     /// A command was released: wakes those that were held for it.
     pub(super) fn wake_held(&mut self, id: u32) {
         let node = &self.nodes[id as usize];
-        let (cmd, order) = (node.cmd, node.order);
-        self.units[cmd.unit.idx()].order.unreleased[usize::from(cmd.op.is_read())] -= 1;
+        let (cmd, order, next) = (node.cmd, node.order, node.next);
         self.wake_if_held(order.behind);
-        self.each_barrier_behind(&cmd, order.seq, |o| &mut o.unreleased);
+        let unit = &mut self.units[cmd.unit.idx()].order;
+        if cmd.op.is_read() {
+            unit.unreleased_reads -= 1;
+            return self.each_erase_behind(&cmd, order.seq, |o| &mut o.unreleased);
+        }
+        unit.released += 1;
+        unit.fences_released += usize::from(cmd.op == Op::PcmFence);
+        let fence = unit.fences.get(unit.fences_released).copied().unwrap_or(NONE);
+        self.wake_if_held(fence);
         if cmd.op == Op::PcmFence {
-            let mut at = self.nodes[id as usize].next;
-            while at != NONE {
+            // What comes behind the next fence waits for that one.
+            let mut at = next;
+            while at != NONE && at != fence {
                 self.wake_if_held(at);
                 at = self.nodes[at as usize].next;
             }
@@ -144,11 +170,22 @@ impl Queues {
             self.nodes[order.behind as usize].order.before = NONE;
         }
         let unit = &mut self.units[cmd.unit.idx()].order;
-        unit.unstarted[usize::from(cmd.op.is_read())] -= 1;
-        if is_barrier(cmd.op) {
-            unit.barriers.retain(|&b| b != id);
+        match cmd.op {
+            Op::NandErase => unit.erases.retain(|&b| b != id),
+            Op::PcmFence => {
+                // Fences start in order, and only once they are released.
+                debug_assert_eq!(unit.fences.front(), Some(&id));
+                unit.fences.pop_front();
+                unit.fences_released -= 1;
+            }
+            _ => {}
         }
-        self.each_barrier_behind(&cmd, order.seq, |o| &mut o.unstarted);
+        if cmd.op.is_read() {
+            unit.unstarted_reads -= 1;
+            self.each_erase_behind(&cmd, order.seq, |o| &mut o.unstarted);
+        } else {
+            unit.started += 1;
+        }
     }
 
     fn wake_if_held(&mut self, id: u32) {
@@ -157,32 +194,25 @@ impl Queues {
         }
     }
 
-    /// Counts down in the barriers that must follow a command, and wakes those that were held for it.
+    /// Counts down in the erases that must follow a read, and wakes those that were held for it.
     #[inline]
-    fn each_barrier_behind(&mut self, cmd: &Cmd, seq: u64, count: impl Fn(&mut Order) -> &mut u32) {
-        for i in (0..self.units[cmd.unit.idx()].order.barriers.len()).rev() {
-            let barrier = self.units[cmd.unit.idx()].order.barriers[i];
-            let node = &mut self.nodes[barrier as usize];
-            if node.order.seq < seq {
+    fn each_erase_behind(&mut self, cmd: &Cmd, seq: u64, count: impl Fn(&mut Order) -> &mut u32) {
+        for i in (0..self.units[cmd.unit.idx()].order.erases.len()).rev() {
+            let erase = self.units[cmd.unit.idx()].order.erases[i];
+            let order = &mut self.nodes[erase as usize].order;
+            if order.seq < seq {
                 break;
             }
-            if node.order.seq > seq && follows(node.cmd.op, cmd.op.is_read()) {
-                *count(&mut node.order) -= 1;
-                self.wake_if_held(barrier);
-            }
+            *count(order) -= 1;
+            self.wake_if_held(erase);
         }
     }
 
-    /// Whether a fence that fits comes before a command that must follow it.
+    /// Whether a command must follow a fence: it does not read, and comes behind it.
     #[inline]
-    fn fence_before(&self, id: u32, fits: impl Fn(u32) -> bool) -> bool {
+    fn follows_fence(&self, id: u32, fence: Option<&u32>) -> bool {
         let node = &self.nodes[id as usize];
-        let barriers = &self.units[node.cmd.unit.idx()].order.barriers;
-        !barriers.is_empty()
-            && !node.cmd.op.is_read()
-            && barriers
-                .iter()
-                .take_while(|&&b| self.nodes[b as usize].order.seq < node.order.seq)
-                .any(|&b| self.nodes[b as usize].cmd.op == Op::PcmFence && fits(b))
+        let behind = |&fence: &u32| self.nodes[fence as usize].order.seq < node.order.seq;
+        !node.cmd.op.is_read() && fence.is_some_and(behind)
     }
 }
