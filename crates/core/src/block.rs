@@ -1,6 +1,6 @@
 //! The block interface: what sits on what.
 
-use crate::{Hints, Nanos, Params, Result, Sector, Sink, Source, Target, Visible};
+use crate::{Durable, Hints, Nanos, Params, Result, Sector, Sink, Source, Target, Visible};
 
 /// What a layer can do.
 #[derive(Clone, PartialEq, Eq, Debug)]
@@ -116,5 +116,5 @@ pub trait Condition {
 }
 
 /// All that a layer on top of a stack can do.
-pub trait Top<S: Sink>: BlockLayer<S> + Quiesce<S> + Condition {}
-impl<S: Sink, L: BlockLayer<S> + Quiesce<S> + Condition> Top<S> for L {}
+pub trait Top<S: Sink>: BlockLayer<S> + Quiesce<S> + Condition + Durable<S> + Send {}
+impl<S: Sink, L: BlockLayer<S> + Quiesce<S> + Condition + Durable<S> + Send> Top<S> for L {}

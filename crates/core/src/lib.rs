@@ -10,6 +10,7 @@
 pub mod block;
 pub mod cmd;
 pub mod counts;
+pub mod durable;
 pub mod error;
 pub mod hints;
 pub mod params;
@@ -23,6 +24,7 @@ pub mod visible;
 pub use block::{BlockLayer, Condition, Info, Precondition, Progress, Quiesce, Top};
 pub use cmd::{Cause, Cmd, MediumKind, Op, UnitId};
 pub use counts::{Count, Counts};
+pub use durable::{CheckScope, Checked, Durable, Extent, Finding, LostPage, Recovery, Severity, Stop};
 pub use error::{Error, Result};
 pub use hints::Hints;
 pub use params::{ParamInfo, Params};

@@ -26,7 +26,7 @@ impl UnitState {
 /// a power cut leaves a set of commands that is closed under them.
 pub trait Sink {
     /// When a command is done.
-    type Tok: Copy + Default;
+    type Tok: Copy + Default + Send;
 
     /// The time at which the current request was admitted.
     fn now(&self) -> Nanos;

@@ -13,5 +13,5 @@ mod table;
 pub use hfsl::{FusionMethod, Hfsl, HfslConfig};
 
 /// What a stored token has to be: see [`frit_core::Sink::Tok`].
-pub trait Token: Copy + Default {}
-impl<T: Copy + Default> Token for T {}
+pub trait Token: Copy + Default + Send {}
+impl<T: Copy + Default + Send> Token for T {}

@@ -22,5 +22,5 @@ pub use hardware::{Device, Hardware};
 pub use nand::{Nand, NandConfig, NandFaults, NandGeometry, PlaneOps, Spare};
 pub use pcm::{Partition, Pcm, PcmConfig, PcmGeometry};
 pub use profile::{MediumConfig, MediumSpec, Profile};
-pub use store::{AnyStore, FileStore, MemoryStore, MmapStore, NoStore, Store};
+pub use store::{AnyStore, CustomStore, FileStore, MemoryStore, MmapStore, NoStore, Store};
 pub use timing::{Curve, DramTiming, Model, NandTiming, PcmTiming, Phases};

@@ -8,6 +8,7 @@ use crate::tree::Table;
 use frit_core::{Error, Null, Sink, Top};
 use frit_media::{AnyStore, FileStore, Hardware, MediumSpec, MemoryStore};
 use std::path::PathBuf;
+use std::sync::Arc;
 
 /// Where the bytes of a stack live. It is a choice of the run, not of the stack.
 #[derive(Clone, Debug)]
@@ -19,6 +20,27 @@ pub enum Bytes {
     /// In this directory, a file for each medium, sparse. Files that are there are used as they are: the
     /// layer has to [`boot`](frit_core::Quiesce::boot).
     Files(PathBuf),
+    /// Where a program says.
+    Opener(Opener),
+}
+
+/// Opens the store of a medium, by its name and its size in bytes.
+#[derive(Clone)]
+pub struct Opener(Arc<OpenFn>);
+
+type OpenFn = dyn Fn(&str, u64) -> frit_core::Result<AnyStore> + Send + Sync;
+
+impl Opener {
+    /// From a function.
+    pub fn new(open: impl Fn(&str, u64) -> frit_core::Result<AnyStore> + Send + Sync + 'static) -> Opener {
+        Opener(Arc::new(open))
+    }
+}
+
+impl std::fmt::Debug for Opener {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str("Opener")
+    }
 }
 
 impl Bytes {
@@ -34,6 +56,7 @@ impl Bytes {
                 })?;
                 Ok(AnyStore::File(FileStore::open(dir.join(format!("{name}.medium")), len)?))
             }
+            Bytes::Opener(open) => (open.0)(name, len),
         }
     }
 }

@@ -66,7 +66,7 @@ impl<T: Token, N: Store, P: Store> Hfsl<T, N, P> {
     }
 
     /// A range has to lie inside the volume.
-    pub(crate) fn check(&self, at: u64, len: u64) -> Result<()> {
+    pub(crate) fn check_range(&self, at: u64, len: u64) -> Result<()> {
         if at.checked_add(len).is_some_and(|end| end <= self.capacity_bytes()) {
             return Ok(());
         }
@@ -148,12 +148,12 @@ impl<S: Sink, N: Store, P: Store> BlockLayer<S> for Hfsl<S::Tok, N, P> {
     }
 
     fn read(&mut self, sink: &mut S, at: Sector, into: Target<'_>, _: Hints) -> Result<()> {
-        self.check(at.0.saturating_mul(SECTOR_BYTES), u64::from(into.len()))?;
+        self.check_range(at.0.saturating_mul(SECTOR_BYTES), u64::from(into.len()))?;
         self.read_range(sink, at.bytes(), into)
     }
 
     fn write(&mut self, sink: &mut S, at: Sector, data: Source<'_>, hints: Hints) -> Result<()> {
-        self.check(at.0.saturating_mul(SECTOR_BYTES), u64::from(data.len()))?;
+        self.check_range(at.0.saturating_mul(SECTOR_BYTES), u64::from(data.len()))?;
         self.write_range(sink, at.bytes(), data, hints)
     }
 
@@ -169,7 +169,7 @@ impl<S: Sink, N: Store, P: Store> BlockLayer<S> for Hfsl<S::Tok, N, P> {
 
     fn discard(&mut self, sink: &mut S, at: Sector, sectors: u64) -> Result<()> {
         let bytes = sectors.saturating_mul(SECTOR_BYTES);
-        self.check(at.0.saturating_mul(SECTOR_BYTES), bytes)?;
+        self.check_range(at.0.saturating_mul(SECTOR_BYTES), bytes)?;
         let page = u64::from(self.page_bytes);
         let (mut byte, end) = (at.bytes(), at.bytes() + bytes);
         while byte < end {
@@ -203,12 +203,12 @@ impl<S: Sink, N: Store, P: Store> BlockLayer<S> for Hfsl<S::Tok, N, P> {
 
 impl<S: Sink, N: Store, P: Store> ByteAccess<S> for Hfsl<S::Tok, N, P> {
     fn read_bytes(&mut self, sink: &mut S, at: u64, into: Target<'_>) -> Result<()> {
-        self.check(at, u64::from(into.len()))?;
+        self.check_range(at, u64::from(into.len()))?;
         self.read_range(sink, at, into)
     }
 
     fn write_bytes(&mut self, sink: &mut S, at: u64, data: Source<'_>) -> Result<()> {
-        self.check(at, u64::from(data.len()))?;
+        self.check_range(at, u64::from(data.len()))?;
         self.write_range(sink, at, data, Hints::NONE)
     }
 }

@@ -21,6 +21,7 @@ mod boot;
 pub mod buffer;
 mod config;
 mod destage;
+mod durable;
 mod entry;
 pub mod heat;
 mod layer;

@@ -1,6 +1,6 @@
 //! One of the stores that hold bytes, chosen at run time.
 
-use super::{FileStore, MemoryStore, MmapStore, Store};
+use super::{CustomStore, FileStore, MemoryStore, MmapStore, Store};
 use frit_core::Result;
 
 /// A store that holds bytes. A medium is generic over its store; this keeps the number of compiled
@@ -13,6 +13,8 @@ pub enum AnyStore {
     File(FileStore),
     /// In a file, mapped.
     Mmap(MmapStore),
+    /// Somewhere else.
+    Custom(Box<dyn CustomStore>),
 }
 
 macro_rules! each {
@@ -21,6 +23,7 @@ macro_rules! each {
             AnyStore::Memory($s) => $e,
             AnyStore::File($s) => $e,
             AnyStore::Mmap($s) => $e,
+            AnyStore::Custom($s) => $e,
         }
     };
 }
@@ -29,26 +32,30 @@ impl Store for AnyStore {
     const HOLDS: bool = true;
 
     fn len(&self) -> u64 {
-        each!(self, s => s.len())
+        each!(self, s => Store::len(s))
     }
 
     fn is_blank(&self) -> bool {
-        each!(self, s => s.is_blank())
+        each!(self, s => Store::is_blank(s))
     }
 
     fn read(&self, at: u64, into: &mut [u8]) -> Result<()> {
-        each!(self, s => s.read(at, into))
+        each!(self, s => Store::read(s, at, into))
     }
 
     fn write(&mut self, at: u64, data: &[u8]) -> Result<()> {
-        each!(self, s => s.write(at, data))
+        each!(self, s => Store::write(s, at, data))
     }
 
     fn sync(&mut self) -> Result<()> {
-        each!(self, s => s.sync())
+        each!(self, s => Store::sync(s))
     }
 
     fn slice(&self, at: u64, len: usize) -> Option<&[u8]> {
-        each!(self, s => s.slice(at, len))
+        each!(self, s => Store::slice(s, at, len))
+    }
+
+    fn volatile(&self) -> bool {
+        each!(self, s => Store::volatile(s))
     }
 }

@@ -99,4 +99,8 @@ impl Store for FileStore {
     fn sync(&mut self) -> Result<()> {
         self.file.sync_data().map_err(|e| self.io("sync the", 0, self.len as usize, e))
     }
+
+    fn volatile(&self) -> bool {
+        true
+    }
 }

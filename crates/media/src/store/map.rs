@@ -73,4 +73,8 @@ impl Store for MmapStore {
         check_range(at, len, self.len()).ok()?;
         self.map.get(at as usize..at as usize + len)
     }
+
+    fn volatile(&self) -> bool {
+        true
+    }
 }

@@ -4,11 +4,13 @@
 //! A store knows no rules: those are the medium's.
 
 mod any;
+mod custom;
 mod file;
 mod map;
 mod memory;
 
 pub use any::AnyStore;
+pub use custom::CustomStore;
 pub use file::FileStore;
 pub use map::MmapStore;
 pub use memory::MemoryStore;
@@ -54,6 +56,12 @@ pub trait Store {
     fn slice(&self, _at: u64, _len: usize) -> Option<&[u8]> {
         None
     }
+
+    /// Whether what was written may be lost with the machine until [`Store::sync`]: files behind a page
+    /// cache, as against modelled media.
+    fn volatile(&self) -> bool {
+        false
+    }
 }
 
 /// A borrowed store: the medium goes, the bytes stay.
@@ -82,6 +90,10 @@ impl<S: Store> Store for &mut S {
 
     fn slice(&self, at: u64, len: usize) -> Option<&[u8]> {
         (**self).slice(at, len)
+    }
+
+    fn volatile(&self) -> bool {
+        (**self).volatile()
     }
 }
 

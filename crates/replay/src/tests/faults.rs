@@ -6,8 +6,8 @@ use crate::rig::Rig;
 use crate::verify::{Stage, Verification};
 use crate::{RunOptions, sectors};
 use frit_core::{
-    BlockLayer, Condition, Hints, Info, Params, Precondition, Progress, Quiesce, Result, Sector, Sink,
-    Source, Target, Top, Visible,
+    BlockLayer, CheckScope, Checked, Condition, Durable, Extent, Finding, Hints, Info, Params, Precondition,
+    Progress, Quiesce, Recovery, Result, Sector, Sink, Source, Stop, Target, Top, Visible,
 };
 use frit_engine::Eager;
 use frit_stack::Bytes;
@@ -105,6 +105,27 @@ impl<S: Sink> BlockLayer<S> for Faulty<S> {
     }
     fn params(&mut self) -> &mut dyn Params {
         self.inner.params()
+    }
+}
+
+impl<S: Sink> Durable<S> for Faulty<S> {
+    fn format(&mut self, sink: &mut S) -> Result<()> {
+        self.inner.format(sink)
+    }
+    fn recover(&mut self, sink: &mut S, stop: Stop) -> Result<Recovery> {
+        self.inner.recover(sink, stop)
+    }
+    fn check(&mut self, sink: &mut S, scope: CheckScope, found: &mut dyn FnMut(Finding)) -> Result<Checked> {
+        self.inner.check(sink, scope, found)
+    }
+    fn extents(&self, at: Sector, sectors: u64, each: &mut dyn FnMut(Extent)) -> Result<()> {
+        self.inner.extents(at, sectors, each)
+    }
+    fn refuses(&self) -> Option<String> {
+        self.inner.refuses()
+    }
+    fn refuse(&mut self, why: String) {
+        self.inner.refuse(why);
     }
 }
 

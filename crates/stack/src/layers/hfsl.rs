@@ -134,7 +134,7 @@ where
     }
 }
 
-fn compose<S: Sink, St: Store + 'static>(
+fn compose<S: Sink, St: Store + Send + 'static>(
     config: HfslConfig,
     media: Media,
     hardware: &mut Hardware,

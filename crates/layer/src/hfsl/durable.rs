@@ -1,0 +1,67 @@
+//! What a volume asks of HFSL: coming up after any stop, being checked, saying where things lie.
+
+use super::Hfsl;
+use super::entry::Place;
+use crate::Token;
+use frit_core::{
+    CheckScope, Checked, Durable, Extent, Finding, Lpn, MediumKind, Quiesce, Recovery, Result, SECTOR_BYTES,
+    Sector, Sink, Stop,
+};
+use frit_media::Store;
+
+impl<T: Token, N: Store, P: Store> Hfsl<T, N, P> {
+    fn medium_of(&self, lpn: Lpn) -> Option<MediumKind> {
+        match self.map.get(lpn).place() {
+            Place::Unmapped => None,
+            Place::Nand(_) => Some(MediumKind::Nand),
+            Place::Pcm(_) => Some(MediumKind::Pcm),
+        }
+    }
+}
+
+impl<S: Sink, N: Store, P: Store> Durable<S> for Hfsl<S::Tok, N, P> {
+    fn format(&mut self, sink: &mut S) -> Result<()> {
+        self.halt(sink)
+    }
+
+    fn recover(&mut self, sink: &mut S, _stop: Stop) -> Result<Recovery> {
+        self.boot(sink)?;
+        Ok(Recovery::default())
+    }
+
+    fn check(
+        &mut self,
+        _sink: &mut S,
+        _scope: CheckScope,
+        _found: &mut dyn FnMut(Finding),
+    ) -> Result<Checked> {
+        Ok(Checked::default())
+    }
+
+    fn extents(&self, at: Sector, sectors: u64, each: &mut dyn FnMut(Extent)) -> Result<()> {
+        self.check_range(at.0.saturating_mul(SECTOR_BYTES), sectors.saturating_mul(SECTOR_BYTES))?;
+        let page = u64::from(self.page_bytes) / SECTOR_BYTES;
+        let (mut from, end) = (at.0, at.0 + sectors);
+        let mut open: Option<Extent> = None;
+        while from < end {
+            let lpn = from / page;
+            let sectors = ((lpn + 1) * page).min(end) - from;
+            let place = self.medium_of(Lpn(lpn as u32));
+            match &mut open {
+                Some(e) if e.place == place => e.sectors += sectors,
+                _ => open.replace(Extent { sectors, place }).into_iter().for_each(&mut *each),
+            }
+            from += sectors;
+        }
+        open.into_iter().for_each(each);
+        Ok(())
+    }
+
+    fn refuses(&self) -> Option<String> {
+        self.flash.writable().err().map(|e| e.to_string())
+    }
+
+    fn refuse(&mut self, why: String) {
+        self.flash.refuse_writes(why);
+    }
+}
