@@ -1,0 +1,1 @@
+//! Volumes served to other programs: NBD, FUSE, control, metrics.
