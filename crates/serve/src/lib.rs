@@ -1,1 +1,18 @@
 //! Volumes served to other programs: NBD, FUSE, control, metrics.
+//!
+//! A [`Device`] is a volume, or anything else that is a [`Backend`], which any number of clients share;
+//! each protocol is a thin room in front of it. [`nbd`] speaks the Network Block Device protocol over
+//! Unix and TCP sockets.
+//!
+//! It is not: a place where data lies. Nothing here knows a map or a medium.
+
+pub mod backend;
+pub mod device;
+mod log;
+pub mod record;
+pub mod testing;
+
+pub use backend::{Backend, Done};
+pub use device::{Device, DeviceOptions, Failure, FailureKind};
+pub use log::Log;
+pub use record::Recorder;

@@ -86,6 +86,16 @@ impl Writer {
         self.drain()
     }
 
+    /// Hands what was written so far to the file, so that it can be read up to here: for a writer that
+    /// stays open for long. Compression is a little worse for it.
+    ///
+    /// # Errors
+    /// The file cannot be written.
+    pub fn flush(&mut self) -> Result<()> {
+        let path = &self.path;
+        self.sink.flush().map_err(|source| Error::Write { path: path.clone(), source })
+    }
+
     fn drain(&mut self) -> Result<()> {
         let path = &self.path;
         self.sink.put(&self.buffer).map_err(|source| Error::Write { path: path.clone(), source })?;

@@ -41,6 +41,15 @@ impl Sink {
         }
     }
 
+    /// Hands all that was put to the file, so that a reader finds it.
+    pub(super) fn flush(&mut self) -> io::Result<()> {
+        match self {
+            Sink::Plain(w) => w.flush(),
+            Sink::Gzip(w) => w.flush(),
+            Sink::Zstd(w) => w.flush(),
+        }
+    }
+
     pub(super) fn finish(self) -> io::Result<()> {
         match self {
             Sink::Plain(mut w) => w.flush(),

@@ -1,0 +1,327 @@
+//! Requests under the lock: alignment, counting, recording, refusal after an error.
+
+use super::{Counters, Device, Failure, SLICE_BYTES, State, Tally};
+use crate::backend::{Backend, Done, is_unexpected};
+use frit_core::{Error, Hints, MediumKind, SECTOR_BYTES, Sector};
+use frit_trace::ReqOp;
+use parking_lot::MutexGuard;
+use std::sync::atomic::Ordering;
+use std::time::Instant;
+
+type Result<T> = std::result::Result<T, Failure>;
+
+/// A bounce buffer above this is given back after its request, in bytes.
+const BOUNCE_KEPT: usize = 1 << 20;
+
+/// The lock on a device, held for a few requests.
+///
+/// Ranges may begin and end anywhere: what does not fill whole sectors is read, changed and written
+/// back under the lock, in one write to the backend.
+pub struct Access<'a> {
+    device: &'a Device,
+    state: MutexGuard<'a, State>,
+    /// When the current request's turn came.
+    turn: Instant,
+}
+
+/// A request, as it is counted and recorded.
+struct Item {
+    tally: fn(&mut Counters) -> &mut Tally,
+    op: Option<ReqOp>,
+    at: u64,
+    len: u64,
+    hints: Hints,
+}
+
+impl<'a> Access<'a> {
+    pub(super) fn new(device: &'a Device, state: MutexGuard<'a, State>) -> Access<'a> {
+        Access { device, state, turn: Instant::now() }
+    }
+
+    /// The next request is counted from this moment on.
+    pub(super) fn asked(&mut self, when: Instant) {
+        self.turn = when;
+    }
+
+    /// Lets another thread that waits for the lock have its turn.
+    pub fn yield_to_others(&mut self) {
+        MutexGuard::bump(&mut self.state);
+    }
+
+    /// Reads.
+    ///
+    /// # Errors
+    /// A range outside the device, or bytes that a medium cannot give back.
+    pub fn read(&mut self, at: u64, into: &mut [u8]) -> Result<Done> {
+        let len = into.len() as u64;
+        let result = self.reading(at, len).and_then(|()| {
+            let State { backend, bounce, .. } = &mut *self.state;
+            let backend = backend.as_deref_mut().ok_or(Failure::Stopping)?;
+            if aligned(at, len) {
+                return Ok(backend.read(at, into)?);
+            }
+            let (from, to) = around(at, len);
+            let done = backend.read(from, sized(bounce, to - from))?;
+            into.copy_from_slice(&bounce[(at - from) as usize..][..into.len()]);
+            shrink(bounce);
+            Ok(done)
+        });
+        let item = Item { tally: |c| &mut c.read, op: Some(ReqOp::Read), at, len, hints: Hints::NONE };
+        self.count(item, result)
+    }
+
+    /// Writes. With [`Hints::FUA`] the caller also flushes before it answers.
+    ///
+    /// # Errors
+    /// A range outside the device, no space, writes refused, or a medium that fails.
+    pub fn write(&mut self, at: u64, data: &[u8], hints: Hints) -> Result<Done> {
+        let len = data.len() as u64;
+        let result = self.writing(at, len).and_then(|()| {
+            let State { backend, bounce, .. } = &mut *self.state;
+            let backend = backend.as_deref_mut().ok_or(Failure::Stopping)?;
+            if aligned(at, len) {
+                return Ok(backend.write(at, data, hints)?);
+            }
+            patch(backend, bounce, (at, len), hints, |part| part.copy_from_slice(data))
+        });
+        self.count(Item { tally: |c| &mut c.write, op: Some(ReqOp::Write), at, len, hints }, result)
+    }
+
+    /// Makes a range read as zeros; it stays allocated when asked for. Between slices of
+    /// [`SLICE_BYTES`] others are let in.
+    ///
+    /// # Errors
+    /// As for [`Access::write`].
+    pub fn write_zeroes(&mut self, at: u64, len: u64, keep_allocated: bool) -> Result<Done> {
+        let result = self.writing(at, len).and_then(|()| {
+            let (from, to) = within(at, len);
+            if from >= to {
+                let State { backend, bounce, .. } = &mut *self.state;
+                let backend = backend.as_deref_mut().ok_or(Failure::Stopping)?;
+                return patch(backend, bounce, (at, len), Hints::NONE, |part| part.fill(0));
+            }
+            let mut done = Done::NOW;
+            for (at, len) in Slices(from, to) {
+                done = done.and(self.backend_between()?.write_zeroes(at, len, keep_allocated)?);
+            }
+            let State { backend, bounce, .. } = &mut *self.state;
+            let backend = backend.as_deref_mut().ok_or(Failure::Stopping)?;
+            for (at, len) in [(at, from - at), (to, at + len - to)].into_iter().filter(|p| p.1 > 0) {
+                done = done.and(patch(backend, bounce, (at, len), Hints::NONE, |part| part.fill(0))?);
+            }
+            Ok(done)
+        });
+        let op = if keep_allocated { ReqOp::Write } else { ReqOp::Discard };
+        let item = Item { tally: |c| &mut c.write_zeroes, op: Some(op), at, len, hints: Hints::NONE };
+        self.count(item, result)
+    }
+
+    /// Forgets the whole sectors of a range: they read as zeros. Between slices of [`SLICE_BYTES`] others
+    /// are let in.
+    ///
+    /// # Errors
+    /// As for [`Access::write`].
+    pub fn discard(&mut self, at: u64, len: u64) -> Result<Done> {
+        let result = self.writing(at, len).and_then(|()| {
+            let (from, to) = within(at, len);
+            if from >= to {
+                return Ok(Done::NOW);
+            }
+            let mut done = Done::NOW;
+            for (at, len) in Slices(from, to) {
+                done = done.and(self.backend_between()?.discard(at, len)?);
+            }
+            Ok(done)
+        });
+        let item = Item { tally: |c| &mut c.discard, op: Some(ReqOp::Discard), at, len, hints: Hints::NONE };
+        self.count(item, result)
+    }
+
+    /// Flushes, unless a flush that began after number `begun` has succeeded.
+    pub(super) fn flush(&mut self, begun: u64) -> Result<Done> {
+        let item =
+            Item { tally: |c| &mut c.flush, op: Some(ReqOp::Flush), at: 0, len: 0, hints: Hints::NONE };
+        if self.state.flushed > begun {
+            self.state.counters.flushes_shared += 1;
+            return self.count(item, Ok(Done::NOW));
+        }
+        let number = self.device.flushes_begun.fetch_add(1, Ordering::AcqRel) + 1;
+        let result = self.backend().and_then(|b| Ok(b.flush()?));
+        if result.is_ok() {
+            self.state.flushed = number;
+        }
+        self.count(item, result)
+    }
+
+    /// Where a range lies, in order: lengths in bytes that sum up to `len`.
+    ///
+    /// # Errors
+    /// A range outside the device, or a map that cannot be read.
+    pub fn extents(
+        &mut self,
+        at: u64,
+        len: u64,
+        each: &mut dyn FnMut(u64, Option<MediumKind>),
+    ) -> Result<()> {
+        let result = self.reading(at, len).and_then(|()| {
+            let (from, to) = around(at, len);
+            let mut pos = from;
+            self.backend()?.extents(from, to - from, &mut |bytes, place| {
+                let end = pos + bytes;
+                let part = end.min(at + len).saturating_sub(pos.max(at));
+                if part > 0 {
+                    each(part, place);
+                }
+                pos = end;
+            })?;
+            Ok(Done::NOW)
+        });
+        let item = Item { tally: |c| &mut c.extents, op: None, at, len, hints: Hints::NONE };
+        self.count(item, result).map(|_| ())
+    }
+
+    /// Background work; whether there is more.
+    ///
+    /// # Errors
+    /// A medium that fails in a way that cannot be mended.
+    pub fn step(&mut self, budget: u32) -> Result<bool> {
+        self.state.counters.steps += 1;
+        let result = self.backend()?.step(budget);
+        if let Err(e) = &result {
+            let why = format!("background work failed: {e}");
+            self.device.refuse(&mut self.state, &why);
+        }
+        Ok(result?)
+    }
+
+    /// The backend, after others had their turn.
+    fn backend_between(&mut self) -> Result<&mut dyn Backend> {
+        self.yield_to_others();
+        self.backend()
+    }
+
+    fn backend(&mut self) -> Result<&mut dyn Backend> {
+        match &mut self.state.backend {
+            Some(backend) => Ok(&mut **backend),
+            None => Err(Failure::Stopping),
+        }
+    }
+
+    fn reading(&self, at: u64, len: u64) -> Result<()> {
+        let bytes = self.device.bytes();
+        if self.device.is_stopping() {
+            return Err(Failure::Stopping);
+        }
+        match at.checked_add(len) {
+            Some(end) if end <= bytes => Ok(()),
+            _ => Err(Failure::Backend(Error::OutOfRange {
+                at: at / SECTOR_BYTES,
+                sectors: len.div_ceil(SECTOR_BYTES),
+                capacity: bytes / SECTOR_BYTES,
+            })),
+        }
+    }
+
+    fn writing(&self, at: u64, len: u64) -> Result<()> {
+        match &self.state.refusal {
+            Some(why) => Err(Failure::ReadOnly(why.clone())),
+            None => self.reading(at, len),
+        }
+    }
+
+    fn count(&mut self, item: Item, result: Result<Done>) -> Result<Done> {
+        let now = Instant::now();
+        let until = match &result {
+            Ok(done) => done.not_before.map_or(now, |t| t.max(now)),
+            Err(_) => now,
+        };
+        let service_ns = until.duration_since(self.turn).as_nanos() as u64;
+        (item.tally)(&mut self.state.counters).add(item.len, service_ns, result.is_err());
+        if let (Some(recorder), Some(op), Ok(_)) = (&self.device.recorder, item.op, &result) {
+            let (from, to) = if item.len == 0 { (0, 0) } else { around(item.at, item.len) };
+            let sectors = (to - from) / SECTOR_BYTES;
+            recorder.note(self.turn, op, Sector(from / SECTOR_BYTES), sectors, item.hints);
+        }
+        let changes = !matches!(item.op, Some(ReqOp::Read) | None);
+        if let (Err(Failure::Backend(e)), true) = (&result, changes)
+            && is_unexpected(e)
+        {
+            let why = e.to_string();
+            self.device.refuse(&mut self.state, &why);
+        }
+        self.turn = now;
+        result
+    }
+}
+
+impl Drop for Access<'_> {
+    fn drop(&mut self) {
+        // A backend that panicked half-way through a request is not to be written any more.
+        if std::thread::panicking() {
+            self.device.refuse(&mut self.state, "a request ended in a panic; please report it");
+        }
+    }
+}
+
+/// Reads the sectors around a range, changes the range, and writes them back at once.
+fn patch(
+    backend: &mut dyn Backend,
+    bounce: &mut Vec<u8>,
+    (at, len): (u64, u64),
+    hints: Hints,
+    change: impl FnOnce(&mut [u8]),
+) -> Result<Done> {
+    let (from, to) = around(at, len);
+    let buffer = sized(bounce, to - from);
+    let sector = SECTOR_BYTES as usize;
+    let tail = buffer.len() - sector;
+    let mut done = backend.read(from, &mut buffer[..sector])?;
+    if tail > 0 {
+        done = done.and(backend.read(from + tail as u64, &mut buffer[tail..])?);
+    }
+    change(&mut buffer[(at - from) as usize..][..len as usize]);
+    done = done.and(backend.write(from, buffer, hints)?);
+    shrink(bounce);
+    Ok(done)
+}
+
+/// A range in slices: (at, length) each.
+struct Slices(u64, u64);
+
+impl Iterator for Slices {
+    type Item = (u64, u64);
+    fn next(&mut self) -> Option<(u64, u64)> {
+        let (at, len) = (self.0, (self.1 - self.0).min(SLICE_BYTES));
+        self.0 += len;
+        (len > 0).then_some((at, len))
+    }
+}
+
+fn aligned(at: u64, len: u64) -> bool {
+    (at | len).is_multiple_of(SECTOR_BYTES)
+}
+
+/// The whole sectors that a range touches, from and to.
+fn around(at: u64, len: u64) -> (u64, u64) {
+    (at - at % SECTOR_BYTES, (at + len).next_multiple_of(SECTOR_BYTES))
+}
+
+/// The whole sectors inside a range, from and to.
+fn within(at: u64, len: u64) -> (u64, u64) {
+    let end = at + len;
+    (at.next_multiple_of(SECTOR_BYTES), end - end % SECTOR_BYTES)
+}
+
+fn sized(bounce: &mut Vec<u8>, len: u64) -> &mut [u8] {
+    let len = len as usize;
+    if bounce.len() < len {
+        bounce.resize(len, 0);
+    }
+    &mut bounce[..len]
+}
+
+fn shrink(bounce: &mut Vec<u8>) {
+    if bounce.len() > BOUNCE_KEPT {
+        *bounce = Vec::new();
+    }
+}

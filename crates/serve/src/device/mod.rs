@@ -1,0 +1,208 @@
+//! A device: one backend that any number of clients share, whatever they speak.
+//!
+//! The backend is behind one lock; [`Device::lock`] takes it for a few requests, and nobody holds it
+//! while waiting for a client. Since every request is applied under the lock before it is answered, a
+//! flush covers what any connection wrote before: the promise that NBD calls multi-conn.
+
+mod access;
+mod counters;
+mod failure;
+mod maintain;
+#[cfg(test)]
+mod tests;
+
+pub use access::Access;
+pub use counters::{Clients, Counters, Tally};
+pub use failure::{Failure, FailureKind};
+pub use maintain::Maintenance;
+
+use crate::Log;
+use crate::backend::{Backend, Done};
+use crate::record::Recorder;
+use parking_lot::{Mutex, MutexGuard};
+use std::fmt;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::time::Instant;
+
+/// The most bytes that one request may move, by any protocol: 32 MiB, what NBD clients assume.
+pub const REQUEST_BYTES_MAX: u32 = 32 << 20;
+
+/// The most bytes that a request may hold the lock for: longer ones let others in between.
+pub const SLICE_BYTES: u64 = 16 << 20;
+
+/// How a device is served.
+#[derive(Debug)]
+pub struct DeviceOptions {
+    /// Refuse writes.
+    pub read_only: bool,
+    /// Where requests are recorded.
+    pub recorder: Option<Recorder>,
+    /// Where remarks go.
+    pub log: Log,
+}
+
+impl Default for DeviceOptions {
+    fn default() -> DeviceOptions {
+        DeviceOptions { read_only: false, recorder: None, log: Log::none() }
+    }
+}
+
+/// A backend that clients share.
+pub struct Device {
+    state: Mutex<State>,
+    bytes: AtomicU64,
+    page_bytes: u32,
+    paced: bool,
+    stopping: AtomicBool,
+    /// Flushes that have begun; with `State::flushed`, what a waiting flush need not repeat.
+    flushes_begun: AtomicU64,
+    clients: Clients,
+    recorder: Option<Recorder>,
+    log: Log,
+}
+
+/// What the lock protects.
+struct State {
+    /// `None` once the device is closed.
+    backend: Option<Box<dyn Backend>>,
+    /// Why writes are refused: asked for, or after an error that should not have happened.
+    refusal: Option<Arc<str>>,
+    /// The number of the last flush that succeeded.
+    flushed: u64,
+    counters: Counters,
+    /// Sectors around an unaligned request.
+    bounce: Vec<u8>,
+}
+
+impl Device {
+    /// A device over a backend.
+    pub fn new(backend: Box<dyn Backend>, options: DeviceOptions) -> Arc<Device> {
+        let refusal = options.read_only.then(|| Arc::from("it is served read-only"));
+        Arc::new(Device {
+            bytes: AtomicU64::new(backend.bytes()),
+            page_bytes: backend.page_bytes(),
+            paced: backend.paced(),
+            stopping: AtomicBool::new(false),
+            flushes_begun: AtomicU64::new(0),
+            clients: Clients::default(),
+            recorder: options.recorder,
+            log: options.log,
+            state: Mutex::new(State {
+                backend: Some(backend),
+                refusal,
+                flushed: 0,
+                counters: Counters::default(),
+                bounce: Vec::new(),
+            }),
+        })
+    }
+
+    /// Size, in bytes.
+    pub fn bytes(&self) -> u64 {
+        self.bytes.load(Ordering::Relaxed)
+    }
+
+    /// The size at which writes need no read-modify-write, in bytes.
+    pub fn page_bytes(&self) -> u32 {
+        self.page_bytes
+    }
+
+    /// Whether replies may have to wait ([`Done::not_before`]).
+    pub fn paced(&self) -> bool {
+        self.paced
+    }
+
+    /// Connections, by what became of them.
+    pub fn clients(&self) -> &Clients {
+        &self.clients
+    }
+
+    /// Where remarks go.
+    pub fn log(&self) -> &Log {
+        &self.log
+    }
+
+    /// Takes the lock for some requests. Not to be held while waiting for anything else.
+    pub fn lock(&self) -> Access<'_> {
+        Access::new(self, self.state.lock())
+    }
+
+    /// Why writes are refused, when they are.
+    pub fn read_only(&self) -> Option<String> {
+        let state = self.state.lock();
+        match &state.refusal {
+            Some(why) => Some(why.to_string()),
+            None => state.backend.as_ref().and_then(|b| b.read_only()),
+        }
+    }
+
+    /// What was asked of the device since it was opened.
+    pub fn counters(&self) -> Counters {
+        self.state.lock().counters.clone()
+    }
+
+    /// Runs a function on the backend, between requests: for what is not a request (parameters, the
+    /// visible view).
+    ///
+    /// # Errors
+    /// A device that was closed.
+    pub fn with<T>(&self, f: impl FnOnce(&mut dyn Backend) -> T) -> Result<T, Failure> {
+        let mut state = self.state.lock();
+        match &mut state.backend {
+            Some(backend) => Ok(f(&mut **backend)),
+            None => Err(Failure::Stopping),
+        }
+    }
+
+    /// Makes durable what was written, by whomever, before this call. Flushes that wait for one another
+    /// are done once.
+    ///
+    /// # Errors
+    /// A medium that fails; the device refuses writes from then on.
+    pub fn flush(&self) -> Result<Done, Failure> {
+        let asked = Instant::now();
+        let begun = self.flushes_begun.load(Ordering::Acquire);
+        let mut access = self.lock();
+        access.asked(asked);
+        access.flush(begun)
+    }
+
+    /// Refuses further requests; those under way end normally.
+    pub fn stop(&self) {
+        self.stopping.store(true, Ordering::Release);
+    }
+
+    /// Whether [`Device::stop`] was called.
+    pub fn is_stopping(&self) -> bool {
+        self.stopping.load(Ordering::Acquire)
+    }
+
+    /// Stops the device and closes its backend in order: what was written is durable, the recording
+    /// complete. Later calls do nothing.
+    ///
+    /// # Errors
+    /// A medium or a recording that cannot be written.
+    pub fn close(&self) -> Result<(), Failure> {
+        self.stop();
+        let backend = self.state.lock().backend.take();
+        let recorded = self.recorder.as_ref().map_or(Ok(()), Recorder::finish);
+        if let Some(backend) = backend {
+            backend.close()?;
+        }
+        recorded
+    }
+
+    fn refuse(&self, state: &mut MutexGuard<'_, State>, why: &str) {
+        if state.refusal.is_none() {
+            state.refusal = Some(Arc::from(why));
+            self.log.say(format_args!("writes are refused from now on, reads go on: {why}"));
+        }
+    }
+}
+
+impl fmt::Debug for Device {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Device").field("bytes", &self.bytes()).field("page_bytes", &self.page_bytes).finish()
+    }
+}

@@ -1,0 +1,179 @@
+//! A backend in memory, for tests, fuzzing and measuring the protocol alone.
+
+use crate::{Backend, Done};
+use frit_core::{Error, Hints, MediumKind, ParamInfo, Result, Visible};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::time::{Duration, Instant};
+
+/// The page of the memory, in bytes.
+const PAGE: usize = 4096;
+
+/// Bytes in memory that remember which pages are allocated, and fail when told to.
+#[derive(Debug)]
+pub struct Memory {
+    bytes: Vec<u8>,
+    allocated: Vec<bool>,
+    knobs: Arc<Knobs>,
+}
+
+/// What a test turns while the memory is served.
+#[derive(Debug, Default)]
+pub struct Knobs {
+    /// Reads and writes fail with an I/O error.
+    pub broken: AtomicBool,
+    /// Reads of this page fail as damaged; 0 is none.
+    pub damaged_page: AtomicU64,
+    /// How long a flush takes, in µs.
+    pub flush_us: AtomicU64,
+    /// How much later than at once replies may go out, in µs; set before serving.
+    pub pace_us: AtomicU64,
+    /// Flushes that were done.
+    pub flushes: AtomicU64,
+    /// Writes that were done.
+    pub writes: AtomicU64,
+    /// Writes that had been done when the last flush ended.
+    pub writes_flushed: AtomicU64,
+    /// Steps of background work that are left to do.
+    pub work: AtomicU64,
+    /// It was closed in order.
+    pub closed: AtomicBool,
+}
+
+impl Memory {
+    /// A memory of zeros, none of it allocated; `bytes` is a multiple of 512.
+    #[must_use]
+    pub fn new(bytes: usize) -> Memory {
+        let pages = bytes.div_ceil(PAGE);
+        Memory { bytes: vec![0; bytes], allocated: vec![false; pages], knobs: Arc::default() }
+    }
+
+    /// What a test turns.
+    #[must_use]
+    pub fn knobs(&self) -> Arc<Knobs> {
+        Arc::clone(&self.knobs)
+    }
+
+    fn range(&self, at: u64, len: u64) -> Result<std::ops::Range<usize>> {
+        if self.knobs.broken.load(Ordering::Relaxed) {
+            let source = std::io::Error::from(std::io::ErrorKind::NotConnected);
+            return Err(Error::Io { what: format!("memory at {at} is told to fail"), source });
+        }
+        let page = self.knobs.damaged_page.load(Ordering::Relaxed) * PAGE as u64;
+        if page > 0 && at < page + PAGE as u64 && page < at + len {
+            let what = "it is told to be".into();
+            return Err(Error::Corrupt { medium: MediumKind::Dram, at: page, what });
+        }
+        Ok(at as usize..(at + len) as usize)
+    }
+
+    fn done(&self) -> Done {
+        match self.knobs.pace_us.load(Ordering::Relaxed) {
+            0 => Done::NOW,
+            us => Done { not_before: Some(Instant::now() + Duration::from_micros(us)) },
+        }
+    }
+
+    /// Marks the pages that lie wholly in a range; a part of a page leaves it as it is.
+    fn mark(&mut self, at: u64, len: u64, allocated: bool) {
+        let (from, to) = if allocated {
+            (at as usize / PAGE, (at + len).div_ceil(PAGE as u64) as usize)
+        } else {
+            ((at as usize).div_ceil(PAGE), (at + len) as usize / PAGE)
+        };
+        if from < to {
+            self.allocated[from..to].fill(allocated);
+        }
+    }
+}
+
+impl Backend for Memory {
+    fn bytes(&self) -> u64 {
+        self.bytes.len() as u64
+    }
+
+    fn page_bytes(&self) -> u32 {
+        PAGE as u32
+    }
+
+    fn read_only(&self) -> Option<String> {
+        None
+    }
+
+    fn paced(&self) -> bool {
+        self.knobs.pace_us.load(Ordering::Relaxed) > 0
+    }
+
+    fn read(&mut self, at: u64, into: &mut [u8]) -> Result<Done> {
+        let range = self.range(at, into.len() as u64)?;
+        into.copy_from_slice(&self.bytes[range]);
+        Ok(self.done())
+    }
+
+    fn write(&mut self, at: u64, data: &[u8], _: Hints) -> Result<Done> {
+        let range = self.range(at, data.len() as u64)?;
+        self.bytes[range].copy_from_slice(data);
+        self.mark(at, data.len() as u64, true);
+        self.knobs.writes.fetch_add(1, Ordering::Relaxed);
+        Ok(self.done())
+    }
+
+    fn write_zeroes(&mut self, at: u64, len: u64, keep_allocated: bool) -> Result<Done> {
+        let range = self.range(at, len)?;
+        self.bytes[range].fill(0);
+        self.mark(at, len, keep_allocated);
+        self.knobs.writes.fetch_add(1, Ordering::Relaxed);
+        Ok(self.done())
+    }
+
+    fn discard(&mut self, at: u64, len: u64) -> Result<Done> {
+        self.write_zeroes(at, len, false)
+    }
+
+    fn flush(&mut self) -> Result<Done> {
+        self.range(0, 0)?;
+        let covered = self.knobs.writes.load(Ordering::Relaxed);
+        match self.knobs.flush_us.load(Ordering::Relaxed) {
+            0 => {}
+            us => std::thread::sleep(Duration::from_micros(us)),
+        }
+        self.knobs.flushes.fetch_add(1, Ordering::Relaxed);
+        self.knobs.writes_flushed.store(covered, Ordering::Relaxed);
+        Ok(self.done())
+    }
+
+    fn extents(&self, at: u64, len: u64, each: &mut dyn FnMut(u64, Option<MediumKind>)) -> Result<()> {
+        let (mut pos, end) = (at, at + len);
+        while pos < end {
+            let page = pos as usize / PAGE;
+            let next = ((page + 1) * PAGE) as u64;
+            each(next.min(end) - pos, self.allocated[page].then_some(MediumKind::Dram));
+            pos = next;
+        }
+        Ok(())
+    }
+
+    fn step(&mut self, _: u32) -> Result<bool> {
+        self.range(0, 0)?;
+        let left = self.knobs.work.load(Ordering::Relaxed).saturating_sub(1);
+        self.knobs.work.store(left, Ordering::Relaxed);
+        Ok(left > 0)
+    }
+
+    fn visible(&self) -> Visible {
+        Visible::default()
+    }
+
+    fn params(&mut self) -> Vec<ParamInfo> {
+        Vec::new()
+    }
+
+    fn set_param(&mut self, key: &str, value: &str) -> Result<()> {
+        Err(Error::param(key, value, "memory has no parameters"))
+    }
+
+    fn close(self: Box<Self>) -> Result<()> {
+        self.knobs.closed.store(true, Ordering::Relaxed);
+        Ok(())
+    }
+}
