@@ -6,16 +6,28 @@ use memmap2::{MmapMut, MmapOptions};
 use std::fs::File;
 use std::path::{Path, PathBuf};
 
+/// How a file is mapped.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Mapping {
+    /// Writes reach the file.
+    Shared,
+    /// Writes stay in this process and are gone with it (copy on write); the file may be open for
+    /// reading only.
+    Private,
+}
+
 /// A backing file in the address space: no system call an access, and whole slices to borrow.
-/// A file system that runs full, or an I/O error, kills the program here (SIGBUS), where
-/// [`FileStore`] returns an error.
 #[derive(Debug)]
 pub struct MmapStore {
     map: MmapMut,
     // Holds the lock.
-    _file: File,
+    file: File,
     path: PathBuf,
+    mapping: Mapping,
     blank: bool,
+    /// A sync failed: what it should have written may be gone from the page cache, and a second sync
+    /// would say that all is well.
+    sync_failed: bool,
 }
 
 impl MmapStore {
@@ -23,17 +35,32 @@ impl MmapStore {
     ///
     /// # Errors
     /// As for [`FileStore::open`], and a host that cannot map it.
-    #[allow(unsafe_code)]
     pub fn open(path: impl AsRef<Path>, len: u64) -> Result<MmapStore> {
         let (file, path, len, blank) = FileStore::open(path, len)?.into_parts();
+        MmapStore::map(file, path, len, blank, Mapping::Shared)
+    }
+
+    /// Maps the first `len` bytes of a file or a device that is open and locked by the caller; they have
+    /// to be there. `blank`: they are zeros.
+    ///
+    /// # Errors
+    /// A host that cannot map it.
+    #[allow(unsafe_code)]
+    pub fn map(file: File, path: PathBuf, len: u64, blank: bool, mapping: Mapping) -> Result<MmapStore> {
         let cannot =
             |source| Error::Io { what: format!("cannot map {len} bytes of {}", path.display()), source };
         let size = usize::try_from(len).map_err(|_| cannot(std::io::ErrorKind::FileTooLarge.into()))?;
+        let mut options = MmapOptions::new();
+        options.len(size);
         // SAFETY: a mapped file must not be changed or cut short by others while it is borrowed. The
-        // file is exactly `len` long and locked exclusively by us until the map is gone; the lock is
-        // advisory, so a program that ignores it can still do harm, as with any mapped file.
-        let map = unsafe { MmapOptions::new().len(size).map_mut(&file) }.map_err(cannot)?;
-        Ok(MmapStore { map, _file: file, path, blank })
+        // file is at least `len` long and locked by us until the map is gone; the lock is advisory, so
+        // a program that ignores it can still do harm, as with any mapped file.
+        let map = match mapping {
+            Mapping::Shared => unsafe { options.map_mut(&file) },
+            Mapping::Private => unsafe { options.no_reserve_swap().map_copy(&file) },
+        };
+        let map = map.map_err(cannot)?;
+        Ok(MmapStore { map, file, path, mapping, blank, sync_failed: false })
     }
 }
 
@@ -63,10 +90,20 @@ impl Store for MmapStore {
         Ok(())
     }
 
+    /// By `fdatasync` of the file: Linux tracks the pages that are dirtied through a shared mapping
+    /// (they are write-protected while clean), and writes just those.
     fn sync(&mut self) -> Result<()> {
-        self.map
-            .flush()
-            .map_err(|source| Error::Io { what: format!("cannot sync {}", self.path.display()), source })
+        if self.mapping == Mapping::Private {
+            return Ok(());
+        }
+        let cannot = |source| Error::Io { what: format!("cannot sync {}", self.path.display()), source };
+        if self.sync_failed {
+            let why = "an earlier sync failed; what it should have written may be lost";
+            return Err(cannot(std::io::Error::other(why)));
+        }
+        let done = self.file.sync_data();
+        self.sync_failed = done.is_err();
+        done.map_err(cannot)
     }
 
     fn slice(&self, at: u64, len: usize) -> Option<&[u8]> {
@@ -75,6 +112,6 @@ impl Store for MmapStore {
     }
 
     fn volatile(&self) -> bool {
-        true
+        self.mapping == Mapping::Shared
     }
 }

@@ -12,7 +12,7 @@ mod memory;
 pub use any::AnyStore;
 pub use custom::CustomStore;
 pub use file::FileStore;
-pub use map::MmapStore;
+pub use map::{Mapping, MmapStore};
 pub use memory::MemoryStore;
 
 use frit_core::{Error, Result};

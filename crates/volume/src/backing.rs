@@ -1,0 +1,219 @@
+//! The files and devices that hold the media.
+
+use crate::error::{Error, Result, io};
+use crate::lock;
+use crate::superblock::{Backing, MediumRecord};
+use frit_core::MediumKind;
+use frit_media::store::Mapping;
+use frit_media::{AnyStore, MmapStore};
+use frit_stack::Stack;
+use rustix::fs::{FallocateFlags, OFlags};
+use std::fs::{File, OpenOptions};
+use std::io::ErrorKind;
+use std::os::unix::fs::{FileExt, FileTypeExt, MetadataExt, OpenOptionsExt};
+use std::path::{Path, PathBuf};
+use std::sync::{Arc, Mutex};
+
+/// A medium's file, open and locked.
+#[derive(Debug)]
+pub(crate) struct MediumFile {
+    pub(crate) name: String,
+    pub(crate) path: PathBuf,
+    file: File,
+    pub(crate) bytes: u64,
+    backing: Backing,
+    mapping: Mapping,
+}
+
+/// Where a medium's bytes lie.
+pub(crate) fn path_of(dir: &Path, record: &MediumRecord) -> PathBuf {
+    if record.path.is_empty() { dir.join(format!("{}.medium", record.name)) } else { dir.join(&record.path) }
+}
+
+fn bad(record: &MediumRecord, path: &Path, why: impl Into<String>) -> Error {
+    Error::Medium { name: record.name.clone(), path: path.into(), why: why.into() }
+}
+
+/// The media of a stack that hold bytes which outlive a process, and how many bytes each.
+pub(crate) fn media_of(stack: &Stack) -> Result<Vec<MediumRecord>> {
+    // The layer's builder knows which sizes it asks for: a stack is built once for its questions.
+    let asked = Arc::new(Mutex::new(Vec::new()));
+    let seen = Arc::clone(&asked);
+    let opener = frit_stack::Opener::new(move |name, bytes| {
+        if let Ok(mut seen) = seen.lock() {
+            seen.push((name.to_owned(), bytes));
+        }
+        Ok(AnyStore::Memory(frit_media::MemoryStore::new(bytes)))
+    });
+    stack.build::<frit_core::Null>(&frit_stack::Bytes::Opener(opener))?;
+    let asked = asked.lock().map(|a| a.clone()).unwrap_or_default();
+    let record = |(name, bytes): (String, u64)| {
+        let medium = stack.media().iter().find(|m| m.name == name);
+        let kind = medium.map_or(MediumKind::Nand, |m| m.spec.kind());
+        MediumRecord { name, kind, backing: Backing::File, bytes, path: String::new() }
+    };
+    Ok(asked.into_iter().map(record).collect())
+}
+
+impl MediumFile {
+    /// Makes the file of a medium with all of its room, or takes the device that the stack names.
+    pub(crate) fn create(dir: &Path, record: &mut MediumRecord, force: bool) -> Result<MediumFile> {
+        let path = path_of(dir, record);
+        let is_device = std::fs::metadata(&path).is_ok_and(|m| m.file_type().is_block_device());
+        let mut options = OpenOptions::new();
+        options.read(true).write(true);
+        if is_device {
+            // A device that is mounted, or held by another program in the same way, is refused.
+            options.custom_flags(OFlags::EXCL.bits() as i32);
+        } else if record.path.is_empty() || force {
+            options.create(true).truncate(false);
+        } else {
+            options.create_new(true);
+        }
+        let file = options.open(&path).map_err(|e| cannot_open(record, &path, &e))?;
+        lock::lock(&file, false, &path)?;
+        if is_device {
+            record.backing = Backing::BlockDevice;
+            check_device(&file, record, &path)?;
+            if !force {
+                refuse_content(&file, record, &path)?;
+            }
+        } else {
+            // What an earlier volume left must not be taken for this one's.
+            file.set_len(0).map_err(io(format!("cannot empty {}", path.display())))?;
+        }
+        allocate(&file, record.bytes, is_device).map_err(io(format!(
+            "cannot make room for {} in {}",
+            frit_core::size::show(record.bytes),
+            path.display()
+        )))?;
+        Ok(MediumFile {
+            name: record.name.clone(),
+            path,
+            file,
+            bytes: record.bytes,
+            backing: record.backing,
+            mapping: Mapping::Shared,
+        })
+    }
+
+    /// Opens the file of a medium, which has to be there and as large as it was.
+    pub(crate) fn open(dir: &Path, record: &MediumRecord, read_only: bool) -> Result<MediumFile> {
+        let path = path_of(dir, record);
+        let mut options = OpenOptions::new();
+        options.read(true).write(!read_only);
+        if record.backing == Backing::BlockDevice && !read_only {
+            options.custom_flags(OFlags::EXCL.bits() as i32);
+        }
+        let file = options.open(&path).map_err(|e| cannot_open(record, &path, &e))?;
+        lock::lock(&file, read_only, &path)?;
+        let meta = file.metadata().map_err(io(format!("cannot look at {}", path.display())))?;
+        match record.backing {
+            Backing::BlockDevice => check_device(&file, record, &path)?,
+            _ if !meta.is_file() => {
+                return Err(bad(record, &path, "is no plain file, and was one when the volume was made"));
+            }
+            _ if meta.len() != record.bytes => {
+                let why = format!(
+                    "has {} bytes and had {} when the volume was made: it was cut or replaced; put the right file back",
+                    meta.len(),
+                    record.bytes
+                );
+                return Err(bad(record, &path, why));
+            }
+            _ => {}
+        }
+        let mapping = if read_only { Mapping::Private } else { Mapping::Shared };
+        Ok(MediumFile {
+            name: record.name.clone(),
+            path,
+            file,
+            bytes: record.bytes,
+            backing: record.backing,
+            mapping,
+        })
+    }
+
+    /// Maps it.
+    pub(crate) fn store(&self, blank: bool) -> frit_core::Result<AnyStore> {
+        let what =
+            |source| frit_core::Error::Io { what: format!("cannot map {}", self.path.display()), source };
+        let file = self.file.try_clone().map_err(what)?;
+        Ok(AnyStore::Mmap(MmapStore::map(file, self.path.clone(), self.bytes, blank, self.mapping)?))
+    }
+
+    /// Why the file is no longer what was opened, if it is not.
+    pub(crate) fn vanished(&self) -> Option<String> {
+        let path = self.path.display();
+        let name = &self.name;
+        match self.file.metadata() {
+            Err(e) => Some(format!("the file of '{name}', {path}, cannot be looked at: {e}")),
+            Ok(_) if self.backing == Backing::BlockDevice => None,
+            Ok(m) if m.nlink() == 0 => Some(format!(
+                "the file of '{name}', {path}, was deleted; copy what is still readable (frit export, or through \
+                 the server) before this program ends"
+            )),
+            Ok(m) if m.len() != self.bytes => Some(format!(
+                "the file of '{name}', {path}, was cut or grown by another program to {} bytes, {} are right; \
+                 stop, put a right file back, and run frit check",
+                m.len(),
+                self.bytes
+            )),
+            Ok(_) => None,
+        }
+    }
+}
+
+fn cannot_open(record: &MediumRecord, path: &Path, e: &std::io::Error) -> Error {
+    let why = match e.kind() {
+        ErrorKind::NotFound => {
+            "is missing; a volume is whole only with all of its media files: put it back".into()
+        }
+        ErrorKind::AlreadyExists => "is there already; --force overwrites it".into(),
+        ErrorKind::ResourceBusy => "the device is in use: mounted, or opened by another program".into(),
+        _ => format!("cannot be opened: {e}"),
+    };
+    bad(record, path, why)
+}
+
+/// A device has to be large enough.
+fn check_device(file: &File, record: &MediumRecord, path: &Path) -> Result<()> {
+    let has = rustix::fs::seek(file, rustix::fs::SeekFrom::End(0))
+        .map_err(|e| io(format!("cannot ask {} for its size", path.display()))(e.into()))?;
+    if has < record.bytes {
+        let why = format!("the device has {has} bytes, and the medium needs {}", record.bytes);
+        return Err(bad(record, path, why));
+    }
+    Ok(())
+}
+
+/// A device whose beginning is not blank holds something.
+fn refuse_content(file: &File, record: &MediumRecord, path: &Path) -> Result<()> {
+    let mut head = vec![0; (1 << 20).min(record.bytes as usize)];
+    file.read_exact_at(&mut head, 0).map_err(io(format!("cannot read {}", path.display())))?;
+    if head.iter().any(|&b| b != 0) {
+        let why =
+            "the device is not blank: it may hold a file system or another volume; --force overwrites it";
+        return Err(bad(record, path, why));
+    }
+    Ok(())
+}
+
+/// Takes all the room now, as zeros, so that a full disk is an error here and no signal later.
+fn allocate(file: &File, bytes: u64, is_device: bool) -> std::io::Result<()> {
+    let flags = if is_device { FallocateFlags::ZERO_RANGE } else { FallocateFlags::empty() };
+    match rustix::fs::fallocate(file, flags, 0, bytes) {
+        Ok(()) => Ok(()),
+        Err(rustix::io::Errno::OPNOTSUPP | rustix::io::Errno::NOSYS) => {
+            let zeros = vec![0; 1 << 20];
+            let mut at = 0;
+            while at < bytes {
+                let n = zeros.len().min((bytes - at) as usize);
+                file.write_all_at(&zeros[..n], at)?;
+                at += n as u64;
+            }
+            Ok(())
+        }
+        Err(e) => Err(e.into()),
+    }
+}

@@ -1,0 +1,161 @@
+//! Making a volume.
+
+use crate::backing::{MediumFile, media_of};
+use crate::error::{Error, Result, io};
+use crate::open::{Recovered, build};
+use crate::superblock::{FILE_NAME, State, Superblock, SuperblockFile, boot_id, unix_now};
+use crate::volume::{Parts, Volume};
+use frit_core::{Null, Stop};
+use frit_stack::Stack;
+use std::path::Path;
+use std::sync::Arc;
+
+/// What a volume is made from.
+#[derive(Clone, Debug)]
+pub struct CreateOptions {
+    /// Its stack.
+    pub stack: Stack,
+    /// Replaces a volume that is there, unless it is dirty or in use, and overwrites what block devices
+    /// hold.
+    pub force: bool,
+}
+
+/// The stack as a volume runs it: durable with each request. With it, what was changed for that.
+///
+/// # Errors
+/// A layer that has no durable memory for its map.
+pub fn durable_stack(stack: &Stack) -> Result<(Stack, Option<String>)> {
+    let layer = stack.layer();
+    if !layer.on.iter().any(|(role, _)| role.key == "pcm") {
+        let what = format!(
+            "durable memory for the map, and the layer `{}` of the stack '{}' has none. Add a PCM, for example\n\n  \
+             [media.pcm]\n  profile = \"pcm-p8p-2016\"\n\nand leave no `pcm = \"none\"` in `[{}]`",
+            layer.name,
+            stack.name(),
+            layer.name
+        );
+        return Err(Error::Stack { what });
+    }
+    let text = stack.identity().text;
+    let durable = Stack::parse(stack.name(), &text, &[format!("{}.map_persist=each", layer.name)])?;
+    let changed = durable.identity().sha256 != stack.identity().sha256;
+    let note = changed.then(|| {
+        format!("{}.map_persist is each: a volume writes map entries down before it acknowledges", layer.name)
+    });
+    Ok((durable, note))
+}
+
+impl Volume {
+    /// Makes a volume in `dir`, which is created when it is missing, and opens it.
+    ///
+    /// # Errors
+    /// A directory that holds something else, or a volume without `force`; a stack that cannot be
+    /// durable; a disk that is full.
+    pub fn create(dir: impl AsRef<Path>, options: &CreateOptions) -> Result<Volume> {
+        let dir = dir.as_ref();
+        let (stack, _) = durable_stack(&options.stack)?;
+        let mut media = media_of(&stack)?;
+        let replaced = make_room(dir, options.force)?;
+        let identity = stack.identity();
+        let first = Superblock {
+            sequence: 1,
+            features: Default::default(),
+            state: State::Creating,
+            uuid: new_uuid()?,
+            boot_id: boot_id(),
+            created_unix: unix_now(),
+            created_by: env!("CARGO_PKG_VERSION").into(),
+            name: stack.name().into(),
+            sha256: sha256(&identity.text),
+            stack: identity.text,
+            media: media.clone(),
+            params: Vec::new(),
+            recovery: None,
+        };
+        let mut superblock = SuperblockFile::create(dir, first)?;
+        drop(replaced);
+        let files = media
+            .iter_mut()
+            .map(|m| MediumFile::create(dir, m, options.force))
+            .collect::<Result<Vec<_>>>()?;
+        let files = Arc::new(files);
+        let built = build::<Null>(&stack, &files, true)?;
+        let mut layer = built.layer;
+        layer.format(&mut Null)?;
+        layer.flush(&mut Null)?;
+        superblock.update(|s| (s.state, s.media) = (State::Clean, media))?;
+        let boot = boot_id();
+        // The layer is up: it is used as after a recovery that found nothing to do.
+        let recovered = Recovered::nothing(Stop::Process);
+        superblock.set_state(State::Dirty, boot)?;
+        crate::superblock::sync_dir(dir)?;
+        Ok(Volume::from_parts(Parts {
+            dir: dir.into(),
+            stack,
+            layer,
+            sink: Null,
+            superblock,
+            files,
+            read_only: false,
+            recovered,
+        }))
+    }
+}
+
+/// A random one (version 4 of RFC 9562).
+fn new_uuid() -> Result<[u8; 16]> {
+    let mut random = [0; 16];
+    rustix::rand::getrandom(&mut random, rustix::rand::GetRandomFlags::empty())
+        .map_err(|e| io("cannot get random bytes for a UUID")(e.into()))?;
+    Ok(uuid::Builder::from_random_bytes(random).into_uuid().into_bytes())
+}
+
+pub(crate) fn sha256(text: &str) -> [u8; 32] {
+    use sha2::Digest;
+    sha2::Sha256::digest(text.as_bytes()).into()
+}
+
+/// Makes the directory, or makes sure that nothing is lost in it. A volume that is replaced stays locked
+/// until the new one is there.
+fn make_room(dir: &Path, force: bool) -> Result<Option<SuperblockFile>> {
+    let exists = |why: String| Error::Exists { dir: dir.into(), why };
+    if !dir.exists() {
+        std::fs::create_dir_all(dir).map_err(io(format!("cannot make the directory {}", dir.display())))?;
+        if let Some(parent) = dir.parent().filter(|p| !p.as_os_str().is_empty()) {
+            crate::superblock::sync_dir(parent)?;
+        }
+        return Ok(None);
+    }
+    let cannot = |e| io(format!("cannot list {}", dir.display()))(e);
+    let names = std::fs::read_dir(dir).map_err(cannot)?;
+    let names =
+        names.map(|e| e.map(|e| e.file_name())).collect::<std::io::Result<Vec<_>>>().map_err(cannot)?;
+    if !dir.join(FILE_NAME).exists() {
+        // What is left of a creation that stopped before the superblock was whole.
+        return match names.iter().find(|n| n.to_str() != Some(crate::superblock::NEW_NAME)) {
+            None => Ok(None),
+            Some(n) => Err(exists(format!(
+                "the directory is no volume and not empty (it has {}); name a directory that is empty or not there",
+                n.display()
+            ))),
+        };
+    }
+    let old = SuperblockFile::open(dir, false)?;
+    match old.now().state {
+        State::Creating => {}
+        State::Clean if force => {}
+        State::Clean => {
+            return Err(exists(
+                "there is a volume already; --force replaces it, and all that it holds is gone".into(),
+            ));
+        }
+        State::Dirty => {
+            return Err(exists(
+                "there is a volume that was not closed; it is not replaced, not even with --force. frit recover brings \
+                 it up and closes it; if it is not wanted, remove the directory by hand"
+                    .into(),
+            ));
+        }
+    }
+    Ok(Some(old))
+}

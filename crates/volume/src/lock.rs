@@ -1,0 +1,66 @@
+//! Locks, and who holds them.
+
+use crate::error::{Error, Result, io};
+use std::fs::{File, TryLockError};
+use std::os::unix::fs::MetadataExt;
+use std::path::Path;
+
+/// Locks a file until it is closed (flock); `dir` is what errors name.
+pub(crate) fn lock(file: &File, shared: bool, dir: &Path) -> Result<()> {
+    let tried = if shared { file.try_lock_shared() } else { file.try_lock() };
+    tried.map_err(|e| match e {
+        TryLockError::WouldBlock => Error::InUse { dir: dir.into(), by: holder(file) },
+        TryLockError::Error(e) => io(format!("cannot lock {}", dir.display()))(e),
+    })
+}
+
+/// Who holds a lock on the file, as far as `/proc/locks` tells it.
+fn holder(file: &File) -> String {
+    let Ok(meta) = file.metadata() else { return String::new() };
+    let locks = std::fs::read_to_string("/proc/locks").unwrap_or_default();
+    let Some(pid) = pid_in(&locks, meta.dev(), meta.ino()) else { return String::new() };
+    let name = std::fs::read_to_string(format!("/proc/{pid}/comm")).unwrap_or_default();
+    match name.trim() {
+        "" => format!(" by process {pid}"),
+        name => format!(" by process {pid} ({name})"),
+    }
+}
+
+/// A line is `1: FLOCK  ADVISORY  WRITE 1234 fd:01:5678 0 EOF`.
+fn pid_in(locks: &str, dev: u64, inode: u64) -> Option<u32> {
+    let file = format!("{:02x}:{:02x}:{inode}", rustix::fs::major(dev), rustix::fs::minor(dev));
+    let line = locks.lines().map(|l| l.split_whitespace().collect::<Vec<_>>());
+    // Those who wait for a lock have an arrow in their line.
+    let mut holders = line.filter(|w| !w.contains(&"->") && w.get(1) == Some(&"FLOCK"));
+    let words = holders.find(|w| w.get(5) == Some(&file.as_str()))?;
+    // Locks of another pid namespace have no pid here.
+    words.get(4)?.parse().ok().filter(|&pid| pid != 0)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_holder_of_a_lock_is_found() {
+        let dir = tempfile::tempdir().unwrap();
+        let path = dir.path().join("f");
+        let first = File::create(&path).unwrap();
+        lock(&first, false, dir.path()).unwrap();
+        let second = File::open(&path).unwrap();
+        let e = lock(&second, true, dir.path()).unwrap_err().to_string();
+        assert!(e.contains("in use") && e.contains(&format!("by process {}", std::process::id())), "{e}");
+        drop(first);
+        lock(&second, true, dir.path()).unwrap();
+        lock(&File::open(&path).unwrap(), true, dir.path()).unwrap();
+    }
+
+    #[test]
+    fn waiting_and_foreign_locks_are_no_holders() {
+        let locks = "1: FLOCK  ADVISORY  WRITE 0 fd:01:77 0 EOF\n1: -> FLOCK  ADVISORY  WRITE 9 fd:01:78 0 EOF\n\
+                     2: POSIX  ADVISORY  WRITE 8 fd:01:78 0 EOF\n3: FLOCK  ADVISORY  READ 7 fd:01:78 0 EOF\n";
+        let dev = rustix::fs::makedev(0xfd, 1);
+        assert_eq!(pid_in(locks, dev, 77), None);
+        assert_eq!(pid_in(locks, dev, 78), Some(7));
+    }
+}

@@ -1,0 +1,176 @@
+//! The file with the two copies: lock, read, update.
+
+use super::bytes::{Bad, decode, encode};
+use super::{State, Superblock};
+use crate::error::{Error, Result, io};
+use crate::lock;
+use std::fs::{File, OpenOptions};
+use std::io::ErrorKind;
+use std::os::unix::fs::FileExt;
+use std::path::{Path, PathBuf};
+
+/// The superblock's name in a volume.
+pub const FILE_NAME: &str = "frit.volume";
+/// What it is called until it is whole.
+pub(crate) const NEW_NAME: &str = "frit.volume.new";
+/// Room for one copy.
+pub const COPY_BYTES: usize = 64 << 10;
+
+/// The superblock in its file, locked for as long as this lives.
+#[derive(Debug)]
+pub struct SuperblockFile {
+    file: File,
+    path: PathBuf,
+    /// As it is in the file.
+    pub(crate) now: Superblock,
+    /// What was wrong with the other copy, if anything.
+    other: Option<String>,
+}
+
+impl SuperblockFile {
+    /// Opens and locks the superblock of the volume in `dir`: exclusively, or shared for reading only.
+    ///
+    /// # Errors
+    /// No volume, one that is in use, no valid copy, or a version or features that this version of frit
+    /// does not know.
+    pub fn open(dir: &Path, read_only: bool) -> Result<SuperblockFile> {
+        let path = dir.join(FILE_NAME);
+        let file =
+            OpenOptions::new().read(true).write(!read_only).open(&path).map_err(|e| match e.kind() {
+                ErrorKind::NotFound | ErrorKind::NotADirectory => Error::NotAVolume {
+                    dir: dir.into(),
+                    why: if dir.is_dir() {
+                        format!("the directory has no {FILE_NAME}; frit create makes one")
+                    } else {
+                        "there is no such directory; frit create makes one".into()
+                    },
+                },
+                _ => io(format!("cannot open {}", path.display()))(e),
+            })?;
+        lock::lock(&file, read_only, dir)?;
+        let (now, other) = read(&file, &path)?;
+        let unknown = now.features.read_only;
+        if unknown != 0 && !read_only {
+            let why = format!(
+                "the volume has features (bits {unknown:#x}) with which this frit can only read it; open it \
+                 read-only, or use a newer frit"
+            );
+            return Err(Error::Superblock { path, why });
+        }
+        Ok(SuperblockFile { file, path, now, other })
+    }
+
+    /// Makes the file in a directory that has none, or replaces the one there, and locks it. It is
+    /// written under another name first, so that there is a whole superblock or none.
+    pub(crate) fn create(dir: &Path, first: Superblock) -> Result<SuperblockFile> {
+        let path = dir.join(FILE_NAME);
+        let new = dir.join(NEW_NAME);
+        let what = |what: &str| io(format!("cannot {what} {}", new.display()));
+        let file = OpenOptions::new()
+            .read(true)
+            .write(true)
+            .create(true)
+            .truncate(false)
+            .open(&new)
+            .map_err(what("make"))?;
+        lock::lock(&file, false, dir)?;
+        file.set_len(0).map_err(what("empty"))?;
+        let zeros = vec![0; 2 * COPY_BYTES];
+        file.write_all_at(&zeros, 0).map_err(what("write"))?;
+        let mut made = SuperblockFile { file, path, now: first, other: None };
+        let first = made.now.clone();
+        made.write(first)?;
+        made.file.sync_all().map_err(what("sync"))?;
+        std::fs::rename(&new, &made.path).map_err(what("rename"))?;
+        sync_dir(dir)?;
+        Ok(made)
+    }
+
+    /// What the superblock says.
+    #[must_use]
+    pub fn now(&self) -> &Superblock {
+        &self.now
+    }
+
+    /// What is wrong with the older copy, if anything: the next update mends it.
+    #[must_use]
+    pub fn damaged_copy(&self) -> Option<&str> {
+        self.other.as_deref()
+    }
+
+    /// Changes the superblock; durable when it returns.
+    pub(crate) fn update(&mut self, change: impl FnOnce(&mut Superblock)) -> Result<()> {
+        let mut next = self.now.clone();
+        change(&mut next);
+        next.sequence += 1;
+        self.write(next)
+    }
+
+    /// Marks it, when it is not marked so.
+    pub(crate) fn set_state(&mut self, state: State, boot_id: [u8; 16]) -> Result<()> {
+        if (self.now.state, self.now.boot_id) == (state, boot_id) {
+            return Ok(());
+        }
+        self.update(|s| (s.state, s.boot_id) = (state, boot_id))
+    }
+
+    /// Writes the copy that is not the newest: even sequences are the first copy's.
+    fn write(&mut self, next: Superblock) -> Result<()> {
+        let bytes = encode(&next);
+        if bytes.len() > COPY_BYTES {
+            let why = format!(
+                "stack and parameters take {} bytes, and there is room for {COPY_BYTES}; make the stack's texts shorter",
+                bytes.len()
+            );
+            return Err(Error::Superblock { path: self.path.clone(), why });
+        }
+        let at = (next.sequence % 2) * COPY_BYTES as u64;
+        let cannot = |source| io(format!("cannot write the superblock {}", self.path.display()))(source);
+        self.file.write_all_at(&bytes, at).map_err(cannot)?;
+        self.file.sync_data().map_err(cannot)?;
+        self.now = next;
+        self.other = None;
+        Ok(())
+    }
+}
+
+/// Makes what was created or renamed in a directory outlive the machine.
+pub(crate) fn sync_dir(dir: &Path) -> Result<()> {
+    let cannot = io(format!("cannot sync the directory {}", dir.display()));
+    File::open(dir).and_then(|d| d.sync_all()).map_err(cannot)
+}
+
+/// The newest valid copy, and what is wrong with the other.
+fn read(file: &File, path: &Path) -> Result<(Superblock, Option<String>)> {
+    let mut bytes = vec![0; 2 * COPY_BYTES];
+    let mut len = 0;
+    while len < bytes.len() {
+        match file.read_at(&mut bytes[len..], len as u64) {
+            Ok(0) => break,
+            Ok(n) => len += n,
+            Err(e) if e.kind() == ErrorKind::Interrupted => {}
+            Err(e) => return Err(io(format!("cannot read {}", path.display()))(e)),
+        }
+    }
+    let refuse = |why: String| Error::Superblock { path: path.into(), why };
+    let copy =
+        |n: usize| decode(bytes.get(n * COPY_BYTES..len.min((n + 1) * COPY_BYTES)).unwrap_or_default());
+    match (copy(0), copy(1)) {
+        // A newer frit wrote one of them: the other is what it has replaced.
+        (Err(Bad::Refused(why)), _) | (_, Err(Bad::Refused(why))) => Err(refuse(why)),
+        (Ok(a), Ok(b)) if a.sequence >= b.sequence => Ok((a, None)),
+        (Ok(_), Ok(b)) => Ok((b, None)),
+        (Ok(a), Err(Bad::Damaged(why))) => Ok((a, other(why, bytes.get(COPY_BYTES..len)))),
+        (Err(Bad::Damaged(why)), Ok(b)) => Ok((b, other(why, bytes.get(..COPY_BYTES)))),
+        (Err(Bad::Damaged(a)), Err(Bad::Damaged(b))) => Err(refuse(format!(
+            "neither copy of the superblock is valid (first: {a}; second: {b}); nothing was changed. With a copy of \
+             the file from before, put it back; the media files alone cannot say which stack they are"
+        ))),
+    }
+}
+
+/// A copy that was never written is not damaged.
+fn other(why: String, bytes: Option<&[u8]>) -> Option<String> {
+    let blank = bytes.is_some_and(|b| b.len() >= COPY_BYTES && b.iter().all(|&b| b == 0));
+    (!blank).then_some(why)
+}

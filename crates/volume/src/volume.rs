@@ -1,0 +1,348 @@
+//! A volume that is open.
+
+use crate::backing::MediumFile;
+use crate::error::{Error, Result};
+use crate::open::Recovered;
+use crate::superblock::{State, Superblock, SuperblockFile, boot_id};
+use frit_core::{
+    CheckScope, Checked, Finding, Hints, MediumKind, Null, ParamInfo, Progress, Result as CoreResult,
+    SECTOR_BYTES, Sector, Sink, Source, Target, Top, Visible,
+};
+use frit_stack::Stack;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+/// Bytes that one request to the layer moves at most: requests to layers have 32-bit lengths.
+const REQUEST_BYTES: usize = 64 << 20;
+/// Zeros to write.
+static ZEROS: [u8; 1 << 20] = [0; 1 << 20];
+
+/// A volume that is open. Dropped without [`Volume::close`] it stays as it is, and the next opening
+/// recovers it.
+pub struct Volume<S: Sink = Null> {
+    dir: PathBuf,
+    stack: Stack,
+    layer: Box<dyn Top<S>>,
+    sink: S,
+    superblock: SuperblockFile,
+    files: Arc<Vec<MediumFile>>,
+    read_only: bool,
+    recovered: Recovered,
+    bytes: u64,
+    page_bytes: u32,
+}
+
+/// What a volume is put together from.
+pub(crate) struct Parts<S: Sink> {
+    pub(crate) dir: PathBuf,
+    pub(crate) stack: Stack,
+    pub(crate) layer: Box<dyn Top<S>>,
+    pub(crate) sink: S,
+    pub(crate) superblock: SuperblockFile,
+    pub(crate) files: Arc<Vec<MediumFile>>,
+    pub(crate) read_only: bool,
+    pub(crate) recovered: Recovered,
+}
+
+impl<S: Sink> std::fmt::Debug for Volume<S> {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Volume")
+            .field("dir", &self.dir)
+            .field("read_only", &self.read_only)
+            .finish_non_exhaustive()
+    }
+}
+
+/// Byte ranges are of whole sectors.
+fn sector(at: u64, len: u64) -> CoreResult<Sector> {
+    if at.is_multiple_of(SECTOR_BYTES) && len.is_multiple_of(SECTOR_BYTES) {
+        return Ok(Sector(at / SECTOR_BYTES));
+    }
+    let why = format!("requests start and end at multiples of {SECTOR_BYTES} bytes");
+    Err(frit_core::Error::param("range", format!("{len} bytes at {at}"), why))
+}
+
+impl<S: Sink> Volume<S> {
+    pub(crate) fn from_parts(p: Parts<S>) -> Volume<S> {
+        let info = p.layer.info();
+        Volume {
+            dir: p.dir,
+            stack: p.stack,
+            layer: p.layer,
+            sink: p.sink,
+            superblock: p.superblock,
+            files: p.files,
+            read_only: p.read_only,
+            recovered: p.recovered,
+            bytes: info.sectors * SECTOR_BYTES,
+            page_bytes: info.page_bytes,
+        }
+    }
+
+    /// Sets the parameters that were changed in an earlier life.
+    pub(crate) fn reapply(&mut self) -> Result<()> {
+        for (key, value) in &self.superblock.now().params {
+            self.layer.params().set(key, value)?;
+        }
+        Ok(())
+    }
+
+    /// Its size, in bytes.
+    #[must_use]
+    pub fn bytes(&self) -> u64 {
+        self.bytes
+    }
+
+    /// A mapped page, in bytes: requests aligned to it need no read-modify-write.
+    #[must_use]
+    pub fn page_bytes(&self) -> u32 {
+        self.page_bytes
+    }
+
+    /// Why it refuses writes, when it does.
+    #[must_use]
+    pub fn read_only(&self) -> Option<String> {
+        if self.read_only { Some("it was opened read-only".into()) } else { self.layer.refuses() }
+    }
+
+    /// What its opening found.
+    #[must_use]
+    pub fn recovery(&self) -> &Recovered {
+        &self.recovered
+    }
+
+    fn writable(&self) -> CoreResult<()> {
+        if self.read_only {
+            return Err(frit_core::Error::ReadOnly { why: "the volume was opened read-only".into() });
+        }
+        Ok(())
+    }
+
+    /// Reads `into.len()` bytes from `at`.
+    ///
+    /// # Errors
+    /// A range outside the volume or not of whole sectors; bytes that are damaged, with their place.
+    pub fn read(&mut self, at: u64, into: &mut [u8]) -> CoreResult<()> {
+        let mut at = sector(at, into.len() as u64)?;
+        for part in into.chunks_mut(REQUEST_BYTES) {
+            let sectors = part.len() as u64 / SECTOR_BYTES;
+            let read = self.layer.read(&mut self.sink, at, Target::Bytes(part), Hints::NONE);
+            self.watch(read)?;
+            at.0 += sectors;
+        }
+        Ok(())
+    }
+
+    /// Writes `data` at `at`. It survives the end of the program; that of the machine after
+    /// [`Volume::flush`], or at once with [`Hints::FUA`].
+    ///
+    /// # Errors
+    /// A range outside the volume or not of whole sectors; no space; a volume that refuses writes.
+    pub fn write(&mut self, at: u64, data: &[u8], hints: Hints) -> CoreResult<()> {
+        self.writable()?;
+        let mut at = sector(at, data.len() as u64)?;
+        for part in data.chunks(REQUEST_BYTES) {
+            let wrote = self.layer.write(&mut self.sink, at, Source::Bytes(part), hints);
+            self.watch(wrote)?;
+            at.0 += part.len() as u64 / SECTOR_BYTES;
+        }
+        if hints.has(Hints::FUA) { self.flush() } else { Ok(()) }
+    }
+
+    /// Makes a range read as zeros: by forgetting it, or, with `keep_allocated`, by writing zeros, so
+    /// that later writes find room.
+    ///
+    /// # Errors
+    /// As for [`Volume::write`].
+    pub fn write_zeroes(&mut self, at: u64, len: u64, keep_allocated: bool) -> CoreResult<()> {
+        if !keep_allocated {
+            return self.discard(at, len);
+        }
+        self.writable()?;
+        let (mut at, mut left) = (sector(at, len)?, len);
+        while left > 0 {
+            let n = left.min(ZEROS.len() as u64);
+            let zeros = Source::Bytes(&ZEROS[..n as usize]);
+            let wrote = self.layer.write(&mut self.sink, at, zeros, Hints::NONE);
+            self.watch(wrote)?;
+            at.0 += n / SECTOR_BYTES;
+            left -= n;
+        }
+        Ok(())
+    }
+
+    /// Forgets a range: it reads as zeros.
+    ///
+    /// # Errors
+    /// As for [`Volume::write`].
+    pub fn discard(&mut self, at: u64, len: u64) -> CoreResult<()> {
+        self.writable()?;
+        let at = sector(at, len)?;
+        let done = self.layer.discard(&mut self.sink, at, len / SECTOR_BYTES);
+        self.watch(done)
+    }
+
+    /// Makes all that was acknowledged outlive the machine: it is in the files when this returns.
+    ///
+    /// # Errors
+    /// A file that cannot be synced, or is not what was opened; the volume refuses writes from then on.
+    pub fn flush(&mut self) -> CoreResult<()> {
+        if self.read_only {
+            return Ok(());
+        }
+        self.check_files()?;
+        if let Err(e) = self.layer.flush(&mut self.sink) {
+            // What a failed sync should have written may be gone from the page cache, and the next sync
+            // would not say so: there is no way back to a volume that keeps its promises.
+            self.layer.refuse(format!("a flush failed: {e}"));
+            return Err(e);
+        }
+        Ok(())
+    }
+
+    /// Where a range lies, in order: lengths in bytes, and the medium; `None` reads as zeros.
+    ///
+    /// # Errors
+    /// A range outside the volume or not of whole sectors.
+    pub fn extents(
+        &self,
+        at: u64,
+        len: u64,
+        each: &mut dyn FnMut(u64, Option<MediumKind>),
+    ) -> CoreResult<()> {
+        let at = sector(at, len)?;
+        self.layer.extents(at, len / SECTOR_BYTES, &mut |e| each(e.sectors * SECTOR_BYTES, e.place))
+    }
+
+    /// Background work of about `budget` media commands. `true`: there is more to do.
+    ///
+    /// # Errors
+    /// A medium that fails in a way that the layer cannot mend.
+    pub fn step(&mut self, budget: u32) -> CoreResult<bool> {
+        if self.read_only || self.layer.refuses().is_some() {
+            return Ok(false);
+        }
+        let step = self.layer.step(&mut self.sink, budget);
+        Ok(matches!(self.watch(step)?, Progress::Busy(_)))
+    }
+
+    /// What can be seen of layer and media.
+    #[must_use]
+    pub fn visible(&self) -> Visible {
+        let mut view = Visible::default();
+        self.layer.visible(&mut view);
+        view
+    }
+
+    /// The layer's parameters.
+    pub fn params(&mut self) -> Vec<ParamInfo> {
+        self.layer.params().list()
+    }
+
+    /// Changes a parameter. It is in force with the next request and in the superblock when this
+    /// returns.
+    ///
+    /// # Errors
+    /// An unknown key, a value that cannot be, a parameter that is fixed; a superblock that cannot be
+    /// written, and then nothing changes.
+    pub fn set_param(&mut self, key: &str, value: &str) -> CoreResult<()> {
+        self.writable()?;
+        if value.chars().any(char::is_control) {
+            return Err(frit_core::Error::param(key, value.escape_debug(), "has a control character"));
+        }
+        let before = self.layer.params().get(key)?;
+        self.layer.params().set(key, value)?;
+        let written = self.superblock.update(|s| s.set_param(key, value));
+        if let Err(e) = written {
+            self.layer.params().set(key, &before)?;
+            return Err(core(e));
+        }
+        Ok(())
+    }
+
+    /// Compares map, spare areas and descriptors, and data when asked to.
+    ///
+    /// # Errors
+    /// A store that fails; repair of a volume that is read-only.
+    pub fn check(&mut self, scope: CheckScope, found: &mut dyn FnMut(Finding)) -> CoreResult<Checked> {
+        if scope.repair {
+            self.writable()?;
+        }
+        let checked = self.layer.check(&mut self.sink, scope, found);
+        self.watch(checked)
+    }
+
+    /// The sink.
+    pub fn sink(&mut self) -> &mut S {
+        &mut self.sink
+    }
+
+    /// Its directory.
+    #[must_use]
+    pub fn dir(&self) -> &Path {
+        &self.dir
+    }
+
+    /// Its stack, as the superblock holds it.
+    #[must_use]
+    pub fn stack(&self) -> &Stack {
+        &self.stack
+    }
+
+    /// Its superblock.
+    #[must_use]
+    pub fn superblock(&self) -> &Superblock {
+        self.superblock.now()
+    }
+
+    /// Writes down what must outlive a stop, and marks the volume clean.
+    ///
+    /// # Errors
+    /// A volume that refused writes after an error stays dirty, with the reason; files that cannot be
+    /// synced.
+    pub fn close(mut self) -> Result<()> {
+        if self.read_only {
+            return Ok(());
+        }
+        self.flush()?;
+        if let Some(why) = self.layer.refuses() {
+            return Err(Error::LeftDirty { why });
+        }
+        self.layer.halt(&mut self.sink)?;
+        self.flush()?;
+        self.superblock.set_state(State::Clean, boot_id())
+    }
+
+    /// After an error of the host the files are looked at: reads go on, writes do not when a file is
+    /// not what it was.
+    #[inline]
+    fn watch<T>(&mut self, result: CoreResult<T>) -> CoreResult<T> {
+        if let Err(frit_core::Error::Io { .. } | frit_core::Error::Corrupt { .. }) = &result {
+            // The error of the request says more; what was found is in `read_only`.
+            drop(self.check_files());
+        }
+        result
+    }
+
+    /// Every file has to be the one that was opened.
+    fn check_files(&mut self) -> CoreResult<()> {
+        match self.files.iter().find_map(MediumFile::vanished) {
+            None => Ok(()),
+            Some(why) => {
+                self.layer.refuse(why.clone());
+                Err(frit_core::Error::ReadOnly { why })
+            }
+        }
+    }
+}
+
+/// As an error of a request.
+fn core(e: Error) -> frit_core::Error {
+    match e {
+        Error::Core(e) => e,
+        other => frit_core::Error::Io {
+            what: "superblock".into(),
+            source: std::io::Error::other(other.to_string()),
+        },
+    }
+}
