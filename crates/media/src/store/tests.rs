@@ -92,3 +92,39 @@ fn no_store_reads_as_zeros() {
     assert_eq!(b, [0; 3]);
     assert_eq!(size_of::<NoStore>(), 0);
 }
+
+#[test]
+fn a_file_that_is_cut_while_it_is_mapped_is_an_error_and_no_signal() {
+    let dir = tempfile::tempdir().unwrap();
+    let path = dir.path().join("nand.img");
+    let mut s = MmapStore::open(&path, 16 << 12).unwrap();
+    s.write(0, &[7; 16 << 12]).unwrap();
+    std::fs::OpenOptions::new().write(true).open(&path).unwrap().set_len(4 << 12).unwrap();
+    let mut b = vec![0; 4 << 12];
+    s.read(0, &mut b).unwrap();
+    assert!(b.iter().all(|&b| b == 7));
+    // A slice that was borrowed before is zeros, not death.
+    assert_eq!(s.slice(8 << 12, 2).unwrap(), [0, 0]);
+    let e = s.read(8 << 12, &mut b[..8]).unwrap_err().to_string();
+    assert!(e.contains("nand.img are gone"), "{e}");
+    assert!(s.write(12 << 12, &[1]).is_err());
+    assert!(s.slice(8 << 12, 2).is_none());
+    s.read(0, &mut b).unwrap();
+    s.write(0, &[8]).unwrap();
+    // Another mapping is not concerned.
+    let t = MmapStore::open(dir.path().join("other"), 1 << 12).unwrap();
+    t.read(0, &mut b[..1 << 12]).unwrap();
+}
+
+#[test]
+fn a_private_mapping_changes_nothing() {
+    let dir = tempfile::tempdir().unwrap();
+    let path = dir.path().join("nand.img");
+    std::fs::write(&path, [7; 8192]).unwrap();
+    let file = std::fs::File::open(&path).unwrap();
+    let mut s = MmapStore::map(file, path.clone(), 8192, false, Mapping::Private).unwrap();
+    s.write(4096, &[1; 4]).unwrap();
+    s.sync().unwrap();
+    assert_eq!(s.slice(4094, 4).unwrap(), [7, 7, 1, 1]);
+    assert!(std::fs::read(&path).unwrap().iter().all(|&b| b == 7));
+}
