@@ -19,7 +19,7 @@ pub mod timing;
 
 pub use dram::{Dram, DramConfig};
 pub use hardware::{Device, Hardware};
-pub use nand::{Nand, NandConfig, NandFaults, NandGeometry, PlaneOps, Spare};
+pub use nand::{Expected, Nand, NandConfig, NandFaults, NandGeometry, PlaneOps, SPARE_RECORD_BYTES, Spare};
 pub use pcm::{Partition, Pcm, PcmConfig, PcmGeometry};
 pub use profile::{MediumConfig, MediumSpec, Profile};
 pub use store::{AnyStore, CustomStore, FileStore, MemoryStore, MmapStore, NoStore, Store};

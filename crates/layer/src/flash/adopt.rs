@@ -3,28 +3,35 @@
 use super::BlockState;
 use super::space::{Flash, Open, RESERVE, Stream};
 use crate::Token;
-use frit_core::{BlockId, Error, Lpn, MediumKind, Ppn, Result, Source};
-use frit_media::{Spare, Store};
+use frit_core::{BlockId, Cause, Error, Lpn, MediumKind, Ppn, Result, Sink, Source};
+use frit_media::{Expected, Spare, Store};
 
 impl<T: Token, N: Store> Flash<T, N> {
-    /// Takes note of a page that the map names; returns its sequence number.
-    pub(crate) fn adopt(&mut self, lpn: Lpn, ppn: Ppn, tag: u16) -> Result<u64> {
+    /// Takes note of a page that the map names. With `look`, its spare area has to say the same.
+    pub(crate) fn adopt(&mut self, lpn: Lpn, ppn: Ppn, tag: u16, look: bool) -> Result<()> {
         let damaged = |what: String| Error::Corrupt { medium: MediumKind::Nand, at: u64::from(ppn.0), what };
         let g = *self.nand.geometry();
-        if ppn.0 >= g.pages() || self.reverse[ppn.idx()] != 0 {
-            return Err(damaged(format!("the map names it for page {}, and cannot", lpn.0)));
+        if ppn.0 >= g.pages() || self.nand.next_page(g.block_of(ppn)) <= ppn.0 % g.pages_per_block {
+            return Err(damaged(format!("the map names it for page {}, and it holds none", lpn.0)));
         }
-        let spare = self.nand.spare(ppn)?;
-        let found = spare.filter(|s| s.lpn == lpn.0 && s.seq as u16 == tag);
-        let seq = found.ok_or_else(|| damaged(format!("it should hold page {}, version {tag}", lpn.0)))?.seq;
+        if let Some(other) = self.lpn_of(ppn) {
+            return Err(damaged(format!("the map names it for pages {} and {}", lpn.0, other.0)));
+        }
+        if look {
+            let expected = Expected { lpn: lpn.0, tag };
+            let spare = self.nand.spare(ppn)?;
+            if !spare.is_some_and(|s| expected.is(s)) {
+                return Err(damaged(format!("it should hold page {}, version {tag}, and does not", lpn.0)));
+            }
+        }
         let unit = g.unit_of_block(g.block_of(ppn));
         self.note_valid(unit, ppn, lpn);
-        Ok(seq)
+        Ok(())
     }
 
     /// After all pages were adopted: blocks that were written are sealed, and those begun are filled
-    /// on by the streams.
-    pub(crate) fn adopted(&mut self, seq: u64) {
+    /// on by the streams. `suspect`: free blocks are erased again before use.
+    pub(crate) fn adopted(&mut self, seq: u64, suspect: bool) {
         self.seq = seq;
         let pages = self.blocks.pages_per_block();
         for unit in 0..self.units.len() as u32 {
@@ -33,16 +40,44 @@ impl<T: Token, N: Store> Flash<T, N> {
             for b in self.blocks.of_unit(unit) {
                 match self.nand.next_page(BlockId(b)) {
                     _ if self.blocks.state(b) == BlockState::Bad => {}
-                    0 => self.units[unit as usize].free.push_back(b),
+                    0 => {
+                        self.blocks.block[b as usize].suspect = suspect;
+                        self.units[unit as usize].free.push_back(b);
+                    }
                     n if n < pages && begun.len() < 3 => begun.push(Open { block: b, next: n }),
                     _ => self.seal(b),
                 }
             }
-            for (slot, open) in begun.into_iter().enumerate() {
+            // The fullest for the host, the emptiest for cleaning, which must not run out of room.
+            begun.sort_by_key(|open| std::cmp::Reverse(open.next));
+            let slots = if begun.len() == 1 { vec![Stream::Gc as usize] } else { vec![0, 2, 1] };
+            for (slot, open) in slots.into_iter().zip(begun) {
                 self.blocks.block[open.block as usize].state = BlockState::Open;
                 self.units[unit as usize].open[slot] = Some(open);
             }
         }
+    }
+
+    /// After a stop: pads each block that was begun, since the program of its next page may have been cut
+    /// off. Returns how many pages that took.
+    pub(crate) fn pad_begun<S: Sink<Tok = T>>(&mut self, sink: &mut S) -> Result<u32> {
+        let mut padded = 0;
+        for b in 0..self.blocks.count() {
+            let next = self.nand.next_page(BlockId(b));
+            if self.nand.is_bad(BlockId(b)) || next == 0 || next >= self.blocks.pages_per_block() {
+                continue;
+            }
+            let (ppn, start) = (self.nand.geometry().ppn(BlockId(b), next), sink.start());
+            let done = self.nand.pad(sink, ppn, Cause::Meta, start)?;
+            sink.ack(done);
+            padded += 1;
+        }
+        Ok(padded)
+    }
+
+    /// Free blocks that are erased again before use.
+    pub(crate) fn suspects(&self) -> u32 {
+        (0..self.blocks.count()).filter(|&b| self.blocks.is_suspect(b)).count() as u32
     }
 
     /// Free blocks that preconditioning may fill in a unit, in order.

@@ -34,13 +34,13 @@ impl<T: Token, N: Store> Flash<T, N> {
     /// Programs a page into the next place of its stream; a failed program dooms the block, and the
     /// page goes into another.
     #[inline]
-    pub(super) fn program<S: Sink<Tok = T>>(
+    pub(crate) fn program<S: Sink<Tok = T>>(
         &mut self,
         sink: &mut S,
         page: PageWrite<'_, T>,
     ) -> Result<(Ppn, T)> {
         loop {
-            let ppn = self.next_page(page.unit, page.stream)?;
+            let ppn = self.next_page(sink, page.unit, page.stream)?;
             self.seq += 1;
             let spare = Spare { lpn: page.lpn.0, seq: self.seq };
             match self.nand.program(sink, ppn, page.data, spare, page.cause, page.after) {
@@ -64,14 +64,19 @@ impl<T: Token, N: Store> Flash<T, N> {
 
     /// The next page of a stream; opens a block when the last one is full.
     #[inline]
-    pub(super) fn next_page(&mut self, unit: u32, stream: Stream) -> Result<Ppn> {
+    pub(super) fn next_page<S: Sink<Tok = T>>(
+        &mut self,
+        sink: &mut S,
+        unit: u32,
+        stream: Stream,
+    ) -> Result<Ppn> {
         let pages = self.blocks.pages_per_block();
         let slot = &mut self.units[unit as usize].open[stream as usize];
         let open = match slot {
             Some(o) if o.next < pages => o,
             _ => {
-                self.open_block(unit, stream)?;
-                return self.next_page(unit, stream);
+                self.open_block(sink, unit, stream)?;
+                return self.next_page(sink, unit, stream);
             }
         };
         let ppn = self.nand.geometry().ppn(BlockId(open.block), open.next);
@@ -80,23 +85,40 @@ impl<T: Token, N: Store> Flash<T, N> {
     }
 
     /// Seals the full block of a stream and opens a free one.
-    fn open_block(&mut self, unit: u32, stream: Stream) -> Result<()> {
+    fn open_block<S: Sink<Tok = T>>(&mut self, sink: &mut S, unit: u32, stream: Stream) -> Result<()> {
         self.close(unit, stream);
-        let u = &mut self.units[unit as usize];
-        let nand = &self.nand;
-        let erases = |b: u32| nand.erases(BlockId(b));
-        let block = self.config.wear.take(&mut u.free, stream != Stream::Host, &erases).ok_or_else(|| {
-            Error::NoSpace {
+        let block = self.take_block(sink, unit, stream)?;
+        self.blocks.block[block as usize].state = BlockState::Open;
+        self.restless = true;
+        self.units[unit as usize].open[stream as usize] =
+            Some(Open { block, next: self.nand.next_page(BlockId(block)) });
+        self.fetch_reverse(block);
+        Ok(())
+    }
+
+    /// Takes a free block, erased for sure.
+    fn take_block<S: Sink<Tok = T>>(&mut self, sink: &mut S, unit: u32, stream: Stream) -> Result<u32> {
+        loop {
+            let u = &mut self.units[unit as usize];
+            let nand = &self.nand;
+            let erases = |b: u32| nand.erases(BlockId(b));
+            let taken = self.config.wear.take(&mut u.free, stream != Stream::Host, &erases);
+            let block = taken.ok_or_else(|| Error::NoSpace {
                 what: format!(
                     "no free block in NAND unit {unit}; switch garbage collection on or raise over_provisioning"
                 ),
+            })?;
+            if !self.blocks.block[block as usize].suspect {
+                return Ok(block);
             }
-        })?;
-        self.blocks.block[block as usize].state = BlockState::Open;
-        self.restless = true;
-        u.open[stream as usize] = Some(Open { block, next: self.nand.next_page(BlockId(block)) });
-        self.fetch_reverse(block);
-        Ok(())
+            self.blocks.block[block as usize].suspect = false;
+            let start = sink.start();
+            match self.nand.erase(sink, BlockId(block), Cause::Meta, start) {
+                Ok(_) => return Ok(block),
+                Err(Error::EraseFailed { .. }) => self.retire(unit, block),
+                Err(e) => return Err(e),
+            }
+        }
     }
 
     /// Loads the block's part of the reverse map, which is about to be filled: loads overlap, while

@@ -12,6 +12,8 @@ pub enum BlockState {
     Sealed,
     /// Being cleaned.
     Victim,
+    /// Emptied, and not erased before the next flush: the map as of the last one names its pages.
+    Emptied,
     /// A program failed in it: to be emptied and retired.
     Doomed,
     /// Out of use.
@@ -24,6 +26,8 @@ pub(super) struct Block {
     pub(super) touched: u32,
     pub(super) valid: u16,
     pub(super) state: BlockState,
+    /// An erase may have been cut off: erase it before it is written.
+    pub(super) suspect: bool,
 }
 
 /// All blocks: state, valid pages, age. Blocks of unit `u` are `u × blocks_per_unit ..`.
@@ -79,6 +83,12 @@ impl Blocks {
     #[must_use]
     pub fn state(&self, block: u32) -> BlockState {
         self.block[block as usize].state
+    }
+
+    /// Whether a block is erased again before it is written.
+    #[must_use]
+    pub fn is_suspect(&self, block: u32) -> bool {
+        self.block[block as usize].suspect
     }
 
     /// Valid pages of a block.

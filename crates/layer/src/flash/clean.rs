@@ -6,7 +6,7 @@ use super::space::{Flash, ForwardMap, Moved, RESERVE, Stream, Victim};
 use super::{BlockState, GcPolicy, WearPolicy};
 use crate::Token;
 use frit_core::{BlockId, Cause, Error, Lpn, Ppn, Progress, Result, Sink, Source, Target};
-use frit_media::{Spare, Store};
+use frit_media::{Expected, Spare, Store};
 
 /// Moves that a written page pays for at most when its unit cleans a block that gains nothing
 /// (wear leveling, retirement).
@@ -24,7 +24,8 @@ impl<T: Token, N: Store> Flash<T, N> {
         unit: u32,
     ) -> Result<()> {
         let u = &self.units[unit as usize];
-        if u.victim.is_none() && u.free.len() > self.config.low_blocks && u.doomed.is_empty() {
+        let free = u.free.len() + u.emptied.len();
+        if u.victim.is_none() && free > self.config.low_blocks && u.doomed.is_empty() {
             return Ok(());
         }
         self.pay(sink, map, unit)
@@ -50,6 +51,23 @@ impl<T: Token, N: Store> Flash<T, N> {
         Ok(())
     }
 
+    /// Makes room for some pages in a unit, so that none of them has to wait for cleaning.
+    pub(crate) fn reserve<S: Sink<Tok = T>, M: ForwardMap<T>>(
+        &mut self,
+        sink: &mut S,
+        map: &mut M,
+        unit: u32,
+        stream: Stream,
+        pages: u32,
+    ) -> Result<()> {
+        let u = &self.units[unit as usize];
+        let left = u.open[stream as usize].map_or(0, |o| self.blocks.pages_per_block() - o.next);
+        if left >= pages || u.free.len() > RESERVE {
+            return Ok(());
+        }
+        self.make_room(sink, map, unit)
+    }
+
     /// Cleans until the unit has a block for the host.
     #[cold]
     pub(super) fn make_room<S: Sink<Tok = T>, M: ForwardMap<T>>(
@@ -59,6 +77,10 @@ impl<T: Token, N: Store> Flash<T, N> {
         unit: u32,
     ) -> Result<()> {
         while self.units[unit as usize].free.len() <= RESERVE {
+            if !self.units[unit as usize].emptied.is_empty() {
+                self.outlive(sink, map)?;
+                continue;
+            }
             self.stats.forced += 1;
             if self.victim(map, unit).is_none() {
                 let gc: &'static str = (&self.config.gc).into();
@@ -107,7 +129,8 @@ impl<T: Token, N: Store> Flash<T, N> {
         for unit in (self.turn..n).chain(0..self.turn) {
             let u = &self.units[unit as usize];
             let begun = u.victim.is_some() || !u.doomed.is_empty();
-            if (begun || u.free.len() < self.config.high_blocks) && self.victim(map, unit).is_some() {
+            let free = u.free.len() + u.emptied.len();
+            if (begun || free < self.config.high_blocks) && self.victim(map, unit).is_some() {
                 self.turn = (unit + 1) % n;
                 return Some(unit);
             }
@@ -163,11 +186,22 @@ impl<T: Token, N: Store> Flash<T, N> {
         let lpn = Lpn(rest[skip] - 1);
         let at = v.cursor + skip as u32;
         let from = Ppn((base + at as usize) as u32);
-        let (to, done) = self.copy(sink, unit, from, lpn, v.cause)?;
+        let expect = self.expected(from, || map.tag(lpn));
+        let copied = match self.copy(sink, unit, from, lpn, expect, v.cause) {
+            // It cannot be given back, and does not hold up the others.
+            Err(e @ Error::Corrupt { .. }) => {
+                map.lost(lpn, &e);
+                None
+            }
+            copied => Some(copied?),
+        };
         self.reverse[from.idx()] = 0;
         self.blocks.block[v.block as usize].valid -= 1;
         self.units[unit as usize].valid_pages -= 1;
-        let durable = map.moved(sink, Moved { lpn, to, seq: self.seq, done })?;
+        let durable = match copied {
+            Some((to, done)) => map.moved(sink, Moved { lpn, to, seq: self.seq, done })?,
+            None => v.done,
+        };
         if let Some(v) = &mut self.units[unit as usize].victim {
             v.cursor = at + 1;
             v.done = sink.join(v.done, durable);
@@ -181,11 +215,12 @@ impl<T: Token, N: Store> Flash<T, N> {
         unit: u32,
         from: Ppn,
         lpn: Lpn,
+        expect: Option<Expected>,
         cause: Cause,
     ) -> Result<(Ppn, T)> {
         let after = sink.start();
         if self.config.copyback {
-            return self.copy_inside(sink, unit, from, lpn, cause);
+            return self.copy_inside(sink, unit, from, lpn, expect, cause);
         }
         let bytes = self.nand.geometry().page_bytes;
         if !N::HOLDS {
@@ -194,8 +229,10 @@ impl<T: Token, N: Store> Flash<T, N> {
             return self.program(sink, PageWrite { lpn, unit, stream: Stream::Gc, data, cause, after: read });
         }
         let mut buffer = std::mem::take(&mut self.scratch);
-        let copied =
-            self.nand.read(sink, from, 0, Target::Bytes(&mut buffer), cause, after).and_then(|read| {
+        let copied = self
+            .nand
+            .read_of(sink, from, 0, Target::Bytes(&mut buffer), expect, cause, after)
+            .and_then(|read| {
                 let data = Source::Bytes(&buffer);
                 self.program(sink, PageWrite { lpn, unit, stream: Stream::Gc, data, cause, after: read })
             });
@@ -209,13 +246,14 @@ impl<T: Token, N: Store> Flash<T, N> {
         unit: u32,
         from: Ppn,
         lpn: Lpn,
+        expect: Option<Expected>,
         cause: Cause,
     ) -> Result<(Ppn, T)> {
         loop {
-            let to = self.next_page(unit, Stream::Gc)?;
+            let to = self.next_page(sink, unit, Stream::Gc)?;
             self.seq += 1;
             let (spare, after) = (Spare { lpn: lpn.0, seq: self.seq }, sink.start());
-            match self.nand.copyback(sink, from, to, spare, cause, after) {
+            match self.nand.copyback(sink, from, to, spare, expect, cause, after) {
                 Ok(done) => {
                     self.note_valid(unit, to, lpn);
                     return Ok((to, done));
@@ -230,33 +268,73 @@ impl<T: Token, N: Store> Flash<T, N> {
     fn finish<S: Sink<Tok = T>>(&mut self, sink: &mut S, unit: u32) -> Result<T> {
         let Some(v) = self.units[unit as usize].victim.take() else { return Ok(T::default()) };
         debug_assert_eq!(self.blocks.valid(v.block), 0);
-        let block = BlockId(v.block);
+        if self.holds_back {
+            self.blocks.block[v.block as usize].state = BlockState::Emptied;
+            self.units[unit as usize].emptied.push(v);
+            return Ok(v.done);
+        }
+        self.erase(sink, unit, v)
+    }
+
+    /// Erases an emptied block into the pool once all that it held is durable elsewhere, or retires it.
+    fn erase<S: Sink<Tok = T>>(&mut self, sink: &mut S, unit: u32, v: Victim<T>) -> Result<T> {
+        let after = match self.freed.get(v.block as usize) {
+            Some(&freed) => sink.join(v.done, freed),
+            None => v.done,
+        };
         let erased = if v.doomed {
             Err(Error::EraseFailed { block: v.block })
         } else {
-            self.nand.erase(sink, block, v.cause, v.done)
+            self.nand.erase(sink, BlockId(v.block), v.cause, after)
         };
         match erased {
             Ok(done) => {
-                self.blocks.block[block.idx()].state = BlockState::Free;
+                self.blocks.block[v.block as usize].state = BlockState::Free;
                 self.units[unit as usize].free.push_back(v.block);
+                if let Some(freed) = self.freed.get_mut(v.block as usize) {
+                    *freed = T::default();
+                }
                 self.relocate(unit);
                 Ok(done)
             }
             Err(Error::EraseFailed { .. }) => {
-                self.nand.retire(block);
-                self.blocks.block[block.idx()].state = BlockState::Bad;
-                self.units[unit as usize].usable_blocks -= 1;
-                self.stats.retired += 1;
-                self.degrade(unit);
+                self.retire(unit, v.block);
                 Ok(v.done)
             }
             Err(e) => Err(e),
         }
     }
 
+    /// Takes a block out of use.
+    pub(super) fn retire(&mut self, unit: u32, block: u32) {
+        self.nand.retire(BlockId(block));
+        self.blocks.block[block as usize].state = BlockState::Bad;
+        self.units[unit as usize].usable_blocks -= 1;
+        self.stats.retired += 1;
+        self.degrade(unit);
+    }
+
+    /// Makes data and map outlive the machine, and erases what was waiting for that.
+    pub(crate) fn outlive<S: Sink<Tok = T>, M: ForwardMap<T>>(
+        &mut self,
+        sink: &mut S,
+        map: &mut M,
+    ) -> Result<()> {
+        self.nand.store_mut().sync()?;
+        map.outlive(sink)?;
+        for unit in 0..self.units.len() as u32 {
+            for v in std::mem::take(&mut self.units[unit as usize].emptied) {
+                self.erase(sink, unit, v)?;
+            }
+        }
+        Ok(())
+    }
+
     /// Starts to move a block whose data wears nothing, when static wear leveling asks for it.
     fn relocate(&mut self, unit: u32) {
+        if self.units[unit as usize].victim.is_some() {
+            return;
+        }
         let nand = &self.nand;
         let erases = |b: u32| nand.erases(BlockId(b));
         let Some(block) = self.config.wear.relocate(unit, &self.blocks, &erases) else { return };

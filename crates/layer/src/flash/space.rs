@@ -3,7 +3,7 @@
 use super::{BlockState, Blocks, Gc, GcPolicy, Wear, WearPolicy};
 use crate::{Token, table::table32};
 use frit_core::{BlockId, Cause, Error, Lpn, Ppn, Result, Sink, Target, UnitState};
-use frit_media::{Nand, Store};
+use frit_media::{Expected, Nand, Store};
 use std::collections::VecDeque;
 
 /// Free blocks of a unit that only cleaning may take: one for the block that it fills, one for a
@@ -80,6 +80,18 @@ pub trait ForwardMap<T: Token> {
     /// These pages (LPN + 1, 0 for none) will be moved soon: a map larger than the processor's cache
     /// fetches their entries together, instead of waiting for one after the other.
     fn prepare(&self, _pages: &[u32]) {}
+
+    /// The low bits of the sequence number that a page has to have.
+    fn tag(&self, lpn: Lpn) -> u16;
+
+    /// A page that was to be moved cannot be read: it is given up.
+    fn lost(&mut self, lpn: Lpn, why: &Error);
+
+    /// Makes the map outlive the machine: what was given up before may then be erased.
+    ///
+    /// # Errors
+    /// A medium of the map that fails.
+    fn outlive<S: Sink<Tok = T>>(&mut self, sink: &mut S) -> Result<()>;
 }
 
 #[derive(Clone, Copy, Debug)]
@@ -110,6 +122,8 @@ pub(super) struct Unit<T> {
     pub(super) open: [Option<Open>; STREAMS],
     pub(super) victim: Option<Victim<T>>,
     pub(super) doomed: Vec<u32>,
+    /// Blocks that are erased after the next flush.
+    pub(super) emptied: Vec<Victim<T>>,
     /// Pages that cleaning owes, times the victim's gain.
     pub(super) debt: u32,
     pub(super) valid_pages: u32,
@@ -134,6 +148,11 @@ pub struct Flash<T, N: Store> {
     /// The unit whose turn it is to be cleaned in idle time, and whether any may want to be.
     pub(super) turn: u32,
     pub(super) restless: bool,
+    /// When all that was given up in a block since its erase is durable elsewhere; empty where the map
+    /// is not kept with each write.
+    pub(super) freed: Vec<T>,
+    /// Blocks are emptied first and erased after the next flush.
+    pub(super) holds_back: bool,
 }
 
 impl<T: Token, N: Store> Flash<T, N> {
@@ -155,6 +174,8 @@ impl<T: Token, N: Store> Flash<T, N> {
             read_only: None,
             turn: 0,
             restless: true,
+            freed: Vec::new(),
+            holds_back: false,
             nand,
             config,
         };
@@ -162,11 +183,19 @@ impl<T: Token, N: Store> Flash<T, N> {
         flash
     }
 
+    /// An erase waits for what was given up in the block to be durable elsewhere; with `hold_back` also
+    /// for the next flush.
+    pub(crate) fn keep_order(&mut self, hold_back: bool) {
+        self.freed = vec![T::default(); self.blocks.count() as usize];
+        self.holds_back = hold_back;
+    }
+
     /// Forgets all pages: every block that is not bad is free.
     pub(crate) fn reset(&mut self) {
         let g = *self.nand.geometry();
         self.blocks = Blocks::new(g.units(), g.blocks_per_unit(), g.pages_per_block);
         self.reverse.fill(0);
+        self.freed.fill(T::default());
         self.restless = true;
         self.units.clear();
         for unit in 0..g.units() {
@@ -184,6 +213,7 @@ impl<T: Token, N: Store> Flash<T, N> {
                 open: [None; STREAMS],
                 victim: None,
                 doomed: Vec::new(),
+                emptied: Vec::new(),
                 debt: 0,
                 valid_pages: 0,
             });
@@ -263,34 +293,26 @@ impl<T: Token, N: Store> Flash<T, N> {
         others().find(|&u| room(u) && idle(u)).or_else(|| others().find(|&u| room(u))).unwrap_or(home)
     }
 
-    /// Reads part of a valid page.
+    /// Reads part of a valid page, which has to be the version that `tag` says.
+    #[inline]
     pub(crate) fn read<S: Sink<Tok = T>>(
         &mut self,
         sink: &mut S,
         ppn: Ppn,
         offset: u32,
         into: Target<'_>,
+        tag: u16,
         cause: Cause,
     ) -> Result<T> {
-        if N::HOLDS {
-            self.check_owner(ppn)?;
-        }
+        let expect = self.expected(ppn, || tag);
         let after = sink.start();
-        self.nand.read(sink, ppn, offset, into, cause, after)
+        self.nand.read_of(sink, ppn, offset, into, expect, cause, after)
     }
 
-    /// A misplaced write is well-formed: only its address gives it away.
-    fn check_owner(&self, ppn: Ppn) -> Result<()> {
-        let expected = self.reverse[ppn.idx()].wrapping_sub(1);
-        let found = self.nand.spare(ppn)?.map(|s| s.lpn);
-        if found == Some(expected) {
-            return Ok(());
-        }
-        Err(Error::Corrupt {
-            medium: frit_core::MediumKind::Nand,
-            at: u64::from(ppn.0),
-            what: format!("the page belongs to logical page {found:?}, not {expected}"),
-        })
+    /// What a valid page has to be, where there are bytes to compare.
+    #[inline]
+    pub(super) fn expected(&self, ppn: Ppn, tag: impl Fn() -> u16) -> Option<Expected> {
+        N::HOLDS.then(|| Expected { lpn: self.reverse[ppn.idx()].wrapping_sub(1), tag: tag() })
     }
 
     /// The next sequence number: every page version in every medium has one.
@@ -313,6 +335,16 @@ impl<T: Token, N: Store> Flash<T, N> {
             self.reverse[ppn.idx()] ^ u32::from(self.blocks.valid(block.0))
         });
         std::hint::black_box(rows.fold(0, |a, r| a ^ r));
+    }
+
+    /// Takes note that a page is no longer the current one, once `done`.
+    #[inline]
+    pub(crate) fn give_up<S: Sink<Tok = T>>(&mut self, sink: &mut S, ppn: Ppn, done: T) {
+        if !self.freed.is_empty() {
+            let block = self.nand.geometry().block_of(ppn).idx();
+            self.freed[block] = sink.join(self.freed[block], done);
+        }
+        self.invalidate(ppn);
     }
 
     /// Takes note that a page is no longer the current one.

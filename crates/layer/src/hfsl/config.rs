@@ -95,6 +95,9 @@ pub struct HfslConfig {
     pub capacity: u64,
     /// When map entries are written to PCM.
     pub map_persist: MapPersist,
+    /// Keeps a second map in PCM, as of the last flush: for media in files behind a page cache, of which
+    /// a machine that stops may lose any write that was not synced.
+    pub flush_map: bool,
     /// Garbage collection.
     pub gc: String,
     /// Cleaning goes along with writes from this many free blocks a unit on.
@@ -143,6 +146,7 @@ impl Default for HfslConfig {
             over_provisioning: 0.07,
             capacity: 0,
             map_persist: MapPersist::Halt,
+            flush_map: false,
             gc: "greedy".into(),
             gc_low_blocks: 3,
             gc_high_blocks: 4,

@@ -1,16 +1,16 @@
 //! Pages that leave PCM: along with writes while little is free, ahead in idle time, and before a
 //! write only when nothing is free.
 
+use super::Hfsl;
 use super::buffer::BufferPolicy;
 use super::entry::{Entry, Place};
 use super::heat::HeatPolicy;
 use super::layer::Span;
 use super::pcm::{NONE, Region};
 use super::read::sub_spans;
-use super::{Hfsl, MapPersist};
 use crate::Token;
 use crate::flash::Stream;
-use frit_core::{Cause, Lpn, Progress, Result, Sink};
+use frit_core::{Cause, Error, Lpn, Progress, Result, Sink};
 use frit_media::Store;
 
 /// How many hot pages are passed over for a cold one when storage in PCM runs short.
@@ -20,14 +20,12 @@ impl<T: Token, N: Store, P: Store> Hfsl<T, N, P> {
     /// Slots that a write of part of a page to PCM will take.
     fn slots_for(&self, span: Span) -> u32 {
         let Some(pcm) = &self.map.pcm else { return 0 };
-        let touched = || sub_spans(span.offset, span.len, pcm.sub_bytes);
         match self.map.get(span.lpn).place() {
-            Place::Nand(_) => pcm.subs,
-            Place::Pcm(desc) if self.config.map_persist == MapPersist::Halt => {
+            Place::Pcm(desc) if !self.map.each() => {
                 let subs = &pcm.desc[desc as usize].subs;
-                touched().filter(|p| subs[p.sub] == NONE).count() as u32
+                sub_spans(span.offset, span.len, pcm.sub_bytes).filter(|p| subs[p.sub] == NONE).count() as u32
             }
-            Place::Pcm(_) | Place::Unmapped => touched().count() as u32,
+            _ => self.slots_for_all(&[span]),
         }
     }
 
@@ -39,14 +37,38 @@ impl<T: Token, N: Store, P: Store> Hfsl<T, N, P> {
         span: Span,
         region: Region,
     ) -> Result<bool> {
+        // Asked anew each time: the page that leaves may be this one.
+        self.make_room_with(sink, |hfsl| (hfsl.slots_for(span), 1), region)
+    }
+
+    /// Makes room for parts of pages that are written before any of them is mapped.
+    pub(crate) fn make_room_for<S: Sink<Tok = T>>(
+        &mut self,
+        sink: &mut S,
+        spans: &[Span],
+        region: Region,
+    ) -> Result<bool> {
+        self.make_room_with(sink, |hfsl| (hfsl.slots_for_all(spans), spans.len()), region)
+    }
+
+    #[inline]
+    fn make_room_with<S: Sink<Tok = T>>(
+        &mut self,
+        sink: &mut S,
+        need: impl Fn(&Self) -> (u32, usize),
+        region: Region,
+    ) -> Result<bool> {
         loop {
-            // Asked anew each time: the page that leaves may be this one.
-            let n = self.slots_for(span);
+            let (n, descs) = need(self);
             match &self.map.pcm {
                 None => return Ok(false),
                 Some(_) if n == 0 => return Ok(true),
-                Some(pcm) if pcm.has_room(region, n) => return Ok(true),
-                Some(pcm) if pcm.regions[region as usize].quota < pcm.subs => return Ok(false),
+                Some(pcm) if pcm.has_room(region, n, descs) => return Ok(true),
+                Some(pcm) if pcm.regions[region as usize].quota < n.max(pcm.subs) => return Ok(false),
+                Some(pcm) if pcm.holds_back() => {
+                    self.flash.outlive(sink, &mut self.map)?;
+                    continue;
+                }
                 Some(_) => {}
             }
             let Some(from) = self.region_to_shrink(region, n) else { return Ok(false) };
@@ -141,7 +163,17 @@ impl<T: Token, N: Store, P: Store> Hfsl<T, N, P> {
             self.program_page(sink, lpn, whole, stream, Cause::Destage, read)
         });
         self.scratch = page;
-        moved
+        match moved {
+            // It cannot be given back, and does not hold up the others.
+            Err(e @ Error::Corrupt { .. }) if matches!(self.map.get(lpn).place(), Place::Pcm(_)) => {
+                let old = self.map.get(lpn).place();
+                self.map.lose(lpn, &e);
+                let start = sink.start();
+                self.leave(sink, old, start);
+                Ok(start)
+            }
+            moved => moved,
+        }
     }
 
     /// Idle time: frees PCM, then cleans NAND.

@@ -24,9 +24,8 @@ impl<S: Sink, N: Store, P: Store> Durable<S> for Hfsl<S::Tok, N, P> {
         self.halt(sink)
     }
 
-    fn recover(&mut self, sink: &mut S, _stop: Stop) -> Result<Recovery> {
-        self.boot(sink)?;
-        Ok(Recovery::default())
+    fn recover(&mut self, sink: &mut S, stop: Stop) -> Result<Recovery> {
+        self.come_up(sink, stop)
     }
 
     fn check(

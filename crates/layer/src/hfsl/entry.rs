@@ -10,6 +10,10 @@
 //! | 43–47 | write counter, saturating | Counter |
 //! | 48–63 | version tag: low bits of the write's sequence number | |
 //!
+//! In PCM bits 34–47 are a check over the rest and the page's number: State follows from the
+//! descriptor, Counter starts anew after a boot, and a flipped bit or an entry in the wrong place is
+//! seen (all flips of one or two bits; others but for a chance of 1 in 16 384).
+//!
 //! Zero is an unmapped page, so that an erased table is an empty one.
 
 use frit_core::Ppn;
@@ -25,6 +29,18 @@ const CHANGED: u64 = 1 << 34;
 const STATE_SHIFT: u32 = 35;
 const COUNTER_SHIFT: u32 = 43;
 const TAG_SHIFT: u32 = 48;
+/// The check of an entry in PCM.
+const CHECK_SHIFT: u32 = 34;
+const CHECK: u64 = 0x3FFF;
+
+/// 14 bits over what an entry in PCM says of a page.
+fn check(lpn: u32, kept: u64) -> u64 {
+    let mut bytes = [0; 12];
+    bytes[..4].copy_from_slice(&lpn.to_le_bytes());
+    bytes[4..].copy_from_slice(&kept.to_le_bytes());
+    // The top bits: those of the low end do not tell all pairs of flipped bits apart.
+    u64::from(crc32c::crc32c(&bytes) >> 18) & CHECK
+}
 
 /// Where a logical page lies.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -98,10 +114,37 @@ impl Entry {
         self.0 & CHANGED != 0
     }
 
-    /// As it is written to PCM.
+    /// The same, to be written to PCM with its descriptor.
+    #[must_use]
+    pub(crate) fn dirtied(self) -> Entry {
+        Entry(self.0 | CHANGED)
+    }
+
+    /// The same, as of now also in PCM.
     #[must_use]
     pub(crate) fn clean(self) -> Entry {
         Entry(self.0 & !CHANGED)
+    }
+
+    /// As it is written to PCM.
+    #[must_use]
+    pub(crate) fn sealed(self, lpn: u32) -> u64 {
+        let kept = self.0 & !(CHECK << CHECK_SHIFT);
+        // A page that nobody wrote stays zero.
+        if kept == 0 { 0 } else { kept | check(lpn, kept) << CHECK_SHIFT }
+    }
+
+    /// As it was found in PCM; nothing when it is damaged, or that of another page.
+    #[must_use]
+    pub(crate) fn unsealed(raw: u64, lpn: u32) -> Option<Entry> {
+        let entry = Entry(raw & !(CHECK << CHECK_SHIFT));
+        (entry.sealed(lpn) == raw).then_some(entry)
+    }
+
+    /// The same, with the sub-pages that a descriptor names.
+    #[must_use]
+    pub(crate) fn with_state(self, state: u8) -> Entry {
+        Entry(self.0 & !(0xFF << STATE_SHIFT) | u64::from(state) << STATE_SHIFT)
     }
 }
 
@@ -124,5 +167,20 @@ mod tests {
         e = e.moved(Place::Nand(Ppn(7)), 0, 0);
         assert_eq!((e.place(), e.state(), e.tag()), (Place::Nand(Ppn(7)), 0, 0));
         assert_eq!(e.moved(Place::Unmapped, 0, 9).place(), Place::Unmapped);
+    }
+
+    #[test]
+    fn flipped_bits_and_misplaced_entries_are_seen() {
+        let e = Entry::default().moved(Place::Nand(Ppn(0x1234)), 0, 77);
+        let raw = e.sealed(9);
+        assert_eq!(Entry::unsealed(raw, 9), Some(e.clean()));
+        assert_eq!(Entry::unsealed(raw, 8), None);
+        for a in 0..64 {
+            assert_eq!(Entry::unsealed(raw ^ 1 << a, 9), None, "bit {a}");
+            for b in 0..a {
+                assert_eq!(Entry::unsealed(raw ^ 1 << a ^ 1 << b, 9), None, "bits {a} and {b}");
+            }
+        }
+        assert_eq!(Entry::unsealed(0, 9), Some(Entry::default()));
     }
 }

@@ -84,7 +84,11 @@ impl<T: Token, N: Store, P: Store> Hfsl<T, N, P> {
         data: Source<'_>,
         hints: Hints,
     ) -> Result<()> {
+        self.begin_use(sink)?;
         let request = Request { bytes: u64::from(data.len()), hints };
+        if self.has_groups() {
+            return self.write_groups(sink, at, data, request).map_err(|e| self.poisoned(e));
+        }
         for span in spans(at, data.len(), self.page_bytes) {
             if let Err(e) = self.write_page(sink, request, span, data.part(span.from, span.len)) {
                 return Err(self.poisoned(e));
@@ -97,7 +101,11 @@ impl<T: Token, N: Store, P: Store> Hfsl<T, N, P> {
     /// from then on, and reads go on.
     #[cold]
     fn poisoned(&mut self, e: Error) -> Error {
-        let expected = matches!(e, Error::NoSpace { .. } | Error::ReadOnly { .. } | Error::OutOfRange { .. });
+        // Damage is met while what a write needs is read, before anything has changed.
+        let expected = matches!(
+            e,
+            Error::NoSpace { .. } | Error::ReadOnly { .. } | Error::OutOfRange { .. } | Error::Corrupt { .. }
+        );
         if !expected {
             self.flash.refuse_writes(format!("an earlier write failed: {e}"));
         }
@@ -158,6 +166,9 @@ impl<S: Sink, N: Store, P: Store> BlockLayer<S> for Hfsl<S::Tok, N, P> {
     }
 
     fn flush(&mut self, sink: &mut S) -> Result<()> {
+        if self.config.flush_map {
+            return self.flash.outlive(sink, &mut self.map).map_err(|e| self.poisoned(e));
+        }
         // All that was acknowledged is in durable media already; what is left is their order.
         if let Some(pcm) = &mut self.map.pcm {
             let after = sink.start();
@@ -170,14 +181,20 @@ impl<S: Sink, N: Store, P: Store> BlockLayer<S> for Hfsl<S::Tok, N, P> {
     fn discard(&mut self, sink: &mut S, at: Sector, sectors: u64) -> Result<()> {
         let bytes = sectors.saturating_mul(SECTOR_BYTES);
         self.check_range(at.0.saturating_mul(SECTOR_BYTES), bytes)?;
+        self.begin_use(sink)?;
         let page = u64::from(self.page_bytes);
         let (mut byte, end) = (at.bytes(), at.bytes() + bytes);
+        if self.has_groups() {
+            let zeros =
+                |len: u32| if N::HOLDS { Source::Bytes(&ZEROS[..len as usize]) } else { Source::Len(len) };
+            return self.discard_groups(sink, byte, end, zeros).map_err(|e| self.poisoned(e));
+        }
         while byte < end {
             let (lpn, offset) = split(byte, page);
             let len = (page - offset).min(end - byte);
             let lpn = Lpn(lpn as u32);
             if len == page {
-                self.unmap(sink, lpn)?;
+                self.unmap(sink, lpn).map_err(|e| self.poisoned(e))?;
             } else if self.is_mapped(lpn) {
                 let zeros =
                     if N::HOLDS { Source::Bytes(&ZEROS[..len as usize]) } else { Source::Len(len as u32) };
@@ -189,7 +206,7 @@ impl<S: Sink, N: Store, P: Store> BlockLayer<S> for Hfsl<S::Tok, N, P> {
     }
 
     fn step(&mut self, sink: &mut S, budget: u32) -> Result<Progress<S::Tok>> {
-        self.background(sink, budget)
+        self.background(sink, budget).map_err(|e| self.poisoned(e))
     }
 
     fn visible(&self, view: &mut Visible) {

@@ -7,22 +7,29 @@
 //! | file | subject |
 //! |---|---|
 //! | `entry`, `mapping` | the 8-byte map entry; the table in DRAM and PCM |
+//! | `head`, `flush_map` | state, numbers and redo slot; the map as of the last flush |
 //! | `pcm` | division of PCM, slots, descriptors, regions |
 //! | `route` | which medium a write goes to |
 //! | `to_pcm`, `to_nand` | writing a page to either |
 //! | `read`, `read_buffer` | reading, wherever a page lies; copies in DRAM |
 //! | `destage` | pages that leave PCM |
-//! | `boot` | halt and boot |
+//! | `atomic` | pages smaller than 4 KiB that change together |
+//! | `boot`, `recover` | halt and boot; coming up after a stop |
+//! | `durable`, `check` | what a volume asks of the layer |
 //! | `precondition` | volumes that are not new |
 //! | `raw` | bytes, and physical addresses |
 //! | `params`, `view` | what can be changed, and seen |
 
+mod atomic;
 mod boot;
 pub mod buffer;
+mod check;
 mod config;
 mod destage;
 mod durable;
 mod entry;
+mod flush_map;
+mod head;
 pub mod heat;
 mod layer;
 mod mapping;
@@ -33,6 +40,7 @@ mod precondition;
 mod raw;
 mod read;
 mod read_buffer;
+mod recover;
 mod route;
 mod to_nand;
 mod to_pcm;
@@ -90,6 +98,8 @@ pub struct Hfsl<T, N: Store, P: Store> {
     pub(crate) pages: u32,
     /// A page being put together; empty when the media hold no bytes.
     pub(crate) scratch: Vec<u8>,
+    /// What the head in PCM says of the layer's use.
+    pub(crate) usage: recover::Usage,
     pub(crate) dram: Option<ReadBuffer<P>>,
 }
 
@@ -116,7 +126,7 @@ impl<T: Token, N: Store, P: Store> Hfsl<T, N, P> {
         let pcm = match pcm {
             Some(medium) => {
                 let sub = subpage(&config, g.page_bytes)?;
-                Some(PcmSpace::new(medium, pages, g.page_bytes, sub, &buffer)?)
+                Some(PcmSpace::new(medium, pages, g.page_bytes, sub, &buffer, config.flush_map)?)
             }
             None => None,
         };
@@ -132,9 +142,13 @@ impl<T: Token, N: Store, P: Store> Hfsl<T, N, P> {
             scratch: if N::HOLDS { vec![0; g.page_bytes as usize] } else { Vec::new() },
             flash: Flash::new(nand, flash_config, share),
             dram: None,
-            map: Mapping { table: crate::table::table64(pages as usize), pcm, persist: config.map_persist },
+            map: Mapping::new(pages, pcm, config.map_persist),
+            usage: recover::Usage::default(),
             config,
         };
+        if hfsl.map.each() {
+            hfsl.flash.keep_order(hfsl.config.flush_map);
+        }
         hfsl.apply_fusion();
         Ok(hfsl)
     }
@@ -229,6 +243,10 @@ fn check_sizes(config: &HfslConfig, g: &NandGeometry, pcm_bytes: Option<u64>) ->
     }
     if pcm_bytes.is_none() && config.map_persist == MapPersist::Each {
         return Err(Error::param("map_persist", "each", "needs a PCM medium in the stack to hold the map"));
+    }
+    if config.flush_map && config.map_persist != MapPersist::Each {
+        let why = "goes with map_persist = \"each\" only: the map is kept with each write first";
+        return Err(Error::param("flush_map", true, why));
     }
     Ok(())
 }

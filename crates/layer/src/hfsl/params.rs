@@ -56,6 +56,7 @@ impl<T: Token, N: Store, P: Store> Hfsl<T, N, P> {
             ),
             fixed("capacity", &self.capacity_bytes(), "size of the volume, in bytes"),
             fixed("map_persist", &persist, "when map entries go to PCM: each, halt"),
+            fixed("flush_map", &c.flush_map, "a second map in PCM as of the last flush, for media in files"),
             fixed(
                 "raw_access",
                 &format!("{:?}", c.raw_access),

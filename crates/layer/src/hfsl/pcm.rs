@@ -6,9 +6,10 @@
 
 use super::buffer::{Buffer, BufferPolicy};
 use super::entry::SUBPAGES_MAX;
+use super::head::HEAD_BYTES;
 use super::mapping::ENTRY_BYTES;
 use crate::Token;
-use frit_core::{Error, Lpn, Result, Sink};
+use frit_core::{Error, Lpn, MediumKind, Result, Sink};
 use frit_media::{Pcm, Store};
 use std::collections::VecDeque;
 
@@ -16,6 +17,8 @@ use std::collections::VecDeque;
 pub(crate) const NONE: u32 = u32::MAX;
 /// Bytes of a descriptor in PCM.
 pub(crate) const DESC_BYTES: u64 = 64;
+/// Slots that a descriptor can name: 24 bits each, and one value for none.
+const SLOTS_MAX: u64 = (1 << 24) - 1;
 
 /// What a page in PCM is there for.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -61,8 +64,11 @@ pub(crate) struct RegionState {
 #[derive(Debug)]
 pub(crate) struct PcmSpace<T, P: Store> {
     pub(crate) medium: Pcm<P>,
+    pub(crate) head_at: u64,
     pub(crate) map_at: u64,
     pub(crate) map_bytes: u64,
+    /// The map as of the last flush, for files behind a page cache.
+    pub(crate) flush_map_at: Option<u64>,
     pub(crate) desc_at: u64,
     pub(crate) data_at: u64,
     pub(crate) sub_bytes: u32,
@@ -72,8 +78,16 @@ pub(crate) struct PcmSpace<T, P: Store> {
     pub(crate) free: VecDeque<u32>,
     /// When a free slot may be written again: what it held must be durable elsewhere.
     pub(crate) ready: Vec<T>,
+    /// Checksums of what slots hold; empty without bytes.
+    pub(crate) sums: Vec<u32>,
     pub(crate) desc: Vec<Desc>,
     pub(crate) desc_free: VecDeque<u32>,
+    /// When a free descriptor may be written again.
+    pub(crate) desc_ready: Vec<T>,
+    /// Slots and descriptors that were given up since the last flush, while the map of that names them.
+    pub(crate) held: Option<(Vec<u32>, Vec<u32>)>,
+    /// A sub-page that is checked; empty without bytes.
+    pub(crate) sub: Vec<u8>,
     pub(crate) regions: [RegionState; 2],
 }
 
@@ -85,13 +99,21 @@ impl<T: Token, P: Store> PcmSpace<T, P> {
         page_bytes: u32,
         sub_bytes: u32,
         buffer: &Buffer,
+        flush_map: bool,
     ) -> Result<PcmSpace<T, P>> {
         let map_bytes = u64::from(pages) * ENTRY_BYTES;
-        let map = medium.carve("map", map_bytes, u64::from(sub_bytes))?;
-        let rest = medium.bytes() - (map.start + map.bytes);
+        let align = u64::from(sub_bytes);
+        let head = medium.carve("head", HEAD_BYTES, align)?;
+        let map = medium.carve("map", map_bytes, align)?;
+        let flushed = flush_map.then(|| medium.carve("flush-map", map_bytes, align)).transpose()?;
+        let rest = medium.bytes() - medium.carved_bytes();
         // A descriptor a slot: at worst each page in PCM has a single sub-page.
-        let slots = (rest.saturating_sub(2 * u64::from(sub_bytes)) / (u64::from(sub_bytes) + DESC_BYTES))
-            .min(u64::from(NONE - 1)) as u32;
+        let slots = rest.saturating_sub(2 * u64::from(sub_bytes)) / (u64::from(sub_bytes) + DESC_BYTES);
+        if slots > SLOTS_MAX {
+            let why = format!("PCM has {slots} sub-pages and {SLOTS_MAX} can be named: use larger ones");
+            return Err(Error::param("SUBPAGE_SIZE", sub_bytes, why));
+        }
+        let slots = slots as u32;
         let subs = page_bytes / sub_bytes;
         if slots < 4 * subs {
             return Err(Error::param(
@@ -107,8 +129,10 @@ impl<T: Token, P: Store> PcmSpace<T, P> {
         let data = medium.carve("data", u64::from(slots) * u64::from(sub_bytes), u64::from(sub_bytes))?;
         let region = || RegionState { buffer: buffer.clone(), used: 0, quota: 0, pages: 0 };
         let mut space = PcmSpace {
+            head_at: head.start,
             map_at: map.start,
             map_bytes,
+            flush_map_at: flushed.map(|p| p.start),
             desc_at: desc.start,
             data_at: data.start,
             sub_bytes,
@@ -116,8 +140,12 @@ impl<T: Token, P: Store> PcmSpace<T, P> {
             slots,
             free: VecDeque::new(),
             ready: Vec::new(),
+            sums: Vec::new(),
             desc: Vec::new(),
             desc_free: VecDeque::new(),
+            desc_ready: Vec::new(),
+            held: flushed.map(|_| (Vec::new(), Vec::new())),
+            sub: vec![0; if P::HOLDS { sub_bytes as usize } else { 0 }],
             regions: [region(), region()],
             medium,
         };
@@ -132,6 +160,12 @@ impl<T: Token, P: Store> PcmSpace<T, P> {
         self.ready = vec![T::default(); self.slots as usize];
         self.desc = vec![none; self.slots as usize];
         self.desc_free = (0..self.slots).collect();
+        self.desc_ready = vec![T::default(); self.slots as usize];
+        self.sums = vec![0; if P::HOLDS { self.slots as usize } else { 0 }];
+        if let Some((slots, descs)) = &mut self.held {
+            slots.clear();
+            descs.clear();
+        }
         for r in &mut self.regions {
             r.buffer.reset(self.slots);
             r.used = 0;
@@ -141,8 +175,8 @@ impl<T: Token, P: Store> PcmSpace<T, P> {
 
     /// DRAM for descriptors, slots and lists, in bytes.
     pub(crate) fn dram_bytes(&self) -> u64 {
-        let slot = size_of::<Desc>() + size_of::<T>() + 2 * size_of::<u32>() + 16;
-        u64::from(self.slots) * slot as u64
+        let slot = size_of::<Desc>() + 2 * size_of::<T>() + 2 * size_of::<u32>() + 16;
+        u64::from(self.slots) * slot as u64 + self.sums.len() as u64 * size_of::<u32>() as u64
     }
 
     /// The byte address of a slot.
@@ -160,7 +194,76 @@ impl<T: Token, P: Store> PcmSpace<T, P> {
     /// Gives a slot back, to be written again once `ready` is done.
     pub(crate) fn give_slot(&mut self, slot: u32, ready: T) {
         self.ready[slot as usize] = ready;
-        self.free.push_back(slot);
+        match &mut self.held {
+            Some((slots, _)) => slots.push(slot),
+            None => self.free.push_back(slot),
+        }
+    }
+
+    /// Whether something was given up that a flush would let go of.
+    pub(crate) fn holds_back(&self) -> bool {
+        self.held.as_ref().is_some_and(|(slots, descs)| !slots.is_empty() || !descs.is_empty())
+    }
+
+    /// After a flush: what was given up before it is free.
+    pub(crate) fn let_go(&mut self) {
+        if let Some((slots, descs)) = &mut self.held {
+            self.free.extend(slots.drain(..));
+            self.desc_free.extend(descs.drain(..));
+        }
+    }
+
+    /// An entry as it lies in PCM.
+    pub(crate) fn peek_entry(&self, lpn: u32) -> Result<u64> {
+        let mut raw = [0; ENTRY_BYTES as usize];
+        if P::HOLDS {
+            self.medium.peek(self.map_at + u64::from(lpn) * ENTRY_BYTES, &mut raw)?;
+        }
+        Ok(u64::from_le_bytes(raw))
+    }
+
+    /// Notes the checksum of what was written to a slot.
+    #[inline]
+    pub(crate) fn note_sum(&mut self, lpn: u32, sub: usize, slot: u32, bytes: &[u8]) {
+        if P::HOLDS {
+            self.sums[slot as usize] = sum_of(lpn, sub, bytes);
+        }
+    }
+
+    /// Notes the checksum of a slot as it lies in PCM.
+    pub(crate) fn refresh_sum(&mut self, lpn: u32, sub: usize, slot: u32) -> Result<()> {
+        if P::HOLDS {
+            let at = self.slot_at(slot);
+            self.medium.peek(at, &mut self.sub)?;
+            self.sums[slot as usize] = sum_of(lpn, sub, &self.sub);
+        }
+        Ok(())
+    }
+
+    /// Compares a sub-page that was read with its checksum: `part` of it when it is not whole.
+    #[inline]
+    pub(crate) fn verify(&mut self, lpn: u32, sub: usize, slot: u32, part: &[u8]) -> Result<()> {
+        if !P::HOLDS || part.is_empty() {
+            return Ok(());
+        }
+        let at = self.slot_at(slot);
+        let found = if part.len() == self.sub_bytes as usize {
+            sum_of(lpn, sub, part)
+        } else {
+            self.medium.peek(at, &mut self.sub)?;
+            sum_of(lpn, sub, &self.sub)
+        };
+        let written = self.sums[slot as usize];
+        if found == written {
+            return Ok(());
+        }
+        Err(Error::Corrupt {
+            medium: MediumKind::Pcm,
+            at,
+            what: format!(
+                "sub-page {sub} of logical page {lpn}: CRC over its bytes and place is {found:06x},                  written was {written:06x}"
+            ),
+        })
     }
 
     /// A new descriptor for a page without sub-pages.
@@ -193,7 +296,11 @@ impl<T: Token, P: Store> PcmSpace<T, P> {
             }
         }
         self.desc[desc as usize].lpn = NONE;
-        self.desc_free.push_back(desc);
+        self.desc_ready[desc as usize] = ready;
+        match &mut self.held {
+            Some((_, descs)) => descs.push(desc),
+            None => self.desc_free.push_back(desc),
+        }
     }
 
     /// A page was written again, perhaps for another purpose.
@@ -221,6 +328,15 @@ impl<T: Token, P: Store> PcmSpace<T, P> {
         self.regions[Region::Cache as usize].quota = (f64::from(self.slots) * cache) as u32;
     }
 
+    /// Takes a descriptor over that was found in PCM.
+    pub(crate) fn adopt(&mut self, lpn: Lpn, desc: u32, found: Desc) {
+        self.desc[desc as usize] = found;
+        let region = &mut self.regions[found.region as usize];
+        region.buffer.admitted(desc, lpn);
+        region.pages += 1;
+        region.used += found.count();
+    }
+
     /// After a boot: free is what no page uses.
     pub(crate) fn rebuild_free(&mut self) {
         let mut used = vec![false; self.slots as usize];
@@ -233,11 +349,11 @@ impl<T: Token, P: Store> PcmSpace<T, P> {
         self.desc_free = (0..self.slots).filter(|&d| self.desc[d as usize].lpn == NONE).collect();
     }
 
-    /// Whether `n` slots can be had for a region without moving anything out.
+    /// Whether `n` slots and descriptors can be had for a region without moving anything out.
     #[inline]
-    pub(crate) fn has_room(&self, region: Region, n: u32) -> bool {
+    pub(crate) fn has_room(&self, region: Region, n: u32, descs: usize) -> bool {
         let r = &self.regions[region as usize];
-        self.free.len() >= n as usize && r.used + n <= r.quota && !self.desc_free.is_empty()
+        self.free.len() >= n as usize && r.used + n <= r.quota && self.desc_free.len() >= descs
     }
 }
 
@@ -261,6 +377,14 @@ impl<T: Token> Joined<T> {
     pub(crate) fn get<S: Sink<Tok = T>>(self, sink: &S) -> T {
         self.0.unwrap_or_else(|| sink.start())
     }
+}
+
+/// 24 bits of CRC32C over a sub-page and its place in the volume: a sub-page in the wrong place does not
+/// check out. Any error gets past it with a chance of 1 in 16 million.
+#[inline]
+pub(crate) fn sum_of(lpn: u32, sub: usize, bytes: &[u8]) -> u32 {
+    let place = u64::from(lpn) << 8 | sub as u64;
+    crc32c::crc32c_append(crc32c::crc32c(bytes), &place.to_le_bytes()) >> 8
 }
 
 fn no_room(what: &str) -> Error {

@@ -63,10 +63,14 @@ impl<T: Token, N: Store, P: Store> Hfsl<T, N, P> {
     ) -> Result<T> {
         match self.map.get(span.lpn).place() {
             Place::Unmapped => {
+                self.map.not_lost(span.lpn)?;
                 into.zero();
                 Ok(sink.start())
             }
-            Place::Nand(ppn) => self.flash.read(sink, ppn, span.offset, into, cause),
+            Place::Nand(ppn) => {
+                let tag = self.map.get(span.lpn).tag();
+                self.flash.read(sink, ppn, span.offset, into, tag, cause)
+            }
             Place::Pcm(desc) => self.gather_pcm(sink, desc, span, into, cause),
         }
     }
@@ -89,7 +93,10 @@ impl<T: Token, N: Store, P: Store> Hfsl<T, N, P> {
                 slot => {
                     let at = pcm.slot_at(slot) + u64::from(part.offset);
                     let after = sink.start();
-                    let done = pcm.medium.read(sink, at, piece, cause, after)?;
+                    let done = pcm.medium.read(sink, at, piece.part(0, part.len), cause, after)?;
+                    if let Some(bytes) = piece.bytes() {
+                        pcm.verify(span.lpn.0, part.sub, slot, bytes)?;
+                    }
                     all.add(sink, done);
                 }
             }

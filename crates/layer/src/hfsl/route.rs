@@ -46,7 +46,7 @@ impl<T: Token, N: Store, P: Store> Hfsl<T, N, P> {
 
     /// Counts a write and judges the page's heat.
     #[inline]
-    fn note_write(&mut self, lpn: Lpn, hints: Hints) -> bool {
+    pub(crate) fn note_write(&mut self, lpn: Lpn, hints: Hints) -> bool {
         let entry = &mut self.map.table[lpn.idx()];
         let counted = Entry(*entry).counted();
         *entry = counted.0;
@@ -57,13 +57,13 @@ impl<T: Token, N: Store, P: Store> Hfsl<T, N, P> {
 
     /// Cold data has a stream of its own, which takes worn blocks (section 2.6.1 b).
     #[inline]
-    fn stream(&self, hot: bool) -> Stream {
+    pub(crate) fn stream(&self, hot: bool) -> Stream {
         if self.heat_on && !hot { Stream::Cold } else { Stream::Host }
     }
 
     /// The region of PCM that takes the write, or none: NAND.
     #[inline]
-    fn route(&self, request: Request, hot: bool) -> Option<Region> {
+    pub(crate) fn route(&self, request: Request, hot: bool) -> Option<Region> {
         let wants_pcm = || {
             self.placement.to_pcm(&WriteView {
                 bytes: request.bytes,
@@ -85,37 +85,37 @@ impl<T: Token, N: Store, P: Store> Hfsl<T, N, P> {
 
     /// What DRAM holds of a page becomes stale.
     #[inline]
-    fn forget_copy(&mut self, lpn: Lpn) {
+    pub(crate) fn forget_copy(&mut self, lpn: Lpn) {
         if let Some(dram) = &mut self.dram {
             dram.forget(lpn);
         }
     }
 
     pub(crate) fn is_mapped(&self, lpn: Lpn) -> bool {
-        self.map.get(lpn).place() != Place::Unmapped
+        self.map.get(lpn).place() != Place::Unmapped || self.map.not_lost(lpn).is_err()
     }
 
     /// Forgets a page: it reads as zeros, and its space is free once that is durable.
     pub(crate) fn unmap<S: Sink<Tok = T>>(&mut self, sink: &mut S, lpn: Lpn) -> Result<()> {
         let old = self.map.get(lpn);
-        if old.place() == Place::Unmapped {
+        if old.place() == Place::Unmapped && self.map.not_lost(lpn).is_ok() {
             return Ok(());
         }
         self.forget_copy(lpn);
         let seq = self.flash.next_seq();
         let after = sink.start();
         let done = self.map.set(sink, lpn, old.moved(Place::Unmapped, 0, seq), after)?;
-        self.leave(old.place(), done);
+        self.leave(sink, old.place(), done);
         sink.ack(done);
         Ok(())
     }
 
     /// Gives up the place where a page lay, once `done`.
     #[inline]
-    pub(crate) fn leave(&mut self, old: Place, done: T) {
+    pub(crate) fn leave<S: Sink<Tok = T>>(&mut self, sink: &mut S, old: Place, done: T) {
         match old {
             Place::Unmapped => {}
-            Place::Nand(ppn) => self.flash.invalidate(ppn),
+            Place::Nand(ppn) => self.flash.give_up(sink, ppn, done),
             Place::Pcm(desc) => {
                 if let Some(pcm) = &mut self.map.pcm {
                     pcm.release(desc, 0, done);

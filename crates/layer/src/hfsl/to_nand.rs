@@ -80,13 +80,7 @@ impl<T: Token, N: Store, P: Store> Hfsl<T, N, P> {
         cause: Cause,
         after: T,
     ) -> Result<T> {
-        let unit = match self.map.get(lpn).place() {
-            Place::Nand(ppn) => {
-                let g = self.flash.nand().geometry();
-                g.unit_of_block(g.block_of(ppn))
-            }
-            _ => self.flash.first_unit(sink, lpn),
-        };
+        let unit = self.unit_for(sink, lpn);
         let page = PageWrite { lpn, unit, stream, data, cause, after };
         let (ppn, programmed) = self.flash.write(sink, &mut self.map, page)?;
         // Cleaning may have moved the old page meanwhile: ask the map again.
@@ -96,7 +90,7 @@ impl<T: Token, N: Store, P: Store> Hfsl<T, N, P> {
         if matches!(old.place(), Place::Pcm(_)) && cause == Cause::Host {
             self.stats.to_nand += 1;
         }
-        self.leave(old.place(), done);
+        self.leave(sink, old.place(), done);
         self.flash.pace(sink, &mut self.map, unit)?;
         Ok(done)
     }

@@ -5,14 +5,14 @@
 //! changed sub-page goes to a new slot and the page to a new descriptor, so that a power cut leaves
 //! the old page or the new one.
 
-use super::entry::Place;
+use super::entry::{Entry, Place};
 use super::layer::Span;
 use super::pcm::{DESC_BYTES, Desc, Joined, NONE, PcmSpace, Region};
 use super::read::{SubSpan, sub_spans};
 use super::to_nand::overlay;
 use super::{Hfsl, MapPersist};
 use crate::Token;
-use frit_core::{Cause, Lpn, Result, Sink, Source, Target};
+use frit_core::{Cause, Error, Lpn, MediumKind, Result, Sink, Source, Target};
 use frit_media::Store;
 
 impl<T: Token, N: Store, P: Store> Hfsl<T, N, P> {
@@ -46,6 +46,19 @@ impl<T: Token, N: Store, P: Store> Hfsl<T, N, P> {
         data: Source<'_>,
         region: Region,
     ) -> Result<T> {
+        let (desc, written) = self.bring(sink, place, span, data, region)?;
+        self.publish(sink, span.lpn, desc, written)
+    }
+
+    /// Writes a page to a new descriptor; nothing names it yet.
+    pub(crate) fn bring<S: Sink<Tok = T>>(
+        &mut self,
+        sink: &mut S,
+        place: Place,
+        span: Span,
+        data: Source<'_>,
+        region: Region,
+    ) -> Result<(u32, T)> {
         let partial = span.len < self.page_bytes;
         let from_nand = matches!(place, Place::Nand(_));
         let mut page = std::mem::take(&mut self.scratch);
@@ -63,9 +76,9 @@ impl<T: Token, N: Store, P: Store> Hfsl<T, N, P> {
             self.fill_subs(sink, span, &page, (from, to), region, read)
         });
         self.scratch = page;
-        let (desc, written) = done?;
+        let done = done?;
         self.stats.to_pcm += u64::from(from_nand);
-        self.publish(sink, span.lpn, desc, written)
+        Ok(done)
     }
 
     /// Writes the sub-pages that cover bytes `range` of a page into a new descriptor.
@@ -96,6 +109,9 @@ impl<T: Token, N: Store, P: Store> Hfsl<T, N, P> {
             let after = sink.join(after, ready);
             let at = pcm.slot_at(slot);
             let done = pcm.medium.write(sink, at, bytes, cause, after)?;
+            if let Source::Bytes(bytes) = bytes {
+                pcm.note_sum(span.lpn.0, part.sub, slot, bytes);
+            }
             all.add(sink, done);
         }
         Ok((desc, all.get(sink)))
@@ -103,9 +119,8 @@ impl<T: Token, N: Store, P: Store> Hfsl<T, N, P> {
 
     /// Maps a page to its new descriptor and gives up its old place.
     fn publish<S: Sink<Tok = T>>(&mut self, sink: &mut S, lpn: Lpn, desc: u32, written: T) -> Result<T> {
-        let done = self.map_desc(sink, lpn, desc, written)?;
-        let (old, done) = done;
-        self.leave(old, done);
+        let (old, done) = self.map_desc(sink, lpn, desc, written)?;
+        self.leave(sink, old, done);
         Ok(done)
     }
 
@@ -117,18 +132,32 @@ impl<T: Token, N: Store, P: Store> Hfsl<T, N, P> {
         desc: u32,
         written: T,
     ) -> Result<(Place, T)> {
+        let (entry, durable) = self.describe(sink, lpn, desc, written)?;
+        let old = self.map.get(lpn).place();
+        let done = self.map.set(sink, lpn, entry, durable)?;
+        Ok((old, done))
+    }
+
+    /// Numbers a descriptor and, where the map is kept with each write, writes it. Returns the entry for
+    /// it and when both data and descriptor are durable.
+    pub(crate) fn describe<S: Sink<Tok = T>>(
+        &mut self,
+        sink: &mut S,
+        lpn: Lpn,
+        desc: u32,
+        written: T,
+    ) -> Result<(Entry, T)> {
         let seq = self.flash.next_seq();
-        let Some(pcm) = &mut self.map.pcm else { return Ok((Place::Unmapped, written)) };
-        pcm.desc[desc as usize].seq = seq;
-        let state = pcm.desc[desc as usize].state();
-        let mut durable = written;
-        if self.map.persist == MapPersist::Each {
-            let described = pcm.write_desc(sink, desc, written)?;
-            durable = pcm.medium.fence(sink, described);
-        }
+        let each = self.map.each();
         let old = self.map.get(lpn);
-        let done = self.map.set(sink, lpn, old.moved(Place::Pcm(desc), state, seq), durable)?;
-        Ok((old.place(), done))
+        let Some(pcm) = &mut self.map.pcm else { return Ok((old, written)) };
+        pcm.desc[desc as usize].seq = seq;
+        let entry = old.moved(Place::Pcm(desc), pcm.desc[desc as usize].state(), seq);
+        if !each {
+            return Ok((entry, written));
+        }
+        let described = pcm.write_desc(sink, desc, written)?;
+        Ok((entry, pcm.medium.fence(sink, described)))
     }
 
     /// Overwrites sub-pages where they are; new ones are added.
@@ -152,7 +181,9 @@ impl<T: Token, N: Store, P: Store> Hfsl<T, N, P> {
                 grown = true;
                 pcm.write_new_sub(sink, desc, part, piece, None)?
             } else {
-                pcm.overwrite_sub(sink, slot, part, piece, gran)?
+                let done = pcm.overwrite_sub(sink, (span.lpn.0, slot), part, piece, gran)?;
+                pcm.refresh_sum(span.lpn.0, part.sub, slot)?;
+                done
             };
             all.add(sink, done);
         }
@@ -160,6 +191,8 @@ impl<T: Token, N: Store, P: Store> Hfsl<T, N, P> {
         if grown {
             return Ok(self.map_desc(sink, span.lpn, desc, written)?.1);
         }
+        // The descriptor's checksums changed.
+        self.map.note(span.lpn, self.map.get(span.lpn).dirtied());
         Ok(written)
     }
 
@@ -172,7 +205,25 @@ impl<T: Token, N: Store, P: Store> Hfsl<T, N, P> {
         data: Source<'_>,
         region: Region,
     ) -> Result<T> {
-        let Some(pcm) = &mut self.map.pcm else { return Ok(sink.start()) };
+        let shadow = self.shadow(sink, old, span, data, region)?;
+        let (_, done) = self.map_desc(sink, span.lpn, shadow.desc, shadow.written)?;
+        if let Some(pcm) = &mut self.map.pcm {
+            pcm.release(old, shadow.kept, done);
+        }
+        Ok(done)
+    }
+
+    /// The new descriptor of a page in PCM that is written in part; sub-pages that did not change are
+    /// in both.
+    pub(crate) fn shadow<S: Sink<Tok = T>>(
+        &mut self,
+        sink: &mut S,
+        old: u32,
+        span: Span,
+        data: Source<'_>,
+        region: Region,
+    ) -> Result<Shadow<T>> {
+        let Some(pcm) = &mut self.map.pcm else { return Err(no_pcm()) };
         let before = pcm.desc[old as usize];
         let new = pcm.admit(span.lpn, region)?;
         let mut all = Joined::new();
@@ -188,13 +239,21 @@ impl<T: Token, N: Store, P: Store> Hfsl<T, N, P> {
                 pcm.attach(new, sub, slot);
             }
         }
-        let written = all.get(sink);
-        let (_, done) = self.map_desc(sink, span.lpn, new, written)?;
-        if let Some(pcm) = &mut self.map.pcm {
-            pcm.release(old, !replaced, done);
-        }
-        Ok(done)
+        Ok(Shadow { desc: new, written: all.get(sink), kept: !replaced })
     }
+}
+
+/// A page in PCM that is not mapped yet.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Shadow<T> {
+    pub(crate) desc: u32,
+    pub(crate) written: T,
+    /// Sub-pages that it shares with the old descriptor.
+    pub(crate) kept: u8,
+}
+
+pub(crate) fn no_pcm() -> Error {
+    Error::Rule { medium: MediumKind::Pcm, at: 0, what: "a page was sent to PCM and there is none" }
 }
 
 impl<T: Token, P: Store> PcmSpace<T, P> {
@@ -210,7 +269,11 @@ impl<T: Token, P: Store> PcmSpace<T, P> {
         let (slot, ready) = self.take_slot()?;
         self.attach(desc, part.sub, slot);
         let at = self.slot_at(slot);
+        let lpn = self.desc[desc as usize].lpn;
         if part.len == self.sub_bytes {
+            if let Source::Bytes(bytes) = data {
+                self.note_sum(lpn, part.sub, slot, bytes);
+            }
             return self.medium.write(sink, at, data, Cause::Host, ready);
         }
         let mut whole = if P::HOLDS { vec![0u8; self.sub_bytes as usize] } else { Vec::new() };
@@ -219,9 +282,11 @@ impl<T: Token, P: Store> PcmSpace<T, P> {
             let (from, start) = (self.slot_at(old), sink.start());
             let into = if P::HOLDS { Target::Bytes(&mut whole) } else { Target::Len(self.sub_bytes) };
             let read = self.medium.read(sink, from, into, Cause::Merge, start)?;
+            self.verify(lpn, part.sub, old, &whole)?;
             after = sink.join(read, ready);
         }
         overlay(&mut whole, part.offset, data);
+        self.note_sum(lpn, part.sub, slot, &whole);
         let bytes = if P::HOLDS { Source::Bytes(&whole) } else { Source::Len(self.sub_bytes) };
         self.medium.write(sink, at, bytes, Cause::Host, after)
     }
@@ -230,11 +295,15 @@ impl<T: Token, P: Store> PcmSpace<T, P> {
     fn overwrite_sub<S: Sink<Tok = T>>(
         &mut self,
         sink: &mut S,
-        slot: u32,
+        (lpn, slot): (u32, u32),
         part: SubSpan,
         data: Source<'_>,
         gran: u32,
     ) -> Result<T> {
+        // What is there is sealed with a new checksum: it has to be right.
+        if part.len < self.sub_bytes && P::HOLDS {
+            self.verify(lpn, part.sub, slot, &[0])?;
+        }
         let (from, to) = (part.offset / gran * gran, (part.offset + part.len).next_multiple_of(gran));
         let base = self.slot_at(slot);
         let start = sink.start();
@@ -252,8 +321,10 @@ impl<T: Token, P: Store> PcmSpace<T, P> {
     /// Writes a descriptor to PCM.
     pub(crate) fn write_desc<S: Sink<Tok = T>>(&mut self, sink: &mut S, desc: u32, after: T) -> Result<T> {
         let at = self.desc_at + u64::from(desc) * DESC_BYTES;
+        let after = sink.join(after, self.desc_ready[desc as usize]);
         if P::HOLDS {
-            let bytes = self.desc[desc as usize].encode();
+            let d = &self.desc[desc as usize];
+            let bytes = d.encode(|slot| self.sums[slot as usize]);
             self.medium.write(sink, at, Source::Bytes(&bytes), Cause::Meta, after)
         } else {
             self.medium.write(sink, at, Source::Len(DESC_BYTES as u32), Cause::Meta, after)
@@ -262,18 +333,37 @@ impl<T: Token, P: Store> PcmSpace<T, P> {
 }
 
 impl Desc {
-    /// As it lies in PCM: LPN, region, state, sequence number, slots, CRC32C of all that.
-    pub(crate) fn encode(&self) -> [u8; DESC_BYTES as usize] {
+    /// As it lies in PCM: LPN (4), region (1), zero (1), sequence number (6), eight slots (3 each, all
+    /// ones for none), checksums of the eight (3 each), CRC32C of all that (4).
+    pub(crate) fn encode(&self, sum: impl Fn(u32) -> u32) -> [u8; DESC_BYTES as usize] {
         let mut b = [0u8; DESC_BYTES as usize];
         b[0..4].copy_from_slice(&self.lpn.to_le_bytes());
         b[4] = self.region as u8;
-        b[5] = self.state();
-        b[8..16].copy_from_slice(&self.seq.to_le_bytes());
-        for (i, slot) in self.subs.iter().enumerate() {
-            b[16 + 4 * i..20 + 4 * i].copy_from_slice(&slot.to_le_bytes());
+        b[6..12].copy_from_slice(&self.seq.to_le_bytes()[..6]);
+        for (i, &slot) in self.subs.iter().enumerate() {
+            b[12 + 3 * i..15 + 3 * i].copy_from_slice(&slot.to_le_bytes()[..3]);
+            let sum = if slot == NONE { 0 } else { sum(slot) };
+            b[36 + 3 * i..39 + 3 * i].copy_from_slice(&sum.to_le_bytes()[..3]);
         }
         let crc = crc32c::crc32c(&b[..60]);
         b[60..64].copy_from_slice(&crc.to_le_bytes());
         b
+    }
+
+    /// A descriptor, and the checksums of its slots; nothing when it is damaged.
+    pub(crate) fn decode(b: &[u8; DESC_BYTES as usize]) -> Option<(Desc, [u32; 8])> {
+        let word = |at: usize| Some(u32::from_le_bytes(b.get(at..at + 4)?.try_into().ok()?));
+        let three = |at: usize| Some(word(at)? & 0xFF_FFFF);
+        if word(60)? != crc32c::crc32c(&b[..60]) {
+            return None;
+        }
+        let (mut subs, mut sums) = ([NONE; 8], [0; 8]);
+        for i in 0..8 {
+            subs[i] = three(12 + 3 * i).map(|s| if s == 0xFF_FFFF { NONE } else { s })?;
+            sums[i] = three(36 + 3 * i)?;
+        }
+        let region = Region::ALL.get(usize::from(b[4])).copied()?;
+        let seq = u64::from(word(6)?) | u64::from(word(8)? >> 16) << 32;
+        Some((Desc { lpn: word(0)?, region, seq, subs }, sums))
     }
 }

@@ -14,7 +14,7 @@ mod preset;
 
 pub use faults::NandFaults;
 pub use geometry::{NandGeometry, PlaneOps};
-pub use page::{SPARE_RECORD_BYTES, Spare};
+pub use page::{Expected, SPARE_RECORD_BYTES, Spare};
 
 use crate::{Device, Hardware, Model, NandTiming, Store};
 use frit_core::visible::{MediumView, Wear};

@@ -1,6 +1,6 @@
 //! Commands to NAND.
 
-use super::page::{Spare, corrupt, data_crc, failed_record, record};
+use super::page::{Expected, Spare, corrupt, data_crc, failed_record, record};
 use super::{BAD, Block, ERASE_FAILED, Nand};
 use crate::Store;
 use crate::stripe::quot;
@@ -76,7 +76,27 @@ impl<St: Store> Nand<St> {
         sink: &mut S,
         ppn: Ppn,
         offset: u32,
+        into: Target<'_>,
+        cause: Cause,
+        after: S::Tok,
+    ) -> Result<S::Tok> {
+        self.read_of(sink, ppn, offset, into, None, cause, after)
+    }
+
+    /// The same for a page that has to be a certain version of a certain logical page: a misplaced or
+    /// stale page is well-formed, and only this gives it away.
+    ///
+    /// # Errors
+    /// As [`Nand::read`], and `Corrupt` for another page.
+    #[inline]
+    #[allow(clippy::too_many_arguments)]
+    pub fn read_of<S: Sink>(
+        &mut self,
+        sink: &mut S,
+        ppn: Ppn,
+        offset: u32,
         mut into: Target<'_>,
+        expect: Option<Expected>,
         cause: Cause,
         after: S::Tok,
     ) -> Result<S::Tok> {
@@ -87,7 +107,7 @@ impl<St: Store> Nand<St> {
         let tok = self.give(sink, Op::NandRead, ppn.0, block, cause, after);
         if let Some(into) = into.bytes() {
             if St::HOLDS {
-                self.fetch(ppn, offset as usize, into)?;
+                self.fetch(ppn, offset as usize, into, expect)?;
             } else {
                 into.fill(0);
             }
@@ -95,9 +115,13 @@ impl<St: Store> Nand<St> {
         Ok(tok)
     }
 
-    /// The bytes of a page from `offset` on, checked against its checksum.
-    fn fetch(&mut self, ppn: Ppn, offset: usize, into: &mut [u8]) -> Result<()> {
+    /// The bytes of a page from `offset` on, checked against its checksum, and that it is the one that
+    /// is expected.
+    fn fetch(&mut self, ppn: Ppn, offset: usize, into: &mut [u8], expect: Option<Expected>) -> Result<()> {
         let (spare, crc) = self.found(ppn)?.page(ppn)?;
+        if let Some(e) = expect.filter(|e| !e.is(spare)) {
+            return Err(another(ppn, e, spare));
+        }
         let (at, len) = (self.data_at(ppn), self.config.geometry.page_bytes as usize);
         let found = if into.len() == len {
             self.store.read(at, into)?;
@@ -220,18 +244,38 @@ impl<St: Store> Nand<St> {
         Ok(tok)
     }
 
+    /// Programs the next page of a block with nothing, to get past a page in which a program may have
+    /// been cut off. What it holds then, and whether the program succeeds, does not matter: its spare
+    /// area says that it is no page.
+    ///
+    /// # Errors
+    /// `Rule` as for a program; a store that fails.
+    pub fn pad<S: Sink>(&mut self, sink: &mut S, ppn: Ppn, cause: Cause, after: S::Tok) -> Result<S::Tok> {
+        let block = self.programmable(ppn)?;
+        let tok = self.give(sink, Op::NandProgram, ppn.0, block, cause, after);
+        self.state[block as usize].next += 1;
+        if St::HOLDS {
+            let record = failed_record(Spare { lpn: u32::MAX, seq: 0 });
+            self.store.write(self.config.geometry.record_at(ppn), &record)?;
+        }
+        Ok(tok)
+    }
+
     /// Moves a page within its unit, past the bus. `spare` is written with it; the data is checked
-    /// before it is moved, so that damage is not sealed with a new checksum.
+    /// before it is moved, and that it is what is expected, so that damage is not sealed with a new
+    /// checksum.
     ///
     /// # Errors
     /// `Rule` as for a read and a program, and for two units; `Corrupt` and `ProgramFailed` likewise.
     #[inline]
+    #[allow(clippy::too_many_arguments)]
     pub fn copyback<S: Sink>(
         &mut self,
         sink: &mut S,
         from: Ppn,
         to: Ppn,
         spare: Spare,
+        expect: Option<Expected>,
         cause: Cause,
         after: S::Tok,
     ) -> Result<S::Tok> {
@@ -241,7 +285,7 @@ impl<St: Store> Nand<St> {
             return Err(rule(to.0, "a copyback cannot leave its unit"));
         }
         let mut page = std::mem::take(&mut self.page);
-        let checked = if St::HOLDS { self.fetch(from, 0, &mut page) } else { Ok(()) };
+        let checked = if St::HOLDS { self.fetch(from, 0, &mut page, expect) } else { Ok(()) };
         self.page = page;
         checked?;
         let fails = self.program_fails(to, block);
@@ -278,6 +322,16 @@ fn refusal(state: &Block, page: u32) -> &'static str {
     } else {
         "a page was programmed out of order in its block"
     }
+}
+
+#[cold]
+fn another(ppn: Ppn, expected: Expected, found: Spare) -> Error {
+    let Expected { lpn, tag } = expected;
+    let what = format!(
+        "it holds logical page {}, version {}, and should hold page {lpn}, version {tag} (modulo 65536)",
+        found.lpn, found.seq
+    );
+    corrupt(ppn, what)
 }
 
 #[cold]

@@ -11,6 +11,24 @@ pub struct Spare {
     pub seq: u64,
 }
 
+/// What a page that is read has to be.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct Expected {
+    /// The logical page.
+    pub lpn: u32,
+    /// The low 16 bits of its sequence number.
+    pub tag: u16,
+}
+
+impl Expected {
+    /// Whether a spare area is that of the page.
+    #[inline]
+    #[must_use]
+    pub fn is(self, spare: Spare) -> bool {
+        spare.lpn == self.lpn && spare.seq as u16 == self.tag
+    }
+}
+
 /// Bytes of a spare area that the record takes.
 pub const SPARE_RECORD_BYTES: usize = 24;
 

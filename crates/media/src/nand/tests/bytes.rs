@@ -44,7 +44,7 @@ fn step<St: Store>(n: &mut Nand<St>, op: &Do) -> (String, Vec<u8>) {
         }
         Do::Copyback { from, block } => {
             let to = Ppn(next(n, block));
-            n.copyback(&mut Null, Ppn(from), to, spare(from), Cause::Gc, ())
+            n.copyback(&mut Null, Ppn(from), to, spare(from), None, Cause::Gc, ())
         }
         Do::Retire { block } => {
             n.retire(BlockId(block));
@@ -149,7 +149,7 @@ fn every_flipped_bit_is_detected_and_named() {
             // A part of the page is not given either, nor moved and sealed anew.
             let mut part = [0; 4];
             assert!(n.read(&mut Null, Ppn(1), 0, Target::Bytes(&mut part), Cause::Host, ()).is_err());
-            assert!(n.copyback(&mut Null, Ppn(1), Ppn(4), spare(1), Cause::Gc, ()).is_err());
+            assert!(n.copyback(&mut Null, Ppn(1), Ppn(4), spare(1), None, Cause::Gc, ()).is_err());
             assert_eq!(n.next_page(BlockId(1)), 0);
             flip(&mut n);
         }

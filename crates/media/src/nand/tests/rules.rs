@@ -41,10 +41,10 @@ fn rules_hold<St: Store>(mut n: Nand<St>) {
     n.read(&mut Null, Ppn(4), 412, Target::Bytes(&mut into), Cause::Host, ()).unwrap();
 
     // Block 6 is the first of the second unit.
-    breaks(n.copyback(&mut Null, Ppn(4), Ppn(24), spare(4), Cause::Gc, ()), "leave its unit");
-    breaks(n.copyback(&mut Null, Ppn(4), Ppn(9), spare(4), Cause::Gc, ()), "out of order");
-    breaks(n.copyback(&mut Null, Ppn(5), Ppn(8), spare(4), Cause::Gc, ()), "erased");
-    n.copyback(&mut Null, Ppn(4), Ppn(8), spare(4), Cause::Gc, ()).unwrap();
+    breaks(n.copyback(&mut Null, Ppn(4), Ppn(24), spare(4), None, Cause::Gc, ()), "leave its unit");
+    breaks(n.copyback(&mut Null, Ppn(4), Ppn(9), spare(4), None, Cause::Gc, ()), "out of order");
+    breaks(n.copyback(&mut Null, Ppn(5), Ppn(8), spare(4), None, Cause::Gc, ()), "erased");
+    n.copyback(&mut Null, Ppn(4), Ppn(8), spare(4), None, Cause::Gc, ()).unwrap();
     // What breaks a rule is not counted.
     let done = |op| n.counts().of(op).commands;
     assert_eq!((done(Op::NandProgram), done(Op::NandErase), done(Op::NandCopyback)), (4, 1, 1));
@@ -81,7 +81,7 @@ fn commands_name_page_block_unit_cause_and_what_they_wait_for() {
     let len = Source::Len(PAGE as u32);
     let p = n.program(&mut log, Ppn(24), len, spare(0), Cause::Host, 0).unwrap();
     let r = n.read(&mut log, Ppn(24), 0, Target::Len(4), Cause::Merge, p).unwrap();
-    let c = n.copyback(&mut log, Ppn(24), Ppn(28), spare(0), Cause::WearLevel, r).unwrap();
+    let c = n.copyback(&mut log, Ppn(24), Ppn(28), spare(0), None, Cause::WearLevel, r).unwrap();
     n.erase(&mut log, BlockId(6), Cause::Gc, c).unwrap();
     let seen: Vec<_> =
         log.cmds.iter().map(|(c, after)| (c.op, c.addr, c.len, c.hazard, c.unit, c.cause, *after)).collect();

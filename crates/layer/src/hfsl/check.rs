@@ -1,0 +1,1 @@
+//! Comparing map, spare areas, descriptors and data.

@@ -1,0 +1,247 @@
+//! The head of HFSL's PCM: whose it is, whether it was halted, how far sequence numbers are given out,
+//! and the redo slot, which makes several map entries change together. `docs/format.md` draws it.
+
+use super::entry::SUBPAGES_MAX;
+use super::pcm::PcmSpace;
+use crate::Token;
+use frit_core::{Cause, Error, MediumKind, Result, Sink, Source, Target};
+use frit_media::Store;
+
+/// Bytes of the head.
+pub(crate) const HEAD_BYTES: u64 = 512;
+const STATE_AT: u64 = 64;
+const SEQ_AT: u64 = 72;
+/// Sequence number up to which a stop may have left pages that no entry names.
+const RECOVERED_AT: u64 = 80;
+const REDO_AT: u64 = 128;
+const MAGIC: &[u8; 8] = b"fritHFSL";
+const VERSION: u32 = 1;
+
+/// The layer is in use, or was stopped while it was.
+pub(crate) const IN_USE: u32 = 1;
+/// Free blocks may hold the rest of an erase that was cut off.
+pub(crate) const SUSPECTS: u32 = 2;
+/// The map as of the last flush is being put in place.
+pub(crate) const RESTORING: u32 = 4;
+
+/// Entries of one redo record: the pages of 4 KiB.
+pub(crate) const REDO_ENTRIES: usize = SUBPAGES_MAX as usize;
+const REDO_BYTES: usize = 16 + 8 * REDO_ENTRIES;
+
+/// What the head says.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(crate) struct Head {
+    pub(crate) flags: u32,
+    pub(crate) seq_limit: u64,
+    pub(crate) recovered: u64,
+}
+
+/// Pages whose entries change together: those from `first` whose bit is set.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(crate) struct Redo {
+    pub(crate) first: u32,
+    pub(crate) mask: u8,
+    /// Entries as they go to PCM.
+    pub(crate) raw: [u64; REDO_ENTRIES],
+}
+
+impl Redo {
+    /// The pages and their entries.
+    pub(crate) fn entries(self) -> impl Iterator<Item = (u32, u64)> {
+        (0..REDO_ENTRIES as u32)
+            .filter(move |i| self.mask & (1 << i) != 0)
+            .map(move |i| (self.first + i, self.raw[i as usize]))
+    }
+
+    /// First page (4), mask (4), entries (64), zero (4), CRC32C of all that (4).
+    fn encode(&self) -> [u8; REDO_BYTES] {
+        let mut b = [0; REDO_BYTES];
+        b[..4].copy_from_slice(&self.first.to_le_bytes());
+        b[4..8].copy_from_slice(&u32::from(self.mask).to_le_bytes());
+        for (to, raw) in b[8..].chunks_exact_mut(8).zip(self.raw) {
+            to.copy_from_slice(&raw.to_le_bytes());
+        }
+        let crc = crc32c::crc32c(&b[..REDO_BYTES - 4]);
+        b[REDO_BYTES - 4..].copy_from_slice(&crc.to_le_bytes());
+        b
+    }
+
+    fn decode(b: &[u8; REDO_BYTES]) -> Option<Redo> {
+        let word = |at: usize| b.get(at..at + 8)?.try_into().ok().map(u64::from_le_bytes);
+        let head = word(0)?;
+        let mut raw = [0; REDO_ENTRIES];
+        for (i, r) in raw.iter_mut().enumerate() {
+            *r = word(8 + 8 * i)?;
+        }
+        let redo = Redo { first: head as u32, mask: (head >> 32) as u8, raw };
+        (redo.mask != 0 && redo.encode() == *b).then_some(redo)
+    }
+}
+
+/// A number of 48 bits and a check of 16: a word that PCM writes atomically.
+fn checked(n: u64) -> u64 {
+    let n = n & (u64::MAX >> 16);
+    n | u64::from(crc32c::crc32c(&n.to_le_bytes()) >> 16) << 48
+}
+
+fn unchecked(word: u64) -> Option<u64> {
+    let n = word & (u64::MAX >> 16);
+    (checked(n) == word).then_some(n)
+}
+
+fn flags_word(flags: u32) -> u64 {
+    u64::from(flags) | u64::from(crc32c::crc32c(&flags.to_le_bytes())) << 32
+}
+
+impl<T: Token, P: Store> PcmSpace<T, P> {
+    /// What this layer's header has to be: magic (8), version (4), page, sub-page (4 each), pages (4),
+    /// sub-page slots (4), bytes of a descriptor (4), has a map as of the last flush (4), zeros, CRC32C (4).
+    fn header(&self) -> [u8; STATE_AT as usize] {
+        let mut h = [0; STATE_AT as usize];
+        h[..8].copy_from_slice(MAGIC);
+        let words = [
+            VERSION,
+            self.sub_bytes * self.subs,
+            self.sub_bytes,
+            (self.map_bytes / 8) as u32,
+            self.slots,
+            super::pcm::DESC_BYTES as u32,
+            u32::from(self.flush_map_at.is_some()),
+        ];
+        for (to, word) in h[8..].chunks_exact_mut(4).zip(words) {
+            to.copy_from_slice(&word.to_le_bytes());
+        }
+        let crc = crc32c::crc32c(&h[..60]);
+        h[60..].copy_from_slice(&crc.to_le_bytes());
+        h
+    }
+
+    pub(crate) fn meta<S: Sink<Tok = T>>(
+        &mut self,
+        sink: &mut S,
+        at: u64,
+        bytes: &[u8],
+        after: T,
+    ) -> Result<T> {
+        let data = if P::HOLDS { Source::Bytes(bytes) } else { Source::Len(bytes.len() as u32) };
+        self.medium.write(sink, at, data, Cause::Meta, after)
+    }
+
+    /// Writes header, state and numbers, in use. The state comes last: it makes the rest valid.
+    pub(crate) fn write_head<S: Sink<Tok = T>>(&mut self, sink: &mut S, seq_limit: u64) -> Result<T> {
+        let mut head = [0; HEAD_BYTES as usize];
+        head[..STATE_AT as usize].copy_from_slice(&self.header());
+        head[SEQ_AT as usize..][..8].copy_from_slice(&checked(seq_limit).to_le_bytes());
+        head[RECOVERED_AT as usize..][..8].copy_from_slice(&checked(0).to_le_bytes());
+        let start = sink.start();
+        let at = self.head_at;
+        let written = self.meta(sink, at, &head, start)?;
+        let fenced = self.medium.fence(sink, written);
+        self.write_flags(sink, IN_USE, fenced)
+    }
+
+    /// Writes the state: durable with the token.
+    pub(crate) fn write_flags<S: Sink<Tok = T>>(&mut self, sink: &mut S, flags: u32, after: T) -> Result<T> {
+        let at = self.head_at + STATE_AT;
+        let written = self.meta(sink, at, &flags_word(flags).to_le_bytes(), after)?;
+        Ok(self.medium.fence(sink, written))
+    }
+
+    /// Gives out sequence numbers up to a limit: durable with the token.
+    pub(crate) fn write_seq_limit<S: Sink<Tok = T>>(&mut self, sink: &mut S, limit: u64) -> Result<T> {
+        let (at, start) = (self.head_at + SEQ_AT, sink.start());
+        let written = self.meta(sink, at, &checked(limit).to_le_bytes(), start)?;
+        Ok(self.medium.fence(sink, written))
+    }
+
+    /// Notes that numbers below `seq` may belong to pages that a stop left without an entry.
+    pub(crate) fn write_recovered<S: Sink<Tok = T>>(
+        &mut self,
+        sink: &mut S,
+        seq: u64,
+        after: T,
+    ) -> Result<T> {
+        let at = self.head_at + RECOVERED_AT;
+        let written = self.meta(sink, at, &checked(seq).to_le_bytes(), after)?;
+        Ok(self.medium.fence(sink, written))
+    }
+
+    /// Writes the redo record: durable with the token.
+    pub(crate) fn write_redo<S: Sink<Tok = T>>(&mut self, sink: &mut S, redo: &Redo, after: T) -> Result<T> {
+        let at = self.head_at + REDO_AT;
+        let written = self.meta(sink, at, &redo.encode(), after)?;
+        Ok(self.medium.fence(sink, written))
+    }
+
+    /// Empties the redo slot, once its entries are durable.
+    pub(crate) fn clear_redo<S: Sink<Tok = T>>(&mut self, sink: &mut S, after: T) -> Result<T> {
+        let at = self.head_at + REDO_AT;
+        let written = self.meta(sink, at, &[0; 8], after)?;
+        Ok(self.medium.fence(sink, written))
+    }
+
+    fn read_part<S: Sink<Tok = T>, const B: usize>(&mut self, sink: &mut S, at: u64) -> Result<[u8; B]> {
+        let mut bytes = [0; B];
+        let (at, start) = (self.head_at + at, sink.start());
+        let done = self.medium.read(sink, at, Target::Bytes(&mut bytes), Cause::Meta, start)?;
+        sink.ack(done);
+        Ok(bytes)
+    }
+
+    /// The redo record, when there is a valid one.
+    pub(crate) fn read_redo<S: Sink<Tok = T>>(&mut self, sink: &mut S) -> Result<Option<Redo>> {
+        let bytes = self.read_part::<S, REDO_BYTES>(sink, REDO_AT)?;
+        Ok(Redo::decode(&bytes).filter(|r| u64::from(r.first) + 8 <= self.map_bytes / 8 + 8))
+    }
+
+    /// What the head says.
+    ///
+    /// # Errors
+    /// PCM that was never formatted, or for another layer; a head that is damaged.
+    pub(crate) fn read_head<S: Sink<Tok = T>>(&mut self, sink: &mut S) -> Result<Head> {
+        let found = self.read_part::<S, { STATE_AT as usize }>(sink, 0)?;
+        let at = self.head_at;
+        let damaged = |what: &str| Error::Corrupt { medium: MediumKind::Pcm, at, what: what.into() };
+        if found != self.header() {
+            return Err(damaged(match &found[..8] {
+                m if m == MAGIC => {
+                    "the head of HFSL is damaged, or was made with another page size, capacity or PCM"
+                }
+                [0, 0, 0, 0, 0, 0, 0, 0] => "no HFSL was made here, or it was never finished",
+                _ => "this is not the head of an HFSL",
+            }));
+        }
+        let words = self.read_part::<S, 24>(sink, STATE_AT)?;
+        let word = |i: usize| {
+            words.get(8 * i..8 * i + 8).and_then(|b| b.try_into().ok()).map_or(0, u64::from_le_bytes)
+        };
+        // A state that cannot be read is that of a stop: recovery does more than it needs to.
+        let flags = word(0) as u32;
+        let flags = if word(0) == flags_word(flags) { flags } else { IN_USE | SUSPECTS };
+        let number = |i| unchecked(word(i)).ok_or_else(|| damaged("a sequence number in it is damaged"));
+        Ok(Head { flags, seq_limit: number(1)?, recovered: number(2)? })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn words_and_records_check_themselves() {
+        for bit in 0..64 {
+            assert_eq!(unchecked(checked(0x1234_5678) ^ 1 << bit), None, "bit {bit}");
+            assert_ne!(flags_word(1) ^ 1 << bit, flags_word((flags_word(1) ^ 1 << bit) as u32));
+        }
+        let redo = Redo { first: 8, mask: 0b101, raw: [7; REDO_ENTRIES] };
+        let b = redo.encode();
+        assert_eq!(Redo::decode(&b), Some(redo));
+        assert_eq!(redo.entries().collect::<Vec<_>>(), [(8, 7), (10, 7)]);
+        for bit in 0..REDO_BYTES * 8 {
+            let mut bad = b;
+            bad[bit / 8] ^= 1 << (bit % 8);
+            assert_eq!(Redo::decode(&bad), None, "bit {bit}");
+        }
+        assert_eq!(Redo::decode(&[0; REDO_BYTES]), None);
+    }
+}

@@ -1,0 +1,305 @@
+//! Coming up from what the media hold, after any stop.
+//!
+//! Nothing but the map says what is current: a page that no entry names was never acknowledged. What a
+//! stop can leave is a redo record whose entries are half written, blocks in which a program or an
+//! erase was cut off, and, behind a page cache, a map that is ahead of its data. Recovery only adds to
+//! that (padding, the same entries again), so that a stop in the middle of it changes nothing.
+
+use super::Hfsl;
+use super::entry::{Entry, Place};
+use super::head::{Head, IN_USE, RESTORING, SUSPECTS};
+use super::mapping::ENTRY_BYTES;
+use super::pcm::{DESC_BYTES, Desc, NONE, PcmSpace};
+use crate::Token;
+use frit_core::{Cause, Error, LostPage, Lpn, MediumKind, Recovery, Result, Sink, Stop, Target};
+use frit_media::{SPARE_RECORD_BYTES, Store};
+
+/// Entries that are moved with one command: 4 KiB of map.
+pub(super) const CHUNK: usize = 512;
+/// Sequence numbers that are given out at once, and how many a request may take before the next lot:
+/// more than 32 MiB in pages of 512 bytes with all the cleaning that they cause.
+const SEQ_STEP: u64 = 1 << 24;
+const SEQ_MARGIN: u64 = 1 << 20;
+
+/// What the head in PCM says of the layer's use.
+#[derive(Clone, Copy, Default, Debug)]
+pub(crate) struct Usage {
+    pub(crate) formatted: bool,
+    pub(crate) in_use: bool,
+    /// Numbers up to here were given out.
+    pub(crate) seq_limit: u64,
+    /// Pages with smaller numbers may have been left without an entry by a stop.
+    pub(crate) recovered: u64,
+}
+
+impl<T: Token, N: Store, P: Store> Hfsl<T, N, P> {
+    /// Before a change: PCM says that the layer is in use, and numbers are at hand.
+    #[inline]
+    pub(crate) fn begin_use<S: Sink<Tok = T>>(&mut self, sink: &mut S) -> Result<()> {
+        if self.usage.in_use && self.flash.last_seq() + SEQ_MARGIN <= self.usage.seq_limit {
+            return Ok(());
+        }
+        self.note_use(sink)
+    }
+
+    #[cold]
+    fn note_use<S: Sink<Tok = T>>(&mut self, sink: &mut S) -> Result<()> {
+        let Some(pcm) = &mut self.map.pcm else {
+            self.usage = Usage { in_use: true, seq_limit: u64::MAX, ..self.usage };
+            return Ok(());
+        };
+        let limit = self.flash.last_seq() + SEQ_STEP;
+        let noted = if self.usage.formatted {
+            let done = pcm.write_seq_limit(sink, limit)?;
+            if self.usage.in_use { done } else { pcm.write_flags(sink, IN_USE, done)? }
+        } else {
+            pcm.write_head(sink, limit)?
+        };
+        self.map.gate = sink.join(self.map.gate, noted);
+        // Behind a page cache, too, before the first data.
+        pcm.medium.store_mut().sync()?;
+        self.usage = Usage { formatted: true, in_use: true, seq_limit: limit, ..self.usage };
+        Ok(())
+    }
+
+    /// After a halt: nothing has to be mended next time.
+    pub(super) fn end_use<S: Sink<Tok = T>>(&mut self, sink: &mut S) -> Result<()> {
+        self.note_use(sink)?;
+        let flags = if self.flash.suspects() > 0 { SUSPECTS } else { 0 };
+        if let Some(pcm) = &mut self.map.pcm {
+            let gate = self.map.gate;
+            let done = pcm.write_flags(sink, flags, gate)?;
+            sink.ack(done);
+            pcm.medium.sync()?;
+        }
+        self.usage.in_use = false;
+        Ok(())
+    }
+
+    /// Comes up after a stop of any kind.
+    pub(super) fn come_up<S: Sink<Tok = T>>(&mut self, sink: &mut S, stop: Stop) -> Result<Recovery> {
+        if !N::HOLDS {
+            let why = "a volume without bytes has nothing to boot from";
+            return Err(Error::param("store", "none", why));
+        }
+        self.forget_all()?;
+        let each = self.map.each();
+        let Some(pcm) = &mut self.map.pcm else { return self.come_up_without_pcm() };
+        let head = pcm.read_head(sink)?;
+        let clean = head.flags & (IN_USE | RESTORING) == 0;
+        if !clean && !each {
+            let what = "it was not halted in order, and map_persist = \"halt\" keeps nothing else";
+            return Err(damaged(pcm.head_at, what.into()));
+        }
+        let machine = stop == Stop::Machine || head.flags & RESTORING != 0;
+        let from_flush = pcm.flush_map_at.filter(|_| !clean && machine);
+        let mut r = Recovery { clean, from_flush: from_flush.is_some(), ..Recovery::default() };
+        match from_flush {
+            Some(flushed) => self.restore_flushed(sink, flushed)?,
+            None => r.redone = self.redo(sink)?,
+        }
+        self.read_map(sink, &mut r)?;
+        if !clean {
+            r.padded = self.flash.pad_begun(sink)?;
+        }
+        self.adopt_all(sink, &mut r)?;
+        let suspect = !clean || head.flags & SUSPECTS != 0;
+        self.flash.adopted(head.seq_limit, suspect);
+        r.suspect_blocks = self.flash.suspects();
+        self.resume(sink, head, clean)?;
+        Ok(r)
+    }
+
+    fn forget_all(&mut self) -> Result<()> {
+        self.map.table.fill(0);
+        self.map.lost.clear();
+        self.map.gate = T::default();
+        self.flash.reset();
+        if let Some(pcm) = &mut self.map.pcm {
+            pcm.reset();
+        }
+        match &mut self.dram {
+            Some(dram) => dram.lose(),
+            None => Ok(()),
+        }
+    }
+
+    /// In use from now on, with numbers that no page has.
+    fn resume<S: Sink<Tok = T>>(&mut self, sink: &mut S, head: Head, clean: bool) -> Result<()> {
+        let Some(pcm) = &mut self.map.pcm else { return Ok(()) };
+        let limit = head.seq_limit + SEQ_STEP;
+        let mut done = pcm.write_seq_limit(sink, limit)?;
+        let recovered = if clean { head.recovered } else { head.seq_limit };
+        if recovered != head.recovered {
+            done = pcm.write_recovered(sink, recovered, done)?;
+        }
+        done = pcm.write_flags(sink, IN_USE, done)?;
+        sink.ack(done);
+        pcm.medium.store_mut().sync()?;
+        self.usage = Usage { formatted: true, in_use: true, seq_limit: limit, recovered };
+        Ok(())
+    }
+
+    /// Puts the map as of the last flush in place of the one that is ahead of its data.
+    fn restore_flushed<S: Sink<Tok = T>>(&mut self, sink: &mut S, flushed: u64) -> Result<()> {
+        let Some(pcm) = &mut self.map.pcm else { return Ok(()) };
+        let start = sink.start();
+        let mut done = pcm.write_flags(sink, RESTORING | IN_USE, start)?;
+        pcm.medium.store_mut().sync()?;
+        let (mut then, mut now) = (vec![0; CHUNK * 8], vec![0; CHUNK * 8]);
+        for at in (0..pcm.map_bytes).step_by(CHUNK * 8) {
+            let len = (pcm.map_bytes - at).min((CHUNK * 8) as u64) as usize;
+            let (then, now) = (&mut then[..len], &mut now[..len]);
+            pcm.medium.read(sink, flushed + at, Target::Bytes(then), Cause::Meta, start)?;
+            pcm.medium.read(sink, pcm.map_at + at, Target::Bytes(now), Cause::Meta, start)?;
+            if then != now {
+                let to = pcm.map_at + at;
+                let one = pcm.meta(sink, to, then, done)?;
+                done = sink.join(done, one);
+            }
+        }
+        done = pcm.medium.fence(sink, done);
+        done = pcm.clear_redo(sink, done)?;
+        sink.ack(done);
+        pcm.medium.store_mut().sync()
+    }
+
+    /// Completes a change of several entries. Returns how many.
+    fn redo<S: Sink<Tok = T>>(&mut self, sink: &mut S) -> Result<u32> {
+        let Some(pcm) = &mut self.map.pcm else { return Ok(0) };
+        let Some(redo) = pcm.read_redo(sink)? else { return Ok(0) };
+        let start = sink.start();
+        let mut done = start;
+        for (lpn, raw) in redo.entries() {
+            let one = pcm.write_entry(sink, lpn, raw, start)?;
+            done = sink.join(done, one);
+        }
+        done = pcm.medium.fence(sink, done);
+        done = pcm.clear_redo(sink, done)?;
+        sink.ack(done);
+        Ok(redo.entries().count() as u32)
+    }
+
+    fn read_map<S: Sink<Tok = T>>(&mut self, sink: &mut S, r: &mut Recovery) -> Result<()> {
+        let Some(pcm) = &mut self.map.pcm else { return Ok(()) };
+        let mut bytes = vec![0u8; CHUNK * ENTRY_BYTES as usize];
+        let mut bad = Vec::new();
+        for (i, chunk) in self.map.table.chunks_mut(CHUNK).enumerate() {
+            let bytes = &mut bytes[..chunk.len() * ENTRY_BYTES as usize];
+            let at = pcm.map_at + (i * CHUNK) as u64 * ENTRY_BYTES;
+            let start = sink.start();
+            let done = pcm.medium.read(sink, at, Target::Bytes(bytes), Cause::Meta, start)?;
+            sink.ack(done);
+            r.bytes_read += bytes.len() as u64;
+            for (j, (e, b)) in chunk.iter_mut().zip(bytes.chunks_exact(ENTRY_BYTES as usize)).enumerate() {
+                let raw = u64::from_le_bytes(b.try_into().unwrap_or_default());
+                let lpn = (i * CHUNK + j) as u32;
+                match Entry::unsealed(raw, lpn) {
+                    Some(entry) => *e = entry.0,
+                    None => bad.push((lpn, damaged(at + 8 * j as u64, "the map entry is damaged".into()))),
+                }
+            }
+        }
+        for (lpn, why) in bad {
+            self.note_lost(Lpn(lpn), &why, r);
+        }
+        Ok(())
+    }
+
+    fn note_lost(&mut self, lpn: Lpn, why: &Error, r: &mut Recovery) {
+        self.map.lose(lpn, why);
+        r.lost.push(LostPage { lpn: lpn.0, why: why.to_string() });
+    }
+
+    /// Rebuilds all that follows from the map: reverse map, pools, descriptors, slots.
+    fn adopt_all<S: Sink<Tok = T>>(&mut self, sink: &mut S, r: &mut Recovery) -> Result<()> {
+        let mut used = vec![false; self.map.pcm.as_ref().map_or(0, |p| p.slots as usize)];
+        for lpn in (0..self.pages).map(Lpn) {
+            let entry = self.map.get(lpn);
+            let adopted = match entry.place() {
+                Place::Unmapped => continue,
+                Place::Nand(ppn) => {
+                    r.bytes_read += SPARE_RECORD_BYTES as u64;
+                    self.flash.adopt(lpn, ppn, entry.tag(), true)
+                }
+                Place::Pcm(desc) => {
+                    r.bytes_read += DESC_BYTES;
+                    r.pages_in_pcm += 1;
+                    self.adopt_desc(sink, lpn, desc, &mut used)
+                }
+            };
+            match adopted {
+                Ok(()) => r.pages += 1,
+                Err(e @ Error::Corrupt { .. }) => {
+                    r.pages_in_pcm -= u64::from(matches!(entry.place(), Place::Pcm(_)));
+                    self.note_lost(lpn, &e, r);
+                }
+                Err(e) => return Err(e),
+            }
+        }
+        if let Some(pcm) = &mut self.map.pcm {
+            pcm.rebuild_free();
+        }
+        Ok(())
+    }
+
+    fn adopt_desc<S: Sink<Tok = T>>(
+        &mut self,
+        sink: &mut S,
+        lpn: Lpn,
+        desc: u32,
+        used: &mut [bool],
+    ) -> Result<()> {
+        let tag = self.map.get(lpn).tag();
+        let Some(pcm) = &mut self.map.pcm else {
+            return Err(damaged(u64::from(lpn.0), "the map names PCM and there is none".into()));
+        };
+        let (d, sums) = pcm.read_desc(sink, lpn, desc, tag)?;
+        let slots = || d.subs.iter().zip(sums).filter(|(s, _)| **s != NONE);
+        if let Some((&slot, _)) = slots().find(|(s, _)| used[**s as usize]) {
+            let why = format!("page {} names a sub-page that another page has", lpn.0);
+            return Err(damaged(pcm.slot_at(slot), why));
+        }
+        for (&slot, sum) in slots() {
+            used[slot as usize] = true;
+            pcm.sums[slot as usize] = sum;
+        }
+        pcm.adopt(lpn, desc, d);
+        self.map.table[lpn.idx()] = self.map.get(lpn).with_state(d.state()).0;
+        Ok(())
+    }
+}
+
+impl<T: Token, P: Store> PcmSpace<T, P> {
+    /// The descriptor of a page, and the checksums of its sub-pages.
+    ///
+    /// # Errors
+    /// `Corrupt` for one that is damaged, or not that of the page as it is.
+    pub(super) fn read_desc<S: Sink<Tok = T>>(
+        &mut self,
+        sink: &mut S,
+        lpn: Lpn,
+        desc: u32,
+        tag: u16,
+    ) -> Result<(Desc, [u32; 8])> {
+        let at = self.desc_at + u64::from(desc) * DESC_BYTES;
+        if desc >= self.slots {
+            return Err(damaged(at, format!("page {} names descriptor {desc} of {}", lpn.0, self.slots)));
+        }
+        let mut bytes = [0u8; DESC_BYTES as usize];
+        let start = sink.start();
+        let done = self.medium.read(sink, at, Target::Bytes(&mut bytes), Cause::Meta, start)?;
+        sink.ack(done);
+        let slots = self.slots;
+        let fits = |d: &Desc| {
+            let named = d.subs.iter().filter(|&&s| s != NONE).all(|&s| s < slots);
+            d.lpn == lpn.0 && d.seq as u16 == tag && named
+        };
+        let found = Desc::decode(&bytes).filter(|(d, _)| fits(d));
+        found.ok_or_else(|| damaged(at, format!("the descriptor of page {} is not valid", lpn.0)))
+    }
+}
+
+pub(super) fn damaged(at: u64, what: String) -> Error {
+    Error::Corrupt { medium: MediumKind::Pcm, at, what }
+}
