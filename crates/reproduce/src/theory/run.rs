@@ -265,7 +265,7 @@ impl Seen {
                     self.data += 1;
                     self.valid[usize::from(blocks.valid(block))] += 1;
                 }
-                BlockState::Victim => self.data += 1,
+                BlockState::Victim | BlockState::Emptied => self.data += 1,
                 BlockState::Doomed | BlockState::Bad => {}
             }
         }
