@@ -17,10 +17,7 @@ pub enum Bytes {
     None,
     /// In memory, as much as is written.
     Memory,
-    /// In this directory, a file for each medium, sparse. Files that are there are used as they are: the
-    /// layer has to [`boot`](frit_core::Quiesce::boot).
-    Files(PathBuf),
-    /// Where a program says.
+    /// Where a program says: see also [`Bytes::files`].
     Opener(Opener),
 }
 
@@ -44,18 +41,25 @@ impl std::fmt::Debug for Opener {
 }
 
 impl Bytes {
+    /// In a directory, a file for each medium, sparse. Files that are there are used as they are: the
+    /// layer has to [`boot`](frit_core::Quiesce::boot).
+    #[must_use]
+    pub fn files(dir: impl Into<PathBuf>) -> Bytes {
+        let dir = dir.into();
+        Bytes::Opener(Opener::new(move |name, len| {
+            std::fs::create_dir_all(&dir).map_err(|source| Error::Io {
+                what: format!("cannot make the directory {}", dir.display()),
+                source,
+            })?;
+            Ok(AnyStore::File(FileStore::open(dir.join(format!("{name}.medium")), len)?))
+        }))
+    }
+
     /// A store for a medium.
     pub(crate) fn store(&self, name: &str, len: u64) -> frit_core::Result<AnyStore> {
         match self {
             // `None` is compiled into stores of its own; memory of which nothing is used is as good.
             Bytes::None | Bytes::Memory => Ok(AnyStore::Memory(MemoryStore::new(len))),
-            Bytes::Files(dir) => {
-                std::fs::create_dir_all(dir).map_err(|source| Error::Io {
-                    what: format!("cannot make the directory {}", dir.display()),
-                    source,
-                })?;
-                Ok(AnyStore::File(FileStore::open(dir.join(format!("{name}.medium")), len)?))
-            }
             Bytes::Opener(open) => (open.0)(name, len),
         }
     }

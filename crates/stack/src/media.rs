@@ -6,7 +6,7 @@ use crate::tree::Table;
 use frit_core::{Error, MediumKind};
 use frit_media::profile::KEYS;
 use frit_media::{MediumConfig, MediumSpec, Profile};
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use strum::IntoEnumIterator;
 
 /// A medium of a stack.
@@ -22,7 +22,13 @@ pub struct Medium {
     pub spec: MediumSpec,
     /// Whether a layer lies on it; what is not used is not built.
     pub used: bool,
+    /// The file or the block device that holds its bytes in a volume, when the stack names one; relative
+    /// to the volume. It is where a medium lies and not what it is: no part of the stack's identity.
+    pub path: Option<PathBuf>,
 }
+
+/// The key of [`Medium::path`].
+const PATH: &str = "path";
 
 impl Medium {
     /// Its channels.
@@ -44,7 +50,23 @@ impl Medium {
 
 /// The keys that a medium of a kind has; of any kind, when it is not known.
 pub(crate) fn keys(kind: Option<MediumKind>) -> Vec<&'static str> {
-    KEYS.iter().filter(|k| kind.is_none_or(|m| k.media.contains(&m))).map(|k| k.name).collect()
+    let own = KEYS.iter().filter(|k| kind.is_none_or(|m| k.media.contains(&m))).map(|k| k.name);
+    let path = (kind != Some(MediumKind::Dram)).then_some(PATH);
+    own.chain(path).collect()
+}
+
+/// Where the bytes of a medium lie in a volume.
+fn backing(path: &str, table: &Table, problems: &mut Vec<Problem>) -> Option<PathBuf> {
+    let entry = table.get(PATH)?;
+    match entry.value.as_str() {
+        Some(text) if !text.is_empty() && !text.contains('\0') => Some(text.into()),
+        _ => {
+            let what = "the path of a file or a block device, as a text";
+            let problem = Problem::new(format!("`{path}.{PATH}` has to be {what}"));
+            problems.push(problem.at(Some(entry.value.spot.clone()), "no path"));
+            None
+        }
+    }
 }
 
 /// What a medium is, as far as its table and its profile say.
@@ -80,6 +102,7 @@ pub(crate) fn read(
         });
     }
     check_profile(path, table, dir, problems);
+    let backing = backing(path, table, problems);
     let given: MediumConfig = decode(path, table, keys_of::<MediumConfig>(), problems)?;
     if problems.len() > before {
         return None;
@@ -87,7 +110,7 @@ pub(crate) fn read(
     match given.resolve(name, dir) {
         Ok(spec) => {
             let complete = complete(given.clone(), dir);
-            Some(Medium { name: name.into(), given, complete, spec, used: false })
+            Some(Medium { name: name.into(), given, complete, spec, used: false, path: backing })
         }
         Err(e) => {
             problems.push(param_problem(path, table, "profile", e));

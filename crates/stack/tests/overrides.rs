@@ -120,7 +120,7 @@ fn every_key_of_a_layer_is_listed_with_a_default() {
 #[test]
 fn bytes_in_files_are_there_again_after_a_halt() {
     let dir = tempfile::tempdir().unwrap();
-    let bytes = Bytes::Files(dir.path().join("volume"));
+    let bytes = Bytes::files(dir.path().join("volume"));
     let data = vec![0xA5; 4096];
     let stack = small(&[]);
     let mut built = stack.build::<Null>(&bytes).unwrap();
@@ -184,4 +184,22 @@ fn a_dram_medium_buffers_what_is_read_from_nand() {
     let mut view = Visible::default();
     built.layer.visible(&mut view);
     assert_eq!((view.metric("dram_hits"), view.metric("dram_misses")), (Some(4.0), Some(2.0)));
+}
+
+#[test]
+fn the_path_of_a_medium_is_for_volumes_and_no_part_of_the_identity() {
+    let stack = small(&["media.nand.path=/dev/nvme0n1", "pcm.path=\"pmem/pcm.bin\""]);
+    assert_eq!(stack.identity(), small(&[]).identity());
+    let path = |name: &str| stack.media().iter().find(|m| m.name == name).unwrap().path.clone();
+    assert_eq!(path("nand").unwrap().to_str(), Some("/dev/nvme0n1"));
+    assert_eq!(path("pcm").unwrap().to_str(), Some("pmem/pcm.bin"));
+    assert!(small(&[]).media().iter().all(|m| m.path.is_none()));
+    stack.build::<Null>(&Bytes::None).unwrap();
+    for bad in ["nand.path=7", "nand.path=\"\""] {
+        let e = Stack::builtin("hfsl-small", &[bad.to_owned()]).unwrap_err();
+        assert!(
+            e.problems()[0].message().contains("`media.nand.path` has to be the path of a file"),
+            "{e:?}"
+        );
+    }
 }

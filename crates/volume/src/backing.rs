@@ -34,8 +34,9 @@ fn bad(record: &MediumRecord, path: &Path, why: impl Into<String>) -> Error {
     Error::Medium { name: record.name.clone(), path: path.into(), why: why.into() }
 }
 
-/// The media of a stack that hold bytes which outlive a process, and how many bytes each.
-pub(crate) fn media_of(stack: &Stack) -> Result<Vec<MediumRecord>> {
+/// The media of a stack that hold bytes which outlive a process, and how many bytes each. `given` is
+/// the stack as its file has it, with the paths.
+pub(crate) fn media_of(stack: &Stack, given: &Stack) -> Result<Vec<MediumRecord>> {
     // The layer's builder knows which sizes it asks for: a stack is built once for its questions.
     let asked = Arc::new(Mutex::new(Vec::new()));
     let seen = Arc::clone(&asked);
@@ -48,9 +49,10 @@ pub(crate) fn media_of(stack: &Stack) -> Result<Vec<MediumRecord>> {
     stack.build::<frit_core::Null>(&frit_stack::Bytes::Opener(opener))?;
     let asked = asked.lock().map(|a| a.clone()).unwrap_or_default();
     let record = |(name, bytes): (String, u64)| {
-        let medium = stack.media().iter().find(|m| m.name == name);
+        let medium = given.media().iter().find(|m| m.name == name);
         let kind = medium.map_or(MediumKind::Nand, |m| m.spec.kind());
-        MediumRecord { name, kind, backing: Backing::File, bytes, path: String::new() }
+        let path = medium.and_then(|m| m.path.as_ref()).map(|p| p.display().to_string()).unwrap_or_default();
+        MediumRecord { name, kind, backing: Backing::File, bytes, path }
     };
     Ok(asked.into_iter().map(record).collect())
 }
@@ -81,6 +83,9 @@ impl MediumFile {
         } else {
             // What an earlier volume left must not be taken for this one's.
             file.set_len(0).map_err(io(format!("cannot empty {}", path.display())))?;
+        }
+        if !is_device && is_dax(&file) {
+            record.backing = Backing::DaxFile;
         }
         allocate(&file, record.bytes, is_device).map_err(io(format!(
             "cannot make room for {} in {}",
@@ -197,6 +202,13 @@ fn refuse_content(file: &File, record: &MediumRecord, path: &Path) -> Result<()>
         return Err(bad(record, path, why));
     }
     Ok(())
+}
+
+/// Whether a mapping of the file is the memory itself (statx: `STATX_ATTR_DAX`).
+fn is_dax(file: &File) -> bool {
+    let flags = rustix::fs::StatxFlags::BASIC_STATS;
+    rustix::fs::statx(file, "", rustix::fs::AtFlags::EMPTY_PATH, flags)
+        .is_ok_and(|s| s.stx_attributes.contains(rustix::fs::StatxAttributes::DAX))
 }
 
 /// Takes all the room now, as zeros, so that a full disk is an error here and no signal later.

@@ -54,7 +54,7 @@ impl Volume {
     pub fn create(dir: impl AsRef<Path>, options: &CreateOptions) -> Result<Volume> {
         let dir = dir.as_ref();
         let (stack, _) = durable_stack(&options.stack)?;
-        let mut media = media_of(&stack)?;
+        let mut media = media_of(&stack, &options.stack)?;
         let replaced = make_room(dir, options.force)?;
         let identity = stack.identity();
         let first = Superblock {

@@ -1,5 +1,8 @@
 //! The life of a volume: made, written, closed, opened, dropped, opened again.
 
+// Helpers of tests are tests, which clippy does not know.
+#![allow(clippy::unwrap_used, clippy::panic)]
+
 use frit_core::Hints;
 use frit_stack::Stack;
 use frit_volume::{CreateOptions, OpenOptions, Volume};
