@@ -93,7 +93,7 @@ fn unknown_names_are_told_with_line_and_nearest() {
             &[
                 "t:7:1 `media.pcm` is a pcm medium and has no key `t_read` | its keys are profile, medium, channels, \
              chips_per_channel, chip_bytes, write_unit, line_bytes, interleave_bytes, read, write, write_clean, \
-             floor_bytes, refresh_bytes, t_refresh, t_fence, endurance",
+             floor_bytes, refresh_bytes, t_refresh, t_fence, endurance, path",
             ],
         ),
         (with("[hfsl]", "[hfls]"), &["t:8:2 there is no layer 'hfls' | did you mean `hfsl`?"]),
