@@ -26,6 +26,8 @@ enum Command {
     Layers(cmd::layers::Args),
     /// Measure what papers report: published beside measured.
     Reproduce(cmd::reproduce::Args),
+    /// Serve a volume to other programs.
+    Serve(Box<cmd::serve::Args>),
     /// Look into block traces, convert them, and generate workloads.
     Trace(Box<cmd::trace::Args>),
 }
@@ -37,6 +39,7 @@ fn main() -> miette::Result<ExitCode> {
         Command::Profiles(args) => cmd::profiles::run(&args),
         Command::Layers(args) => cmd::layers::run(&args),
         Command::Reproduce(args) => return cmd::reproduce::run(&args),
+        Command::Serve(args) => cmd::serve::run(&args),
         Command::Trace(args) => cmd::trace::run(&args),
     }?;
     Ok(ExitCode::SUCCESS)

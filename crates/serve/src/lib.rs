@@ -9,8 +9,11 @@
 pub mod backend;
 pub mod device;
 mod log;
+pub mod nbd;
+pub mod pace;
 pub mod record;
 pub mod testing;
+mod volume;
 
 pub use backend::{Backend, Done};
 pub use device::{Device, DeviceOptions, Failure, FailureKind};

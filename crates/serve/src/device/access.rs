@@ -13,6 +13,9 @@ type Result<T> = std::result::Result<T, Failure>;
 /// A bounce buffer above this is given back after its request, in bytes.
 const BOUNCE_KEPT: usize = 1 << 20;
 
+/// Bytes of data that are moved before others are let in.
+const DATA_SLICE: u64 = 1 << 20;
+
 /// The lock on a device, held for a few requests.
 ///
 /// Ranges may begin and end anywhere: what does not fill whole sectors is read, changed and written
@@ -55,11 +58,16 @@ impl<'a> Access<'a> {
     pub fn read(&mut self, at: u64, into: &mut [u8]) -> Result<Done> {
         let len = into.len() as u64;
         let result = self.reading(at, len).and_then(|()| {
+            if aligned(at, len) {
+                let mut done = Done::NOW;
+                for (pos, n) in Slices(at, at + len, DATA_SLICE) {
+                    let part = &mut into[(pos - at) as usize..][..n as usize];
+                    done = done.and(self.backend_between(pos > at)?.read(pos, part)?);
+                }
+                return Ok(done);
+            }
             let State { backend, bounce, .. } = &mut *self.state;
             let backend = backend.as_deref_mut().ok_or(Failure::Stopping)?;
-            if aligned(at, len) {
-                return Ok(backend.read(at, into)?);
-            }
             let (from, to) = around(at, len);
             let done = backend.read(from, sized(bounce, to - from))?;
             into.copy_from_slice(&bounce[(at - from) as usize..][..into.len()]);
@@ -67,7 +75,7 @@ impl<'a> Access<'a> {
             Ok(done)
         });
         let item = Item { tally: |c| &mut c.read, op: Some(ReqOp::Read), at, len, hints: Hints::NONE };
-        self.count(item, result)
+        self.count(&item, result)
     }
 
     /// Writes. With [`Hints::FUA`] the caller also flushes before it answers.
@@ -77,14 +85,19 @@ impl<'a> Access<'a> {
     pub fn write(&mut self, at: u64, data: &[u8], hints: Hints) -> Result<Done> {
         let len = data.len() as u64;
         let result = self.writing(at, len).and_then(|()| {
-            let State { backend, bounce, .. } = &mut *self.state;
-            let backend = backend.as_deref_mut().ok_or(Failure::Stopping)?;
-            if aligned(at, len) {
-                return Ok(backend.write(at, data, hints)?);
+            if !aligned(at, len) {
+                let State { backend, bounce, .. } = &mut *self.state;
+                let backend = backend.as_deref_mut().ok_or(Failure::Stopping)?;
+                return patch(backend, bounce, (at, len), |part| part.copy_from_slice(data));
             }
-            patch(backend, bounce, (at, len), hints, |part| part.copy_from_slice(data))
+            let mut done = Done::NOW;
+            for (pos, n) in Slices(at, at + len, DATA_SLICE) {
+                let part = &data[(pos - at) as usize..][..n as usize];
+                done = done.and(self.backend_between(pos > at)?.write(pos, part, own(hints))?);
+            }
+            Ok(done)
         });
-        self.count(Item { tally: |c| &mut c.write, op: Some(ReqOp::Write), at, len, hints }, result)
+        self.count(&Item { tally: |c| &mut c.write, op: Some(ReqOp::Write), at, len, hints }, result)
     }
 
     /// Makes a range read as zeros; it stays allocated when asked for. Between slices of
@@ -98,22 +111,22 @@ impl<'a> Access<'a> {
             if from >= to {
                 let State { backend, bounce, .. } = &mut *self.state;
                 let backend = backend.as_deref_mut().ok_or(Failure::Stopping)?;
-                return patch(backend, bounce, (at, len), Hints::NONE, |part| part.fill(0));
+                return patch(backend, bounce, (at, len), |part| part.fill(0));
             }
             let mut done = Done::NOW;
-            for (at, len) in Slices(from, to) {
-                done = done.and(self.backend_between()?.write_zeroes(at, len, keep_allocated)?);
+            for (at, len) in Slices(from, to, SLICE_BYTES) {
+                done = done.and(self.backend_between(at > from)?.write_zeroes(at, len, keep_allocated)?);
             }
             let State { backend, bounce, .. } = &mut *self.state;
             let backend = backend.as_deref_mut().ok_or(Failure::Stopping)?;
             for (at, len) in [(at, from - at), (to, at + len - to)].into_iter().filter(|p| p.1 > 0) {
-                done = done.and(patch(backend, bounce, (at, len), Hints::NONE, |part| part.fill(0))?);
+                done = done.and(patch(backend, bounce, (at, len), |part| part.fill(0))?);
             }
             Ok(done)
         });
         let op = if keep_allocated { ReqOp::Write } else { ReqOp::Discard };
         let item = Item { tally: |c| &mut c.write_zeroes, op: Some(op), at, len, hints: Hints::NONE };
-        self.count(item, result)
+        self.count(&item, result)
     }
 
     /// Forgets the whole sectors of a range: they read as zeros. Between slices of [`SLICE_BYTES`] others
@@ -128,13 +141,13 @@ impl<'a> Access<'a> {
                 return Ok(Done::NOW);
             }
             let mut done = Done::NOW;
-            for (at, len) in Slices(from, to) {
-                done = done.and(self.backend_between()?.discard(at, len)?);
+            for (at, len) in Slices(from, to, SLICE_BYTES) {
+                done = done.and(self.backend_between(at > from)?.discard(at, len)?);
             }
             Ok(done)
         });
         let item = Item { tally: |c| &mut c.discard, op: Some(ReqOp::Discard), at, len, hints: Hints::NONE };
-        self.count(item, result)
+        self.count(&item, result)
     }
 
     /// Flushes, unless a flush that began after number `begun` has succeeded.
@@ -143,14 +156,14 @@ impl<'a> Access<'a> {
             Item { tally: |c| &mut c.flush, op: Some(ReqOp::Flush), at: 0, len: 0, hints: Hints::NONE };
         if self.state.flushed > begun {
             self.state.counters.flushes_shared += 1;
-            return self.count(item, Ok(Done::NOW));
+            return self.count(&item, Ok(Done::NOW));
         }
         let number = self.device.flushes_begun.fetch_add(1, Ordering::AcqRel) + 1;
         let result = self.backend().and_then(|b| Ok(b.flush()?));
         if result.is_ok() {
             self.state.flushed = number;
         }
-        self.count(item, result)
+        self.count(&item, result)
     }
 
     /// Where a range lies, in order: lengths in bytes that sum up to `len`.
@@ -177,7 +190,7 @@ impl<'a> Access<'a> {
             Ok(Done::NOW)
         });
         let item = Item { tally: |c| &mut c.extents, op: None, at, len, hints: Hints::NONE };
-        self.count(item, result).map(|_| ())
+        self.count(&item, result).map(|_| ())
     }
 
     /// Background work; whether there is more.
@@ -194,9 +207,11 @@ impl<'a> Access<'a> {
         Ok(result?)
     }
 
-    /// The backend, after others had their turn.
-    fn backend_between(&mut self) -> Result<&mut dyn Backend> {
-        self.yield_to_others();
+    /// The backend, after others had their turn when `others`.
+    fn backend_between(&mut self, others: bool) -> Result<&mut dyn Backend> {
+        if others {
+            self.yield_to_others();
+        }
         self.backend()
     }
 
@@ -229,7 +244,7 @@ impl<'a> Access<'a> {
         }
     }
 
-    fn count(&mut self, item: Item, result: Result<Done>) -> Result<Done> {
+    fn count(&mut self, item: &Item, result: Result<Done>) -> Result<Done> {
         let now = Instant::now();
         let until = match &result {
             Ok(done) => done.not_before.map_or(now, |t| t.max(now)),
@@ -268,7 +283,6 @@ fn patch(
     backend: &mut dyn Backend,
     bounce: &mut Vec<u8>,
     (at, len): (u64, u64),
-    hints: Hints,
     change: impl FnOnce(&mut [u8]),
 ) -> Result<Done> {
     let (from, to) = around(at, len);
@@ -280,21 +294,28 @@ fn patch(
         done = done.and(backend.read(from + tail as u64, &mut buffer[tail..])?);
     }
     change(&mut buffer[(at - from) as usize..][..len as usize]);
-    done = done.and(backend.write(from, buffer, hints)?);
+    done = done.and(backend.write(from, buffer, Hints::NONE)?);
     shrink(bounce);
     Ok(done)
 }
 
-/// A range in slices: (at, length) each.
-struct Slices(u64, u64);
+/// A range, from and to, in slices that end at multiples of the third: (at, length) each.
+struct Slices(u64, u64, u64);
 
 impl Iterator for Slices {
     type Item = (u64, u64);
     fn next(&mut self) -> Option<(u64, u64)> {
-        let (at, len) = (self.0, (self.1 - self.0).min(SLICE_BYTES));
+        let at = self.0;
+        let len = (self.1 - at).min(self.2 - at % self.2);
         self.0 += len;
         (len > 0).then_some((at, len))
     }
+}
+
+/// Hints as the backend gets them: a flush that several writes share follows FUA, so that the backend
+/// need not flush after each.
+fn own(hints: Hints) -> Hints {
+    if hints == Hints::FUA { Hints::NONE } else { hints }
 }
 
 fn aligned(at: u64, len: u64) -> bool {

@@ -12,6 +12,8 @@ const LOOK_EVERY: Duration = Duration::from_millis(20);
 const RECORD_EVERY: Duration = Duration::from_millis(500);
 /// Media commands a step: about 100 µs of work, which a request that comes meanwhile waits for.
 const STEP_BUDGET: u32 = 32;
+/// Pause after each step: a request that comes meanwhile finds the lock free, and the processor too.
+const BETWEEN_STEPS: Duration = Duration::from_micros(100);
 
 /// The thread that does background work; dropping it ends the thread.
 #[derive(Debug)]
@@ -83,7 +85,7 @@ impl<'a> Keeper<'a> {
     fn work(&mut self, seen: u64) {
         while !self.rested && !self.done() && self.device.activity() == seen {
             match self.device.lock().step(STEP_BUDGET) {
-                Ok(true) => {}
+                Ok(true) => std::thread::park_timeout(BETWEEN_STEPS),
                 // An error made the device refuse writes, and said why.
                 Ok(false) | Err(_) => self.rested = true,
             }
@@ -96,11 +98,8 @@ impl<'a> Keeper<'a> {
         }
         self.recorded = Instant::now();
         let Some(recorder) = &self.device.recorder else { return };
-        match recorder.drain() {
-            Err(Failure::Record(e)) => {
-                self.device.log().say(format_args!("recording to {} ends: {e}", recorder.path()));
-            }
-            Err(_) | Ok(()) => {}
+        if let Err(Failure::Record(e)) = recorder.drain() {
+            self.device.log().say(format_args!("recording to {} ends: {e}", recorder.path()));
         }
     }
 

@@ -18,6 +18,7 @@ pub use maintain::Maintenance;
 
 use crate::Log;
 use crate::backend::{Backend, Done};
+use crate::pace::Meter;
 use crate::record::Recorder;
 use parking_lot::{Mutex, MutexGuard};
 use std::fmt;
@@ -38,13 +39,15 @@ pub struct DeviceOptions {
     pub read_only: bool,
     /// Where requests are recorded.
     pub recorder: Option<Recorder>,
+    /// Compares when replies of a paced backend go out with when they should.
+    pub meter: Option<Arc<Meter>>,
     /// Where remarks go.
     pub log: Log,
 }
 
 impl Default for DeviceOptions {
     fn default() -> DeviceOptions {
-        DeviceOptions { read_only: false, recorder: None, log: Log::none() }
+        DeviceOptions { read_only: false, recorder: None, meter: None, log: Log::none() }
     }
 }
 
@@ -59,6 +62,7 @@ pub struct Device {
     flushes_begun: AtomicU64,
     clients: Clients,
     recorder: Option<Recorder>,
+    meter: Option<Arc<Meter>>,
     log: Log,
 }
 
@@ -87,6 +91,7 @@ impl Device {
             flushes_begun: AtomicU64::new(0),
             clients: Clients::default(),
             recorder: options.recorder,
+            meter: options.meter,
             log: options.log,
             state: Mutex::new(State {
                 backend: Some(backend),
@@ -121,6 +126,13 @@ impl Device {
     /// Where remarks go.
     pub fn log(&self) -> &Log {
         &self.log
+    }
+
+    /// A reply that was due at `due` has gone out: for transports of paced devices.
+    pub fn replied(&self, due: Instant) {
+        if let Some(meter) = &self.meter {
+            meter.replied(due, Instant::now());
+        }
     }
 
     /// Takes the lock for some requests. Not to be held while waiting for anything else.

@@ -1,0 +1,173 @@
+//! `frit serve`: a volume for other programs, until a signal ends it.
+
+use crate::output::{complain, print};
+use frit_core::size;
+use frit_serve::nbd::{Address, Export, Server, ServerOptions};
+use frit_serve::{Backend, Device, DeviceOptions, Log, Recorder};
+use frit_volume::{OpenOptions, Recovered, Volume};
+use miette::{IntoDiagnostic, Result, WrapErr, bail};
+use signal_hook::consts::{SIGINT, SIGTERM};
+use signal_hook::iterator::Signals;
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use std::sync::atomic::AtomicBool;
+use std::time::Duration;
+
+/// How long clients may take to accept their last replies when the server stops.
+const GRACE: Duration = Duration::from_secs(10);
+
+/// Serve a volume to other programs.
+#[derive(clap::Args, Debug)]
+#[command(after_help = "It runs in the foreground and prints one line when clients can connect. SIGTERM or SIGINT ends it: what \
+clients have sent is done and answered, and the volume is closed in order; a second signal ends it at once, which the \
+next start recovers from.
+
+Examples:
+  frit serve vol --nbd unix:/run/vol.sock
+  frit serve vol --nbd tcp:127.0.0.1:10809 --export scratch --read-only
+  frit serve vol --nbd unix:vol.sock --record clients.csv.zst")]
+pub(crate) struct Args {
+    /// The volume: a directory that frit create made.
+    volume: PathBuf,
+    /// Where NBD clients connect: unix:PATH or tcp:HOST:PORT (port 0: any). Several are possible.
+    #[arg(long, value_name = "ADDRESS")]
+    nbd: Vec<Address>,
+    /// The export's name; clients that name none get it as well.
+    #[arg(long, value_name = "NAME", default_value = "", value_parser = export_name)]
+    export: String,
+    /// Refuse writes, and leave the volume as it is.
+    #[arg(long)]
+    read_only: bool,
+    /// Let other machines connect over TCP. There is no password and no encryption.
+    #[arg(long)]
+    allow_remote: bool,
+    /// NBD clients at a time; each may take up to 64 MiB of memory.
+    #[arg(long, value_name = "N", default_value_t = 64, value_parser = clap::value_parser!(u16).range(1..=4096))]
+    connections: u16,
+    /// Record what clients do as a trace that frit run --trace replays (.zst and .gz compress).
+    #[arg(long, value_name = "FILE")]
+    record: Option<String>,
+    /// Write the process's number to a file while clients can connect.
+    #[arg(long, value_name = "FILE")]
+    pidfile: Option<PathBuf>,
+}
+
+/// Names are strings of the protocol.
+fn export_name(name: &str) -> Result<String, String> {
+    match name.len() {
+        0..=255 => Ok(name.into()),
+        n => Err(format!("the name has {n} bytes; at most 255 are possible")),
+    }
+}
+
+pub(crate) fn run(args: &Args) -> Result<()> {
+    if args.nbd.is_empty() {
+        bail!("nobody could connect: give at least one --nbd unix:PATH or --nbd tcp:HOST:PORT");
+    }
+    // From here on a signal is remembered, however long opening takes.
+    let mut signals = Signals::new([SIGINT, SIGTERM]).into_diagnostic()?;
+    second_signal_exits()?;
+    let recorder = args.record.as_deref().map(recorder).transpose()?;
+    let backend = open(args)?;
+    let device = Device::new(
+        backend,
+        DeviceOptions { read_only: args.read_only, recorder, meter: None, log: log() },
+    );
+    let served = serve(args, &device, &mut signals);
+    // Whatever happened, the volume is closed in order.
+    let closed = device.close().into_diagnostic().wrap_err("the volume could not be closed in order");
+    served.and(closed)
+}
+
+/// Starts all fronts, says so, and waits for a signal; then stops them.
+fn serve(args: &Args, device: &Arc<Device>, signals: &mut Signals) -> Result<()> {
+    let maintenance = device.maintain().into_diagnostic()?;
+    let description = format!("frit volume {}", args.volume.display());
+    let export = Arc::new(Export::new(Arc::clone(device), &args.export, &description));
+    let options = ServerOptions {
+        addresses: args.nbd.clone(),
+        allow_remote: args.allow_remote,
+        connections_max: usize::from(args.connections),
+        ..ServerOptions::default()
+    };
+    let nbd = Server::start(export, options).into_diagnostic()?;
+    let pidfile = args.pidfile.as_deref().map(PidFile::write).transpose()?;
+    let uris: Vec<String> = nbd.addresses().iter().map(|a| a.uri(&args.export)).collect();
+    let how = if device.read_only().is_some() { ", read-only" } else { "" };
+    let size = size::show(device.bytes());
+    print(&format!("{} ({size}{how}) at {}\n", args.volume.display(), uris.join(" and ")))?;
+    signals.forever().next();
+    drop(pidfile);
+    let cut_off = nbd.stop(GRACE);
+    if cut_off > 0 {
+        complain(&format!("{cut_off} clients did not take their replies and were cut off\n"))?;
+    }
+    drop(maintenance);
+    Ok(())
+}
+
+/// The first signal sets a flag, and any that comes while it is set ends the program.
+fn second_signal_exits() -> Result<()> {
+    let once = Arc::new(AtomicBool::new(false));
+    for signal in [SIGINT, SIGTERM] {
+        let exit = 128 + signal;
+        signal_hook::flag::register_conditional_shutdown(signal, exit, Arc::clone(&once)).into_diagnostic()?;
+        signal_hook::flag::register(signal, Arc::clone(&once)).into_diagnostic()?;
+    }
+    Ok(())
+}
+
+fn recorder(path: &str) -> Result<Recorder> {
+    if Path::new(path).exists() {
+        bail!("{path} exists; choose another name for --record");
+    }
+    Recorder::create(path).into_diagnostic()
+}
+
+fn open(args: &Args) -> Result<Box<dyn Backend>> {
+    let options = OpenOptions { read_only: args.read_only, stop: None };
+    let volume = Volume::open(&args.volume, &options)?;
+    remark(volume.recovery())?;
+    Ok(Box::new(volume))
+}
+
+/// What a recovery found, when there was anything to recover from.
+fn remark(found: &Recovered) -> Result<()> {
+    if found.recovery.clean {
+        return Ok(());
+    }
+    let what = if found.machine { "machine" } else { "program" };
+    let lost = found.recovery.lost.len();
+    let mut line = format!("recovered in {:.3} s: the {what} had stopped without closing it", found.seconds);
+    if lost > 0 {
+        line += &format!("; {lost} pages cannot be given back (frit recover lists them)");
+    }
+    complain(&format!("{line}\n"))
+}
+
+/// Remarks of the server go to standard error.
+fn log() -> Log {
+    Log::new(|line| {
+        // There is no other place to say that this fails.
+        let _ = complain(&format!("frit serve: {line}\n"));
+    })
+}
+
+/// A file with the process's number, removed at the end.
+struct PidFile(PathBuf);
+
+impl PidFile {
+    fn write(path: &Path) -> Result<PidFile> {
+        let text = format!("{}\n", std::process::id());
+        fs::write(path, text).into_diagnostic().wrap_err_with(|| format!("cannot write {}", path.display()))?;
+        Ok(PidFile(path.into()))
+    }
+}
+
+impl Drop for PidFile {
+    fn drop(&mut self) {
+        // A file that somebody else removed is gone as well.
+        let _ = fs::remove_file(&self.0);
+    }
+}

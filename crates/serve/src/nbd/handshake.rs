@@ -1,0 +1,300 @@
+//! The handshake: fixed newstyle, and the options before an export is taken.
+
+use super::Export;
+use super::output::Output;
+use super::wire::{
+    MAGIC, OPTION_BYTES, OPTION_MAGIC, OPTION_REPLY_MAGIC, Reader, STRING_MAX, export, handshake, info,
+    option, reply,
+};
+use crate::device::REQUEST_BYTES_MAX;
+
+/// The longest data of an option that is looked at; longer ones are passed over.
+const OPTION_DATA_MAX: usize = 64 << 10;
+/// The longest data of an option that is passed over; a client that sends more is cut off.
+const OPTION_SKIPPED_MAX: usize = 16 << 20;
+/// Options that a client may send; more are taken for an attack.
+const OPTIONS_MAX: u32 = 1024;
+
+/// A metadata context.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Context {
+    /// `base:allocation`: holes and zeros.
+    Allocation = 1,
+    /// `frit:medium`: the medium where an extent lies.
+    Medium = 2,
+}
+
+impl Context {
+    const ALL: [Context; 2] = [Context::Allocation, Context::Medium];
+
+    /// Its name.
+    pub fn name(self) -> &'static str {
+        match self {
+            Context::Allocation => "base:allocation",
+            Context::Medium => "frit:medium",
+        }
+    }
+
+    fn namespace(self) -> &'static [u8] {
+        match self {
+            Context::Allocation => b"base:",
+            Context::Medium => b"frit:",
+        }
+    }
+}
+
+/// What both sides agreed upon.
+#[derive(Clone, Default, Debug)]
+pub struct Agreed {
+    /// Replies may come in chunks.
+    pub structured: bool,
+    /// Contexts that BLOCK_STATUS tells about.
+    pub contexts: Vec<Context>,
+}
+
+/// How far the handshake is.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(super) enum Haggle {
+    /// It goes on.
+    On,
+    /// An export was taken: requests follow.
+    Taken,
+    /// The session ends.
+    Over,
+}
+
+/// The server's side of the handshake.
+#[derive(Debug)]
+pub(super) struct Handshake {
+    greeted: bool,
+    no_zeroes: bool,
+    options: u32,
+    /// Data of an option that is passed over, still to come; then the option is answered.
+    skip: Option<(usize, u32)>,
+    agreed: Agreed,
+}
+
+impl Handshake {
+    /// Greets a client.
+    pub(super) fn new(out: &mut Output) -> Handshake {
+        out.u64(MAGIC);
+        out.u64(OPTION_MAGIC);
+        out.u16(handshake::FIXED_NEWSTYLE | handshake::NO_ZEROES);
+        Handshake { greeted: false, no_zeroes: false, options: 0, skip: None, agreed: Agreed::default() }
+    }
+
+    /// What was agreed upon.
+    pub(super) fn agreed(&mut self) -> Agreed {
+        std::mem::take(&mut self.agreed)
+    }
+
+    /// Takes one message from the input: bytes that were used (none: more are needed, at least as many
+    /// as the second number), and how it stands.
+    pub(super) fn take(&mut self, on: &Export, input: &[u8], out: &mut Output) -> (usize, usize, Haggle) {
+        if !self.greeted {
+            let mut r = Reader(input);
+            let Some(flags) = r.u32() else { return (0, 4, Haggle::On) };
+            return (4, 0, self.client_flags(flags));
+        }
+        if let Some((left, option)) = self.skip {
+            let n = left.min(input.len());
+            self.skip = (n < left).then_some((left - n, option));
+            if n == left {
+                error(out, option, reply::ERR_TOO_BIG, "the option's data is longer than 64 KiB");
+            }
+            return (n, usize::from(n == 0 && left > 0), Haggle::On);
+        }
+        let mut r = Reader(input);
+        let (Some(magic), Some(option), Some(len)) = (r.u64(), r.u32(), r.u32()) else {
+            return (0, OPTION_BYTES, Haggle::On);
+        };
+        let len = len as usize;
+        self.options += 1;
+        if magic != OPTION_MAGIC || len > OPTION_SKIPPED_MAX || self.options > OPTIONS_MAX {
+            return (OPTION_BYTES, 0, Haggle::Over);
+        }
+        if len > OPTION_DATA_MAX {
+            // A client that may only wait for the export is not answered.
+            let over = option == option::EXPORT_NAME;
+            self.skip = Some((len, option));
+            return (OPTION_BYTES, 0, if over { Haggle::Over } else { Haggle::On });
+        }
+        let Some(data) = r.bytes(len) else {
+            // It is counted when it is complete.
+            self.options -= 1;
+            return (0, OPTION_BYTES + len, Haggle::On);
+        };
+        (OPTION_BYTES + len, 0, self.option(on, option, data, out))
+    }
+
+    fn client_flags(&mut self, flags: u32) -> Haggle {
+        let known = u32::from(handshake::FIXED_NEWSTYLE | handshake::NO_ZEROES);
+        self.greeted = true;
+        self.no_zeroes = flags & u32::from(handshake::NO_ZEROES) != 0;
+        if flags & !known == 0 { Haggle::On } else { Haggle::Over }
+    }
+
+    fn option(&mut self, on: &Export, option: u32, data: &[u8], out: &mut Output) -> Haggle {
+        if on.device().is_stopping() && option != option::ABORT {
+            error(out, option, reply::ERR_SHUTDOWN, "the server is stopping");
+            return if option == option::EXPORT_NAME { Haggle::Over } else { Haggle::On };
+        }
+        match option {
+            option::EXPORT_NAME => return self.export_name(on, data, out),
+            option::ABORT => {
+                answer(out, option, reply::ACK, &[]);
+                return Haggle::Over;
+            }
+            option::LIST if data.is_empty() => {
+                let name = on.name().as_bytes();
+                let len = (name.len() as u32).to_be_bytes();
+                answer(out, option, reply::SERVER, &[&len, name]);
+                answer(out, option, reply::ACK, &[]);
+            }
+            option::STRUCTURED_REPLY if data.is_empty() => {
+                self.agreed.structured = true;
+                answer(out, option, reply::ACK, &[]);
+            }
+            option::LIST | option::STRUCTURED_REPLY => {
+                error(out, option, reply::ERR_INVALID, "this option has no data");
+            }
+            option::STARTTLS => error(out, option, reply::ERR_UNSUP, "TLS is not offered"),
+            option::INFO | option::GO => return self.info(on, option, data, out),
+            option::LIST_META_CONTEXT | option::SET_META_CONTEXT => self.contexts(on, option, data, out),
+            _ => error(out, option, reply::ERR_UNSUP, "this option is not known"),
+        }
+        Haggle::On
+    }
+
+    fn export_name(&mut self, on: &Export, name: &[u8], out: &mut Output) -> Haggle {
+        if !on.is(name) {
+            return Haggle::Over;
+        }
+        out.u64(on.device().bytes());
+        out.u16(flags(on, self.agreed.structured));
+        if !self.no_zeroes {
+            out.space(124).fill(0);
+        }
+        Haggle::Taken
+    }
+
+    fn info(&mut self, on: &Export, option: u32, data: &[u8], out: &mut Output) -> Haggle {
+        let Some((name, wanted)) = parse_info(data) else {
+            error(out, option, reply::ERR_INVALID, "the lengths inside the option do not fit its data");
+            return Haggle::On;
+        };
+        if !on.is(name) {
+            error(out, option, reply::ERR_UNKNOWN, "there is no such export");
+            return Haggle::On;
+        }
+        let told = |out: &mut Output, what: u16, parts: &[&[u8]]| {
+            let what = what.to_be_bytes();
+            let all: Vec<&[u8]> = std::iter::once(&what[..]).chain(parts.iter().copied()).collect();
+            answer(out, option, reply::INFO, &all);
+        };
+        let size = on.device().bytes().to_be_bytes();
+        let flags = flags(on, self.agreed.structured).to_be_bytes();
+        told(out, info::EXPORT, &[&size, &flags]);
+        for what in wanted {
+            match what {
+                info::NAME => told(out, what, &[on.name().as_bytes()]),
+                info::DESCRIPTION => told(out, what, &[on.description().as_bytes()]),
+                info::BLOCK_SIZE => {
+                    let sizes = [1, on.device().page_bytes().max(4096), REQUEST_BYTES_MAX];
+                    told(out, what, &sizes.each_ref().map(|s| s.to_be_bytes()).each_ref().map(|s| &s[..]));
+                }
+                _ => {}
+            }
+        }
+        answer(out, option, reply::ACK, &[]);
+        if option == option::GO { Haggle::Taken } else { Haggle::On }
+    }
+
+    fn contexts(&mut self, on: &Export, option: u32, data: &[u8], out: &mut Output) {
+        let sets = option == option::SET_META_CONTEXT;
+        if sets {
+            // Whatever follows, the earlier choice is void.
+            self.agreed.contexts.clear();
+        }
+        if !self.agreed.structured {
+            return error(out, option, reply::ERR_INVALID, "contexts need structured replies");
+        }
+        let Some((name, queries)) = parse_contexts(data) else {
+            return error(
+                out,
+                option,
+                reply::ERR_INVALID,
+                "the lengths inside the option do not fit its data",
+            );
+        };
+        if !on.is(name) {
+            return error(out, option, reply::ERR_UNKNOWN, "there is no such export");
+        }
+        let chosen = |c: &Context| {
+            let meant = |q: &[u8]| q == c.name().as_bytes() || (!sets && q == c.namespace());
+            (!sets && queries.is_empty()) || queries.iter().any(|q| meant(q))
+        };
+        for context in Context::ALL.into_iter().filter(chosen) {
+            let id = if sets { context as u32 } else { 0 };
+            answer(out, option, reply::META_CONTEXT, &[&id.to_be_bytes(), context.name().as_bytes()]);
+            if sets {
+                self.agreed.contexts.push(context);
+            }
+        }
+        answer(out, option, reply::ACK, &[]);
+    }
+}
+
+/// What is announced of an export.
+fn flags(on: &Export, structured: bool) -> u16 {
+    let mut flags = export::HAS_FLAGS
+        | export::SEND_FLUSH
+        | export::SEND_FUA
+        | export::SEND_TRIM
+        | export::SEND_WRITE_ZEROES
+        | export::CAN_MULTI_CONN
+        | export::SEND_CACHE
+        | export::SEND_FAST_ZERO;
+    if structured {
+        flags |= export::SEND_DF;
+    }
+    if on.device().read_only().is_some() {
+        flags |= export::READ_ONLY;
+    }
+    flags
+}
+
+fn parse_info(data: &[u8]) -> Option<(&[u8], Vec<u16>)> {
+    let mut r = Reader(data);
+    let name = r.string()?;
+    let n = r.u16()?;
+    let wanted = (0..n).map(|_| r.u16()).collect::<Option<Vec<u16>>>()?;
+    r.0.is_empty().then_some((name, wanted))
+}
+
+fn parse_contexts(data: &[u8]) -> Option<(&[u8], Vec<&[u8]>)> {
+    let mut r = Reader(data);
+    let name = r.string()?;
+    let n = r.u32()? as usize;
+    // Each query has at least the four bytes of its length.
+    if n > r.0.len() / 4 {
+        return None;
+    }
+    let queries = (0..n).map(|_| r.string()).collect::<Option<Vec<&[u8]>>>()?;
+    r.0.is_empty().then_some((name, queries))
+}
+
+fn answer(out: &mut Output, option: u32, kind: u32, parts: &[&[u8]]) {
+    out.u64(OPTION_REPLY_MAGIC);
+    out.u32(option);
+    out.u32(kind);
+    out.u32(parts.iter().map(|p| p.len() as u32).sum());
+    for part in parts {
+        out.put(part);
+    }
+}
+
+fn error(out: &mut Output, option: u32, kind: u32, words: &str) {
+    debug_assert!(words.len() <= STRING_MAX && kind >= reply::ERR_UNSUP);
+    answer(out, option, kind, &[words.as_bytes()]);
+}

@@ -1,0 +1,91 @@
+//! Sockets that listen, and their names in the file system.
+
+use super::Address;
+use super::stream::Stream;
+use std::fs;
+use std::io;
+use std::net::{Shutdown, TcpListener};
+use std::os::fd::AsFd;
+use std::os::unix::fs::{FileTypeExt, MetadataExt, PermissionsExt};
+use std::os::unix::net::{UnixListener, UnixStream};
+use std::path::{Path, PathBuf};
+
+/// A socket that listens.
+#[derive(Debug)]
+pub(super) enum Listener {
+    Unix {
+        socket: UnixListener,
+        path: PathBuf,
+        /// Of the name, so that only our own is removed.
+        inode: u64,
+    },
+    Tcp(TcpListener),
+}
+
+impl Listener {
+    pub(super) fn bind(address: &Address) -> io::Result<Listener> {
+        match address {
+            Address::Tcp(a) => Ok(Listener::Tcp(TcpListener::bind(a)?)),
+            Address::Unix(path) => {
+                remove_stale(path)?;
+                let socket = UnixListener::bind(path)?;
+                // The user who serves, and root: as for the volume's files.
+                fs::set_permissions(path, fs::Permissions::from_mode(0o600))?;
+                let inode = fs::symlink_metadata(path)?.ino();
+                Ok(Listener::Unix { socket, path: path.clone(), inode })
+            }
+        }
+    }
+
+    /// Where it listens; the port is the real one.
+    pub(super) fn address(&self) -> io::Result<Address> {
+        match self {
+            Listener::Unix { path, .. } => Ok(Address::Unix(path.clone())),
+            Listener::Tcp(l) => Ok(Address::Tcp(l.local_addr()?)),
+        }
+    }
+
+    pub(super) fn accept(&self) -> io::Result<Stream> {
+        match self {
+            Listener::Unix { socket, .. } => Ok(Stream::Unix(socket.accept()?.0)),
+            Listener::Tcp(l) => {
+                let stream = l.accept()?.0;
+                stream.set_nodelay(true)?;
+                Ok(Stream::Tcp(stream))
+            }
+        }
+    }
+
+    /// Ends waiting in `accept`, now and later, and gives the name back.
+    pub(super) fn stop(&self) {
+        let fd = match self {
+            Listener::Unix { socket, path, inode } => {
+                if fs::symlink_metadata(path).is_ok_and(|m| m.ino() == *inode) {
+                    // Whoever removed it first did the same.
+                    let _ = fs::remove_file(path);
+                }
+                socket.as_fd()
+            }
+            Listener::Tcp(l) => l.as_fd(),
+        };
+        // Linux lets `accept` return from this on sockets that listen.
+        let _ = rustix::net::shutdown(fd, rustix::net::Shutdown::Both);
+    }
+}
+
+/// Removes the name of a socket that nobody listens on any more.
+fn remove_stale(path: &Path) -> io::Result<()> {
+    let Ok(meta) = fs::symlink_metadata(path) else { return Ok(()) };
+    let refused = |why: &str| Err(io::Error::new(io::ErrorKind::AddrInUse, why.to_owned()));
+    if !meta.file_type().is_socket() {
+        return refused("the path exists and is no socket");
+    }
+    match UnixStream::connect(path) {
+        Err(e) if e.kind() == io::ErrorKind::ConnectionRefused => fs::remove_file(path),
+        Ok(s) => {
+            let _ = s.shutdown(Shutdown::Both);
+            refused("a server listens there")
+        }
+        Err(e) => Err(e),
+    }
+}

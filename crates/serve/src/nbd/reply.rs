@@ -1,0 +1,72 @@
+//! Replies as bytes: simple ones, and chunks of structured ones.
+
+use super::output::Output;
+use super::wire::{CHUNK_MAGIC, Errno, SIMPLE_MAGIC, STRING_MAX, chunk};
+
+/// Success without data. It is a simple reply also where structured ones are agreed upon: the protocol
+/// allows it, and it is the shortest.
+pub(super) fn success(out: &mut Output, cookie: u64) {
+    let head = out.space(16);
+    head[..4].copy_from_slice(&SIMPLE_MAGIC.to_be_bytes());
+    head[4..8].fill(0);
+    head[8..].copy_from_slice(&cookie.to_be_bytes());
+}
+
+/// An error; words go along when replies are structured.
+pub(super) fn error(out: &mut Output, structured: bool, cookie: u64, errno: Errno, words: &str) {
+    if structured {
+        let words = cut(words);
+        chunk(out, chunk::ERROR, cookie, 6 + words.len() as u32);
+        out.u32(errno as u32);
+        out.u16(words.len() as u16);
+        out.put(words.as_bytes());
+    } else {
+        out.u32(SIMPLE_MAGIC);
+        out.u32(errno as u32);
+        out.u64(cookie);
+    }
+}
+
+/// The head of the reply to a read, and the place of its data.
+pub(super) fn data(out: &mut Output, structured: bool, cookie: u64, at: u64, len: u32) -> &mut [u8] {
+    if structured {
+        chunk(out, chunk::OFFSET_DATA, cookie, 8 + len);
+        out.u64(at);
+    } else {
+        success(out, cookie);
+    }
+    out.space(len as usize)
+}
+
+/// The extents of a context; `last` when no further chunk follows.
+pub(super) fn extents(out: &mut Output, cookie: u64, context: u32, extents: &[(u32, u32)], last: bool) {
+    out.u32(CHUNK_MAGIC);
+    out.u16(if last { chunk::DONE } else { 0 });
+    out.u16(chunk::BLOCK_STATUS);
+    out.u64(cookie);
+    out.u32(4 + 8 * extents.len() as u32);
+    out.u32(context);
+    for &(len, flags) in extents {
+        out.u32(len);
+        out.u32(flags);
+    }
+}
+
+/// The head of a chunk that is its whole reply.
+fn chunk(out: &mut Output, kind: u16, cookie: u64, len: u32) {
+    let head = out.space(20);
+    head[..4].copy_from_slice(&CHUNK_MAGIC.to_be_bytes());
+    head[4..6].copy_from_slice(&chunk::DONE.to_be_bytes());
+    head[6..8].copy_from_slice(&kind.to_be_bytes());
+    head[8..16].copy_from_slice(&cookie.to_be_bytes());
+    head[16..].copy_from_slice(&len.to_be_bytes());
+}
+
+/// Words that fit into a string of the protocol.
+fn cut(words: &str) -> &str {
+    let mut end = words.len().min(STRING_MAX);
+    while !words.is_char_boundary(end) {
+        end -= 1;
+    }
+    &words[..end]
+}

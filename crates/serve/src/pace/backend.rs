@@ -1,0 +1,118 @@
+//! A volume whose replies take the time of the modelled device.
+
+use super::meter::{Meter, Ticket};
+use super::timeline::Timeline;
+use crate::backend::{Backend, Done};
+use frit_core::{Hints, MediumKind, ParamInfo, Result, Sink, UnitId, Visible};
+use frit_engine::Eager;
+use frit_volume::Volume;
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+/// A volume over the eager engine, in real time.
+#[derive(Debug)]
+pub struct Paced {
+    volume: Volume<Eager>,
+    units: u16,
+    start: Instant,
+    time: Timeline,
+    meter: Arc<Meter>,
+}
+
+impl Paced {
+    /// Paces a volume: time begins now. Recovery and what was done before took the machine's time.
+    #[must_use]
+    pub fn new(mut volume: Volume<Eager>, units: u16, meter: Arc<Meter>) -> Paced {
+        // What opening gave the engine to do is not waited for.
+        let busy = (0..units).map(|u| busy_until(volume.sink(), UnitId(u))).max().unwrap_or_default();
+        let start = Instant::now().checked_sub(busy).unwrap_or_else(Instant::now);
+        Paced { volume, units, start, time: Timeline::new(Duration::ZERO), meter }
+    }
+
+    /// Carries out a request and says when its reply is due.
+    fn timed(&mut self, op: usize, request: impl FnOnce(&mut Volume<Eager>) -> Result<()>) -> Result<Done> {
+        let admitted = Instant::now();
+        self.time.admit(self.volume.sink(), admitted.saturating_duration_since(self.start));
+        request(&mut self.volume)?;
+        let Some(done) = self.time.done(self.volume.sink()) else { return Ok(Done::NOW) };
+        let due = self.start + done;
+        self.meter.admitted(Ticket { op, admitted, due });
+        Ok(Done { not_before: Some(due) })
+    }
+}
+
+fn busy_until(engine: &Eager, unit: UnitId) -> Duration {
+    match engine.unit(unit) {
+        frit_core::UnitState::Idle => Duration::ZERO,
+        frit_core::UnitState::BusyUntil(t) => Duration::from_nanos(t.0),
+    }
+}
+
+impl Backend for Paced {
+    fn bytes(&self) -> u64 {
+        self.volume.bytes()
+    }
+
+    fn page_bytes(&self) -> u32 {
+        self.volume.page_bytes()
+    }
+
+    fn read_only(&self) -> Option<String> {
+        self.volume.read_only()
+    }
+
+    fn paced(&self) -> bool {
+        true
+    }
+
+    fn read(&mut self, at: u64, into: &mut [u8]) -> Result<Done> {
+        self.timed(0, |v| v.read(at, into))
+    }
+
+    fn write(&mut self, at: u64, data: &[u8], hints: Hints) -> Result<Done> {
+        self.timed(1, |v| v.write(at, data, hints))
+    }
+
+    fn write_zeroes(&mut self, at: u64, len: u64, keep_allocated: bool) -> Result<Done> {
+        self.timed(2, |v| v.write_zeroes(at, len, keep_allocated))
+    }
+
+    fn discard(&mut self, at: u64, len: u64) -> Result<Done> {
+        self.timed(3, |v| v.discard(at, len))
+    }
+
+    fn flush(&mut self) -> Result<Done> {
+        self.timed(4, Volume::flush)
+    }
+
+    fn extents(&self, at: u64, len: u64, each: &mut dyn FnMut(u64, Option<MediumKind>)) -> Result<()> {
+        self.volume.extents(at, len, each)
+    }
+
+    /// A step is taken when every unit is idle: as in a device, background work is done in idle time and
+    /// delays a request by one step at most.
+    fn step(&mut self, budget: u32) -> Result<bool> {
+        self.time.admit(self.volume.sink(), self.start.elapsed());
+        let engine = self.volume.sink();
+        if (0..self.units).any(|u| !engine.unit(UnitId(u)).is_idle()) {
+            return Ok(true);
+        }
+        self.volume.step(budget)
+    }
+
+    fn visible(&self) -> Visible {
+        self.volume.visible()
+    }
+
+    fn params(&mut self) -> Vec<ParamInfo> {
+        self.volume.params()
+    }
+
+    fn set_param(&mut self, key: &str, value: &str) -> Result<()> {
+        self.volume.set_param(key, value)
+    }
+
+    fn close(self: Box<Self>) -> Result<()> {
+        Backend::close(Box::new(self.volume))
+    }
+}

@@ -1,0 +1,147 @@
+//! How well replies take the time of the model.
+
+use frit_core::Nanos;
+use frit_engine::Latency;
+use parking_lot::Mutex;
+use serde::{Deserialize, Serialize};
+use std::collections::VecDeque;
+use std::time::{Duration, Instant};
+
+/// Replies that are waited for, at most; when their transport forgot them, the oldest go.
+const WAITING_MAX: usize = 1 << 16;
+
+/// A request whose reply waits.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct Ticket {
+    /// Which operation, as an index into [`Meter::OPS`].
+    pub op: usize,
+    /// When it was admitted.
+    pub admitted: Instant,
+    /// When the modelled device is done with it.
+    pub due: Instant,
+}
+
+/// The achieved time of one operation beside that of the model.
+#[derive(Clone, PartialEq, Default, Debug, Serialize, Deserialize)]
+#[serde(default)]
+pub struct PaceStat {
+    /// The operation.
+    pub op: String,
+    /// Replies.
+    pub replies: u64,
+    /// Median of the model, in nanoseconds.
+    pub model_p50_ns: u64,
+    /// 99th percentile of the model, in nanoseconds.
+    pub model_p99_ns: u64,
+    /// Median from admission to the reply, in nanoseconds.
+    pub p50_ns: u64,
+    /// 99th percentile from admission to the reply, in nanoseconds.
+    pub p99_ns: u64,
+    /// By which share the achieved median is above that of the model.
+    pub p50_error: f64,
+    /// By which share the achieved 99th percentile is above that of the model.
+    pub p99_error: f64,
+}
+
+/// Compares when replies went out with when they should have.
+#[derive(Debug, Default)]
+pub struct Meter(Mutex<Inner>);
+
+#[derive(Debug, Default)]
+struct Inner {
+    waiting: VecDeque<Ticket>,
+    ops: [Op; Meter::OPS.len()],
+}
+
+#[derive(Debug, Default)]
+struct Op {
+    model: Latency,
+    achieved: Latency,
+}
+
+impl Meter {
+    /// The operations that are told apart.
+    pub const OPS: [&'static str; 5] = ["read", "write", "write_zeroes", "discard", "flush"];
+
+    /// A request was carried out; its reply waits until it is due.
+    pub fn admitted(&self, ticket: Ticket) {
+        let mut inner = self.0.lock();
+        if inner.waiting.len() >= WAITING_MAX {
+            inner.waiting.pop_front();
+        }
+        inner.waiting.push_back(ticket);
+    }
+
+    /// The reply that was due at `due` went out.
+    pub fn replied(&self, due: Instant, now: Instant) {
+        let mut inner = self.0.lock();
+        let Some(at) = inner.waiting.iter().position(|t| t.due == due) else { return };
+        let Some(t) = inner.waiting.remove(at) else { return };
+        let nanos = |d: Duration| Nanos(d.as_nanos() as u64);
+        let op = &mut inner.ops[t.op];
+        op.model.record(nanos(t.due - t.admitted));
+        op.achieved.record(nanos(now.saturating_duration_since(t.admitted)));
+    }
+
+    /// The figures of the operations that occurred.
+    pub fn stat(&self) -> Vec<PaceStat> {
+        let inner = self.0.lock();
+        let named = Meter::OPS.iter().zip(&inner.ops);
+        named.filter(|(_, op)| op.model.count() > 0).map(|(name, op)| figures(name, op)).collect()
+    }
+}
+
+fn figures(name: &str, op: &Op) -> PaceStat {
+    let (model, achieved) = (op.model.summary(), op.achieved.summary());
+    let error = |is: Nanos, should: Nanos| is.0 as f64 / (should.0.max(1)) as f64 - 1.0;
+    PaceStat {
+        op: name.into(),
+        replies: model.count,
+        model_p50_ns: model.p50_ns.0,
+        model_p99_ns: model.p99_ns.0,
+        p50_ns: achieved.p50_ns.0,
+        p99_ns: achieved.p99_ns.0,
+        p50_error: error(achieved.p50_ns, model.p50_ns),
+        p99_error: error(achieved.p99_ns, model.p99_ns),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn replies_are_compared_with_the_model() {
+        let meter = Meter::default();
+        let start = Instant::now();
+        let us = Duration::from_micros;
+        for i in 0..100 {
+            let admitted = start + us(1_000 * i);
+            meter.admitted(Ticket { op: 0, admitted, due: admitted + us(100) });
+        }
+        // In any order; two of a hundred are late.
+        for i in (0..100).rev() {
+            let due = start + us(1_000 * i + 100);
+            meter.replied(due, due + us(if i < 2 { 50 } else { 5 }));
+        }
+        meter.replied(start, start); // unknown: ignored
+        let all = meter.stat();
+        assert_eq!(all.len(), 1);
+        let s = &all[0];
+        assert_eq!((s.op.as_str(), s.replies), ("read", 100));
+        let near = |a: f64, b: f64| (a - b).abs() < 0.01;
+        assert!(near(s.p50_error, 0.05) && near(s.p99_error, 0.5), "{s:?}");
+        assert!(s.model_p50_ns.abs_diff(100_000) < 200, "{s:?}");
+    }
+
+    #[test]
+    fn what_is_never_replied_is_forgotten() {
+        let meter = Meter::default();
+        let t = Instant::now();
+        for _ in 0..WAITING_MAX + 10 {
+            meter.admitted(Ticket { op: 1, admitted: t, due: t });
+        }
+        assert_eq!(meter.0.lock().waiting.len(), WAITING_MAX);
+        assert!(meter.stat().is_empty());
+    }
+}

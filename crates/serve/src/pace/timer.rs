@@ -1,0 +1,161 @@
+//! Things to be done at their moments, by one thread.
+
+use super::meter::Meter;
+use super::wait::wait_until;
+use parking_lot::{Condvar, Mutex};
+use std::cmp::Ordering;
+use std::collections::BinaryHeap;
+use std::fmt;
+use std::io;
+use std::sync::Arc;
+use std::thread::JoinHandle;
+use std::time::{Duration, Instant};
+
+/// From so long before the moment on, the thread looks at the clock instead of waiting for news: what is
+/// asked for meanwhile and earlier is late by as much at most.
+const NEAR: Duration = Duration::from_micros(100);
+
+/// Sends replies when they are due, and tells the meter when it did.
+pub struct Timer {
+    shared: Arc<Shared>,
+    thread: Option<JoinHandle<()>>,
+}
+
+struct Shared {
+    state: Mutex<State>,
+    news: Condvar,
+}
+
+#[derive(Default)]
+struct State {
+    queue: BinaryHeap<Entry>,
+    stop: bool,
+    number: u64,
+}
+
+struct Entry {
+    due: Instant,
+    /// Those due at once go in the order in which they were given.
+    number: u64,
+    send: Box<dyn FnOnce() + Send>,
+}
+
+impl Ord for Entry {
+    fn cmp(&self, other: &Entry) -> Ordering {
+        // The heap gives the greatest first: the earliest has to be.
+        (other.due, other.number).cmp(&(self.due, self.number))
+    }
+}
+
+impl PartialOrd for Entry {
+    fn partial_cmp(&self, other: &Entry) -> Option<Ordering> {
+        Some(self.cmp(other))
+    }
+}
+
+impl PartialEq for Entry {
+    fn eq(&self, other: &Entry) -> bool {
+        self.number == other.number
+    }
+}
+
+impl Eq for Entry {}
+
+impl Timer {
+    /// Starts the thread.
+    ///
+    /// # Errors
+    /// A thread that cannot be started.
+    pub fn start(meter: Option<Arc<Meter>>) -> io::Result<Timer> {
+        let shared = Arc::new(Shared { state: Mutex::default(), news: Condvar::new() });
+        let seen = shared.clone();
+        let run = move || run(&seen, meter.as_deref());
+        let thread = std::thread::Builder::new().name("pace".into()).spawn(run)?;
+        Ok(Timer { shared, thread: Some(thread) })
+    }
+
+    /// Does something at a moment, not before.
+    pub fn at(&self, due: Instant, send: impl FnOnce() + Send + 'static) {
+        let mut state = self.shared.state.lock();
+        state.number += 1;
+        let entry = Entry { due, number: state.number, send: Box::new(send) };
+        state.queue.push(entry);
+        drop(state);
+        self.shared.news.notify_one();
+    }
+}
+
+impl Drop for Timer {
+    /// What is left is done at once.
+    fn drop(&mut self) {
+        self.shared.state.lock().stop = true;
+        self.shared.news.notify_one();
+        if let Some(thread) = self.thread.take() {
+            let _ = thread.join();
+        }
+    }
+}
+
+impl fmt::Debug for Timer {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("Timer")
+    }
+}
+
+fn run(shared: &Shared, meter: Option<&Meter>) {
+    let mut state = shared.state.lock();
+    loop {
+        let Some(next) = state.queue.peek() else {
+            if state.stop {
+                return;
+            }
+            shared.news.wait(&mut state);
+            continue;
+        };
+        let due = next.due;
+        if !state.stop {
+            if let Some(wait) = due.checked_sub(NEAR).filter(|&t| t > Instant::now()) {
+                shared.news.wait_until(&mut state, wait);
+                continue;
+            }
+            parking_lot::MutexGuard::unlocked(&mut state, || wait_until(due));
+        }
+        let Some(entry) = state.queue.pop() else { continue };
+        parking_lot::MutexGuard::unlocked(&mut state, || {
+            (entry.send)();
+            if let Some(meter) = meter {
+                meter.replied(entry.due, Instant::now());
+            }
+        });
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn things_are_done_in_order_and_never_early() {
+        let timer = Timer::start(None).unwrap();
+        let start = Instant::now();
+        let done = Arc::new(Mutex::new(Vec::new()));
+        for ms in [9, 3, 6, 3] {
+            let (done, due) = (done.clone(), start + Duration::from_millis(ms));
+            timer.at(due, move || done.lock().push((ms, Instant::now() >= due)));
+        }
+        std::thread::sleep(Duration::from_millis(12));
+        drop(timer); // what a busy machine did not come to
+        let all = done.lock().clone();
+        assert_eq!(all.iter().map(|d| d.0).collect::<Vec<_>>(), [3, 3, 6, 9]);
+    }
+
+    #[test]
+    fn what_is_left_at_the_end_is_done() {
+        let timer = Timer::start(None).unwrap();
+        let done = Arc::new(Mutex::new(false));
+        let seen = done.clone();
+        timer.at(Instant::now() + Duration::from_secs(1000), move || *seen.lock() = true);
+        drop(timer);
+        assert!(*done.lock());
+    }
+}

@@ -1,0 +1,66 @@
+//! A volume as a backend: as fast as the machine is.
+
+use crate::{Backend, Done};
+use frit_core::{Error, Hints, MediumKind, ParamInfo, Result, Sink, Visible};
+use frit_volume::Volume;
+
+impl<S: Sink + Send> Backend for Volume<S> {
+    fn bytes(&self) -> u64 {
+        Volume::bytes(self)
+    }
+
+    fn page_bytes(&self) -> u32 {
+        Volume::page_bytes(self)
+    }
+
+    fn read_only(&self) -> Option<String> {
+        Volume::read_only(self)
+    }
+
+    fn read(&mut self, at: u64, into: &mut [u8]) -> Result<Done> {
+        Volume::read(self, at, into).map(|()| Done::NOW)
+    }
+
+    fn write(&mut self, at: u64, data: &[u8], hints: Hints) -> Result<Done> {
+        Volume::write(self, at, data, hints).map(|()| Done::NOW)
+    }
+
+    fn write_zeroes(&mut self, at: u64, len: u64, keep_allocated: bool) -> Result<Done> {
+        Volume::write_zeroes(self, at, len, keep_allocated).map(|()| Done::NOW)
+    }
+
+    fn discard(&mut self, at: u64, len: u64) -> Result<Done> {
+        Volume::discard(self, at, len).map(|()| Done::NOW)
+    }
+
+    fn flush(&mut self) -> Result<Done> {
+        Volume::flush(self).map(|()| Done::NOW)
+    }
+
+    fn extents(&self, at: u64, len: u64, each: &mut dyn FnMut(u64, Option<MediumKind>)) -> Result<()> {
+        Volume::extents(self, at, len, each)
+    }
+
+    fn step(&mut self, budget: u32) -> Result<bool> {
+        Volume::step(self, budget)
+    }
+
+    fn visible(&self) -> Visible {
+        Volume::visible(self)
+    }
+
+    fn params(&mut self) -> Vec<ParamInfo> {
+        Volume::params(self)
+    }
+
+    fn set_param(&mut self, key: &str, value: &str) -> Result<()> {
+        Volume::set_param(self, key, value)
+    }
+
+    fn close(self: Box<Self>) -> Result<()> {
+        Volume::close(*self).map_err(|e| match e {
+            frit_volume::Error::Core(e) => e,
+            other => Error::Io { what: "closing the volume".into(), source: std::io::Error::other(other) },
+        })
+    }
+}
