@@ -15,6 +15,7 @@ pub mod error;
 pub mod hints;
 pub mod params;
 pub mod payload;
+pub mod planted;
 pub mod raw;
 pub mod sink;
 pub mod size;

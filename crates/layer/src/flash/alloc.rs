@@ -3,6 +3,7 @@
 use super::space::{Flash, ForwardMap, Open, RESERVE, Stream};
 use super::{BlockState, GcPolicy, WearPolicy};
 use crate::Token;
+use frit_core::planted::{Bug, is};
 use frit_core::{BlockId, Cause, Error, Lpn, Ppn, Result, Sink, Source};
 use frit_media::{Spare, Store};
 
@@ -47,6 +48,10 @@ impl<T: Token, N: Store> Flash<T, N> {
                 Ok(done) => {
                     self.note_valid(page.unit, ppn, page.lpn);
                     return Ok((ppn, done));
+                }
+                Err(Error::ProgramFailed { .. }) if is(Bug::ProgramFailureIgnored) => {
+                    self.note_valid(page.unit, ppn, page.lpn);
+                    return Ok((ppn, page.after));
                 }
                 Err(Error::ProgramFailed { .. }) => self.doom(page.unit, page.stream),
                 Err(e) => return Err(e),
@@ -108,7 +113,7 @@ impl<T: Token, N: Store> Flash<T, N> {
                     "no free block in NAND unit {unit}; switch garbage collection on or raise over_provisioning"
                 ),
             })?;
-            if !self.blocks.block[block as usize].suspect {
+            if !self.blocks.block[block as usize].suspect || is(Bug::SuspectNotErased) {
                 return Ok(block);
             }
             self.blocks.block[block as usize].suspect = false;

@@ -5,6 +5,7 @@ use super::alloc::PageWrite;
 use super::space::{Flash, ForwardMap, Moved, RESERVE, Stream, Victim};
 use super::{BlockState, GcPolicy, WearPolicy};
 use crate::Token;
+use frit_core::planted::{Bug, is};
 use frit_core::{BlockId, Cause, Error, Lpn, Ppn, Progress, Result, Sink, Source, Target};
 use frit_media::{Expected, Spare, Store};
 
@@ -268,7 +269,7 @@ impl<T: Token, N: Store> Flash<T, N> {
     fn finish<S: Sink<Tok = T>>(&mut self, sink: &mut S, unit: u32) -> Result<T> {
         let Some(v) = self.units[unit as usize].victim.take() else { return Ok(T::default()) };
         debug_assert_eq!(self.blocks.valid(v.block), 0);
-        if self.holds_back {
+        if self.holds_back && !is(Bug::EraseBeforeFlush) {
             self.blocks.block[v.block as usize].state = BlockState::Emptied;
             self.units[unit as usize].emptied.push(v);
             return Ok(v.done);
@@ -278,9 +279,10 @@ impl<T: Token, N: Store> Flash<T, N> {
 
     /// Erases an emptied block into the pool once all that it held is durable elsewhere, or retires it.
     fn erase<S: Sink<Tok = T>>(&mut self, sink: &mut S, unit: u32, v: Victim<T>) -> Result<T> {
+        let moved = if is(Bug::EraseBeforeMoved) { sink.start() } else { v.done };
         let after = match self.freed.get(v.block as usize) {
-            Some(&freed) => sink.join(v.done, freed),
-            None => v.done,
+            Some(&freed) if !is(Bug::EraseBeforeFreed) => sink.join(moved, freed),
+            _ => moved,
         };
         let erased = if v.doomed {
             Err(Error::EraseFailed { block: v.block })
@@ -320,7 +322,9 @@ impl<T: Token, N: Store> Flash<T, N> {
         sink: &mut S,
         map: &mut M,
     ) -> Result<()> {
-        self.nand.store_mut().sync()?;
+        if !is(Bug::FlushOneMedium) {
+            self.nand.store_mut().sync()?;
+        }
         map.outlive(sink)?;
         for unit in 0..self.units.len() as u32 {
             for v in std::mem::take(&mut self.units[unit as usize].emptied) {

@@ -17,6 +17,7 @@ use super::to_pcm::no_pcm;
 use crate::Token;
 use crate::flash::Stream;
 use crate::flash::alloc::PageWrite;
+use frit_core::planted::{Bug, is};
 use frit_core::{Cause, Lpn, Result, Sink, Source};
 use frit_media::Store;
 
@@ -247,7 +248,11 @@ impl<T: Token, N: Store, P: Store> Hfsl<T, N, P> {
             durable = sink.join(durable, p.durable);
         }
         let Some(pcm) = &mut self.map.pcm else { return Err(no_pcm()) };
-        let redoable = pcm.write_redo(sink, &redo, durable)?;
+        let redoable = match () {
+            () if is(Bug::NoRedo) => durable,
+            () => pcm.write_redo(sink, &redo, durable)?,
+        };
+        let redoable = if is(Bug::RedoNotFenced) { durable } else { redoable };
         let mut written = redoable;
         for (lpn, raw) in redo.entries() {
             let one = pcm.write_entry(sink, lpn, raw, redoable)?;
@@ -255,7 +260,9 @@ impl<T: Token, N: Store, P: Store> Hfsl<T, N, P> {
         }
         let done = pcm.medium.fence(sink, written);
         // Whoever changes one of these entries next waits until the record cannot undo that.
-        self.map.gate = pcm.clear_redo(sink, done)?;
+        if !is(Bug::RedoNotCleared) {
+            self.map.gate = pcm.clear_redo(sink, done)?;
+        }
         for p in placed {
             let old = self.map.get(p.lpn).place();
             self.map.note(p.lpn, p.entry.clean());

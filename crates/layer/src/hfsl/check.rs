@@ -1,1 +1,232 @@
 //! Comparing map, spare areas, descriptors and data.
+//!
+//! A read verifies what the map names. What it cannot see is a map entry whose last change never
+//! reached PCM: the old page that it names is valid. Only the newer page, which no entry names, gives
+//! that away. Pages that no entry names are in order up to the number at which the layer last came up
+//! after a stop (`Usage::recovered`): they belong to writes that were never acknowledged.
+
+use super::Hfsl;
+use super::entry::{Entry, Place};
+use super::layer::Span;
+use super::pcm::{DESC_BYTES, Desc, NONE};
+use crate::Token;
+use frit_core::planted::{Bug, is};
+use frit_core::{
+    BlockId, Cause, CheckScope, Checked, Error, Finding, Lpn, MediumKind, Ppn, Result, Severity, Sink, Target,
+};
+use frit_media::Store;
+use std::collections::BTreeMap;
+
+/// A page that no entry names, and might have to.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Orphan {
+    pub(super) seq: u64,
+    pub(super) place: Place,
+}
+
+/// What a check has learnt so far.
+pub(super) struct Check<'a> {
+    pub(super) scope: CheckScope,
+    found: &'a mut dyn FnMut(Finding),
+    pub(super) seen: Checked,
+    /// Sequence numbers of the versions that the map names; 0 for none.
+    mapped: Vec<u64>,
+    /// Pages that cannot be given back.
+    bad: BTreeMap<u32, ()>,
+    /// The newest page that no entry names, by logical page.
+    newest: BTreeMap<u32, Orphan>,
+}
+
+impl Check<'_> {
+    fn report(&mut self, kind: &'static str, lpn: u32, (medium, at): (MediumKind, u64), what: String) {
+        self.bad.insert(lpn, ());
+        self.tell(kind, lpn, (medium, at), what, false);
+    }
+
+    pub(super) fn tell(
+        &mut self,
+        kind: &'static str,
+        lpn: u32,
+        (medium, at): (MediumKind, u64),
+        what: String,
+        repaired: bool,
+    ) {
+        (self.found)(Finding { kind, severity: Severity::Major, lpn: Some(lpn), medium, at, what, repaired });
+    }
+
+    /// Notes a page that the map does not name.
+    fn orphan(&mut self, lpn: u32, seq: u64, place: Place) {
+        let newest = self.newest.entry(lpn).or_insert(Orphan { seq, place });
+        if seq > newest.seq {
+            *newest = Orphan { seq, place };
+        }
+    }
+}
+
+/// Where an error says that the damage is.
+fn place_of(e: &Error) -> (MediumKind, u64) {
+    match e {
+        Error::Corrupt { medium, at, .. } => (*medium, *at),
+        _ => (MediumKind::Pcm, 0),
+    }
+}
+
+impl<T: Token, N: Store, P: Store> Hfsl<T, N, P> {
+    /// Compares all that the media say with each other.
+    pub(super) fn examine<S: Sink<Tok = T>>(
+        &mut self,
+        sink: &mut S,
+        scope: CheckScope,
+        found: &mut dyn FnMut(Finding),
+    ) -> Result<Checked> {
+        let mut check = Check {
+            scope,
+            found,
+            seen: Checked::default(),
+            mapped: vec![0; self.pages as usize],
+            bad: BTreeMap::new(),
+            newest: BTreeMap::new(),
+        };
+        for (&lpn, why) in &self.map.lost {
+            let at = self.map.pcm.as_ref().map_or(0, |p| p.map_at) + 8 * u64::from(lpn);
+            check.report("lost", lpn, (MediumKind::Pcm, at), why.clone());
+        }
+        for lpn in (0..self.pages).map(Lpn) {
+            self.check_entry(lpn, &mut check)?;
+            if let Err(e) = self.check_page(sink, lpn, &mut check) {
+                match e {
+                    Error::Corrupt { .. } => check.report("bad-page", lpn.0, place_of(&e), e.to_string()),
+                    e => return Err(e),
+                }
+            }
+        }
+        self.find_orphans(sink, &mut check)?;
+        self.judge_orphans(sink, &mut check)?;
+        Ok(check.seen)
+    }
+
+    /// The entry in PCM against the one in DRAM.
+    fn check_entry(&self, lpn: Lpn, check: &mut Check<'_>) -> Result<()> {
+        let Some(pcm) = &self.map.pcm else { return Ok(()) };
+        check.seen.entries += 1;
+        let is = self.map.get(lpn);
+        // Kept at a halt only, it may differ while the layer is in use.
+        if self.map.lost.contains_key(&lpn.0) || is.changed() {
+            return Ok(());
+        }
+        let at = (MediumKind::Pcm, pcm.map_at + 8 * u64::from(lpn.0));
+        let raw = pcm.peek_entry(lpn.0)?;
+        match Entry::unsealed(raw, lpn.0) {
+            None => check.report("bad-entry", lpn.0, at, "the map entry in PCM is damaged".into()),
+            Some(e) if e.place() != is.place() || raw != 0 && e.tag() != is.tag() => {
+                let what =
+                    format!("the map entry in PCM says {:?}, and should say {:?}", e.place(), is.place());
+                check.report("stale-entry", lpn.0, at, what);
+            }
+            Some(_) => {}
+        }
+        Ok(())
+    }
+
+    /// What the map names against what lies there.
+    fn check_page<S: Sink<Tok = T>>(&mut self, sink: &mut S, lpn: Lpn, check: &mut Check<'_>) -> Result<()> {
+        let entry = self.map.get(lpn);
+        match entry.place() {
+            Place::Unmapped => return Ok(()),
+            Place::Nand(ppn) => {
+                check.seen.records += 1;
+                check.mapped[lpn.idx()] = self.flash.version(ppn, lpn, entry.tag())?;
+            }
+            Place::Pcm(desc) => {
+                let Some(pcm) = &mut self.map.pcm else { return Ok(()) };
+                check.mapped[lpn.idx()] = pcm.desc[desc as usize].seq;
+                if !entry.changed() {
+                    check.seen.records += 1;
+                    pcm.read_desc(sink, lpn, desc, entry.tag())?;
+                }
+            }
+        }
+        if check.scope.data {
+            let mut page = std::mem::take(&mut self.scratch);
+            let span = Span { lpn, offset: 0, len: self.page_bytes, from: 0 };
+            let read = self.gather(sink, span, Target::Bytes(&mut page), Cause::Meta);
+            self.scratch = page;
+            check.seen.pages_read += 1;
+            check.seen.bytes_verified += u64::from(self.page_bytes);
+            read?;
+        }
+        Ok(())
+    }
+
+    /// Pages with a valid record that no entry names.
+    fn find_orphans<S: Sink<Tok = T>>(&mut self, sink: &mut S, check: &mut Check<'_>) -> Result<()> {
+        let g = *self.flash.nand().geometry();
+        for block in (0..g.blocks()).map(BlockId) {
+            for page in 0..self.flash.nand().next_page(block) {
+                let ppn: Ppn = g.ppn(block, page);
+                check.seen.records += 1;
+                if self.flash.lpn_of(ppn).is_some() {
+                    continue;
+                }
+                match self.flash.nand().spare(ppn) {
+                    Ok(Some(s)) if s.lpn < self.pages => check.orphan(s.lpn, s.seq, Place::Nand(ppn)),
+                    Ok(_) | Err(Error::Corrupt { .. }) => {}
+                    Err(e) => return Err(e),
+                }
+            }
+        }
+        let Some(pcm) = &mut self.map.pcm else { return Ok(()) };
+        let mut bytes = [0; DESC_BYTES as usize];
+        for desc in (0..pcm.slots).filter(|&d| pcm.desc[d as usize].lpn == NONE).collect::<Vec<_>>() {
+            check.seen.records += 1;
+            let (at, start) = (pcm.desc_at + u64::from(desc) * DESC_BYTES, sink.start());
+            pcm.medium.read(sink, at, Target::Bytes(&mut bytes), Cause::Meta, start)?;
+            if let Some((d, _)) = Desc::decode(&bytes).filter(|(d, _)| d.lpn < self.pages) {
+                check.orphan(d.lpn, d.seq, Place::Pcm(desc));
+            }
+        }
+        Ok(())
+    }
+
+    /// Which of them an entry should name.
+    fn judge_orphans<S: Sink<Tok = T>>(&mut self, sink: &mut S, check: &mut Check<'_>) -> Result<()> {
+        for (lpn, orphan) in std::mem::take(&mut check.newest) {
+            let bad = check.bad.contains_key(&lpn);
+            if !bad && (is(Bug::StaleEntryUnseen) || !self.is_stale(Lpn(lpn), orphan, check)?) {
+                continue;
+            }
+            let repaired = check.scope.repair && self.take_over(sink, Lpn(lpn), orphan)?;
+            let at = match orphan.place {
+                Place::Nand(ppn) => (MediumKind::Nand, u64::from(ppn.0)),
+                Place::Pcm(desc) => (MediumKind::Pcm, u64::from(desc)),
+                Place::Unmapped => continue,
+            };
+            let what = format!(
+                "version {} of the page lies here, the map names version {}",
+                orphan.seq, check.mapped[lpn as usize]
+            );
+            if !bad {
+                check.tell("stale-entry", lpn, at, what, repaired);
+            } else if repaired {
+                let what = format!("{what}, which cannot be given back; the map now names this one");
+                check.tell("replaced", lpn, at, what, true);
+            }
+        }
+        Ok(())
+    }
+
+    /// Whether the map should name a page that it does not: it is newer, and no stop has left it.
+    fn is_stale(&self, lpn: Lpn, orphan: Orphan, check: &Check<'_>) -> Result<bool> {
+        if orphan.seq <= self.usage.recovered {
+            return Ok(false);
+        }
+        if self.map.get(lpn).place() != Place::Unmapped {
+            return Ok(orphan.seq > check.mapped[lpn.idx()]);
+        }
+        // Discarded: the entry keeps only part of that version. Never written: nothing may lie anywhere.
+        match &self.map.pcm {
+            Some(pcm) => Ok(self.map.each() && pcm.peek_entry(lpn.0)? == 0 && self.map.get(lpn).tag() == 0),
+            None => Ok(false),
+        }
+    }
+}

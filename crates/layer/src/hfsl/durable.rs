@@ -28,13 +28,8 @@ impl<S: Sink, N: Store, P: Store> Durable<S> for Hfsl<S::Tok, N, P> {
         self.come_up(sink, stop)
     }
 
-    fn check(
-        &mut self,
-        _sink: &mut S,
-        _scope: CheckScope,
-        _found: &mut dyn FnMut(Finding),
-    ) -> Result<Checked> {
-        Ok(Checked::default())
+    fn check(&mut self, sink: &mut S, scope: CheckScope, found: &mut dyn FnMut(Finding)) -> Result<Checked> {
+        self.examine(sink, scope, found)
     }
 
     fn extents(&self, at: Sector, sectors: u64, each: &mut dyn FnMut(Extent)) -> Result<()> {

@@ -6,6 +6,7 @@ use super::flush_map::FlushMap;
 use super::pcm::PcmSpace;
 use crate::Token;
 use crate::flash::{ForwardMap, Moved};
+use frit_core::planted::{Bug, is};
 use frit_core::{Cause, Error, Lpn, MediumKind, Result, Sink, Source};
 use frit_media::Store;
 use std::collections::BTreeMap;
@@ -60,11 +61,12 @@ impl<T: Token, P: Store> Mapping<T, P> {
         if !self.each() {
             return Ok(after);
         }
-        let after = sink.join(after, self.gate);
+        let after = if is(Bug::EntryBeforeData) { sink.start() } else { after };
+        let after = if is(Bug::RedoGateOpen) { after } else { sink.join(after, self.gate) };
         let Some(pcm) = &mut self.pcm else { return Ok(after) };
         self.table[lpn.idx()] = entry.clean().0;
         let written = pcm.write_entry(sink, lpn.0, entry.clean().sealed(lpn.0), after)?;
-        Ok(pcm.medium.fence(sink, written))
+        Ok(if is(Bug::EntryNotFenced) { written } else { pcm.medium.fence(sink, written) })
     }
 
     /// Changes an entry in DRAM.

@@ -15,7 +15,7 @@
 //! | `destage` | pages that leave PCM |
 //! | `atomic` | pages smaller than 4 KiB that change together |
 //! | `boot`, `recover` | halt and boot; coming up after a stop |
-//! | `durable`, `check` | what a volume asks of the layer |
+//! | `durable`, `check`, `repair` | what a volume asks of the layer |
 //! | `precondition` | volumes that are not new |
 //! | `raw` | bytes, and physical addresses |
 //! | `params`, `view` | what can be changed, and seen |
@@ -41,6 +41,7 @@ mod raw;
 mod read;
 mod read_buffer;
 mod recover;
+mod repair;
 mod route;
 mod to_nand;
 mod to_pcm;

@@ -9,6 +9,7 @@ use super::entry::SUBPAGES_MAX;
 use super::head::HEAD_BYTES;
 use super::mapping::ENTRY_BYTES;
 use crate::Token;
+use frit_core::planted::{Bug, is};
 use frit_core::{Error, Lpn, MediumKind, Result, Sink};
 use frit_media::{Pcm, Store};
 use std::collections::VecDeque;
@@ -193,10 +194,10 @@ impl<T: Token, P: Store> PcmSpace<T, P> {
 
     /// Gives a slot back, to be written again once `ready` is done.
     pub(crate) fn give_slot(&mut self, slot: u32, ready: T) {
-        self.ready[slot as usize] = ready;
+        self.ready[slot as usize] = if is(Bug::SlotReuseEarly) { T::default() } else { ready };
         match &mut self.held {
-            Some((slots, _)) => slots.push(slot),
-            None => self.free.push_back(slot),
+            Some((slots, _)) if !is(Bug::ReuseBeforeFlush) => slots.push(slot),
+            _ => self.free.push_back(slot),
         }
     }
 
@@ -254,7 +255,7 @@ impl<T: Token, P: Store> PcmSpace<T, P> {
             sum_of(lpn, sub, &self.sub)
         };
         let written = self.sums[slot as usize];
-        if found == written {
+        if found == written || is(Bug::PcmDataUnchecked) {
             return Ok(());
         }
         Err(Error::Corrupt {
@@ -296,7 +297,7 @@ impl<T: Token, P: Store> PcmSpace<T, P> {
             }
         }
         self.desc[desc as usize].lpn = NONE;
-        self.desc_ready[desc as usize] = ready;
+        self.desc_ready[desc as usize] = if is(Bug::DescReuseEarly) { T::default() } else { ready };
         match &mut self.held {
             Some((_, descs)) => descs.push(desc),
             None => self.desc_free.push_back(desc),
@@ -342,7 +343,7 @@ impl<T: Token, P: Store> PcmSpace<T, P> {
         let mut used = vec![false; self.slots as usize];
         for d in self.desc.iter().filter(|d| d.lpn != NONE) {
             for &slot in d.subs.iter().filter(|&&s| s != NONE) {
-                used[slot as usize] = true;
+                used[slot as usize] = !is(Bug::SlotsForgotten);
             }
         }
         self.free = (0..self.slots).filter(|&s| !used[s as usize]).collect();

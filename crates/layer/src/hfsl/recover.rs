@@ -11,6 +11,7 @@ use super::head::{Head, IN_USE, RESTORING, SUSPECTS};
 use super::mapping::ENTRY_BYTES;
 use super::pcm::{DESC_BYTES, Desc, NONE, PcmSpace};
 use crate::Token;
+use frit_core::planted::{Bug, is};
 use frit_core::{Cause, Error, LostPage, Lpn, MediumKind, Recovery, Result, Sink, Stop, Target};
 use frit_media::{SPARE_RECORD_BYTES, Store};
 
@@ -92,6 +93,7 @@ impl<T: Token, N: Store, P: Store> Hfsl<T, N, P> {
             return Err(damaged(pcm.head_at, what.into()));
         }
         let machine = stop == Stop::Machine || head.flags & RESTORING != 0;
+        let machine = machine && !is(Bug::FlushedMapIgnored);
         let from_flush = pcm.flush_map_at.filter(|_| !clean && machine);
         let mut r = Recovery { clean, from_flush: from_flush.is_some(), ..Recovery::default() };
         match from_flush {
@@ -104,7 +106,7 @@ impl<T: Token, N: Store, P: Store> Hfsl<T, N, P> {
         }
         self.adopt_all(sink, &mut r)?;
         let suspect = !clean || head.flags & SUSPECTS != 0;
-        self.flash.adopted(head.seq_limit, suspect);
+        self.flash.adopted(if is(Bug::SeqRestarts) { 0 } else { head.seq_limit }, suspect);
         r.suspect_blocks = self.flash.suspects();
         self.resume(sink, head, clean)?;
         Ok(r)
@@ -167,7 +169,7 @@ impl<T: Token, N: Store, P: Store> Hfsl<T, N, P> {
     /// Completes a change of several entries. Returns how many.
     fn redo<S: Sink<Tok = T>>(&mut self, sink: &mut S) -> Result<u32> {
         let Some(pcm) = &mut self.map.pcm else { return Ok(0) };
-        let Some(redo) = pcm.read_redo(sink)? else { return Ok(0) };
+        let Some(redo) = pcm.read_redo(sink)?.filter(|_| !is(Bug::RedoForgotten)) else { return Ok(0) };
         let start = sink.start();
         let mut done = start;
         for (lpn, raw) in redo.entries() {

@@ -8,6 +8,7 @@ use super::placement::{PlacementPolicy, WriteView};
 use super::{FusionMethod, Hfsl, SswCompare};
 use crate::Token;
 use crate::flash::Stream;
+use frit_core::planted::{Bug, is};
 use frit_core::{Hints, Lpn, Result, Sink, Source};
 use frit_media::Store;
 
@@ -104,9 +105,17 @@ impl<T: Token, N: Store, P: Store> Hfsl<T, N, P> {
         self.forget_copy(lpn);
         let seq = self.flash.next_seq();
         let after = sink.start();
-        let done = self.map.set(sink, lpn, old.moved(Place::Unmapped, 0, seq), after)?;
+        let gone = old.moved(Place::Unmapped, 0, seq);
+        if is(Bug::DropTrim) {
+            self.map.note(lpn, gone);
+            self.leave(sink, old.place(), after);
+            return Ok(());
+        }
+        let done = self.map.set(sink, lpn, gone, after)?;
         self.leave(sink, old.place(), done);
-        sink.ack(done);
+        if !is(Bug::TrimNotAcked) {
+            sink.ack(done);
+        }
         Ok(())
     }
 

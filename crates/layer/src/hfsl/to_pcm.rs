@@ -12,6 +12,7 @@ use super::read::{SubSpan, sub_spans};
 use super::to_nand::overlay;
 use super::{Hfsl, MapPersist};
 use crate::Token;
+use frit_core::planted::{Bug, is};
 use frit_core::{Cause, Error, Lpn, MediumKind, Result, Sink, Source, Target};
 use frit_media::Store;
 
@@ -25,7 +26,7 @@ impl<T: Token, N: Store, P: Store> Hfsl<T, N, P> {
         region: Region,
     ) -> Result<()> {
         let done = match self.map.get(span.lpn).place() {
-            Place::Pcm(desc) if self.config.map_persist == MapPersist::Halt => {
+            Place::Pcm(desc) if self.config.map_persist == MapPersist::Halt || is(Bug::OverwriteInPlace) => {
                 self.update_in_place(sink, desc, span, data, region)?
             }
             Place::Pcm(desc) => self.update_shadow(sink, desc, span, data, region)?,
@@ -157,6 +158,9 @@ impl<T: Token, N: Store, P: Store> Hfsl<T, N, P> {
             return Ok((entry, written));
         }
         let described = pcm.write_desc(sink, desc, written)?;
+        if is(Bug::EntryBeforeDesc) {
+            return Ok((entry, written));
+        }
         Ok((entry, pcm.medium.fence(sink, described)))
     }
 
@@ -354,7 +358,7 @@ impl Desc {
     pub(crate) fn decode(b: &[u8; DESC_BYTES as usize]) -> Option<(Desc, [u32; 8])> {
         let word = |at: usize| Some(u32::from_le_bytes(b.get(at..at + 4)?.try_into().ok()?));
         let three = |at: usize| Some(word(at)? & 0xFF_FFFF);
-        if word(60)? != crc32c::crc32c(&b[..60]) {
+        if word(60)? != crc32c::crc32c(&b[..60]) && !is(Bug::DescCheckIgnored) {
             return None;
         }
         let (mut subs, mut sums) = ([NONE; 8], [0; 8]);

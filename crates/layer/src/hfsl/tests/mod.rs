@@ -7,8 +7,8 @@ use super::{Hfsl, HfslConfig, MapPersist};
 use crate::flash::{BlockState, Gc, Wear};
 use frit_core::Nanos;
 use frit_core::{
-    BlockLayer, ByteAccess, Cause, Condition, Error, Hints, Lpn, MediumKind, Null, Params, Precondition,
-    Quiesce, RawAccess, Result, Sector, Source, Target,
+    BlockLayer, ByteAccess, Cause, CheckScope, Condition, Durable, Error, Hints, Lpn, MediumKind, Null,
+    Params, Precondition, Quiesce, RawAccess, Result, Sector, Source, Stop, Target,
 };
 use frit_media::{
     Curve, Dram, DramConfig, DramTiming, Hardware, MemoryStore, Nand, NandConfig, NandFaults, NandGeometry,
@@ -17,6 +17,7 @@ use frit_media::{
 use proptest::prelude::*;
 use strum::VariantNames;
 
+mod damage;
 mod policies;
 
 const GEOMETRY: NandGeometry = NandGeometry {
@@ -115,9 +116,10 @@ impl<N: Store, P: Store> Hfsl<(), N, P> {
                 assert_eq!(pcm.regions[r as usize].used, used[r as usize]);
                 assert_eq!(pcm.regions[r as usize].pages, pages[r as usize]);
             }
-            assert_eq!(pcm.free.len() + slots.len(), pcm.slots as usize);
+            let (held, held_descs) = pcm.held.as_ref().map_or((0, 0), |(s, d)| (s.len(), d.len()));
+            assert_eq!(pcm.free.len() + held + slots.len(), pcm.slots as usize);
             assert!(pcm.free.iter().all(|s| !slots.contains(s)));
-            assert_eq!(pcm.desc_free.len() as u32 + pages[0] + pages[1], pcm.slots);
+            assert_eq!((pcm.desc_free.len() + held_descs) as u32 + pages[0] + pages[1], pcm.slots);
         }
     }
 }
@@ -132,6 +134,7 @@ enum Action {
     Step,
     Flush,
     Reboot,
+    Crash,
 }
 
 fn settings() -> impl Strategy<Value = Action> {
@@ -174,6 +177,7 @@ fn actions() -> impl Strategy<Value = Vec<Action>> {
         2 => Just(Action::Step),
         1 => Just(Action::Flush),
         1 => Just(Action::Reboot),
+        1 => Just(Action::Crash),
     ];
     proptest::collection::vec(action, 1..400)
 }
@@ -238,11 +242,25 @@ impl Model {
                     self.layer.boot(&mut Null)?;
                 }
             }
+            Action::Crash => {
+                if self.layer.map.each() && self.layer.usage.formatted {
+                    let found = self.layer.recover(&mut Null, Stop::Process)?;
+                    assert_eq!(found.lost, []);
+                    self.checked();
+                }
+            }
         }
         Ok(())
     }
 
+    /// A check that finds nothing.
+    fn checked(&mut self) {
+        let scope = CheckScope { data: true, repair: false };
+        self.layer.check(&mut Null, scope, &mut |f| panic!("{f:?}")).unwrap();
+    }
+
     fn check_all(&mut self) {
+        self.checked();
         let mut got = vec![0xEE; self.shadow.len()];
         self.layer.read(&mut Null, Sector(0), Target::Bytes(&mut got), Hints::NONE).unwrap();
         assert!(got == self.shadow, "the volume differs from its shadow");
@@ -262,6 +280,7 @@ proptest! {
     fn reads_give_back_what_was_written(actions in actions(), each in any::<bool>(), clock in any::<bool>()) {
         let config = HfslConfig {
             map_persist: if each { MapPersist::Each } else { MapPersist::Halt },
+            flush_map: each && clock,
             buffer: if clock { "clock".into() } else { "lru".into() },
             over_provisioning: 0.1,
             heat_window: 40,

@@ -1,0 +1,121 @@
+//! Bugs planted on purpose, so that the torture can prove that it finds them.
+//!
+//! The feature `planted` is for tests only: without it [`is`] is constant, and nothing of this is
+//! compiled in.
+
+/// A bug, named by what it does.
+#[derive(
+    Clone,
+    Copy,
+    PartialEq,
+    Eq,
+    Debug,
+    strum::EnumIter,
+    strum::IntoStaticStr,
+    strum::FromRepr,
+    strum::EnumString,
+)]
+#[strum(serialize_all = "kebab-case")]
+#[repr(u32)]
+pub enum Bug {
+    /// A block is erased before the pages that cleaning moved out of it are durable elsewhere.
+    EraseBeforeMoved = 1,
+    /// A block is erased before the entries are durable that gave its pages up.
+    EraseBeforeFreed,
+    /// A free block that may not be wholly erased is used as it is after a stop.
+    SuspectNotErased,
+    /// A block that was begun is filled on, over a page in which a program may have been cut off.
+    ResumeTornPage,
+    /// A sub-page slot is written again before the entry is durable that gave it up.
+    SlotReuseEarly,
+    /// A descriptor is written again before the entry is durable that gave it up.
+    DescReuseEarly,
+    /// A sub-page in PCM is overwritten where it is.
+    OverwriteInPlace,
+    /// An entry does not wait for the data that it names.
+    EntryBeforeData,
+    /// A descriptor and its entry do not wait for each other.
+    EntryBeforeDesc,
+    /// There is no fence behind an entry.
+    EntryNotFenced,
+    /// A page in NAND is acknowledged when it is programmed, not when it is mapped.
+    AckBeforeMap,
+    /// Several entries of 4 KiB are written without a redo record.
+    NoRedo,
+    /// The entries do not wait for the redo record.
+    RedoNotFenced,
+    /// The redo record stays after its entries are durable.
+    RedoNotCleared,
+    /// The next change of an entry does not wait for the redo record to be cleared.
+    RedoGateOpen,
+    /// A redo record is not completed after a stop.
+    RedoForgotten,
+    /// A discard changes the table in DRAM only.
+    DropTrim,
+    /// A discard is acknowledged before its entry is durable.
+    TrimNotAcked,
+    /// A flush does nothing.
+    FlushIgnored,
+    /// A flush syncs PCM and not NAND.
+    FlushOneMedium,
+    /// A flush brings the second map up to date before the data is synced.
+    FlushMapFirst,
+    /// Blocks that were emptied since the last flush are erased at once.
+    EraseBeforeFlush,
+    /// Slots that were given up since the last flush are written at once.
+    ReuseBeforeFlush,
+    /// After a stop of the machine the map is taken that is ahead of its data.
+    FlushedMapIgnored,
+    /// A page is taken over after a stop whatever version it is.
+    AdoptAnyVersion,
+    /// The check bits of entries are not looked at.
+    EntryCheckIgnored,
+    /// The checksum of a descriptor is not looked at.
+    DescCheckIgnored,
+    /// Sequence numbers start anew after a stop.
+    SeqRestarts,
+    /// Slots of pages in PCM are free after a stop.
+    SlotsForgotten,
+    /// A program that failed is taken for done.
+    ProgramFailureIgnored,
+    /// The data checksum of a NAND page is not looked at.
+    NandDataUnchecked,
+    /// The data checksum of a sub-page in PCM is not looked at.
+    PcmDataUnchecked,
+    /// Which page and version a NAND page is, is not looked at.
+    OwnerUnchecked,
+    /// A check does not look for pages that are newer than the map says.
+    StaleEntryUnseen,
+    /// After an error that nobody expected, writes go on.
+    NotPoisoned,
+}
+
+#[cfg(feature = "planted")]
+mod on {
+    use super::Bug;
+    use std::sync::atomic::{AtomicU32, Ordering};
+
+    static PLANTED: AtomicU32 = AtomicU32::new(0);
+
+    /// Plants a bug in the whole process, or none.
+    pub fn set(bug: Option<Bug>) {
+        PLANTED.store(bug.map_or(0, |b| b as u32), Ordering::SeqCst);
+    }
+
+    /// Whether a bug is planted.
+    #[must_use]
+    pub fn is(bug: Bug) -> bool {
+        PLANTED.load(Ordering::Relaxed) == bug as u32
+    }
+}
+
+#[cfg(feature = "planted")]
+pub use on::{is, set};
+
+/// Whether a bug is planted: never, without the feature.
+#[cfg(not(feature = "planted"))]
+#[inline(always)]
+#[must_use]
+pub const fn is(_: Bug) -> bool {
+    false
+}

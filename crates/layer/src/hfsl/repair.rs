@@ -1,0 +1,78 @@
+//! Mapping a page that a check has found.
+
+use super::Hfsl;
+use super::check::Orphan;
+use super::entry::{Entry, Place};
+use super::pcm::{NONE, sum_of};
+use crate::Token;
+use frit_core::{Cause, Error, Lpn, Result, Sink, Target};
+use frit_media::{Expected, Store};
+
+impl<T: Token, N: Store, P: Store> Hfsl<T, N, P> {
+    /// Maps a page to a version that no entry named. `false` when that version is damaged, too.
+    pub(super) fn take_over<S: Sink<Tok = T>>(
+        &mut self,
+        sink: &mut S,
+        lpn: Lpn,
+        orphan: Orphan,
+    ) -> Result<bool> {
+        let taken = match orphan.place {
+            Place::Nand(ppn) => {
+                let tag = orphan.seq as u16;
+                let expect = Some(Expected { lpn: lpn.0, tag });
+                let mut page = std::mem::take(&mut self.scratch);
+                let (start, into) = (sink.start(), Target::Bytes(&mut page));
+                let read = self.flash.nand_mut().read_of(sink, ppn, 0, into, expect, Cause::Meta, start);
+                self.scratch = page;
+                read.and_then(|_| self.flash.adopt(lpn, ppn, tag, true)).map(|()| 0)
+            }
+            Place::Pcm(desc) => self.take_desc_over(sink, lpn, desc, orphan.seq as u16),
+            Place::Unmapped => return Ok(false),
+        };
+        let state = match taken {
+            Ok(state) => state,
+            Err(Error::Corrupt { .. }) => return Ok(false),
+            Err(e) => return Err(e),
+        };
+        self.begin_use(sink)?;
+        let old = self.map.get(lpn);
+        let entry = Entry::default().moved(orphan.place, state, orphan.seq);
+        let start = sink.start();
+        let done = self.map.set(sink, lpn, entry, start)?;
+        self.leave(sink, old.place(), done);
+        sink.ack(done);
+        Ok(true)
+    }
+
+    /// Takes a descriptor over whose sub-pages are free and as they were.
+    fn take_desc_over<S: Sink<Tok = T>>(
+        &mut self,
+        sink: &mut S,
+        lpn: Lpn,
+        desc: u32,
+        tag: u16,
+    ) -> Result<u8> {
+        let Some(pcm) = &mut self.map.pcm else { return Ok(0) };
+        let (d, sums) = pcm.read_desc(sink, lpn, desc, tag)?;
+        let slots: Vec<(usize, u32)> =
+            d.subs.iter().copied().enumerate().filter(|(_, s)| *s != NONE).collect();
+        let damaged = |at, what: &str| super::recover::damaged(at, what.into());
+        for &(sub, slot) in &slots {
+            if !pcm.free.contains(&slot) {
+                return Err(damaged(pcm.slot_at(slot), "another page has the sub-page"));
+            }
+            let mut bytes = vec![0; pcm.sub_bytes as usize];
+            pcm.medium.peek(pcm.slot_at(slot), &mut bytes)?;
+            if sum_of(lpn.0, sub, &bytes) != sums[sub] {
+                return Err(damaged(pcm.slot_at(slot), "the sub-page was written since"));
+            }
+        }
+        for &(sub, slot) in &slots {
+            pcm.sums[slot as usize] = sums[sub];
+        }
+        pcm.free.retain(|s| slots.iter().all(|(_, slot)| slot != s));
+        pcm.desc_free.retain(|&f| f != desc);
+        pcm.adopt(lpn, desc, d);
+        Ok(d.state())
+    }
+}
