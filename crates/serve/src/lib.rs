@@ -7,8 +7,11 @@
 //! It is not: a place where data lies. Nothing here knows a map or a medium.
 
 pub mod backend;
+pub mod ctl;
 pub mod device;
+pub mod fuse;
 mod log;
+pub mod metrics;
 pub mod nbd;
 pub mod pace;
 pub mod record;

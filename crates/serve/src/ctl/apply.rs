@@ -1,0 +1,84 @@
+//! Several parameters changed as one.
+
+use super::wire::{Change, Refusal, Refused, Setting};
+use crate::backend::Backend;
+use frit_core::{Error, ParamInfo};
+
+/// Changes parameters of a device that nobody else uses meanwhile: all of them, or none.
+///
+/// The order in which they are given does not matter: two values that are only possible together (the
+/// marks between which cleaning works, say) are tried in the order in which they are possible. When one is
+/// not possible in any order, what was changed is set back.
+///
+/// # Errors
+/// The first setting that cannot be.
+pub fn apply(device: &mut dyn Backend, settings: &[Setting]) -> Result<Vec<Change>, Refused> {
+    let before = device.params();
+    for (i, s) in settings.iter().enumerate() {
+        allowed(&before, s)?;
+        if settings[..i].iter().any(|other| other.key == s.key) {
+            return Err(Refused::new(Refusal::Invalid, format!("{} is given twice", s.key)));
+        }
+    }
+    let wanted: Vec<(&str, &str)> = settings.iter().map(|s| (&s.key[..], &s.value[..])).collect();
+    if let Err(error) = in_some_order(device, &wanted) {
+        let old: Vec<(&str, &str)> = before
+            .iter()
+            .filter(|p| settings.iter().any(|s| s.key == p.key))
+            .map(|p| (p.key, &p.value[..]))
+            .collect();
+        return Err(match in_some_order(device, &old) {
+            Ok(()) => refused(&error),
+            Err(back) => {
+                let what = format!("{error}; and what was changed before it could not be set back: {back}");
+                Refused::new(Refusal::Failed, what)
+            }
+        });
+    }
+    let value = |key: &str, all: &[ParamInfo]| all.iter().find(|p| p.key == key).map(|p| p.value.clone());
+    let after = device.params();
+    let change = |s: &Setting| {
+        let (old, new) = (value(&s.key, &before)?, value(&s.key, &after)?);
+        (old != new).then(|| Change { key: s.key.clone(), old, new })
+    };
+    Ok(settings.iter().filter_map(change).collect())
+}
+
+/// Whether a setting names a parameter that can change.
+fn allowed(params: &[ParamInfo], setting: &Setting) -> Result<(), Refused> {
+    let why = match params.iter().find(|p| p.key == setting.key) {
+        Some(p) if p.live => return Ok(()),
+        Some(_) => format!("{} is fixed once the volume is made", setting.key),
+        None => {
+            let live: Vec<&str> = params.iter().filter(|p| p.live).map(|p| p.key).collect();
+            format!("there is no parameter '{}'; there are {}", setting.key, live.join(", "))
+        }
+    };
+    Err(Refused::new(Refusal::Invalid, why))
+}
+
+/// Sets what can be set until all is, or none of the rest can be.
+fn in_some_order(device: &mut dyn Backend, settings: &[(&str, &str)]) -> Result<(), Error> {
+    let mut left = settings.to_vec();
+    while !left.is_empty() {
+        let mut first = None;
+        let had = left.len();
+        left.retain(|&(key, value)| match device.set_param(key, value) {
+            Ok(()) => false,
+            Err(e) => {
+                first.get_or_insert(e);
+                true
+            }
+        });
+        if let Some(error) = first.filter(|_| left.len() == had) {
+            return Err(error);
+        }
+    }
+    Ok(())
+}
+
+/// An error of the device in the words of the protocol.
+fn refused(error: &Error) -> Refused {
+    let kind = if matches!(error, Error::Param { .. }) { Refusal::Invalid } else { Refusal::Failed };
+    Refused::new(kind, error.to_string())
+}

@@ -1,0 +1,74 @@
+//! The list of changes that a volume keeps: who changed what, and when.
+
+use super::rights::Caller;
+use super::wire::Change;
+use std::fs::{File, OpenOptions};
+use std::io::{self, Write};
+use std::path::{Path, PathBuf};
+use std::time::SystemTime;
+
+/// The file in a volume's directory, one line a change, appended to and never rewritten.
+#[derive(Clone, Debug)]
+pub struct Changes {
+    path: PathBuf,
+}
+
+/// Who made a change.
+pub type Who = Caller;
+
+impl Changes {
+    /// The name of the file.
+    pub const NAME: &'static str = "changes.log";
+
+    /// That of a volume.
+    #[must_use]
+    pub fn of(volume: &Path) -> Changes {
+        Changes { path: volume.join(Changes::NAME) }
+    }
+
+    /// Appends changes, each as
+    /// `2026-01-31T12:00:00Z uid 1000 pid 4711 SSW: 2048 -> 4096`.
+    /// The lines are on the disk when it returns.
+    ///
+    /// # Errors
+    /// What the host says.
+    pub fn append(&self, at: SystemTime, who: Who, changes: &[Change]) -> io::Result<()> {
+        if changes.is_empty() {
+            return Ok(());
+        }
+        let lines: String = changes.iter().map(|c| line(at, who, c) + "\n").collect();
+        let mut file: File = OpenOptions::new().append(true).create(true).open(&self.path)?;
+        file.write_all(lines.as_bytes())?;
+        file.sync_data()
+    }
+}
+
+/// A change as one line.
+pub(super) fn line(at: SystemTime, who: Who, change: &Change) -> String {
+    let Change { key, old, new } = change;
+    let at = humantime::format_rfc3339_seconds(at);
+    format!("{at} uid {} pid {} {key}: {old} -> {new}", who.uid, who.pid)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::time::Duration;
+
+    #[test]
+    fn changes_are_appended() {
+        let dir = tempfile::tempdir().unwrap();
+        let log = Changes::of(dir.path());
+        let at = SystemTime::UNIX_EPOCH + Duration::from_secs(86_400);
+        let change = |new: &str| Change { key: "gc".into(), old: "greedy".into(), new: new.into() };
+        log.append(at, Who { uid: 7, pid: 8 }, &[]).unwrap();
+        assert!(!dir.path().join("changes.log").exists());
+        log.append(at, Who { uid: 7, pid: 8 }, &[change("fifo")]).unwrap();
+        log.append(at, Who { uid: 7, pid: 9 }, &[change("off")]).unwrap();
+        let text = std::fs::read_to_string(dir.path().join("changes.log")).unwrap();
+        assert_eq!(
+            text,
+            "1970-01-02T00:00:00Z uid 7 pid 8 gc: greedy -> fifo\n1970-01-02T00:00:00Z uid 7 pid 9 gc: greedy -> off\n"
+        );
+    }
+}

@@ -1,0 +1,73 @@
+//! The other end of the control socket.
+
+use super::socket;
+use super::wire::{self, Answer, Do, Done, Outcome, Refused, Request, VERSION};
+use std::io::{self, BufRead, BufReader, Read, Write};
+use std::os::unix::net::UnixStream;
+use std::path::Path;
+use std::time::Duration;
+
+/// How long an answer may take. A device that is busy answers between two requests.
+const PATIENCE: Duration = Duration::from_secs(30);
+
+/// Why there is no answer.
+#[derive(Debug, thiserror::Error)]
+pub enum ClientError {
+    /// The server refused.
+    #[error(transparent)]
+    Refused(#[from] Refused),
+    /// The connection failed.
+    #[error("the connection to the server failed: {0}")]
+    Io(#[from] io::Error),
+    /// What came is no answer of this protocol.
+    #[error("the server's answer is not understood ({0}); is it another version of frit?")]
+    Answer(String),
+}
+
+/// A connection to a server.
+#[derive(Debug)]
+pub struct Client {
+    stream: BufReader<UnixStream>,
+    server: i32,
+}
+
+impl Client {
+    /// Connects to a control socket.
+    ///
+    /// # Errors
+    /// `NotFound` or `ConnectionRefused` when nobody serves there.
+    pub fn connect(path: &Path) -> io::Result<Client> {
+        let stream = socket::connect(path)?;
+        stream.set_read_timeout(Some(PATIENCE))?;
+        stream.set_write_timeout(Some(PATIENCE))?;
+        let server = super::Caller::of(&stream)?.pid;
+        Ok(Client { stream: BufReader::new(stream), server })
+    }
+
+    /// The process that serves, as the kernel knows it.
+    #[must_use]
+    pub fn server(&self) -> i32 {
+        self.server
+    }
+
+    /// Asks, and waits for the answer.
+    ///
+    /// # Errors
+    /// A refusal, or no answer.
+    pub fn ask(&mut self, what: Do) -> Result<Done, ClientError> {
+        let request = wire::line(&Request { v: VERSION, what }).map_err(io::Error::from)?;
+        // A server that refuses the connection itself answers before it reads.
+        let sent = self.stream.get_mut().write_all(&request);
+        let mut line = Vec::new();
+        (&mut self.stream).take(wire::ANSWER_BYTES_MAX as u64).read_until(b'\n', &mut line)?;
+        if line.last() != Some(&b'\n') {
+            sent?;
+            return Err(ClientError::Answer(format!("it ends after {} bytes", line.len())));
+        }
+        let answer: Answer = serde_json::from_slice(&line).map_err(|e| ClientError::Answer(e.to_string()))?;
+        match answer.result {
+            Outcome::Ok(done) => Ok(done),
+            Outcome::Error(refused) => Err(refused.into()),
+        }
+    }
+}

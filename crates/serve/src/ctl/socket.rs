@@ -1,0 +1,77 @@
+//! Unix sockets at paths of any length.
+
+use rustix::fs::{Mode, OFlags};
+use std::io;
+use std::os::fd::{AsRawFd, OwnedFd};
+use std::os::unix::ffi::OsStrExt;
+use std::os::unix::net::{UnixListener, UnixStream};
+use std::path::{Path, PathBuf};
+
+/// The longest path that an address has room for, in bytes: `sun_path` has 108 with the final zero.
+const PATH_BYTES_MAX: usize = 107;
+
+/// A path that fits into an address, and what keeps it valid.
+struct Short {
+    path: PathBuf,
+    _dir: Option<OwnedFd>,
+}
+
+/// Goes through an open directory (`/proc/self/fd`) where the path itself is too long.
+fn short(path: &Path) -> io::Result<Short> {
+    if path.as_os_str().as_bytes().len() <= PATH_BYTES_MAX {
+        return Ok(Short { path: path.into(), _dir: None });
+    }
+    let (Some(dir), Some(name)) = (path.parent(), path.file_name()) else {
+        return Err(io::Error::new(io::ErrorKind::InvalidInput, "this is no path of a socket"));
+    };
+    let dir = rustix::fs::open(dir, OFlags::PATH | OFlags::DIRECTORY | OFlags::CLOEXEC, Mode::empty())?;
+    let path = Path::new("/proc/self/fd").join(dir.as_raw_fd().to_string()).join(name);
+    Ok(Short { path, _dir: Some(dir) })
+}
+
+/// Connects to a socket.
+pub(super) fn connect(path: &Path) -> io::Result<UnixStream> {
+    UnixStream::connect(short(path)?.path)
+}
+
+/// Listens at a path. A socket that nobody listens at any more, as a killed server leaves it, is
+/// replaced; one that is in use is not.
+pub(super) fn listen(path: &Path, everybody: bool) -> io::Result<UnixListener> {
+    use std::os::unix::fs::{FileTypeExt, PermissionsExt};
+    if let Ok(meta) = std::fs::symlink_metadata(path) {
+        if !meta.file_type().is_socket() {
+            return Err(io::Error::new(io::ErrorKind::AlreadyExists, "it exists and is no socket"));
+        }
+        if connect(path).is_ok() {
+            return Err(io::Error::new(io::ErrorKind::AddrInUse, "another server listens there"));
+        }
+        std::fs::remove_file(path)?;
+    }
+    let listener = UnixListener::bind(short(path)?.path)?;
+    // Connecting needs the right to write; what a caller may do is decided by who it is.
+    let mode = if everybody { 0o666 } else { 0o600 };
+    std::fs::set_permissions(path, std::fs::Permissions::from_mode(mode))?;
+    Ok(listener)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn paths_may_be_longer_than_an_address() {
+        let root = tempfile::tempdir().unwrap();
+        let dir = root.path().join("d".repeat(120)).join("e".repeat(120));
+        std::fs::create_dir_all(&dir).unwrap();
+        let path = dir.join("ctl.sock");
+        let first = listen(&path, false).unwrap();
+        connect(&path).unwrap();
+        assert_eq!(listen(&path, false).unwrap_err().kind(), io::ErrorKind::AddrInUse);
+        drop(first);
+        listen(&path, true).unwrap();
+        std::fs::remove_file(&path).unwrap();
+        std::fs::write(&path, "precious").unwrap();
+        assert_eq!(listen(&path, true).unwrap_err().kind(), io::ErrorKind::AlreadyExists);
+        assert_eq!(std::fs::read(&path).unwrap(), b"precious");
+    }
+}

@@ -1,0 +1,258 @@
+//! The file as FUSE asks for it: a directory with one entry.
+
+use super::file;
+use crate::backend::Done;
+use crate::device::Device;
+use crate::pace::Timer;
+use fuser::{
+    Errno, FileAttr, FileHandle, FileType, Filesystem, FopenFlags, Generation, INodeNo, InitFlags,
+    KernelConfig, LockOwner, OpenAccMode, OpenFlags, ReplyAttr, ReplyData, ReplyDirectory, ReplyEmpty,
+    ReplyEntry, ReplyLseek, ReplyOpen, ReplyStatfs, ReplyWrite, Request, TimeOrNow, WriteFlags,
+};
+use std::cell::RefCell;
+use std::ffi::OsStr;
+use std::io;
+use std::sync::Arc;
+use std::time::{Duration, SystemTime};
+
+/// The name of the file in the mounted directory.
+pub const FILE_NAME: &str = "volume";
+
+const FILE: INodeNo = INodeNo(2);
+/// Nothing about the file changes while it is mounted.
+const TTL: Duration = Duration::from_secs(3600);
+/// The largest request: what the kernel allows without further settings (fs.fuse.max_pages_limit is 256).
+const REQUEST_BYTES_MAX: u32 = 1 << 20;
+/// Requests in the background, such as those of a loop device, that are outstanding at a time.
+const BACKGROUND_MAX: u16 = 128;
+
+thread_local! {
+    /// What a thread reads into.
+    static BUFFER: RefCell<Vec<u8>> = const { RefCell::new(Vec::new()) };
+}
+
+/// The file system of one file.
+#[derive(Debug)]
+pub(super) struct Adapter {
+    device: Arc<Device>,
+    timer: Arc<Timer>,
+    mounted: SystemTime,
+    owner: (u32, u32),
+}
+
+impl Adapter {
+    pub(super) fn new(device: Arc<Device>, timer: Arc<Timer>) -> Adapter {
+        let owner = (rustix::process::geteuid().as_raw(), rustix::process::getegid().as_raw());
+        Adapter { device, timer, mounted: SystemTime::now(), owner }
+    }
+
+    fn attr(&self, ino: INodeNo) -> Option<FileAttr> {
+        let (kind, perm, size) = match ino {
+            INodeNo::ROOT => (FileType::Directory, 0o555, 0),
+            FILE if self.device.read_only().is_some() => (FileType::RegularFile, 0o400, self.device.bytes()),
+            FILE => (FileType::RegularFile, 0o600, self.device.bytes()),
+            _ => return None,
+        };
+        Some(FileAttr {
+            ino,
+            size,
+            blocks: size / 512,
+            atime: self.mounted,
+            mtime: self.mounted,
+            ctime: self.mounted,
+            crtime: self.mounted,
+            kind,
+            perm,
+            nlink: if ino == FILE { 1 } else { 2 },
+            uid: self.owner.0,
+            gid: self.owner.1,
+            rdev: 0,
+            blksize: self.device.page_bytes(),
+            flags: 0,
+        })
+    }
+
+    /// Replies when it is time to.
+    fn reply(&self, done: Done, send: impl FnOnce() + Send + 'static) {
+        match done.not_before {
+            None => send(),
+            Some(due) => self.timer.at(due, send),
+        }
+    }
+
+    fn reply_empty(&self, result: Result<Done, Errno>, reply: ReplyEmpty) {
+        match result {
+            Ok(done) => self.reply(done, move || reply.ok()),
+            Err(e) => reply.error(e),
+        }
+    }
+}
+
+impl Filesystem for Adapter {
+    fn init(&mut self, _: &Request, config: &mut KernelConfig) -> io::Result<()> {
+        // A kernel that allows less says so, and gets that.
+        let _ = config.set_max_write(REQUEST_BYTES_MAX).map_err(|most| config.set_max_write(most));
+        let _ = config.set_max_background(BACKGROUND_MAX);
+        // Each where the kernel has it: several requests of one reader or writer at a time, and maps of a
+        // file that bypasses the page cache.
+        for wish in [InitFlags::FUSE_ASYNC_DIO, InitFlags::FUSE_DIRECT_IO_ALLOW_MMAP] {
+            let _ = config.add_capabilities(wish);
+        }
+        Ok(())
+    }
+
+    fn lookup(&self, _: &Request, parent: INodeNo, name: &OsStr, reply: ReplyEntry) {
+        match self.attr(FILE).filter(|_| parent == INodeNo::ROOT && name == FILE_NAME) {
+            Some(attr) => reply.entry(&TTL, &attr, Generation(0)),
+            None => reply.error(Errno::ENOENT),
+        }
+    }
+
+    fn getattr(&self, _: &Request, ino: INodeNo, _: Option<FileHandle>, reply: ReplyAttr) {
+        match self.attr(ino) {
+            Some(attr) => reply.attr(&TTL, &attr),
+            None => reply.error(Errno::ENOENT),
+        }
+    }
+
+    /// Times may be set and are not kept; size, mode and owner stay as they are.
+    fn setattr(
+        &self,
+        _: &Request,
+        ino: INodeNo,
+        mode: Option<u32>,
+        uid: Option<u32>,
+        gid: Option<u32>,
+        size: Option<u64>,
+        _: Option<TimeOrNow>,
+        _: Option<TimeOrNow>,
+        _: Option<SystemTime>,
+        _: Option<FileHandle>,
+        _: Option<SystemTime>,
+        _: Option<SystemTime>,
+        _: Option<SystemTime>,
+        _: Option<fuser::BsdFileFlags>,
+        reply: ReplyAttr,
+    ) {
+        let Some(attr) = self.attr(ino) else { return reply.error(Errno::ENOENT) };
+        let changes = mode.is_some() || uid.is_some() || gid.is_some();
+        if changes || size.is_some_and(|s| s != attr.size) {
+            return reply.error(Errno::EPERM);
+        }
+        reply.attr(&TTL, &attr);
+    }
+
+    fn open(&self, _: &Request, _: INodeNo, flags: OpenFlags, reply: ReplyOpen) {
+        if flags.acc_mode() != OpenAccMode::O_RDONLY && self.device.read_only().is_some() {
+            return reply.error(Errno::EROFS);
+        }
+        // Each request comes here and is answered when it is done: what a program was told is written does
+        // not depend on this machine's page cache, and nothing is cached twice.
+        let flags = FopenFlags::FOPEN_DIRECT_IO
+            | FopenFlags::FOPEN_PARALLEL_DIRECT_WRITES
+            | FopenFlags::FOPEN_NOFLUSH;
+        reply.opened(FileHandle(0), flags);
+    }
+
+    fn read(
+        &self,
+        _: &Request,
+        _: INodeNo,
+        _: FileHandle,
+        offset: u64,
+        size: u32,
+        _: OpenFlags,
+        _: Option<LockOwner>,
+        reply: ReplyData,
+    ) {
+        BUFFER.with_borrow_mut(|buffer| {
+            if buffer.len() < size as usize {
+                buffer.resize(size as usize, 0);
+            }
+            match file::read(&self.device, offset, &mut buffer[..size as usize]) {
+                Ok((data, Done::NOW)) => reply.data(data),
+                Ok((data, done)) => {
+                    let data = data.to_vec();
+                    self.reply(done, move || reply.data(&data));
+                }
+                Err(e) => reply.error(e),
+            }
+        });
+    }
+
+    fn write(
+        &self,
+        _: &Request,
+        _: INodeNo,
+        _: FileHandle,
+        offset: u64,
+        data: &[u8],
+        _: WriteFlags,
+        _: OpenFlags,
+        _: Option<LockOwner>,
+        reply: ReplyWrite,
+    ) {
+        match file::write(&self.device, offset, data) {
+            Ok((len, done)) => self.reply(done, move || reply.written(len)),
+            Err(e) => reply.error(e),
+        }
+    }
+
+    fn flush(&self, _: &Request, _: INodeNo, _: FileHandle, _: LockOwner, reply: ReplyEmpty) {
+        // close(2) promises nothing; only kernels that do not know FOPEN_NOFLUSH ask.
+        reply.ok();
+    }
+
+    fn fsync(&self, _: &Request, _: INodeNo, _: FileHandle, _: bool, reply: ReplyEmpty) {
+        self.reply_empty(file::sync(&self.device), reply);
+    }
+
+    fn fallocate(
+        &self,
+        _: &Request,
+        _: INodeNo,
+        _: FileHandle,
+        offset: u64,
+        length: u64,
+        mode: i32,
+        reply: ReplyEmpty,
+    ) {
+        self.reply_empty(file::allocate(&self.device, offset, length, mode), reply);
+    }
+
+    fn lseek(&self, _: &Request, _: INodeNo, _: FileHandle, offset: i64, whence: i32, reply: ReplyLseek) {
+        match file::seek(&self.device, offset, whence) {
+            Ok(at) => reply.offset(at),
+            Err(e) => reply.error(e),
+        }
+    }
+
+    fn readdir(&self, _: &Request, ino: INodeNo, _: FileHandle, offset: u64, mut reply: ReplyDirectory) {
+        if ino != INodeNo::ROOT {
+            return reply.error(Errno::ENOTDIR);
+        }
+        let entries = [
+            (INodeNo::ROOT, FileType::Directory, "."),
+            (INodeNo::ROOT, FileType::Directory, ".."),
+            (FILE, FileType::RegularFile, FILE_NAME),
+        ];
+        for (i, (ino, kind, name)) in entries.into_iter().enumerate().skip(offset as usize) {
+            if reply.add(ino, i as u64 + 1, kind, name) {
+                break;
+            }
+        }
+        reply.ok();
+    }
+
+    fn statfs(&self, _: &Request, _: INodeNo, reply: ReplyStatfs) {
+        // A loop device takes the block size for what it discards at least.
+        let size = self.device.page_bytes();
+        let blocks = self.device.bytes() / u64::from(size);
+        reply.statfs(blocks, 0, 0, 1, 0, size, 255, size);
+    }
+
+    fn access(&self, _: &Request, _: INodeNo, _: fuser::AccessFlags, reply: ReplyEmpty) {
+        // The kernel checks modes (default_permissions).
+        reply.ok();
+    }
+}

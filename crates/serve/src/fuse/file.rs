@@ -1,0 +1,178 @@
+//! What the file does, without FUSE.
+
+use crate::backend::Done;
+use crate::device::{Device, Failure, FailureKind};
+use frit_core::Hints;
+use fuser::Errno;
+
+/// Bytes of the map that one look for data or a hole holds the device's lock for.
+const LOOK_BYTES: u64 = 1 << 30;
+
+/// The modes of fallocate(2), as linux/falloc.h numbers them.
+pub(super) mod mode {
+    pub(crate) const KEEP_SIZE: i32 = 0x01;
+    pub(crate) const PUNCH_HOLE: i32 = 0x02;
+    pub(crate) const ZERO_RANGE: i32 = 0x10;
+}
+
+/// The directions of lseek(2) that ask for data and holes.
+pub(super) mod whence {
+    pub(crate) const SEEK_DATA: i32 = 3;
+    pub(crate) const SEEK_HOLE: i32 = 4;
+}
+
+/// The error number of a failure.
+pub(super) fn errno(failure: &Failure) -> Errno {
+    match failure.kind() {
+        FailureKind::ReadOnly => Errno::EROFS,
+        FailureKind::NoSpace => Errno::ENOSPC,
+        FailureKind::Invalid => Errno::EINVAL,
+        FailureKind::Media | FailureKind::Stopping => Errno::EIO,
+    }
+}
+
+/// How much of a range lies inside the file. It ends like a block device: reads end there, writes find no
+/// space.
+fn inside(device: &Device, at: u64, len: u64) -> u64 {
+    len.min(device.bytes().saturating_sub(at))
+}
+
+/// Reads; at the end of the file fewer bytes, or none.
+pub(super) fn read<'a>(device: &Device, at: u64, into: &'a mut [u8]) -> Result<(&'a [u8], Done), Errno> {
+    let len = inside(device, at, into.len() as u64) as usize;
+    let into = &mut into[..len];
+    if into.is_empty() {
+        return Ok((into, Done::NOW));
+    }
+    let done = device.lock().read(at, into).map_err(|e| errno(&e))?;
+    Ok((into, done))
+}
+
+/// Writes, and says how many bytes.
+pub(super) fn write(device: &Device, at: u64, data: &[u8]) -> Result<(u32, Done), Errno> {
+    let len = inside(device, at, data.len() as u64) as usize;
+    if len == 0 && !data.is_empty() {
+        return Err(Errno::ENOSPC);
+    }
+    if data.is_empty() {
+        return Ok((0, Done::NOW));
+    }
+    let done = device.lock().write(at, &data[..len], Hints::NONE).map_err(|e| errno(&e))?;
+    Ok((len as u32, done))
+}
+
+/// Makes all that was written durable.
+pub(super) fn sync(device: &Device) -> Result<Done, Errno> {
+    device.flush().map_err(|e| errno(&e))
+}
+
+/// Punches holes and writes zeros; the file has all the space that it can have already.
+pub(super) fn allocate(device: &Device, at: u64, len: u64, how: i32) -> Result<Done, Errno> {
+    let end = at.checked_add(len).ok_or(Errno::EINVAL)?;
+    if end > device.bytes() {
+        return Err(Errno::ENOSPC);
+    }
+    let mut access = device.lock();
+    let done = match how & !mode::KEEP_SIZE {
+        0 => return Ok(Done::NOW),
+        // A hole reads as zeros to the last byte, so that parts of sectors are written.
+        mode::PUNCH_HOLE if how & mode::KEEP_SIZE != 0 => access.write_zeroes(at, len, false),
+        mode::ZERO_RANGE => access.write_zeroes(at, len, true),
+        _ => return Err(Errno::EOPNOTSUPP),
+    };
+    done.map_err(|e| errno(&e))
+}
+
+/// The next place from `at` on where there is data, or a hole. The end of the file is a hole.
+pub(super) fn seek(device: &Device, at: i64, whence: i32) -> Result<i64, Errno> {
+    let data = match whence {
+        whence::SEEK_DATA => true,
+        whence::SEEK_HOLE => false,
+        _ => return Err(Errno::EINVAL),
+    };
+    let bytes = device.bytes();
+    let mut at = u64::try_from(at).ok().filter(|&at| at < bytes).ok_or(Errno::ENXIO)?;
+    while at < bytes {
+        let len = LOOK_BYTES.min(bytes - at);
+        let (mut pos, mut found) = (at, None);
+        let look = &mut |len: u64, place: Option<_>| {
+            if found.is_none() && place.is_some() == data {
+                found = Some(pos);
+            }
+            pos += len;
+        };
+        device.lock().extents(at, len, look).map_err(|e| errno(&e))?;
+        if let Some(found) = found {
+            return Ok(found as i64);
+        }
+        at += len;
+    }
+    if data { Err(Errno::ENXIO) } else { Ok(bytes as i64) }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::DeviceOptions;
+    use crate::testing::Memory;
+    use frit_core::Error;
+    use std::sync::Arc;
+
+    fn device(options: DeviceOptions) -> Arc<Device> {
+        Device::new(Box::new(Memory::new(1 << 16)), options)
+    }
+
+    #[test]
+    fn the_file_ends_like_a_block_device() {
+        let d = device(DeviceOptions::default());
+        assert_eq!(write(&d, (1 << 16) - 10, &[7; 20]).unwrap().0, 10);
+        assert_eq!(write(&d, 1 << 16, &[7]).unwrap_err(), Errno::ENOSPC);
+        assert_eq!(write(&d, 1 << 16, &[]).unwrap().0, 0);
+        let mut buffer = [0; 20];
+        assert_eq!(read(&d, (1 << 16) - 10, &mut buffer).unwrap().0, [7; 10]);
+        assert_eq!(read(&d, 1 << 20, &mut buffer).unwrap().0, [0; 0]);
+        assert_eq!(allocate(&d, 1 << 15, 1 << 16, 0).unwrap_err(), Errno::ENOSPC);
+        assert_eq!(allocate(&d, u64::MAX, 2, 0).unwrap_err(), Errno::EINVAL);
+    }
+
+    #[test]
+    fn holes_are_punched_and_found() {
+        let d = device(DeviceOptions::default());
+        assert_eq!(seek(&d, 0, whence::SEEK_DATA).unwrap_err(), Errno::ENXIO);
+        assert_eq!(seek(&d, 5, whence::SEEK_HOLE).unwrap(), 5);
+        assert_eq!(write(&d, 0, &[1; 3 * 4096]).unwrap(), (3 * 4096, Done::NOW));
+        assert_eq!(seek(&d, 0, whence::SEEK_HOLE).unwrap(), 3 * 4096);
+        let hole = mode::PUNCH_HOLE | mode::KEEP_SIZE;
+        assert_eq!(allocate(&d, 4096, 4096, hole).unwrap(), Done::NOW);
+        assert_eq!(seek(&d, 0, whence::SEEK_HOLE).unwrap(), 4096);
+        assert_eq!(seek(&d, 4096, whence::SEEK_DATA).unwrap(), 2 * 4096);
+        assert_eq!(seek(&d, -1, whence::SEEK_DATA).unwrap_err(), Errno::ENXIO);
+        assert_eq!(seek(&d, 0, 17).unwrap_err(), Errno::EINVAL);
+        // To the byte, and by zeros that stay allocated.
+        assert_eq!(allocate(&d, 10, 3, hole).unwrap(), Done::NOW);
+        assert_eq!(allocate(&d, 100, 4, mode::ZERO_RANGE).unwrap(), Done::NOW);
+        let mut buffer = [0; 104];
+        let mut expected = [1; 104];
+        expected[10..13].fill(0);
+        expected[100..].fill(0);
+        assert_eq!(read(&d, 0, &mut buffer).unwrap().0, expected);
+        assert_eq!(allocate(&d, 0, 4096, 0x08).unwrap_err(), Errno::EOPNOTSUPP, "collapse");
+        assert_eq!(allocate(&d, 0, 4096, mode::PUNCH_HOLE).unwrap_err(), Errno::EOPNOTSUPP);
+    }
+
+    #[test]
+    fn failures_have_their_numbers() {
+        let d = device(DeviceOptions { read_only: true, ..DeviceOptions::default() });
+        assert_eq!(write(&d, 0, &[1]).unwrap_err(), Errno::EROFS);
+        assert_eq!(allocate(&d, 0, 512, mode::ZERO_RANGE).unwrap_err(), Errno::EROFS);
+        let full = Failure::Backend(Error::NoSpace { what: "x".into() });
+        assert_eq!(errno(&full), Errno::ENOSPC);
+        assert_eq!(errno(&Failure::Stopping), Errno::EIO);
+        let memory = Memory::new(4096);
+        memory.knobs().broken.store(true, std::sync::atomic::Ordering::Relaxed);
+        let d = Device::new(Box::new(memory), DeviceOptions::default());
+        assert_eq!(write(&d, 0, &[1; 512]).unwrap_err(), Errno::EIO);
+        assert_eq!(read(&d, 0, &mut [0; 512]).unwrap_err(), Errno::EIO);
+        assert_eq!(sync(&d).unwrap_err(), Errno::EIO);
+    }
+}
