@@ -37,10 +37,18 @@ pub fn durable_stack(stack: &Stack) -> Result<(Stack, Option<String>)> {
         return Err(Error::Stack { what });
     }
     let text = stack.identity().text;
-    let durable = Stack::parse(stack.name(), &text, &[format!("{}.map_persist=each", layer.name)])?;
+    let durable = Stack::parse(
+        stack.name(),
+        &text,
+        &[format!("{}.map_persist=each", layer.name), format!("{}.flush_map=true", layer.name)],
+    )?;
     let changed = durable.identity().sha256 != stack.identity().sha256;
     let note = changed.then(|| {
-        format!("{}.map_persist is each: a volume writes map entries down before it acknowledges", layer.name)
+        format!(
+            "{0}.map_persist is each and {0}.flush_map true: a volume writes map entries down before it \
+             acknowledges, and keeps a second map as of the last flush",
+            layer.name
+        )
     });
     Ok((durable, note))
 }
@@ -52,7 +60,16 @@ impl Volume {
     /// A directory that holds something else, or a volume without `force`; a stack that cannot be
     /// durable; a disk that is full.
     pub fn create(dir: impl AsRef<Path>, options: &CreateOptions) -> Result<Volume> {
-        let dir = dir.as_ref();
+        Volume::create_as(dir.as_ref(), options, new_uuid()?, unix_now())
+    }
+
+    /// The same, as the volume that it will stand for.
+    pub(crate) fn create_as(
+        dir: &Path,
+        options: &CreateOptions,
+        uuid: [u8; 16],
+        created_unix: u64,
+    ) -> Result<Volume> {
         let (stack, _) = durable_stack(&options.stack)?;
         let mut media = media_of(&stack, &options.stack)?;
         let replaced = make_room(dir, options.force)?;
@@ -61,9 +78,9 @@ impl Volume {
             sequence: 1,
             features: Default::default(),
             state: State::Creating,
-            uuid: new_uuid()?,
+            uuid,
             boot_id: boot_id(),
-            created_unix: unix_now(),
+            created_unix,
             created_by: env!("CARGO_PKG_VERSION").into(),
             name: stack.name().into(),
             sha256: sha256(&identity.text),

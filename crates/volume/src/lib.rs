@@ -10,13 +10,21 @@
 mod backing;
 mod create;
 mod error;
+mod grow;
+mod image;
+mod inspect;
 mod lock;
 mod open;
+mod sized;
 pub mod superblock;
 mod volume;
 
 pub use create::{CreateOptions, durable_stack};
 pub use error::{Error, Result};
+pub use grow::{Grown, grow, stack_with};
+pub use image::{ImageIn, ImageOut, Moved, Progress, export, import};
+pub use inspect::{Inspection, MediumFound, inspect};
 pub use open::{OpenOptions, Recovered};
+pub use sized::sized;
 pub use superblock::Superblock;
 pub use volume::Volume;

@@ -14,27 +14,35 @@ pub(crate) fn lock(file: &File, shared: bool, dir: &Path) -> Result<()> {
     })
 }
 
-/// Who holds a lock on the file, as far as `/proc/locks` tells it.
+/// Who holds a lock on the file, for an error message.
 fn holder(file: &File) -> String {
-    let Ok(meta) = file.metadata() else { return String::new() };
-    let locks = std::fs::read_to_string("/proc/locks").unwrap_or_default();
-    let Some(pid) = pid_in(&locks, meta.dev(), meta.ino()) else { return String::new() };
-    let name = std::fs::read_to_string(format!("/proc/{pid}/comm")).unwrap_or_default();
-    match name.trim() {
-        "" => format!(" by process {pid}"),
-        name => format!(" by process {pid} ({name})"),
-    }
+    held(file).filter(|by| !by.is_empty()).map(|by| format!(" by {by}")).unwrap_or_default()
 }
 
-/// A line is `1: FLOCK  ADVISORY  WRITE 1234 fd:01:5678 0 EOF`.
+/// Who holds a lock on the file, as far as `/proc/locks` tells it; empty: somebody.
+pub(crate) fn held(file: &File) -> Option<String> {
+    let meta = file.metadata().ok()?;
+    let locks = std::fs::read_to_string("/proc/locks").ok()?;
+    let pid = pid_in(&locks, meta.dev(), meta.ino())?;
+    if pid == 0 {
+        return Some(String::new());
+    }
+    let name = std::fs::read_to_string(format!("/proc/{pid}/comm")).unwrap_or_default();
+    Some(match name.trim() {
+        "" => format!("process {pid}"),
+        name => format!("process {pid} ({name})"),
+    })
+}
+
+/// A line is `1: FLOCK  ADVISORY  WRITE 1234 fd:01:5678 0 EOF`; the pid is 0 when it belongs to another
+/// namespace.
 fn pid_in(locks: &str, dev: u64, inode: u64) -> Option<u32> {
     let file = format!("{:02x}:{:02x}:{inode}", rustix::fs::major(dev), rustix::fs::minor(dev));
     let line = locks.lines().map(|l| l.split_whitespace().collect::<Vec<_>>());
     // Those who wait for a lock have an arrow in their line.
     let mut holders = line.filter(|w| !w.contains(&"->") && w.get(1) == Some(&"FLOCK"));
     let words = holders.find(|w| w.get(5) == Some(&file.as_str()))?;
-    // Locks of another pid namespace have no pid here.
-    words.get(4)?.parse().ok().filter(|&pid| pid != 0)
+    words.get(4)?.parse().ok()
 }
 
 #[cfg(test)]
@@ -60,7 +68,7 @@ mod tests {
         let locks = "1: FLOCK  ADVISORY  WRITE 0 fd:01:77 0 EOF\n1: -> FLOCK  ADVISORY  WRITE 9 fd:01:78 0 EOF\n\
                      2: POSIX  ADVISORY  WRITE 8 fd:01:78 0 EOF\n3: FLOCK  ADVISORY  READ 7 fd:01:78 0 EOF\n";
         let dev = rustix::fs::makedev(0xfd, 1);
-        assert_eq!(pid_in(locks, dev, 77), None);
+        assert_eq!((pid_in(locks, dev, 77), pid_in(locks, dev, 79)), (Some(0), None));
         assert_eq!(pid_in(locks, dev, 78), Some(7));
     }
 }

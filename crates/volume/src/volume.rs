@@ -300,9 +300,14 @@ impl<S: Sink> Volume<S> {
     /// # Errors
     /// A volume that refused writes after an error stays dirty, with the reason; files that cannot be
     /// synced.
-    pub fn close(mut self) -> Result<()> {
+    pub fn close(self) -> Result<()> {
+        self.finish().map(drop)
+    }
+
+    /// Closes, and keeps the lock.
+    pub(crate) fn finish(mut self) -> Result<SuperblockFile> {
         if self.read_only {
-            return Ok(());
+            return Ok(self.superblock);
         }
         self.flush()?;
         if let Some(why) = self.layer.refuses() {
@@ -310,7 +315,8 @@ impl<S: Sink> Volume<S> {
         }
         self.layer.halt(&mut self.sink)?;
         self.flush()?;
-        self.superblock.set_state(State::Clean, boot_id())
+        self.superblock.set_state(State::Clean, boot_id())?;
+        Ok(self.superblock)
     }
 
     /// After an error of the host the files are looked at: reads go on, writes do not when a file is

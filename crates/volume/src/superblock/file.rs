@@ -35,18 +35,7 @@ impl SuperblockFile {
     /// does not know.
     pub fn open(dir: &Path, read_only: bool) -> Result<SuperblockFile> {
         let path = dir.join(FILE_NAME);
-        let file =
-            OpenOptions::new().read(true).write(!read_only).open(&path).map_err(|e| match e.kind() {
-                ErrorKind::NotFound | ErrorKind::NotADirectory => Error::NotAVolume {
-                    dir: dir.into(),
-                    why: if dir.is_dir() {
-                        format!("the directory has no {FILE_NAME}; frit create makes one")
-                    } else {
-                        "there is no such directory; frit create makes one".into()
-                    },
-                },
-                _ => io(format!("cannot open {}", path.display()))(e),
-            })?;
+        let file = open(dir, &path, read_only)?;
         lock::lock(&file, read_only, dir)?;
         let (now, other) = read(&file, &path)?;
         let unknown = now.features.read_only;
@@ -58,6 +47,16 @@ impl SuperblockFile {
             return Err(Error::Superblock { path, why });
         }
         Ok(SuperblockFile { file, path, now, other })
+    }
+
+    /// Reads the superblock without a lock: what it says, what is wrong with its other copy, and who has
+    /// the volume open. An update that goes on at the same time hides one copy, and the other is read.
+    pub(crate) fn peek(dir: &Path) -> Result<(Superblock, Option<String>, Option<String>)> {
+        let path = dir.join(FILE_NAME);
+        let file = open(dir, &path, true)?;
+        let in_use = lock::held(&file);
+        let (now, other) = read(&file, &path)?;
+        Ok((now, other, in_use))
     }
 
     /// Makes the file in a directory that has none, or replaces the one there, and locks it. It is
@@ -132,6 +131,20 @@ impl SuperblockFile {
         self.other = None;
         Ok(())
     }
+}
+
+fn open(dir: &Path, path: &Path, read_only: bool) -> Result<File> {
+    OpenOptions::new().read(true).write(!read_only).open(path).map_err(|e| match e.kind() {
+        ErrorKind::NotFound | ErrorKind::NotADirectory => Error::NotAVolume {
+            dir: dir.into(),
+            why: if dir.is_dir() {
+                format!("the directory has no {FILE_NAME}; frit create makes one")
+            } else {
+                "there is no such directory; frit create makes one".into()
+            },
+        },
+        _ => io(format!("cannot open {}", path.display()))(e),
+    })
 }
 
 /// Makes what was created or renamed in a directory outlive the machine.

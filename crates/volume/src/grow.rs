@@ -1,0 +1,233 @@
+//! Making a volume larger: a copy beside it, verified, and exchanged for it in one step.
+
+use crate::backing::path_of;
+use crate::create::{CreateOptions, durable_stack};
+use crate::error::{Error, Result, io};
+use crate::image::{Progress, stretches};
+use crate::open::OpenOptions;
+use crate::superblock::{FILE_NAME, NEW_NAME, Superblock, SuperblockFile, sync_dir};
+use crate::volume::Volume;
+use frit_core::{Hints, Null};
+use frit_stack::Stack;
+use rustix::fs::RenameFlags;
+use std::path::{Path, PathBuf};
+
+/// What is copied at a time, in bytes.
+const CHUNK: usize = 1 << 20;
+
+/// What growing did.
+#[derive(Clone, PartialEq, Eq, Debug, serde::Serialize)]
+pub struct Grown {
+    /// Size before, in bytes.
+    pub before: u64,
+    /// Size now, in bytes.
+    pub now: u64,
+    /// Bytes copied and compared.
+    pub data_bytes: u64,
+    /// Files and devices outside of the directory that the volume no longer uses.
+    pub left: Vec<PathBuf>,
+}
+
+/// The stack of a volume with overrides, and with the paths of media that it has inside of its directory.
+///
+/// # Errors
+/// Overrides that cannot be.
+pub fn stack_with(superblock: &Superblock, sets: &[String]) -> Result<Stack> {
+    let inside = superblock.media.iter().filter(|m| !m.path.is_empty() && Path::new(&m.path).is_relative());
+    let paths = inside.map(|m| format!("media.{}.path={:?}", m.name, m.path));
+    let all: Vec<String> = paths.chain(sets.iter().cloned()).collect();
+    Ok(Stack::parse(&superblock.name, &superblock.stack, &all)?)
+}
+
+/// The directory in which the larger volume is put together.
+fn beside(dir: &Path) -> Result<PathBuf> {
+    let full = dir.canonicalize().map_err(io(format!("cannot find {}", dir.display())))?;
+    let name = full.file_name().map(|n| n.to_string_lossy().into_owned());
+    let name =
+        name.ok_or_else(|| Error::Exists { dir: dir.into(), why: "a root cannot be a volume".into() })?;
+    Ok(full.with_file_name(format!("{name}.growing")))
+}
+
+/// Makes the volume in `dir` one of `stack`, with all that it holds, its UUID and its parameters.
+/// Stopped anywhere, it leaves the old volume or the new one, whole, and at most a `<dir>.growing` that
+/// the next call removes. `step` is told what begins, with how many bytes there are, and how far it is.
+///
+/// # Errors
+/// A stack that is too small for what is stored; a disk without room for both; damaged data.
+pub fn grow(dir: &Path, stack: &Stack, step: &mut dyn FnMut(&str, u64, u64)) -> Result<Grown> {
+    let mut old = Volume::open(dir, &OpenOptions::default())?;
+    let kept = old.superblock().clone();
+    let growing = beside(dir)?;
+    let grown = match make_copy(&growing, stack, &mut old, step) {
+        Ok(grown) => grown,
+        Err(e) => {
+            // The old volume is as it was, whatever happened to its copy; the error says more than what
+            // keeps the copy from being removed, which the next call does anyway.
+            drop(remove(&growing, &kept, false));
+            old.close()?;
+            return Err(e);
+        }
+    };
+    // Locked until the other one is in its place.
+    let locked = old.finish()?;
+    let full = growing_target(dir)?;
+    step("exchanging", 0, 0);
+    rustix::fs::renameat_with(rustix::fs::CWD, &growing, rustix::fs::CWD, &full, RenameFlags::EXCHANGE)
+        .map_err(|e| io(format!("cannot exchange {} and {}", growing.display(), full.display()))(e.into()))?;
+    if let Some(parent) = full.parent() {
+        sync_dir(parent)?;
+    }
+    remove(&growing, &kept, true)?;
+    drop(locked);
+    Ok(grown)
+}
+
+fn growing_target(dir: &Path) -> Result<PathBuf> {
+    dir.canonicalize().map_err(io(format!("cannot find {}", dir.display())))
+}
+
+/// The larger volume, closed and compared.
+fn make_copy(
+    growing: &Path,
+    stack: &Stack,
+    old: &mut Volume,
+    step: &mut dyn FnMut(&str, u64, u64),
+) -> Result<Grown> {
+    let was = old.superblock().clone();
+    let (durable, _) = durable_stack(stack)?;
+    let size =
+        durable.build::<Null>(&frit_stack::Bytes::None)?.layer.info().sectors * frit_core::SECTOR_BYTES;
+    let held = stretches(old)?;
+    check_size(old, &held, size)?;
+    let left = check_paths(&was, stack)?;
+    if growing.exists() {
+        remove(growing, &was, false)?;
+    }
+    let data: u64 = held.iter().filter(|(_, mapped)| *mapped).map(|(len, _)| len).sum();
+    step("making room", size, 0);
+    let options = CreateOptions { stack: stack.clone(), force: false };
+    let mut new = Volume::create_as(growing, &options, was.uuid, was.created_unix)?;
+    copy(old, &mut new, &held, &mut |done| step("copying", data, done))?;
+    for (key, value) in &was.params {
+        new.set_param(key, value)?;
+    }
+    new.close()?;
+    let mut new = Volume::open(growing, &OpenOptions { read_only: true, stop: None })?;
+    compare(old, &mut new, &held, &mut |done| step("comparing", data, done))?;
+    Ok(Grown { before: old.bytes(), now: size, data_bytes: data, left })
+}
+
+/// Nothing that is stored may be cut off.
+fn check_size(old: &Volume, held: &[(u64, bool)], size: u64) -> Result<()> {
+    let mut at = 0;
+    let mut end = 0;
+    for &(len, mapped) in held {
+        at += len;
+        if mapped {
+            end = at;
+        }
+    }
+    if size < end {
+        let why = format!(
+            "the stack makes a volume of {size} bytes, and data is stored up to byte {end} of {}; make it larger, or \
+             discard the end first",
+            old.bytes()
+        );
+        return Err(Error::Exists { dir: old.dir().into(), why });
+    }
+    Ok(())
+}
+
+/// Two volumes cannot lie in one file: what has a path outside needs another. Returns what is left behind.
+fn check_paths(was: &Superblock, stack: &Stack) -> Result<Vec<PathBuf>> {
+    let mut left = Vec::new();
+    for m in was.media.iter().filter(|m| !m.path.is_empty()) {
+        let new = stack.media().iter().find(|n| n.name == m.name).and_then(|n| n.path.clone());
+        let same = new.as_deref() == Some(Path::new(&m.path));
+        if Path::new(&m.path).is_relative() && same {
+            continue;
+        }
+        if same || new.is_none() {
+            let what = format!(
+                "another place for '{0}', since it is copied before the old volume at {1} goes: --set \
+                 media.{0}.path=… names one",
+                m.name, m.path
+            );
+            return Err(Error::Stack { what });
+        }
+        if Path::new(&m.path).is_absolute() {
+            left.push((&m.path).into());
+        }
+    }
+    Ok(left)
+}
+
+fn copy(old: &mut Volume, new: &mut Volume, held: &[(u64, bool)], progress: Progress<'_>) -> Result<()> {
+    each_chunk(held, progress, |at, len| {
+        let mut bytes = vec![0; len];
+        old.read(at, &mut bytes)?;
+        new.write(at, &bytes, Hints::NONE)?;
+        Ok(())
+    })
+}
+
+fn compare(old: &mut Volume, new: &mut Volume, held: &[(u64, bool)], progress: Progress<'_>) -> Result<()> {
+    each_chunk(held, progress, |at, len| {
+        let (mut a, mut b) = (vec![0; len], vec![0; len]);
+        old.read(at, &mut a)?;
+        new.read(at, &mut b)?;
+        if a == b {
+            return Ok(());
+        }
+        let what = format!("the copy differs within {len} bytes at {at}; the old volume was left as it is");
+        Err(frit_core::Error::Io { what, source: std::io::ErrorKind::InvalidData.into() }.into())
+    })
+}
+
+/// Calls for each chunk of what is held.
+fn each_chunk(
+    held: &[(u64, bool)],
+    progress: Progress<'_>,
+    mut chunk: impl FnMut(u64, usize) -> Result<()>,
+) -> Result<()> {
+    let (mut at, mut done) = (0, 0);
+    for &(len, mapped) in held {
+        let end = at + len;
+        while mapped && at < end {
+            let n = CHUNK.min((end - at) as usize);
+            chunk(at, n)?;
+            at += n as u64;
+            done += n as u64;
+            progress(done);
+        }
+        at = end;
+    }
+    Ok(())
+}
+
+/// Removes what an earlier growing left: only a volume of the same UUID, or one that was never finished,
+/// and only its files. `locked`: the lock on it is ours.
+fn remove(growing: &Path, of: &Superblock, locked: bool) -> Result<()> {
+    let cannot = |what: &str| io(format!("cannot {what} {}", growing.display()));
+    let mut files = vec![growing.join(NEW_NAME)];
+    if growing.join(FILE_NAME).exists() {
+        let (left, _, in_use) = SuperblockFile::peek(growing)?;
+        let unfinished = left.state == crate::superblock::State::Creating;
+        let free = locked || in_use.is_none();
+        if !(unfinished || left.uuid == of.uuid) || !free {
+            let why = "is in the way: it is another volume, or in use; move it away".into();
+            return Err(Error::Exists { dir: growing.into(), why });
+        }
+        let inside = left.media.iter().filter(|m| Path::new(&m.path).is_relative());
+        files.extend(inside.map(|m| path_of(growing, m)));
+        // Last: while it is there, it says whose files these are.
+        files.push(growing.join(FILE_NAME));
+    }
+    for file in files {
+        match std::fs::remove_file(&file) {
+            Err(e) if e.kind() != std::io::ErrorKind::NotFound => return Err(cannot("clear")(e)),
+            _ => {}
+        }
+    }
+    std::fs::remove_dir(growing).map_err(cannot("remove"))
+}

@@ -1,0 +1,256 @@
+//! Raw images: a volume's bytes as one file, out and in.
+
+use crate::error::{Error, Result, io};
+use crate::volume::Volume;
+use frit_core::{Hints, Sink};
+use std::fs::File;
+use std::io::{ErrorKind, Read, Write};
+use std::os::unix::fs::FileExt;
+
+/// What is moved at a time, in bytes.
+const CHUNK: usize = 1 << 20;
+/// Zeros are looked for in pieces of this size: a block of most file systems.
+const PIECE: usize = 4096;
+
+/// Where an image goes.
+pub enum ImageOut<'a> {
+    /// A file that is empty: zeros become holes.
+    Sparse(&'a File),
+    /// Anything that takes bytes one after another.
+    Stream(&'a mut dyn Write),
+}
+
+/// Where an image comes from.
+pub enum ImageIn<'a> {
+    /// A file: its holes are discarded.
+    File(&'a File),
+    /// Anything that gives bytes one after another.
+    Stream(&'a mut dyn Read),
+}
+
+/// What was moved.
+#[derive(Clone, PartialEq, Eq, Default, Debug, serde::Serialize)]
+pub struct Moved {
+    /// Size of the image.
+    pub bytes: u64,
+    /// Of these, bytes that hold something.
+    pub data_bytes: u64,
+    /// Ranges that could not be read and are zeros in the image: start, length, reason.
+    pub damaged: Vec<(u64, u64, String)>,
+}
+
+/// Told of the bytes that are done.
+pub type Progress<'a> = &'a mut dyn FnMut(u64);
+
+/// Writes the volume's bytes out. With `rescue`, what cannot be read becomes zeros and is listed;
+/// without, it is an error.
+///
+/// # Errors
+/// Damaged data, without `rescue`; an image that cannot be written.
+pub fn export<S: Sink>(
+    v: &mut Volume<S>,
+    out: &mut ImageOut<'_>,
+    rescue: bool,
+    progress: Progress<'_>,
+) -> Result<Moved> {
+    let mut moved = Moved { bytes: v.bytes(), ..Moved::default() };
+    let failed = || io("cannot write the image");
+    if let ImageOut::Sparse(file) = out {
+        file.set_len(v.bytes()).map_err(failed())?;
+    }
+    let mut buffer = vec![0; CHUNK];
+    let mut at = 0;
+    for (len, mapped) in stretches(v)? {
+        let end = at + len;
+        while at < end {
+            let n = CHUNK.min((end - at) as usize);
+            let chunk = &mut buffer[..n];
+            if mapped {
+                read_chunk(v, at, chunk, rescue, &mut moved)?;
+                moved.data_bytes += n as u64;
+            } else {
+                chunk.fill(0);
+            }
+            match out {
+                ImageOut::Sparse(file) if mapped => write_sparse(file, at, chunk).map_err(failed())?,
+                ImageOut::Sparse(_) => {}
+                ImageOut::Stream(w) => w.write_all(chunk).map_err(failed())?,
+            }
+            at += n as u64;
+            progress(at);
+        }
+    }
+    match out {
+        ImageOut::Sparse(file) => file.sync_all().map_err(failed())?,
+        ImageOut::Stream(w) => w.flush().map_err(failed())?,
+    }
+    Ok(moved)
+}
+
+/// The volume as stretches that hold something and stretches that do not.
+pub(crate) fn stretches<S: Sink>(v: &Volume<S>) -> Result<Vec<(u64, bool)>> {
+    let mut all: Vec<(u64, bool)> = Vec::new();
+    v.extents(0, v.bytes(), &mut |len, place| match all.last_mut() {
+        Some((l, mapped)) if *mapped == place.is_some() => *l += len,
+        _ => all.push((len, place.is_some())),
+    })?;
+    Ok(all)
+}
+
+/// Reads, page by page where the whole cannot be read.
+fn read_chunk<S: Sink>(
+    v: &mut Volume<S>,
+    at: u64,
+    chunk: &mut [u8],
+    rescue: bool,
+    moved: &mut Moved,
+) -> Result<()> {
+    match v.read(at, chunk) {
+        Ok(()) => return Ok(()),
+        Err(e) if !rescue => return Err(e.into()),
+        Err(_) => {}
+    }
+    let page = v.page_bytes() as usize;
+    let mut from = at;
+    for part in chunk.chunks_mut(page) {
+        if let Err(e) = v.read(from, part) {
+            part.fill(0);
+            moved.damaged.push((from, part.len() as u64, e.to_string()));
+        }
+        from += part.len() as u64;
+    }
+    Ok(())
+}
+
+fn write_sparse(file: &File, at: u64, chunk: &[u8]) -> std::io::Result<()> {
+    let mut from = at;
+    for piece in chunk.chunks(PIECE) {
+        if piece.iter().any(|&b| b != 0) {
+            file.write_all_at(piece, from)?;
+        }
+        from += piece.len() as u64;
+    }
+    Ok(())
+}
+
+/// Makes the volume hold the image, followed by zeros. Zeros and holes are discarded.
+///
+/// # Errors
+/// An image that is larger than the volume or cannot be read; a volume that cannot take it. What was
+/// read until then is in the volume.
+pub fn import<S: Sink>(v: &mut Volume<S>, from: &mut ImageIn<'_>, progress: Progress<'_>) -> Result<Moved> {
+    let failed = || io("cannot read the image");
+    let mut moved = Moved::default();
+    let mut buffer = vec![0; CHUNK];
+    if let ImageIn::File(file) = from {
+        let size = size_of_file(file).map_err(failed())?;
+        if size > v.bytes() {
+            return Err(too_large(v, Some(size)));
+        }
+    }
+    loop {
+        let at = moved.bytes;
+        if let ImageIn::File(file) = from {
+            let hole = hole_at(file, at).min(v.bytes() - at);
+            if hole > 0 {
+                v.discard(at, hole / 512 * 512)?;
+                moved.bytes += hole / 512 * 512;
+                progress(moved.bytes);
+                if hole >= 512 {
+                    continue;
+                }
+            }
+        }
+        let n = match from {
+            ImageIn::File(file) => fill(&mut buffer, |b, done| file.read_at(b, at + done as u64)),
+            ImageIn::Stream(r) => fill(&mut buffer, |b, _| r.read(b)),
+        }
+        .map_err(failed())?;
+        if n == 0 {
+            break;
+        }
+        // The last sector of an odd image ends in zeros.
+        let whole = n.next_multiple_of(512);
+        buffer[n..whole].fill(0);
+        if at + whole as u64 > v.bytes() {
+            return Err(too_large(v, None));
+        }
+        put(v, at, &buffer[..whole], &mut moved)?;
+        moved.bytes += whole as u64;
+        progress(moved.bytes);
+        if n < buffer.len() {
+            break;
+        }
+    }
+    v.discard(moved.bytes, v.bytes() - moved.bytes)?;
+    v.flush()?;
+    Ok(moved)
+}
+
+/// Writes what is not zero, and discards the rest.
+fn put<S: Sink>(v: &mut Volume<S>, at: u64, data: &[u8], moved: &mut Moved) -> Result<()> {
+    let mut from = 0;
+    while from < data.len() {
+        let zero = is_zero(data, from);
+        let mut to = from;
+        while to < data.len() && is_zero(data, to) == zero {
+            to = (to + PIECE).min(data.len());
+        }
+        if zero {
+            v.discard(at + from as u64, (to - from) as u64)?;
+        } else {
+            v.write(at + from as u64, &data[from..to], Hints::NONE)?;
+            moved.data_bytes += (to - from) as u64;
+        }
+        from = to;
+    }
+    Ok(())
+}
+
+fn is_zero(data: &[u8], from: usize) -> bool {
+    data[from..(from + PIECE).min(data.len())].iter().all(|&b| b == 0)
+}
+
+fn too_large<S: Sink>(v: &Volume<S>, size: Option<u64>) -> Error {
+    let has = size.map_or("more than that".to_owned(), |n| format!("{n}"));
+    Error::Exists {
+        dir: v.dir().into(),
+        why: format!(
+            "the volume has {} bytes, and the image {has}; frit grow makes a volume larger",
+            v.bytes()
+        ),
+    }
+}
+
+/// Reads until the buffer is full or the end.
+fn fill(
+    buffer: &mut [u8],
+    mut read: impl FnMut(&mut [u8], usize) -> std::io::Result<usize>,
+) -> std::io::Result<usize> {
+    let mut n = 0;
+    while n < buffer.len() {
+        match read(&mut buffer[n..], n) {
+            Ok(0) => break,
+            Ok(k) => n += k,
+            Err(e) if e.kind() == ErrorKind::Interrupted => {}
+            Err(e) => return Err(e),
+        }
+    }
+    Ok(n)
+}
+
+/// Also of a block device, whose metadata say 0.
+fn size_of_file(file: &File) -> std::io::Result<u64> {
+    Ok(rustix::fs::seek(file, rustix::fs::SeekFrom::End(0))?)
+}
+
+/// The length of the hole that starts here; 0 where there is none, or where the file system has no
+/// holes.
+fn hole_at(file: &File, at: u64) -> u64 {
+    match rustix::fs::seek(file, rustix::fs::SeekFrom::Data(at)) {
+        Ok(data) => data.saturating_sub(at),
+        // No data up to the end.
+        Err(rustix::io::Errno::NXIO) => size_of_file(file).unwrap_or(at).saturating_sub(at),
+        Err(_) => 0,
+    }
+}
