@@ -1,0 +1,203 @@
+//! Makes the image that a cut leaves.
+
+use crate::cut::{Cut, Torn, Words};
+use crate::graph::{Effect, Graph, Piece};
+use crate::medium::{Medium, Shared};
+use crate::stamp::mix;
+use frit_media::nand::SPARE_RECORD_BYTES;
+use std::sync::MutexGuard;
+
+/// How a cut tears.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct Tearing {
+    /// Bytes of PCM that persist or not as a whole: 8, or 64.
+    pub word_bytes: u64,
+    /// An interrupted program of an odd page hurts the page before it (cells of two bits).
+    pub paired_pages: bool,
+}
+
+impl Default for Tearing {
+    fn default() -> Self {
+        Tearing { word_bytes: 8, paired_pages: false }
+    }
+}
+
+/// Makes images of one recorded run, best in rising order of [`Applier::first_open`].
+#[derive(Debug)]
+pub struct Applier<'a> {
+    graph: &'a Graph,
+    media: &'a [Shared],
+    tearing: Tearing,
+    /// Commands that are part of the base.
+    rolled: usize,
+}
+
+/// Where a run's first command is that a cut leaves open.
+#[must_use]
+pub fn first_open(graph: &Graph, cut: &Cut) -> usize {
+    (0..graph.len()).find(|&n| !graph.is_certain(n, &cut.set)).unwrap_or(graph.len())
+}
+
+impl<'a> Applier<'a> {
+    /// Over media that hold what was there before the run, as their base.
+    #[must_use]
+    pub fn new(graph: &'a Graph, media: &'a [Shared], tearing: Tearing) -> Applier<'a> {
+        let applier = Applier { graph, media, tearing, rolled: 0 };
+        let mut locked = applier.lock();
+        for m in &mut locked {
+            m.undo();
+        }
+        for p in &graph.early {
+            applier.put(&mut locked, p, p.at, p.len);
+        }
+        for m in &mut locked {
+            m.commit();
+        }
+        drop(locked);
+        applier
+    }
+
+    fn lock(&self) -> Vec<MutexGuard<'a, Medium>> {
+        self.media.iter().map(Shared::lock).collect()
+    }
+
+    fn put(&self, media: &mut [MutexGuard<'a, Medium>], p: &Piece, at: u64, len: u32) {
+        let from = p.from + (at - p.at) as u32;
+        media[p.medium as usize].put(at, &self.graph.bytes[from as usize..(from + len) as usize]);
+    }
+
+    fn whole(&self, media: &mut [MutexGuard<'a, Medium>], node: usize) {
+        for p in &self.graph.nodes[node].pieces {
+            self.put(media, p, p.at, p.len);
+        }
+    }
+
+    /// Makes the image. Cuts have to come in rising order of their first open command. Returns a hash of
+    /// what is in it: the same hash means the same image.
+    pub fn apply(&mut self, cut: &Cut, open: usize) -> u64 {
+        let mut media = self.lock();
+        for m in &mut media {
+            m.undo();
+        }
+        if open > self.rolled {
+            for n in self.rolled..open {
+                self.whole(&mut media, n);
+            }
+            for m in &mut media {
+                m.commit();
+            }
+            self.rolled = open;
+        }
+        let chosen = self.choose_words(cut);
+        let mut next = 0;
+        let mut hash = mix(self.rolled as u64);
+        for n in self.rolled..self.graph.len() {
+            if self.graph.is_certain(n, &cut.set) {
+                self.whole(&mut media, n);
+                if !self.graph.nodes[n].pieces.is_empty() {
+                    hash = mix(hash ^ n as u64);
+                }
+            }
+            while let Some(&(node, piece, at, len)) = chosen.get(next).filter(|c| c.0 == n) {
+                let p = self.graph.nodes[node].pieces[piece];
+                self.put(&mut media, &p, at, len);
+                hash = mix(hash ^ at ^ (n as u64) << 32);
+                next += 1;
+            }
+        }
+        for &(n, torn) in &cut.torn {
+            let seed = mix(cut.seed ^ u64::from(n));
+            self.tear(&mut media, n as usize, torn, seed);
+            hash = mix(hash ^ seed ^ torn as u64);
+        }
+        hash
+    }
+
+    /// The words that persist, of writes that nothing made certain: node, piece, address, length.
+    fn choose_words(&self, cut: &Cut) -> Vec<(usize, usize, u64, u32)> {
+        let word = self.tearing.word_bytes;
+        let mut open = Vec::new();
+        for n in self.rolled..self.graph.len() {
+            let node = &self.graph.nodes[n];
+            if node.effect != Effect::Write
+                || self.graph.is_certain(n, &cut.set)
+                || !node.before.within(&cut.set)
+            {
+                continue;
+            }
+            for (i, p) in node.pieces.iter().enumerate() {
+                let end = p.at + u64::from(p.len);
+                let mut at = p.at;
+                while at < end {
+                    let to = ((at / word + 1) * word).min(end);
+                    open.push((n, i, at, (to - at) as u32));
+                    at = to;
+                }
+            }
+        }
+        let total = open.len().max(1) as u64;
+        let keep = |i: usize, at: u64| match cut.words {
+            Words::None => false,
+            Words::All => true,
+            Words::Some(chance) => mix(cut.seed ^ at ^ (i as u64) << 32) as u8 <= chance,
+            Words::One(k) => i as u64 == u64::from(k) % total,
+            Words::AllBut(k) => i as u64 != u64::from(k) % total,
+            Words::Mask(m) => i < 64 && m >> i & 1 == 1,
+        };
+        open.into_iter().enumerate().filter(|(i, (_, _, at, _))| keep(*i, *at)).map(|(_, w)| w).collect()
+    }
+
+    fn tear(&self, media: &mut [MutexGuard<'a, Medium>], n: usize, torn: Torn, seed: u64) {
+        if torn == Torn::Flipped {
+            self.whole(media, n);
+        }
+        let Some(m) = media.iter_mut().find(|m| m.nand.is_some()) else { return };
+        let Some(plan) = m.nand else { return };
+        let page = self.graph.nodes[n].addr;
+        let garbage = |b: &mut [u8], seed: u64| {
+            for (i, x) in b.iter_mut().enumerate() {
+                *x = mix(seed ^ i as u64) as u8;
+            }
+        };
+        let (data_at, page_bytes) = (page * plan.page_bytes, plan.page_bytes as usize);
+        match torn {
+            Torn::Unreadable => {
+                m.poke(data_at, |b| garbage(b, seed), page_bytes);
+                m.poke(plan.record_at(page), |b| garbage(b, seed ^ 1), SPARE_RECORD_BYTES);
+            }
+            Torn::Flipped => {
+                let bits = 1 + mix(seed) % 5;
+                let flip = |b: &mut [u8]| {
+                    for i in 0..bits {
+                        let bit = mix(seed ^ i) as usize % (b.len() * 8);
+                        b[bit / 8] ^= 1 << (bit % 8);
+                    }
+                };
+                m.poke(data_at, flip, page_bytes);
+            }
+            Torn::LooksErased => {
+                let part = mix(seed) as usize % page_bytes;
+                m.poke(data_at, |b| garbage(&mut b[..part], seed), page_bytes);
+                m.wear_page(page);
+            }
+            Torn::Weak | Torn::Part | Torn::AllLookErased => {
+                for p in page..page + plan.pages_per_block {
+                    m.wear_page(p);
+                    match (torn, mix(seed ^ p) % 3) {
+                        (Torn::AllLookErased, _) | (Torn::Part, 0) => {
+                            m.poke(plan.record_at(p), |b| b.fill(0), SPARE_RECORD_BYTES);
+                        }
+                        (Torn::Part, 1) => {
+                            m.poke(plan.record_at(p), |b| garbage(b, seed ^ p), SPARE_RECORD_BYTES);
+                        }
+                        _ => m.poke(p * plan.page_bytes, |b| b[0] ^= 0x10, page_bytes),
+                    }
+                }
+            }
+        }
+        let program = matches!(torn, Torn::Unreadable | Torn::Flipped | Torn::LooksErased);
+        if self.tearing.paired_pages && program && page % plan.pages_per_block % 2 == 1 {
+            m.poke(data_at - plan.page_bytes, |b| garbage(b, seed ^ 2), page_bytes);
+        }
+    }
+}

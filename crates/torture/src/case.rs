@@ -1,0 +1,148 @@
+//! The name of a case: with the stack, the seed and the version it reproduces what was found.
+//!
+//! `c12.1.345+6`: workload 12 of sampled cuts, its second epoch, cut 345, recovery cut at its sixth cut.
+//! `c12.1:0,4,7`: the same epoch with only three of its requests, and all cuts.
+
+use serde::{Serialize, Serializer};
+use std::fmt;
+use std::str::FromStr;
+use strum::{EnumIter, EnumString, IntoStaticStr};
+
+/// What is done to a volume.
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug, EnumIter, EnumString, IntoStaticStr, Serialize)]
+#[strum(serialize_all = "kebab-case")]
+#[serde(rename_all = "kebab-case")]
+pub enum Mode {
+    /// Power cuts, sampled from longer runs.
+    Cuts,
+    /// Power cuts, all of short runs.
+    Exhaustive,
+    /// Backing files behind a page cache: kill -9, and machines that stop.
+    Files,
+    /// Damage: flipped bits, lost, misplaced and late accesses.
+    Damage,
+    /// Errors of the host: EIO, ENOSPC, short writes.
+    Errors,
+    /// Programs and erases that fail, until no block is left.
+    Wear,
+}
+
+impl Mode {
+    /// The letter of its cases.
+    #[must_use]
+    pub fn letter(self) -> char {
+        match self {
+            Mode::Cuts => 'c',
+            Mode::Exhaustive => 'x',
+            Mode::Files => 'f',
+            Mode::Damage => 'd',
+            Mode::Errors => 'e',
+            Mode::Wear => 'w',
+        }
+    }
+}
+
+/// A case.
+#[derive(Clone, PartialEq, Eq, Hash, Debug)]
+pub struct Case {
+    /// What is done.
+    pub mode: Mode,
+    /// The workload.
+    pub number: u32,
+    /// Which stretch of it: each starts from a crash of the one before.
+    pub epoch: u32,
+    /// The cut or fault.
+    pub cut: Option<u32>,
+    /// Cuts of the recovery, and of the recovery of that.
+    pub nested: Vec<u32>,
+    /// The requests that are kept; all when empty.
+    pub keep: Vec<u32>,
+}
+
+impl Case {
+    /// A whole workload.
+    #[must_use]
+    pub fn workload(mode: Mode, number: u32) -> Case {
+        Case { mode, number, epoch: 0, cut: None, nested: Vec::new(), keep: Vec::new() }
+    }
+
+    /// One of its cuts.
+    #[must_use]
+    pub fn at(&self, epoch: u32, cut: u32) -> Case {
+        Case { epoch, cut: Some(cut), nested: Vec::new(), ..self.clone() }
+    }
+
+    /// A cut of its recovery.
+    #[must_use]
+    pub fn inner(&self, cut: u32) -> Case {
+        let mut nested = self.nested.clone();
+        nested.push(cut);
+        Case { nested, ..self.clone() }
+    }
+}
+
+impl fmt::Display for Case {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{}{}.{}", self.mode.letter(), self.number, self.epoch)?;
+        if let Some(cut) = self.cut {
+            write!(f, ".{cut}")?;
+        }
+        for n in &self.nested {
+            write!(f, "+{n}")?;
+        }
+        if !self.keep.is_empty() {
+            let kept: Vec<String> = self.keep.iter().map(u32::to_string).collect();
+            write!(f, ":{}", kept.join(","))?;
+        }
+        Ok(())
+    }
+}
+
+impl Serialize for Case {
+    fn serialize<S: Serializer>(&self, s: S) -> Result<S::Ok, S::Error> {
+        s.collect_str(self)
+    }
+}
+
+impl FromStr for Case {
+    type Err = String;
+
+    fn from_str(text: &str) -> Result<Case, String> {
+        let wrong = || {
+            format!("'{text}' is no case; one looks like c12.0.345, c12.0.345+6 or c12.0:1,4,7, as a violation prints it")
+        };
+        use strum::IntoEnumIterator;
+        let mode = Mode::iter().find(|m| text.starts_with(m.letter())).ok_or_else(wrong)?;
+        let number = |t: &str| t.parse::<u32>().map_err(|_| wrong());
+        let (place, keep) = match text[1..].split_once(':') {
+            Some((place, keep)) => (place, keep.split(',').map(number).collect::<Result<_, _>>()?),
+            None => (&text[1..], Vec::new()),
+        };
+        let mut plus = place.split('+');
+        let mut dots = plus.next().ok_or_else(wrong)?.split('.');
+        let workload = number(dots.next().ok_or_else(wrong)?)?;
+        let epoch = dots.next().map(number).transpose()?.unwrap_or(0);
+        let cut = dots.next().map(number).transpose()?;
+        if dots.next().is_some() {
+            return Err(wrong());
+        }
+        let nested = plus.map(number).collect::<Result<_, _>>()?;
+        Ok(Case { mode, number: workload, epoch, cut, nested, keep })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn cases_are_printed_and_read() {
+        for text in ["c12.0.345", "x0.1", "f7.0.2+6+8", "d3.0:1,4,7", "c1.0.5:2"] {
+            assert_eq!(text.parse::<Case>().map(|c| c.to_string()), Ok(text.to_string()));
+        }
+        assert_eq!("c9".parse::<Case>().map(|c| c.to_string()), Ok("c9.0".to_string()));
+        for text in ["", "q1", "c", "c1.2.3.4", "c1.x", "c1.0:", "c1+x"] {
+            assert!(text.parse::<Case>().is_err(), "{text}");
+        }
+    }
+}

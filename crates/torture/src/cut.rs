@@ -1,0 +1,288 @@
+//! Cuts: what a power cut leaves of a recorded run.
+//!
+//! A cut is a set of commands that holds with each all that it needs, and a torn frontier: commands
+//! that had begun. Which words of PCM that no fence made certain are there is a choice of its own.
+
+use crate::graph::{Effect, Graph};
+use crate::set::Set;
+use rand::rngs::SmallRng;
+use rand::seq::IndexedRandom;
+use rand::{Rng, SeedableRng};
+use std::collections::HashSet;
+
+/// How a NAND command ends that power left.
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
+pub enum Torn {
+    /// A program: the page reads as garbage, and so does its spare area.
+    Unreadable,
+    /// A program: some bits of the data are wrong.
+    Flipped,
+    /// A program: the page looks erased, and spoils what is programmed over it.
+    LooksErased,
+    /// An erase: nothing shows yet, but the pages are weak.
+    Weak,
+    /// An erase: part of the pages look erased, others are garbage.
+    Part,
+    /// An erase: all pages look erased, and spoil what is programmed before the next erase.
+    AllLookErased,
+}
+
+const PROGRAM: [Torn; 3] = [Torn::Unreadable, Torn::Flipped, Torn::LooksErased];
+const ERASE: [Torn; 3] = [Torn::Weak, Torn::Part, Torn::AllLookErased];
+
+/// Which words of PCM persist, of those that no fence made certain.
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
+pub enum Words {
+    /// None.
+    None,
+    /// All.
+    All,
+    /// Each with this chance in 256.
+    Some(u8),
+    /// One alone.
+    One(u32),
+    /// All but one.
+    AllBut(u32),
+    /// The first 64 by bits, the rest not.
+    Mask(u64),
+}
+
+/// What a power cut leaves.
+#[derive(Clone, PartialEq, Eq, Hash, Debug)]
+pub struct Cut {
+    /// Commands that are done.
+    pub set: Set,
+    /// NAND commands that had begun.
+    pub torn: Vec<(u32, Torn)>,
+    /// Words of PCM.
+    pub words: Words,
+    /// For what is left to chance.
+    pub seed: u64,
+}
+
+/// How cuts are chosen.
+#[derive(Clone, Copy, Debug)]
+pub struct Cutting {
+    /// Cuts of a workload, at most.
+    pub most: usize,
+    /// All down-closed sets, while there are few enough; else samples.
+    pub exhaustive: bool,
+}
+
+struct Chooser<'a> {
+    graph: &'a Graph,
+    rng: SmallRng,
+    cuts: Vec<Cut>,
+    seen: HashSet<Cut>,
+    most: usize,
+}
+
+/// Chooses the cuts of a recorded run. The same graph and seed give the same cuts.
+#[must_use]
+pub fn choose(graph: &Graph, seed: u64, cutting: Cutting) -> Vec<Cut> {
+    let rng = SmallRng::seed_from_u64(seed);
+    let mut c = Chooser { graph, rng, cuts: Vec::new(), seen: HashSet::new(), most: cutting.most };
+    if cutting.exhaustive {
+        c.exhaustive();
+    } else {
+        c.in_order();
+        c.minimal();
+        c.late();
+        c.random_orders();
+    }
+    c.cuts
+}
+
+impl Chooser<'_> {
+    fn full(&self) -> bool {
+        self.cuts.len() >= self.most
+    }
+
+    fn add(&mut self, set: &Set, torn: Vec<(u32, Torn)>, words: Words) {
+        // What is left to chance follows from the cut, not from how many were chosen before it.
+        let cut = Cut { set: set.clone(), torn, words, seed: 0 };
+        if !self.full() && self.seen.insert(cut.clone()) {
+            let seed = self.rng.random();
+            self.cuts.push(Cut { seed, ..cut });
+        }
+    }
+
+    /// The sets of torn NAND commands to try: none, and each of the frontier in each way; a unit does
+    /// one thing at a time.
+    fn torn_alone(&self, set: &Set) -> Vec<(u32, Torn)> {
+        self.graph
+            .frontier(set)
+            .into_iter()
+            .flat_map(|n| kinds(self.graph.nodes[n].effect).iter().map(move |&k| (n as u32, k)))
+            .collect()
+    }
+
+    fn torn_random(&mut self, set: &Set) -> Vec<(u32, Torn)> {
+        let mut torn: Vec<(u32, Torn)> = Vec::new();
+        for n in self.graph.frontier(set) {
+            let node = &self.graph.nodes[n];
+            let kinds = kinds(node.effect);
+            let busy = torn.iter().any(|&(t, _)| self.graph.nodes[t as usize].unit == node.unit);
+            if let Some(&kind) = kinds.choose(&mut self.rng).filter(|_| !busy)
+                && self.rng.random_bool(0.6)
+            {
+                torn.push((n as u32, kind));
+            }
+        }
+        torn
+    }
+
+    /// Writes that a cut may tear.
+    fn has_uncertain(&self, set: &Set) -> bool {
+        self.uncertain(set).next().is_some()
+    }
+
+    fn uncertain<'s>(&'s self, set: &'s Set) -> impl Iterator<Item = usize> + 's {
+        let g = self.graph;
+        (0..g.len()).filter(move |&n| {
+            g.nodes[n].effect == Effect::Write && !g.is_certain(n, set) && g.nodes[n].before.within(set)
+        })
+    }
+
+    fn uncertain_words(&self, set: &Set) -> u64 {
+        self.uncertain(set).flat_map(|n| &self.graph.nodes[n].pieces).map(|p| words_of(p.at, p.len)).sum()
+    }
+
+    fn some_words(&mut self) -> Words {
+        match self.rng.random_range(0..6u8) {
+            0 => Words::None,
+            1 => Words::All,
+            2 => Words::One(self.rng.random_range(0..64)),
+            3 => Words::AllBut(self.rng.random_range(0..64)),
+            _ => Words::Some(self.rng.random_range(16..240)),
+        }
+    }
+
+    fn with_words(&mut self, set: &Set, torn: &[(u32, Torn)], samples: u32) {
+        if !self.has_uncertain(set) {
+            self.add(set, torn.to_vec(), Words::None);
+            return;
+        }
+        self.add(set, torn.to_vec(), Words::None);
+        self.add(set, torn.to_vec(), Words::All);
+        for _ in 0..samples {
+            let words = self.some_words();
+            self.add(set, torn.to_vec(), words);
+        }
+    }
+
+    /// The run as it was, cut at every command, the next one torn in every way.
+    fn in_order(&mut self) {
+        for upto in 0..=self.graph.len() {
+            let set = Set::below(self.graph.len(), upto);
+            self.with_words(&set, &[], 3);
+            let next: Vec<_> =
+                self.torn_alone(&set).into_iter().filter(|&(n, _)| n as usize == upto).collect();
+            for t in next {
+                let words = self.some_words();
+                self.add(&set, vec![t], words);
+            }
+        }
+    }
+
+    /// As little as an acknowledgement, or a command, needs.
+    fn minimal(&mut self) {
+        for r in 0..self.graph.acks.len() {
+            let set = self.graph.closure_of(&self.graph.acks[r].clone());
+            self.with_words(&set, &[], 1);
+            for t in self.torn_alone(&set) {
+                self.add(&set, vec![t], Words::None);
+            }
+        }
+        for n in 0..self.graph.len() {
+            let set = self.graph.nodes[n].before.clone();
+            let kinds = kinds(self.graph.nodes[n].effect);
+            for &k in kinds {
+                self.add(&set, vec![(n as u32, k)], Words::None);
+            }
+            let set = self.graph.closure(n);
+            self.with_words(&set, &[], u32::from(kinds.is_empty()));
+        }
+    }
+
+    /// One command is late: all is done that does not need it.
+    fn late(&mut self) {
+        let n = self.graph.len();
+        for late in 0..n {
+            for reach in [8, 40, n] {
+                let mut set = Set::below(n, (late + reach).min(n));
+                set.remove_all(&self.graph.needed_by[late]);
+                set.remove(late);
+                let words = if reach == 8 { Words::None } else { self.some_words() };
+                let torn = if reach == 8 { Vec::new() } else { self.torn_random(&set) };
+                self.add(&set, torn, words);
+            }
+        }
+    }
+
+    /// Random linear extensions, cut at random places, until there are enough.
+    fn random_orders(&mut self) {
+        let n = self.graph.len();
+        let mut dry = 0;
+        while !self.full() && n > 0 && dry < 64 {
+            let before = self.cuts.len();
+            let mut set = Set::below(n, self.rng.random_range(0..n));
+            for _ in 0..self.rng.random_range(1..40) {
+                let ready = self.graph.frontier(&set);
+                let Some(&next) = ready.choose(&mut self.rng) else { break };
+                set.add(next);
+                if self.rng.random_bool(0.2) {
+                    let (torn, words) = (self.torn_random(&set), self.some_words());
+                    self.add(&set, torn, words);
+                }
+            }
+            dry = if self.cuts.len() == before { dry + 1 } else { 0 };
+        }
+    }
+
+    /// Every down-closed set, with every frontier command torn in every way, and every subset of up to six
+    /// words.
+    fn exhaustive(&mut self) {
+        let n = self.graph.len();
+        let mut seen: HashSet<Set> = HashSet::new();
+        let mut todo = vec![Set::new(n)];
+        while let Some(set) = todo.pop() {
+            if self.full() {
+                return;
+            }
+            let words = self.uncertain_words(&set);
+            let masks = 1u64 << words.min(6);
+            for mask in 0..masks {
+                self.add(&set, Vec::new(), Words::Mask(mask));
+            }
+            if words > 6 {
+                self.with_words(&set, &[], 8);
+            }
+            for t in self.torn_alone(&set) {
+                let words = self.some_words();
+                self.add(&set, vec![t], words);
+            }
+            for next in self.graph.frontier(&set) {
+                let mut bigger = set.clone();
+                bigger.add(next);
+                if seen.insert(bigger.clone()) {
+                    todo.push(bigger);
+                }
+            }
+        }
+    }
+}
+
+fn kinds(effect: Effect) -> &'static [Torn] {
+    match effect {
+        Effect::Program => &PROGRAM,
+        Effect::Erase => &ERASE,
+        Effect::Write | Effect::Fence => &[],
+    }
+}
+
+/// Aligned words of 8 bytes that a range touches.
+#[must_use]
+pub fn words_of(at: u64, len: u32) -> u64 {
+    (at + u64::from(len)).div_ceil(8) - at / 8
+}

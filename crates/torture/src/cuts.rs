@@ -1,0 +1,307 @@
+//! A workload under power cuts: recorded once, cut everywhere, and cut again while it recovers.
+
+use crate::apply::{Applier, Tearing, first_open};
+use crate::campaign::{Found, Options, Tally};
+use crate::case::{Case, Mode};
+use crate::cut::{Cut, Cutting, Words, choose};
+use crate::graph::Graph;
+use crate::medium::Shared;
+use crate::oracle::{Depth, Oracle, Seen, Violation, bring_up, differing, examine};
+use crate::session::{Run, Session, record_recovery};
+use crate::stamp::mix;
+use crate::subject::Subject;
+use crate::workload::{Mix, Request, fill_requests};
+use frit_core::Stop;
+use rand::rngs::SmallRng;
+use rand::{Rng, SeedableRng};
+use std::collections::HashSet;
+use std::panic::{AssertUnwindSafe, catch_unwind};
+
+/// Stretches of a workload; each starts from a crash of the one before.
+const EPOCHS: u32 = 2;
+/// Cuts of a workload, at most.
+const CUTS: usize = 2_000;
+/// Cuts of one recovery, at most.
+const NESTED: usize = 40;
+
+/// What one work item needs.
+pub(crate) struct Item<'a> {
+    pub(crate) subject: &'a dyn Subject,
+    pub(crate) options: &'a Options,
+    pub(crate) case: Case,
+    pub(crate) tally: Tally,
+}
+
+/// Runs code of the layer; a panic is a violation.
+pub(crate) fn guarded<T>(f: impl FnOnce() -> Result<T, Violation>) -> Result<T, Violation> {
+    catch_unwind(AssertUnwindSafe(f)).unwrap_or_else(|panic| {
+        let text = panic
+            .downcast_ref::<String>()
+            .cloned()
+            .or_else(|| panic.downcast_ref::<&str>().map(|s| (*s).to_string()))
+            .unwrap_or_default();
+        Err(Violation::new(Oracle::Panic, format!("panicked: {text}")))
+    })
+}
+
+impl Item<'_> {
+    /// The seed of a part of this item.
+    pub(crate) fn seed(&self, part: u64) -> u64 {
+        let number = u64::from(self.case.number) << 8 | self.case.mode.letter() as u64;
+        mix(mix(self.options.seed ^ mix(number)) ^ part)
+    }
+
+    pub(crate) fn found(&mut self, case: Case, violation: Violation) {
+        self.tally.found.push(Found { case, violation, shrunk: None, requests: Vec::new() });
+    }
+
+    pub(crate) fn done(&self) -> bool {
+        self.options.first_only && !self.tally.found.is_empty() || self.tally.found.len() >= 20
+    }
+
+    fn tearing(&self) -> Tearing {
+        let word_bytes = if self.seed(3).is_multiple_of(4) { 64 } else { 8 };
+        Tearing { word_bytes: self.options.word_bytes.unwrap_or(word_bytes), paired_pages: false }
+    }
+
+    /// The requests of an epoch, less those that were shrunk away.
+    fn requests(&self, rng: &mut SmallRng, epoch: u32, blocks: u64) -> Vec<Request> {
+        let mix = Mix::draw(rng, self.case.mode == Mode::Exhaustive);
+        let mut all = mix.requests(rng, blocks);
+        if epoch == self.case.epoch && !self.case.keep.is_empty() {
+            let keep: Vec<Request> =
+                self.case.keep.iter().filter_map(|&i| all.get(i as usize).copied()).collect();
+            all = keep;
+        }
+        all
+    }
+
+    /// Does what its mode says.
+    pub(crate) fn run(&mut self) {
+        match self.case.mode {
+            Mode::Cuts | Mode::Exhaustive => self.cuts(),
+            Mode::Files | Mode::Damage | Mode::Errors | Mode::Wear => {}
+        }
+    }
+
+    /// Runs the workload.
+    pub(crate) fn cuts(&mut self) {
+        let mut session = match guarded(|| self.prepared()) {
+            Ok(s) => s,
+            Err(v) => return self.found(self.case.clone(), v),
+        };
+        let last = if self.case.cut.is_some() || !self.case.keep.is_empty() { self.case.epoch } else { EPOCHS - 1 };
+        for epoch in 0..=last {
+            let mut rng = SmallRng::seed_from_u64(self.seed(100 + u64::from(epoch)));
+            let requests = self.requests(&mut rng, epoch, session.blocks);
+            let (run, stores) = match guarded(|| session.record(&requests)) {
+                Ok(r) => r,
+                Err(v) => return self.found(Case { epoch, cut: None, ..self.case.clone() }, v),
+            };
+            self.tally.requests += requests.len() as u64;
+            self.tally.commands += run.commands;
+            let wanted = (self.case.cut.is_none() && self.case.keep.is_empty()) || epoch == self.case.epoch;
+            if wanted {
+                self.epoch(&run, &stores, epoch);
+            }
+            if epoch == last || self.done() {
+                break;
+            }
+            match guarded(|| self.next(&run, stores, epoch)) {
+                Ok(s) => session = s,
+                Err(v) => return self.found(self.case.at(epoch + 1, 0), v),
+            }
+        }
+    }
+
+    /// A volume that was used a little, a lot, or not at all.
+    fn prepared(&self) -> Result<Session<'_>, Violation> {
+        let mut rng = SmallRng::seed_from_u64(self.seed(1));
+        let mut session = Session::new(self.subject, false, self.options.mutation)?;
+        let mut before = Vec::new();
+        let used = rng.random_range(0..4u8);
+        if used >= 1 {
+            before.extend(fill_requests(session.blocks));
+        }
+        if used >= 2 {
+            let requests = rng.random_range(10..150);
+            let mix = Mix { requests, clients: 1, hot_blocks: 8, most_sectors: 16, discards: 30 };
+            before.extend(mix.requests(&mut rng, session.blocks));
+        }
+        session.prepare(&before)?;
+        if rng.random_bool(0.5) {
+            session.restart()?;
+        }
+        Ok(session)
+    }
+
+    /// Goes on from a crash of this epoch.
+    fn next<'s>(&'s self, run: &Run, stores: Vec<Shared>, epoch: u32) -> Result<Session<'s>, Violation> {
+        let mut rng = SmallRng::seed_from_u64(self.seed(200 + u64::from(epoch)));
+        let cuts = choose(&run.graph, rng.random(), Cutting { most: 400, exhaustive: false });
+        let cut = &cuts[rng.random_range(0..cuts.len())];
+        // The media may stand at a later base by now: start again from blank ones.
+        let fresh = self.replayed(epoch)?;
+        Applier::new(&run.graph, &fresh, self.tearing()).apply(cut, 0);
+        drop(stores);
+        Session::resume(self.subject, fresh, run.version + 1000, self.options.mutation)
+    }
+
+    /// The media as they were before an epoch.
+    fn replayed(&self, epoch: u32) -> Result<Vec<Shared>, Violation> {
+        let mut session = self.prepared()?;
+        for e in 0..=epoch {
+            let mut rng = SmallRng::seed_from_u64(self.seed(100 + u64::from(e)));
+            let requests = self.requests(&mut rng, e, session.blocks);
+            let (run, stores) = session.record(&requests)?;
+            if e == epoch {
+                for s in &stores {
+                    s.lock().undo();
+                }
+                return Ok(stores);
+            }
+            session = self.next(&run, stores, e)?;
+        }
+        Ok(Vec::new())
+    }
+
+    /// All cuts of a recorded run.
+    fn epoch(&mut self, run: &Run, stores: &[Shared], epoch: u32) {
+        let most = self.options.cuts_most.unwrap_or(CUTS);
+        let cutting = Cutting { most, exhaustive: self.case.mode == Mode::Exhaustive };
+        let cuts = choose(&run.graph, self.seed(300 + u64::from(epoch)), cutting);
+        self.tally.cuts += cuts.len() as u64;
+        let mut order: Vec<(usize, usize)> =
+            cuts.iter().enumerate().map(|(i, c)| (first_open(&run.graph, c), i)).collect();
+        order.sort_unstable();
+        let mut applier = Applier::new(&run.graph, stores, self.tearing());
+        let mut seen = HashSet::new();
+        let every = self.options.nested_every.max(1) as usize;
+        for (open, i) in order {
+            let case = self.case.at(epoch, i as u32);
+            if self.case.cut.is_some_and(|c| c != i as u32) {
+                continue;
+            }
+            let floors =
+                run.history.floors(|r| run.graph.is_acknowledged(r as usize, &cuts[i].set));
+            let hash = applier.apply(&cuts[i], open);
+            if !seen.insert(mix(hash ^ floors.iter().fold(0, |h, &f| mix(h ^ u64::from(f))))) {
+                self.tally.repeated += 1;
+                continue;
+            }
+            let depth = self.depth(i);
+            let state = guarded(|| examine(self.subject, stores, &run.history, &floors, depth));
+            let nested = i % every == 0 || !self.case.nested.is_empty();
+            match state {
+                Ok(s) => {
+                    let versions = s.versions.clone();
+                    self.tally.image(&s);
+                    if nested {
+                        applier.apply(&cuts[i], open);
+                        let wanted = self.case.nested.clone();
+                        self.nested(&case, stores, &versions, 1, &wanted);
+                    }
+                }
+                Err(v) => self.found(case, v),
+            }
+            if self.done() {
+                return;
+            }
+        }
+    }
+
+    fn depth(&self, i: usize) -> Depth {
+        let alive = self.options.alive_every.max(1) as usize;
+        Depth { twice: true, alive: i % alive == 0, stop: Stop::Process, seed: self.seed(i as u64) }
+    }
+
+    /// The recovery of an image, cut at every operation, and what comes of it recovered.
+    fn nested(
+        &mut self,
+        case: &Case,
+        stores: &[Shared],
+        want: &[crate::stamp::Versions],
+        depth: u32,
+        only: &[u32],
+    ) {
+        let copies = copy(stores, self.subject);
+        let graph = match guarded(|| record_recovery(self.subject, &copies, Stop::Process)) {
+            Ok(g) => g,
+            Err(v) => return self.found(case.clone(), v),
+        };
+        if graph.is_empty() {
+            return;
+        }
+        let seed = self.seed(mix(400 + u64::from(depth)) ^ u64::from(case.cut.unwrap_or(0)));
+        let most = if depth == 1 { NESTED } else { 6 };
+        let cuts = nested_cuts(&graph, seed, most);
+        for (i, cut) in cuts.iter().enumerate() {
+            if only.first().is_some_and(|&o| o != i as u32) {
+                continue;
+            }
+            let case = case.inner(i as u32);
+            let mut applier = Applier::new(&graph, &copies, self.tearing());
+            applier.apply(cut, 0);
+            self.tally.nested += 1;
+            match guarded(|| bring_up(self.subject, &copies, want.len(), Stop::Process)) {
+                Ok(up) if up.seen.versions == want => self.tally.image(&up.seen),
+                Ok(up) => {
+                    let what = differing(want, &up.seen.versions);
+                    self.found(case, Violation::new(Oracle::Converges, what));
+                    return;
+                }
+                Err(v) => {
+                    let what = format!("after a recovery that was cut off: {}", v.what);
+                    self.found(case, Violation { what, ..v });
+                    return;
+                }
+            }
+            if depth == 1 && (i % 8 == 3 || only.len() > 1) {
+                applier.apply(cut, 0);
+                self.nested(&case, &copies, want, 2, only.get(1..).unwrap_or_default());
+                for s in &copies {
+                    s.lock().undo();
+                }
+            }
+        }
+    }
+}
+
+/// Cuts of a recovery: at every operation, and some others.
+fn nested_cuts(graph: &Graph, seed: u64, most: usize) -> Vec<Cut> {
+    let mut cuts = choose(graph, seed, Cutting { most: most * 4, exhaustive: false });
+    let mut rng = SmallRng::seed_from_u64(seed);
+    while cuts.len() > most {
+        // The run in its order comes first in the list, and is what matters most.
+        let from = cuts.len() / 4;
+        let i = rng.random_range(from..cuts.len());
+        cuts.swap_remove(i);
+    }
+    if cuts.is_empty() {
+        let set = crate::set::Set::new(graph.len());
+        cuts.push(Cut { set, torn: Vec::new(), words: Words::None, seed });
+    }
+    cuts
+}
+
+/// Media with the same contents, their base.
+pub(crate) fn copy(stores: &[Shared], subject: &dyn Subject) -> Vec<Shared> {
+    let copies = subject.blank();
+    for (to, from) in copies.iter().zip(stores) {
+        let from = from.lock();
+        let mut to = to.lock();
+        to.volatile = from.volatile;
+        to.copy_from(&from);
+    }
+    copies
+}
+
+impl Tally {
+    /// Counts an image that was looked at.
+    pub(crate) fn image(&mut self, seen: &Seen) {
+        self.images += 1;
+        self.image_hashes.push(seen.image);
+        self.state_hashes.push(seen.state);
+        self.read_bytes += seen.read_bytes;
+    }
+}

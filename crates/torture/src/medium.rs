@@ -1,0 +1,397 @@
+//! The faulty store: the bytes of one medium, as a cut or a fault leaves them.
+//!
+//! The one store under every medium of a tortured stack. It records (a [`Tap`]), forgets what an image changed
+//! (images are deltas over a base), remembers what cells went through that bytes do not show (a page that
+//! looks erased and is not), hashes what is read, and fails on demand ([`Trouble`]).
+
+use crate::stamp::mix;
+use crate::tap::Tap;
+use crate::trouble::Trouble;
+use frit_core::{Error, Result};
+use frit_media::nand::SPARE_RECORD_BYTES;
+use frit_media::{CustomStore, NandGeometry};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+
+/// Bytes that are copied back together when an image is undone.
+const CHUNK: usize = 1 << 10;
+
+/// Where a NAND device keeps what in its store (docs/media.md).
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct NandPlan {
+    /// Bytes in a page.
+    pub page_bytes: u64,
+    /// Pages in a block.
+    pub pages_per_block: u64,
+    /// Pages in all.
+    pub pages: u64,
+}
+
+impl NandPlan {
+    /// Of a geometry.
+    #[must_use]
+    pub fn new(g: &NandGeometry) -> NandPlan {
+        NandPlan {
+            page_bytes: u64::from(g.page_bytes),
+            pages_per_block: u64::from(g.pages_per_block),
+            pages: u64::from(g.pages()),
+        }
+    }
+
+    /// Where the records of the spare areas start: pages lie before them.
+    #[must_use]
+    pub fn records_at(&self) -> u64 {
+        self.page_bytes * self.pages
+    }
+
+    /// Where the record of a page lies.
+    #[must_use]
+    pub fn record_at(&self, page: u64) -> u64 {
+        self.records_at() + page * SPARE_RECORD_BYTES as u64
+    }
+
+    /// Where the states of blocks start.
+    #[must_use]
+    pub fn states_at(&self) -> u64 {
+        self.record_at(self.pages)
+    }
+
+    /// The pages whose records lie wholly in a range.
+    fn records_in(&self, at: u64, len: u64) -> std::ops::Range<u64> {
+        let rec = SPARE_RECORD_BYTES as u64;
+        let (from, to) = (at.max(self.records_at()), (at + len).min(self.states_at()));
+        if from >= to {
+            return 0..0;
+        }
+        (from - self.records_at()).div_ceil(rec)..(to - self.records_at()) / rec
+    }
+}
+
+/// One medium of a tortured stack.
+#[derive(Debug)]
+pub struct Medium {
+    /// Its number, in the order in which the stack opens its stores.
+    pub number: u8,
+    /// Where things lie, when it is NAND.
+    pub nand: Option<NandPlan>,
+    /// Whether writes can be lost until a sync.
+    pub volatile: bool,
+    /// Who records.
+    pub tap: Option<Arc<Tap>>,
+    /// What fails.
+    pub trouble: Option<Trouble>,
+    bytes: Vec<u8>,
+    base: Vec<u8>,
+    /// NAND pages whose cells were programmed or half erased though they look erased: what is programmed
+    /// there without an erase in between comes out corrupt.
+    worn: Vec<bool>,
+    base_worn: Vec<bool>,
+    touched: Vec<bool>,
+    chunks: Vec<u32>,
+    blank: bool,
+    hash: u64,
+    hashing: bool,
+    read_bytes: u64,
+}
+
+impl Medium {
+    /// A blank medium.
+    #[must_use]
+    pub fn new(number: u8, nand: Option<NandPlan>) -> Medium {
+        Medium {
+            number,
+            nand,
+            volatile: false,
+            tap: None,
+            trouble: None,
+            bytes: Vec::new(),
+            base: Vec::new(),
+            worn: Vec::new(),
+            base_worn: Vec::new(),
+            touched: Vec::new(),
+            chunks: Vec::new(),
+            blank: true,
+            hash: 0,
+            hashing: false,
+            read_bytes: 0,
+        }
+    }
+
+    /// Gives it its size; a blank medium only.
+    fn size(&mut self, len: u64) {
+        let n = len as usize;
+        self.bytes = vec![0; n];
+        self.base = vec![0; n];
+        self.touched = vec![false; n.div_ceil(CHUNK)];
+        let pages = self.nand.map_or(0, |p| p.pages as usize);
+        self.worn = vec![false; pages];
+        self.base_worn = vec![false; pages];
+    }
+
+    /// All of it.
+    #[must_use]
+    pub fn bytes(&self) -> &[u8] {
+        &self.bytes
+    }
+
+    /// Takes over the contents of another medium of the same shape, as its own base.
+    pub fn copy_from(&mut self, other: &Medium) {
+        self.bytes.clone_from(&other.bytes);
+        self.base.clone_from(&other.bytes);
+        self.worn.clone_from(&other.worn);
+        self.base_worn.clone_from(&other.worn);
+        self.touched = vec![false; other.touched.len()];
+        self.chunks.clear();
+        self.blank = other.blank;
+    }
+
+    /// Back to the base.
+    pub fn undo(&mut self) {
+        for c in self.chunks.drain(..) {
+            let from = c as usize * CHUNK;
+            let to = (from + CHUNK).min(self.bytes.len());
+            self.bytes[from..to].copy_from_slice(&self.base[from..to]);
+            self.touched[c as usize] = false;
+        }
+        self.worn.copy_from_slice(&self.base_worn);
+    }
+
+    /// What is there now is the base.
+    pub fn commit(&mut self) {
+        for c in self.chunks.drain(..) {
+            let from = c as usize * CHUNK;
+            let to = (from + CHUNK).min(self.bytes.len());
+            self.base[from..to].copy_from_slice(&self.bytes[from..to]);
+            self.touched[c as usize] = false;
+        }
+        self.base_worn.copy_from_slice(&self.worn);
+    }
+
+    fn touch(&mut self, at: usize, len: usize) {
+        for c in at / CHUNK..(at + len).div_ceil(CHUNK) {
+            if !self.touched[c] {
+                self.touched[c] = true;
+                self.chunks.push(c as u32);
+            }
+        }
+    }
+
+    /// Writes bytes, as cells take them.
+    pub fn put(&mut self, at: u64, data: &[u8]) {
+        let (from, len) = (at as usize, data.len());
+        if len == 0 {
+            return;
+        }
+        self.touch(from, len);
+        self.bytes[from..from + len].copy_from_slice(data);
+        let Some(plan) = self.nand else { return };
+        for page in plan.records_in(at, len as u64) {
+            let record = (plan.record_at(page) - at) as usize;
+            if data[record..record + SPARE_RECORD_BYTES].iter().all(|&b| b == 0) {
+                self.worn[page as usize] = false;
+            }
+        }
+        if at < plan.records_at() && self.worn[(at / plan.page_bytes) as usize] {
+            let spoiled = from + mix(at) as usize % len;
+            self.bytes[spoiled] ^= 0x55;
+        }
+    }
+
+    /// Changes bytes behind the medium's back.
+    pub fn poke(&mut self, at: u64, change: impl FnOnce(&mut [u8]), len: usize) {
+        let from = at as usize;
+        self.touch(from, len);
+        change(&mut self.bytes[from..from + len]);
+    }
+
+    /// Marks a NAND page as one that looks erased, and is not.
+    pub fn wear_page(&mut self, page: u64) {
+        self.worn[page as usize] = true;
+    }
+
+    /// Hashes what is read from here on.
+    pub fn start_hash(&mut self) {
+        self.hash = u64::from(self.number);
+        self.hashing = true;
+        self.read_bytes = 0;
+    }
+
+    /// The hash of what was read, and how many bytes that were.
+    pub fn stop_hash(&mut self) -> (u64, u64) {
+        self.hashing = false;
+        (self.hash, self.read_bytes)
+    }
+
+    fn note_read(&mut self, at: u64, len: usize) {
+        let mut h = mix(self.hash ^ at ^ (len as u64) << 40);
+        let bytes = &self.bytes[at as usize..at as usize + len];
+        let (words, rest) = bytes.as_chunks::<8>();
+        for w in words {
+            h = (h ^ u64::from_le_bytes(*w)).wrapping_mul(0x9E37_79B9_7F4A_7C15).rotate_left(29);
+        }
+        for &b in rest {
+            h = mix(h ^ u64::from(b));
+        }
+        self.hash = h;
+        self.read_bytes += len as u64;
+    }
+
+    fn read(&mut self, at: u64, into: &mut [u8]) -> Result<()> {
+        self.inside(at, into.len())?;
+        if self.hashing {
+            self.note_read(at, into.len());
+        }
+        into.copy_from_slice(&self.bytes[at as usize..at as usize + into.len()]);
+        match &mut self.trouble {
+            Some(t) => t.read(self.number, at, into),
+            None => Ok(()),
+        }
+    }
+
+    fn write(&mut self, at: u64, data: &[u8]) -> Result<()> {
+        self.inside(at, data.len())?;
+        self.blank = false;
+        if let Some(t) = &mut self.trouble {
+            t.remember(at, &self.bytes[at as usize..at as usize + data.len()]);
+            let verdict = t.write(self.number, self.nand.as_ref(), at, data);
+            for (at, bytes) in verdict.lands {
+                if at + bytes.len() as u64 <= self.bytes.len() as u64 {
+                    self.put(at, &bytes);
+                }
+            }
+            return verdict.result;
+        }
+        if let Some(tap) = &self.tap {
+            tap.write(self.number, at, data);
+        }
+        self.put(at, data);
+        Ok(())
+    }
+
+    fn sync(&mut self) -> Result<()> {
+        if let Some(t) = &mut self.trouble {
+            t.sync(self.number)?;
+        }
+        if let Some(tap) = &self.tap {
+            tap.sync(self.number);
+        }
+        Ok(())
+    }
+
+    fn inside(&self, at: u64, len: usize) -> Result<()> {
+        if at.checked_add(len as u64).is_some_and(|end| end <= self.bytes.len() as u64) {
+            return Ok(());
+        }
+        Err(Error::Io {
+            what: format!("{len} bytes at {at} of a store of {} bytes", self.bytes.len()),
+            source: std::io::ErrorKind::UnexpectedEof.into(),
+        })
+    }
+}
+
+/// A medium that a stack and the harness share.
+#[derive(Clone, Debug)]
+pub struct Shared(Arc<Mutex<Medium>>);
+
+impl Shared {
+    /// Of a medium.
+    #[must_use]
+    pub fn new(medium: Medium) -> Shared {
+        Shared(Arc::new(Mutex::new(medium)))
+    }
+
+    /// The medium, alone.
+    pub fn lock(&self) -> MutexGuard<'_, Medium> {
+        // A layer that panicked while it held the lock leaves bytes, which is what this is about.
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// A store for a stack. A blank medium takes the size that the stack asks for.
+    #[must_use]
+    pub fn open(&self, len: u64) -> Box<dyn CustomStore> {
+        let mut m = self.lock();
+        if m.bytes.is_empty() {
+            m.size(len);
+        }
+        Box::new(self.clone())
+    }
+}
+
+impl CustomStore for Shared {
+    fn len(&self) -> u64 {
+        self.lock().bytes.len() as u64
+    }
+
+    fn is_blank(&self) -> bool {
+        self.lock().blank
+    }
+
+    fn read(&self, at: u64, into: &mut [u8]) -> Result<()> {
+        self.lock().read(at, into)
+    }
+
+    fn write(&mut self, at: u64, data: &[u8]) -> Result<()> {
+        self.lock().write(at, data)
+    }
+
+    fn sync(&mut self) -> Result<()> {
+        self.lock().sync()
+    }
+
+    fn volatile(&self) -> bool {
+        self.lock().volatile
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const PLAN: NandPlan = NandPlan { page_bytes: 512, pages_per_block: 2, pages: 4 };
+
+    fn medium() -> Medium {
+        let mut m = Medium::new(0, Some(PLAN));
+        m.size(4096);
+        m
+    }
+
+    #[test]
+    fn images_are_undone_and_committed() {
+        let mut m = medium();
+        m.put(10, &[1; 2000]);
+        m.undo();
+        assert!(m.bytes().iter().all(|&b| b == 0));
+        m.put(10, &[1; 2000]);
+        m.commit();
+        m.put(0, &[7]);
+        m.undo();
+        assert_eq!((m.bytes()[0], m.bytes()[10], m.bytes()[2009], m.bytes()[2010]), (0, 1, 1, 0));
+    }
+
+    #[test]
+    fn a_page_that_only_looks_erased_spoils_what_is_programmed_until_it_is_erased() {
+        let mut m = medium();
+        m.wear_page(1);
+        m.put(512, &[9; 512]);
+        assert!(m.bytes()[512..1024].iter().any(|&b| b != 9));
+        m.put(PLAN.record_at(0), &[0; 48]);
+        m.put(512, &[9; 512]);
+        assert!(m.bytes()[512..1024].iter().all(|&b| b == 9));
+    }
+
+    #[test]
+    fn the_hash_tells_what_was_read() {
+        let mut m = medium();
+        let hash = |m: &mut Medium, at: u64| {
+            let mut b = [0; 100];
+            m.start_hash();
+            m.read(at, &mut b).unwrap();
+            m.stop_hash()
+        };
+        let a = hash(&mut m, 0);
+        assert_eq!(a, hash(&mut m, 0));
+        assert_ne!(a, hash(&mut m, 1));
+        m.put(50, &[1]);
+        assert_ne!(a, hash(&mut m, 0));
+        assert_eq!(a.1, 100);
+    }
+}

@@ -1,0 +1,294 @@
+//! What has to hold of an image: it recovers, it holds what was acknowledged, again and again, it is found
+//! clean, and it goes on working.
+
+use crate::history::History;
+use crate::medium::Shared;
+use crate::stamp::{self, Bad, PER_BLOCK, SECTOR, Versions, mix};
+use crate::subject::Subject;
+use crate::workload::{Clients, Failure, Kind, Mix, Request, fill_requests};
+use frit_core::{CheckScope, Error, Hints, Null, Sector, Severity, Stop, Target, Top};
+use rand::SeedableRng;
+use rand::rngs::SmallRng;
+use serde::Serialize;
+use strum::IntoStaticStr;
+
+/// What found something.
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug, Serialize, IntoStaticStr)]
+#[serde(rename_all = "kebab-case")]
+#[strum(serialize_all = "kebab-case")]
+pub enum Oracle {
+    /// Recovery has to succeed.
+    Recovers,
+    /// A block holds what was acknowledged last, or later.
+    Content,
+    /// A block is never torn or mixed.
+    Torn,
+    /// What was acknowledged can be read.
+    Reads,
+    /// A check finds nothing.
+    Check,
+    /// Recovering again gives the same.
+    Again,
+    /// A recovery that was cut off comes to the same.
+    Converges,
+    /// The volume takes writes and gives them back.
+    Alive,
+    /// Media did what their causes add up to.
+    Accounting,
+    /// A layer follows the rules of its media.
+    Rule,
+    /// A layer does not panic.
+    Panic,
+    /// An error of a store reaches the client, and no write goes on after it.
+    Poisoned,
+    /// What a client cannot see, a check finds.
+    Unseen,
+}
+
+/// Something that does not hold.
+#[derive(Clone, PartialEq, Eq, Debug, Serialize)]
+pub struct Violation {
+    /// What found it.
+    pub oracle: Oracle,
+    /// What was found.
+    pub what: String,
+}
+
+impl Violation {
+    /// Of an oracle.
+    pub fn new(oracle: Oracle, what: impl Into<String>) -> Violation {
+        Violation { oracle, what: what.into() }
+    }
+
+    /// An error where there should be none.
+    #[must_use]
+    pub fn error(oracle: Oracle, doing: &str, e: &Error) -> Violation {
+        let oracle = if matches!(e, Error::Rule { .. }) { Oracle::Rule } else { oracle };
+        Violation::new(oracle, format!("{doing}: {e}"))
+    }
+}
+
+/// How much of an image is looked at.
+#[derive(Clone, Copy, Debug)]
+pub struct Depth {
+    /// Recover a second time.
+    pub twice: bool,
+    /// Write it full afterwards.
+    pub alive: bool,
+    /// What stopped it.
+    pub stop: Stop,
+    /// For what is left to chance.
+    pub seed: u64,
+}
+
+/// What an image came to.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct Seen {
+    /// Hash of all that recovery read.
+    pub image: u64,
+    /// Hash of all contents.
+    pub state: u64,
+    /// Bytes that recovery read.
+    pub read_bytes: u64,
+    /// What the blocks hold.
+    pub versions: Vec<Versions>,
+}
+
+/// An image that was brought up.
+pub struct Up {
+    /// The layer.
+    pub layer: Box<dyn Top<Null>>,
+    /// What was found in it.
+    pub seen: Seen,
+}
+
+impl std::fmt::Debug for Up {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Up").field("seen", &self.seen).finish_non_exhaustive()
+    }
+}
+
+/// Recovers, checks, and reads everything.
+///
+/// # Errors
+/// Whatever does not hold.
+pub fn bring_up(subject: &dyn Subject, stores: &[Shared], blocks: usize, stop: Stop) -> Result<Up, Violation> {
+    for s in stores {
+        s.lock().start_hash();
+    }
+    let recovers = |doing: &'static str| move |e: Error| Violation::error(Oracle::Recovers, doing, &e);
+    let mut layer = subject.live(stores).map_err(recovers("opening"))?;
+    let found = layer.recover(&mut Null, stop).map_err(recovers("recovery"))?;
+    let (mut image, mut read_bytes) = (0, 0);
+    for s in stores {
+        let (hash, bytes) = s.lock().stop_hash();
+        image = mix(image ^ hash);
+        read_bytes += bytes;
+    }
+    if let Some(lost) = found.lost.first() {
+        return Err(Violation::new(Oracle::Reads, format!("recovery lost page {}: {}", lost.lpn, lost.why)));
+    }
+    check(layer.as_mut(), "after recovery")?;
+    let versions = read_all(layer.as_mut(), blocks)?;
+    let state = hash_of(&versions);
+    Ok(Up { layer, seen: Seen { image, state, read_bytes, versions } })
+}
+
+/// A check with data, which has to find nothing.
+///
+/// # Errors
+/// The first finding.
+pub fn check(layer: &mut dyn Top<Null>, when: &str) -> Result<(), Violation> {
+    let mut first = None;
+    let scope = CheckScope { data: true, repair: false };
+    let done = layer.check(&mut Null, scope, &mut |f| {
+        // What only costs space is no fault of a recovery: a later one, or cleaning, takes care of it.
+        if f.severity > Severity::Minor {
+            first.get_or_insert(f);
+        }
+    });
+    done.map_err(|e| Violation::error(Oracle::Check, "check", &e))?;
+    match first {
+        None => Ok(()),
+        Some(f) => Err(Violation::new(
+            Oracle::Check,
+            format!("check {when}: {} (page {:?}, {:?} at {}): {}", f.kind, f.lpn, f.medium, f.at, f.what),
+        )),
+    }
+}
+
+/// How much is read at a time: 64 KiB.
+const READ_BLOCKS: usize = 16;
+
+/// Reads all blocks.
+///
+/// # Errors
+/// A block that cannot be read, or holds what never was a block.
+pub fn read_all(layer: &mut dyn Top<Null>, blocks: usize) -> Result<Vec<Versions>, Violation> {
+    let mut versions = Vec::with_capacity(blocks);
+    let mut bytes = vec![0u8; READ_BLOCKS * stamp::BLOCK];
+    while versions.len() < blocks {
+        let first = versions.len() * PER_BLOCK;
+        let n = (blocks - versions.len()).min(READ_BLOCKS);
+        let part = &mut bytes[..n * stamp::BLOCK];
+        layer
+            .read(&mut Null, Sector(first as u64), Target::Bytes(part), Hints::NONE)
+            .map_err(|e| Violation::error(Oracle::Reads, &format!("reading at sector {first}"), &e))?;
+        for (i, block) in part.chunks_exact(stamp::BLOCK).enumerate() {
+            let mut v: Versions = [0; PER_BLOCK];
+            for (j, s) in block.chunks_exact(SECTOR).enumerate() {
+                let sector = (first + i * PER_BLOCK + j) as u64;
+                v[j] = stamp::version(sector, s).map_err(|bad| bad_sector(sector, bad))?;
+            }
+            versions.push(v);
+        }
+    }
+    Ok(versions)
+}
+
+fn bad_sector(sector: u64, bad: Bad) -> Violation {
+    let what = match bad {
+        Bad::Torn => format!("sector {sector} is torn, mixed or damaged"),
+        Bad::Other { sector: other, version } => {
+            format!("sector {sector} holds sector {other}, version {version}")
+        }
+    };
+    Violation::new(Oracle::Torn, what)
+}
+
+/// A hash of contents.
+#[must_use]
+pub fn hash_of(versions: &[Versions]) -> u64 {
+    versions.iter().flatten().fold(0, |h, &v| mix(h ^ u64::from(v)))
+}
+
+/// Every block has to be in a state from its floor on.
+///
+/// # Errors
+/// The first that is not.
+pub fn judge(history: &History, floors: &[u32], found: &[Versions]) -> Result<(), Violation> {
+    for (b, v) in found.iter().enumerate() {
+        if history.allows(b, floors[b], v) {
+            continue;
+        }
+        let (states, floor) = (history.states(b), floors[b] as usize);
+        let want = &states[floor];
+        let (oracle, why) = if history.ever(b, v) {
+            (Oracle::Content, "an older state: what was acknowledged is gone")
+        } else {
+            (Oracle::Torn, "no state that it ever was in")
+        };
+        let by = want.request.map_or("the start".into(), |r| format!("request {r}"));
+        let what = format!(
+            "block {b} (sector {}) holds versions {v:?}, {why}; acknowledged last: {:?} by {by}",
+            b * PER_BLOCK,
+            want.versions
+        );
+        return Err(Violation::new(oracle, what));
+    }
+    Ok(())
+}
+
+/// Looks at an image with all oracles.
+///
+/// # Errors
+/// Whatever does not hold.
+pub fn examine(
+    subject: &dyn Subject,
+    stores: &[Shared],
+    history: &History,
+    floors: &[u32],
+    depth: Depth,
+) -> Result<Seen, Violation> {
+    let up = bring_up(subject, stores, history.len(), depth.stop)?;
+    judge(history, floors, &up.seen.versions)?;
+    let Up { layer, seen } = up;
+    drop(layer);
+    if depth.twice || depth.alive {
+        let again = bring_up(subject, stores, history.len(), Stop::Process)
+            .map_err(|v| Violation { what: format!("the second time: {}", v.what), ..v })?;
+        if again.seen.versions != seen.versions {
+            return Err(Violation::new(Oracle::Again, differing(&seen.versions, &again.seen.versions)));
+        }
+        if depth.alive {
+            alive(subject, stores, again, depth.seed)?;
+        }
+    }
+    Ok(seen)
+}
+
+/// Where two states differ, in words.
+#[must_use]
+pub fn differing(first: &[Versions], second: &[Versions]) -> String {
+    match first.iter().zip(second).position(|(a, b)| a != b) {
+        Some(b) => format!("block {b} held {:?} and then {:?}", first[b], second[b]),
+        None => "nothing".into(),
+    }
+}
+
+/// The volume takes a full rewrite, discards and a flush, gives it back, and once more after a restart.
+fn alive(subject: &dyn Subject, stores: &[Shared], up: Up, seed: u64) -> Result<(), Violation> {
+    let blocks = up.seen.versions.len();
+    let version = 1 + up.seen.versions.iter().flatten().copied().max().unwrap_or(0) + (1 << 24);
+    let mut clients = Clients::new(History::new(&up.seen.versions), version);
+    let mut layer = up.layer;
+    let mut rng = SmallRng::seed_from_u64(seed);
+    let mut requests = fill_requests(blocks as u64);
+    let mix = Mix { requests: 24, clients: 2, hot_blocks: 4, most_sectors: 24, discards: 60 };
+    requests.extend(mix.requests(&mut rng, blocks as u64));
+    requests.push(Request { kind: Kind::Flush, first: 0, sectors: 0, client: 0 });
+    for (i, r) in requests.iter().enumerate() {
+        clients.perform(layer.as_mut(), &mut Null, r, i as u32).map_err(|f| match f {
+            Failure::Error(e) => Violation::error(Oracle::Alive, &format!("after recovery, {r}"), &e),
+            Failure::Violation(v) => Violation { what: format!("after recovery, {}", v.what), ..v },
+        })?;
+    }
+    let floors = clients.history.floors(|_| true);
+    let found = read_all(layer.as_mut(), blocks)?;
+    judge(&clients.history, &floors, &found)?;
+    check(layer.as_mut(), "after a full rewrite")?;
+    drop(layer);
+    let again = bring_up(subject, stores, blocks, Stop::Process)
+        .map_err(|v| Violation { what: format!("after a full rewrite and a restart: {}", v.what), ..v })?;
+    judge(&clients.history, &floors, &again.seen.versions)
+}

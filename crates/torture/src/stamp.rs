@@ -1,0 +1,105 @@
+//! What the harness writes: sectors that say where they belong and who wrote them.
+//!
+//! ```text
+//! 0   8  the sector's address, xor MARK        16 492  filler that follows from address and version
+//! 8   8  version: the request that wrote it   508   4  CRC32C of the 508 bytes before
+//! ```
+//! A sector of zeros is one that was never written, or was discarded: version 0. Stamping sectors and
+//! not blocks of 4 KiB shows torn and mixed blocks by themselves: a block is the versions of its
+//! eight sectors, and all of them have to come from one state that the block once had.
+
+/// Bytes of a sector.
+pub const SECTOR: usize = 512;
+/// Sectors of what must be old or new as a whole: 4 KiB.
+pub const PER_BLOCK: usize = 8;
+/// Bytes of a block.
+pub const BLOCK: usize = SECTOR * PER_BLOCK;
+
+const MARK: u64 = 0x6672_6974_746F_7274;
+
+/// The versions of the sectors of a block.
+pub type Versions = [u32; PER_BLOCK];
+
+/// The finaliser of SplitMix64 (Steele, Lea and Flood, OOPSLA 2014): a hash of 64 bits.
+#[inline]
+#[must_use]
+pub fn mix(mut z: u64) -> u64 {
+    z = z.wrapping_add(0x9E37_79B9_7F4A_7C15);
+    z = (z ^ (z >> 30)).wrapping_mul(0xBF58_476D_1CE4_E5B9);
+    z = (z ^ (z >> 27)).wrapping_mul(0x94D0_49BB_1331_11EB);
+    z ^ (z >> 31)
+}
+
+/// Fills a sector.
+pub fn fill(sector: u64, version: u32, into: &mut [u8]) {
+    into[..8].copy_from_slice(&(sector ^ MARK).to_le_bytes());
+    into[8..16].copy_from_slice(&u64::from(version).to_le_bytes());
+    let mut x = mix(sector ^ u64::from(version) << 32);
+    for word in into[16..504].chunks_exact_mut(8) {
+        x = x.wrapping_mul(0x5851_F42D_4C95_7F2D).wrapping_add(0x1405_7B7E_F767_814F);
+        word.copy_from_slice(&x.to_le_bytes());
+    }
+    into[504..508].fill(version as u8);
+    let crc = crc32c::crc32c(&into[..508]);
+    into[508..].copy_from_slice(&crc.to_le_bytes());
+}
+
+/// Fills several sectors.
+pub fn fill_all(first: u64, version: u32, into: &mut [u8]) {
+    for (i, s) in into.chunks_exact_mut(SECTOR).enumerate() {
+        fill(first + i as u64, version, s);
+    }
+}
+
+/// What is wrong with a sector.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Bad {
+    /// Neither zeros nor a stamp that matches its checksum: torn, mixed or damaged.
+    Torn,
+    /// Another sector's content.
+    Other {
+        /// The sector that it is.
+        sector: u64,
+        /// Its version.
+        version: u32,
+    },
+}
+
+/// The version of a sector that was read.
+///
+/// # Errors
+/// Content that never was this sector's.
+pub fn version(sector: u64, bytes: &[u8]) -> Result<u32, Bad> {
+    let word = |at: usize| {
+        let mut w = [0; 8];
+        w.copy_from_slice(&bytes[at..at + 8]);
+        u64::from_le_bytes(w)
+    };
+    if word(0) == 0 && bytes.iter().all(|&b| b == 0) {
+        return Ok(0);
+    }
+    if crc32c::crc32c(&bytes[..508]).to_le_bytes() != bytes[508..512] || word(8) > u64::from(u32::MAX) {
+        return Err(Bad::Torn);
+    }
+    let (is, version) = (word(0) ^ MARK, word(8) as u32);
+    if is == sector { Ok(version) } else { Err(Bad::Other { sector: is, version }) }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn stamps_come_back_and_damage_is_seen() {
+        let mut s = [0u8; SECTOR];
+        assert_eq!(version(9, &s), Ok(0));
+        fill(9, 77, &mut s);
+        assert_eq!(version(9, &s), Ok(77));
+        assert_eq!(version(8, &s), Err(Bad::Other { sector: 9, version: 77 }));
+        for bit in [0, 70, 200 * 8, 507 * 8 + 1, 511 * 8] {
+            let mut t = s;
+            t[bit / 8] ^= 1 << (bit % 8);
+            assert_eq!(version(9, &t), Err(Bad::Torn), "bit {bit}");
+        }
+    }
+}

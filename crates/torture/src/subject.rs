@@ -1,0 +1,116 @@
+//! What is tortured: something that builds a layer over the harness's stores.
+
+use crate::medium::{Medium, NandPlan, Shared};
+use crate::tape::Tape;
+use frit_core::{Error, Null, Top};
+use frit_media::{AnyStore, MediumSpec};
+use frit_stack::{Bytes, Opener, Stack};
+
+/// A medium of a subject.
+#[derive(Clone, Debug)]
+pub struct MediumShape {
+    /// Its name.
+    pub name: String,
+    /// Where things lie, when it is NAND.
+    pub nand: Option<NandPlan>,
+    /// Bytes that the medium orders among themselves: a PCM line.
+    pub line_bytes: u64,
+    /// Bytes of data, before what the device keeps for itself.
+    pub data_bytes: u64,
+    /// Its units, by their numbers in the stack.
+    pub units: std::ops::Range<u16>,
+}
+
+/// Something that can be tortured.
+pub trait Subject: Sync {
+    /// Its media, in the order of the stores that it is given.
+    fn media(&self) -> &[MediumShape];
+
+    /// Builds it for use.
+    ///
+    /// # Errors
+    /// What the subject says of media that it cannot use.
+    fn live(&self, stores: &[Shared]) -> Result<Box<dyn Top<Null>>, Error>;
+
+    /// Builds it to be recorded.
+    ///
+    /// # Errors
+    /// As for [`Subject::live`].
+    fn taped(&self, stores: &[Shared]) -> Result<Box<dyn Top<Tape>>, Error>;
+
+    /// Blank stores.
+    fn blank(&self) -> Vec<Shared> {
+        let medium = |(i, m): (usize, &MediumShape)| Shared::new(Medium::new(i as u8, m.nand));
+        self.media().iter().enumerate().map(medium).collect()
+    }
+}
+
+/// A stack.
+#[derive(Debug)]
+pub struct StackSubject {
+    stack: Stack,
+    media: Vec<MediumShape>,
+}
+
+impl StackSubject {
+    /// Of a stack, whose media should be small.
+    ///
+    /// # Errors
+    /// A stack that cannot be built.
+    pub fn new(stack: Stack) -> frit_stack::Result<StackSubject> {
+        let hardware = stack.hardware()?;
+        let mut media = Vec::new();
+        for (i, device) in hardware.devices().iter().enumerate() {
+            let Some(medium) = stack.media().iter().find(|m| m.used && m.name == device.name) else { continue };
+            let mine = |u: &u16| hardware.device_of(frit_core::UnitId(*u)) == i;
+            let units = 0..hardware.units() as u16;
+            let first = units.clone().find(mine).unwrap_or(0);
+            let last = units.rev().find(mine).unwrap_or(0);
+            let (nand, line_bytes, data_bytes) = match &medium.spec {
+                MediumSpec::Nand(c) => (Some(NandPlan::new(&c.geometry)), 0, c.geometry.bytes()),
+                MediumSpec::Pcm(c) => (None, u64::from(c.geometry.line_bytes), c.geometry.bytes()),
+                MediumSpec::Dram(_) => continue,
+            };
+            let name = device.name.clone();
+            media.push(MediumShape { name, nand, line_bytes, data_bytes, units: first..last + 1 });
+        }
+        Ok(StackSubject { stack, media })
+    }
+
+    /// The stack.
+    #[must_use]
+    pub fn stack(&self) -> &Stack {
+        &self.stack
+    }
+
+    fn bytes(&self, stores: &[Shared]) -> Bytes {
+        let stores: Vec<(String, Shared)> =
+            self.media.iter().map(|m| m.name.clone()).zip(stores.iter().cloned()).collect();
+        Bytes::Opener(Opener::new(move |name, len| {
+            stores
+                .iter()
+                .find(|(n, _)| n == name)
+                .map(|(_, s)| AnyStore::Custom(s.open(len)))
+                .ok_or_else(|| Error::param("medium", name, "the harness has no such medium"))
+        }))
+    }
+}
+
+impl Subject for StackSubject {
+    fn media(&self) -> &[MediumShape] {
+        &self.media
+    }
+
+    fn live(&self, stores: &[Shared]) -> Result<Box<dyn Top<Null>>, Error> {
+        Ok(self.stack.build::<Null>(&self.bytes(stores)).map_err(refused)?.layer)
+    }
+
+    fn taped(&self, stores: &[Shared]) -> Result<Box<dyn Top<Tape>>, Error> {
+        Ok(self.stack.build::<Tape>(&self.bytes(stores)).map_err(refused)?.layer)
+    }
+}
+
+fn refused(e: frit_stack::StackError) -> Error {
+    let why: Vec<&str> = e.problems().iter().map(frit_stack::Problem::message).collect();
+    Error::param("stack", "open", why.join("; "))
+}

@@ -1,0 +1,161 @@
+//! The sink of a recorded run: a recorder that can be told to forget edges, fences or acknowledgements.
+
+use crate::tap::Tap;
+use frit_core::{Cause, Cmd, Nanos, Null, Op, Sink, UnitId, UnitState};
+use frit_engine::record::{Record, RecordTok, Recording};
+use serde::Serialize;
+use std::sync::Arc;
+use strum::{EnumIter, IntoStaticStr};
+
+/// What a command is for, as far as a sink can tell.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, EnumIter, IntoStaticStr, Serialize)]
+#[strum(serialize_all = "kebab-case")]
+#[serde(rename_all = "kebab-case")]
+pub enum Class {
+    /// A write to the map in PCM.
+    MapEntry,
+    /// Other metadata in PCM: descriptors, redo slots.
+    PcmMeta,
+    /// User data in PCM.
+    PcmData,
+    /// The erase of a block that was cleaned.
+    Erase,
+}
+
+/// What is left out on purpose: bugs that need no help from the layer.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Mutation {
+    /// Commands of the class wait for nothing.
+    DropAfter(Class),
+    /// Fences right behind a write of the class are not given.
+    DropFence(Class),
+    /// No fence is given.
+    DropFences,
+    /// The first fence of every so many is left out.
+    DropEvery(u32),
+    /// Requests are acknowledged at once.
+    AckAtOnce,
+    /// Requests are acknowledged without waiting for metadata.
+    AckBeforeMeta,
+}
+
+/// Records, with what its [`Tap`] needs to know.
+#[derive(Debug)]
+pub struct Tape {
+    record: Record<Null>,
+    tap: Arc<Tap>,
+    on: bool,
+    mutation: Option<Mutation>,
+    /// Bytes of the map, which lies at the start of PCM.
+    map_bytes: u64,
+    /// The class of the last write, for fences.
+    last: Option<Class>,
+    fences: u32,
+    data: RecordTok<()>,
+}
+
+impl Tape {
+    /// A tape that is off: what is given before [`Tape::roll`] is done already.
+    #[must_use]
+    pub fn new(tap: Arc<Tap>, mutation: Option<Mutation>, map_bytes: u64) -> Tape {
+        let (record, data) = (Record::default(), RecordTok::default());
+        Tape { record, tap, on: false, mutation, map_bytes, last: None, fences: 0, data }
+    }
+
+    /// Records from here on.
+    pub fn roll(&mut self) {
+        self.on = true;
+    }
+
+    /// A request begins.
+    pub fn begin(&mut self) {
+        self.data = RecordTok::default();
+        if self.on {
+            self.record.begin_request();
+        }
+    }
+
+    /// The request has given all its commands.
+    pub fn end(&mut self) {
+        self.record.end_request();
+    }
+
+    /// Hands the recording over.
+    #[must_use]
+    pub fn finish(self) -> Recording {
+        self.record.finish().0
+    }
+
+    fn class(&self, cmd: &Cmd) -> Option<Class> {
+        match cmd.op {
+            Op::NandErase => Some(Class::Erase),
+            Op::PcmWrite | Op::PcmWriteClean if cmd.addr < self.map_bytes => Some(Class::MapEntry),
+            Op::PcmWrite | Op::PcmWriteClean if cmd.cause == Cause::Meta => Some(Class::PcmMeta),
+            Op::PcmWrite | Op::PcmWriteClean => Some(Class::PcmData),
+            _ => None,
+        }
+    }
+
+    fn drops_fence(&mut self) -> bool {
+        self.fences += 1;
+        match self.mutation {
+            Some(Mutation::DropFence(class)) => self.last == Some(class),
+            Some(Mutation::DropFences) => true,
+            Some(Mutation::DropEvery(n)) => self.fences % n == 1,
+            _ => false,
+        }
+    }
+}
+
+impl Sink for Tape {
+    type Tok = RecordTok<()>;
+
+    fn now(&self) -> Nanos {
+        self.record.now()
+    }
+
+    fn start(&self) -> Self::Tok {
+        Sink::start(&self.record)
+    }
+
+    fn unit(&self, unit: UnitId) -> UnitState {
+        self.record.unit(unit)
+    }
+
+    fn emit(&mut self, cmd: Cmd, after: Self::Tok) -> Self::Tok {
+        if !self.on {
+            return Sink::start(&self.record);
+        }
+        if cmd.op == Op::PcmFence && self.drops_fence() {
+            return after;
+        }
+        let class = self.class(&cmd);
+        let after = match self.mutation {
+            Some(Mutation::DropAfter(c)) if class == Some(c) => Sink::start(&self.record),
+            _ => after,
+        };
+        if matches!(class, Some(Class::MapEntry | Class::PcmMeta | Class::PcmData)) {
+            self.last = class;
+        }
+        self.tap.command();
+        let done = self.record.emit(cmd, after);
+        let data = class == Some(Class::PcmData) || matches!(cmd.op, Op::NandProgram | Op::NandCopyback);
+        if data && self.mutation == Some(Mutation::AckBeforeMeta) {
+            self.data = self.record.join(self.data, done);
+        }
+        done
+    }
+
+    fn join(&mut self, a: Self::Tok, b: Self::Tok) -> Self::Tok {
+        self.record.join(a, b)
+    }
+
+    fn ack(&mut self, tok: Self::Tok) {
+        match self.mutation {
+            Some(Mutation::AckAtOnce) => {}
+            Some(Mutation::AckBeforeMeta) => self.record.ack(self.data),
+            _ => self.record.ack(tok),
+        }
+    }
+}

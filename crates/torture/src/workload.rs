@@ -1,0 +1,268 @@
+//! What clients do: seeded requests of several clients, and carrying them out.
+
+use crate::history::History;
+use crate::oracle::{Oracle, Violation};
+use crate::stamp::{self, PER_BLOCK, SECTOR};
+use crate::tape::Tape;
+use frit_core::{Error, Hints, Null, Sector, Sink, Source, Target, Top};
+use rand::Rng;
+use rand::rngs::SmallRng;
+use rand::seq::IndexedRandom;
+
+/// What a request asks for.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Kind {
+    /// A write.
+    Write(Hints),
+    /// A discard.
+    Discard,
+    /// A flush.
+    Flush,
+    /// A read, which has to give what was written last.
+    Read,
+    /// No request: background work of about so many commands.
+    Step(u32),
+}
+
+/// A request of a client.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct Request {
+    /// What.
+    pub kind: Kind,
+    /// First sector.
+    pub first: u64,
+    /// Sectors.
+    pub sectors: u64,
+    /// Which client.
+    pub client: u8,
+}
+
+impl std::fmt::Display for Request {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        let Request { first, sectors, client, .. } = self;
+        match self.kind {
+            Kind::Write(h) if h.has(Hints::FUA) => write!(f, "{client}: write {first}+{sectors} fua"),
+            Kind::Write(_) => write!(f, "{client}: write {first}+{sectors}"),
+            Kind::Discard => write!(f, "{client}: discard {first}+{sectors}"),
+            Kind::Flush => write!(f, "{client}: flush"),
+            Kind::Read => write!(f, "{client}: read {first}+{sectors}"),
+            Kind::Step(n) => write!(f, "step {n}"),
+        }
+    }
+}
+
+/// What a workload is made of.
+#[derive(Clone, Copy, Debug)]
+pub struct Mix {
+    /// Requests.
+    pub requests: u32,
+    /// Clients, which take turns at random.
+    pub clients: u8,
+    /// Blocks that take most of the writes; 0: all alike.
+    pub hot_blocks: u64,
+    /// Largest write, in sectors.
+    pub most_sectors: u64,
+    /// Discards, of 256 requests.
+    pub discards: u8,
+}
+
+impl Mix {
+    /// A mix by chance: short ones for exhaustive cuts.
+    pub fn draw(rng: &mut SmallRng, short: bool) -> Mix {
+        let sizes = [4, 8, 16, 32, 128];
+        Mix {
+            requests: if short { rng.random_range(1..5) } else { rng.random_range(12..48) },
+            clients: rng.random_range(1..4),
+            hot_blocks: if rng.random_bool(0.7) { rng.random_range(1..12) } else { 0 },
+            most_sectors: *sizes.choose(rng).unwrap_or(&8),
+            discards: rng.random_range(0..60),
+        }
+    }
+
+    /// Requests over a volume of so many blocks of 4 KiB.
+    pub fn requests(&self, rng: &mut SmallRng, blocks: u64) -> Vec<Request> {
+        (0..self.requests).map(|_| self.request(rng, blocks * PER_BLOCK as u64)).collect()
+    }
+
+    fn request(&self, rng: &mut SmallRng, sectors: u64) -> Request {
+        let client = rng.random_range(0..self.clients.max(1));
+        let draw = rng.random_range(0..=255u8);
+        let nothing = |kind| Request { kind, first: 0, sectors: 0, client };
+        match draw {
+            0..10 => return nothing(Kind::Flush),
+            10..40 => return nothing(Kind::Step(rng.random_range(1..40))),
+            _ => {}
+        }
+        let (first, len) = self.range(rng, sectors);
+        let kind = match draw {
+            40..52 => Kind::Read,
+            d if u16::from(d) < 52 + u16::from(self.discards) => Kind::Discard,
+            _ => Kind::Write(hints(rng)),
+        };
+        Request { kind, first, sectors: len, client }
+    }
+
+    /// A range: aligned to blocks, to sectors, or anything; small more often than large.
+    fn range(&self, rng: &mut SmallRng, sectors: u64) -> (u64, u64) {
+        let most = self.most_sectors.min(sectors).max(1);
+        let per = PER_BLOCK as u64;
+        let len = match rng.random_range(0..4u8) {
+            0 => rng.random_range(1..=most.min(4)),
+            1 => per.min(most),
+            2 => (rng.random_range(1..=most.div_ceil(per)) * per).min(most),
+            _ => rng.random_range(1..=most),
+        };
+        let hot = self.hot_blocks > 0 && rng.random_bool(0.8);
+        let among = if hot { (self.hot_blocks * per).min(sectors) } else { sectors };
+        let mut first = rng.random_range(0..among);
+        if rng.random_bool(0.6) {
+            first -= first % per;
+        }
+        (first.min(sectors - len), len)
+    }
+}
+
+fn hints(rng: &mut SmallRng) -> Hints {
+    let mut h = Hints::NONE;
+    for (hint, chance) in [(Hints::FUA, 0.15), (Hints::METADATA, 0.1), (Hints::HOT, 0.1), (Hints::COLD, 0.1)] {
+        if rng.random_bool(chance) {
+            h = h.with(hint);
+        }
+    }
+    h
+}
+
+/// A sink that is told where requests begin and end.
+pub trait Marks: Sink {
+    /// A request begins.
+    fn begin_request(&mut self) {}
+    /// It has given all its commands.
+    fn end_request(&mut self) {}
+}
+
+impl Marks for Null {}
+
+impl Marks for Tape {
+    fn begin_request(&mut self) {
+        self.begin();
+    }
+
+    fn end_request(&mut self) {
+        self.end();
+    }
+}
+
+/// Why a request was not carried out.
+#[derive(Debug)]
+pub enum Failure {
+    /// The layer said so.
+    Error(Error),
+    /// It gave back what it should not.
+    Violation(Violation),
+}
+
+/// Clients of a layer, and what they know.
+#[derive(Debug)]
+pub struct Clients {
+    /// What the volume may hold.
+    pub history: History,
+    /// The version that the next request writes.
+    pub version: u32,
+    buffer: Vec<u8>,
+}
+
+impl Clients {
+    /// Of a volume that holds what the history says.
+    #[must_use]
+    pub fn new(history: History, version: u32) -> Clients {
+        Clients { history, version, buffer: Vec::new() }
+    }
+
+    /// Carries a request out. What a failed one would have written is possible, and not sure.
+    ///
+    /// # Errors
+    /// What the layer says, or what it gave back wrong.
+    pub fn perform<S: Marks>(
+        &mut self,
+        layer: &mut dyn Top<S>,
+        sink: &mut S,
+        request: &Request,
+        number: u32,
+    ) -> Result<(), Failure> {
+        let at = Sector(request.first);
+        let bytes = request.sectors as usize * SECTOR;
+        sink.begin_request();
+        self.version += 1;
+        let done = match request.kind {
+            Kind::Write(hints) => {
+                self.buffer.resize(bytes, 0);
+                stamp::fill_all(request.first, self.version, &mut self.buffer[..bytes]);
+                self.history.change(number, request.first, request.sectors, self.version);
+                layer.write(sink, at, Source::Bytes(&self.buffer[..bytes]), hints)
+            }
+            Kind::Discard => {
+                self.history.change(number, request.first, request.sectors, 0);
+                layer.discard(sink, at, request.sectors)
+            }
+            Kind::Flush => layer.flush(sink),
+            Kind::Step(n) => layer.step(sink, n).map(|_| ()),
+            Kind::Read => {
+                self.buffer.resize(bytes, 0);
+                layer.read(sink, at, Target::Bytes(&mut self.buffer[..bytes]), Hints::NONE)
+            }
+        };
+        sink.end_request();
+        done.map_err(Failure::Error)?;
+        if request.kind == Kind::Read { self.compare(request).map_err(Failure::Violation) } else { Ok(()) }
+    }
+
+    /// What was read has to be what was written last.
+    fn compare(&self, request: &Request) -> Result<(), Violation> {
+        for (i, s) in self.buffer[..request.sectors as usize * SECTOR].chunks_exact(SECTOR).enumerate() {
+            let sector = request.first + i as u64;
+            let want = self.history.now((sector / PER_BLOCK as u64) as usize)[sector as usize % PER_BLOCK];
+            let got = stamp::version(sector, s);
+            if got != Ok(want) {
+                let what = format!("{request}: sector {sector} gave {got:?}, version {want} was written last");
+                return Err(Violation { oracle: Oracle::Content, what });
+            }
+        }
+        Ok(())
+    }
+}
+
+/// Writes a volume full, in large writes, as preparation.
+#[must_use]
+pub fn fill_requests(blocks: u64) -> Vec<Request> {
+    let all = blocks * PER_BLOCK as u64;
+    (0..all.div_ceil(64))
+        .map(|i| Request {
+            kind: Kind::Write(Hints::NONE),
+            first: i * 64,
+            sectors: (all - i * 64).min(64),
+            client: 0,
+        })
+        .collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use rand::SeedableRng;
+
+    #[test]
+    fn requests_lie_inside_and_come_again_with_the_seed() {
+        let draw = |seed| {
+            let mut rng = SmallRng::seed_from_u64(seed);
+            let mix = Mix::draw(&mut rng, false);
+            mix.requests(&mut rng, 10)
+        };
+        for seed in 0..50 {
+            let all = draw(seed);
+            assert_eq!(all, draw(seed));
+            assert!(all.iter().all(|r| r.first + r.sectors <= 80), "{all:?}");
+        }
+        assert_ne!(draw(1), draw(2));
+        assert_eq!(fill_requests(10).iter().map(|r| r.sectors).sum::<u64>(), 80);
+    }
+}
