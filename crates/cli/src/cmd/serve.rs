@@ -1,10 +1,14 @@
 //! `frit serve`: a volume for other programs, until a signal ends it.
 
+mod fronts;
+
 use crate::output::{complain, print};
+use fronts::{FrontArgs, Fronts, Opened};
+use frit_serve::ctl::About;
 use frit_core::size;
 use frit_serve::nbd::{Address, Export, Server, ServerOptions};
-use frit_serve::{Backend, Device, DeviceOptions, Log, Recorder};
-use frit_volume::{OpenOptions, Recovered, Volume};
+use frit_serve::{Device, DeviceOptions, Log, Recorder};
+use frit_volume::{OpenOptions, Recovered};
 use miette::{IntoDiagnostic, Result, WrapErr, bail};
 use signal_hook::consts::{SIGINT, SIGTERM};
 use signal_hook::iterator::Signals;
@@ -16,6 +20,8 @@ use std::time::Duration;
 
 /// How long clients may take to accept their last replies when the server stops.
 const GRACE: Duration = Duration::from_secs(10);
+/// How often it is looked for a signal.
+const LOOK_EVERY: Duration = Duration::from_millis(50);
 
 /// Serve a volume to other programs.
 #[derive(clap::Args, Debug)]
@@ -26,7 +32,11 @@ next start recovers from.
 Examples:
   frit serve vol --nbd unix:/run/vol.sock
   frit serve vol --nbd tcp:127.0.0.1:10809 --export scratch --read-only
-  frit serve vol --nbd unix:vol.sock --record clients.csv.zst")]
+  frit serve vol --nbd unix:vol.sock --record clients.csv.zst
+  frit serve vol --fuse /mnt/vol --metrics 9100
+  frit serve vol --nbd unix:vol.sock --pace model       replies take the modelled device's time
+
+While it runs, `frit ctl VOLUME` looks into it and changes parameters. See docs/control.md and docs/fuse.md.")]
 pub(crate) struct Args {
     /// The volume: a directory that frit create made.
     volume: PathBuf,
@@ -51,6 +61,8 @@ pub(crate) struct Args {
     /// Write the process's number to a file while clients can connect.
     #[arg(long, value_name = "FILE")]
     pidfile: Option<PathBuf>,
+    #[command(flatten)]
+    fronts: FrontArgs,
 }
 
 /// Names are strings of the protocol.
@@ -62,26 +74,26 @@ fn export_name(name: &str) -> Result<String, String> {
 }
 
 pub(crate) fn run(args: &Args) -> Result<()> {
-    if args.nbd.is_empty() {
-        bail!("nobody could connect: give at least one --nbd unix:PATH or --nbd tcp:HOST:PORT");
+    if args.nbd.is_empty() && !args.fronts.mounts() {
+        bail!("nobody could connect: give --nbd unix:PATH, --nbd tcp:HOST:PORT or --fuse MOUNTPOINT");
     }
     // From here on a signal is remembered, however long opening takes.
     let mut signals = Signals::new([SIGINT, SIGTERM]).into_diagnostic()?;
     second_signal_exits()?;
     let recorder = args.record.as_deref().map(recorder).transpose()?;
-    let backend = open(args)?;
-    let device = Device::new(
-        backend,
-        DeviceOptions { read_only: args.read_only, recorder, meter: None, log: log() },
-    );
-    let served = serve(args, &device, &mut signals);
+    let opened = open(args)?;
+    let about = opened.about(&args.volume);
+    let meter = opened.meter.clone();
+    let options = DeviceOptions { read_only: args.read_only, recorder, meter, log: log() };
+    let device = Device::new(opened.backend, options);
+    let served = serve(args, &device, about, &mut signals);
     // Whatever happened, the volume is closed in order.
     let closed = device.close().into_diagnostic().wrap_err("the volume could not be closed in order");
     served.and(closed)
 }
 
 /// Starts all fronts, says so, and waits for a signal; then stops them.
-fn serve(args: &Args, device: &Arc<Device>, signals: &mut Signals) -> Result<()> {
+fn serve(args: &Args, device: &Arc<Device>, about: About, signals: &mut Signals) -> Result<()> {
     let maintenance = device.maintain().into_diagnostic()?;
     let description = format!("frit volume {}", args.volume.display());
     let export = Arc::new(Export::new(Arc::clone(device), &args.export, &description));
@@ -93,18 +105,29 @@ fn serve(args: &Args, device: &Arc<Device>, signals: &mut Signals) -> Result<()>
     };
     let nbd = Server::start(export, options).into_diagnostic()?;
     let pidfile = args.pidfile.as_deref().map(PidFile::write).transpose()?;
-    let uris: Vec<String> = nbd.addresses().iter().map(|a| a.uri(&args.export)).collect();
+    let mut uris: Vec<String> = nbd.addresses().iter().map(|a| a.uri(&args.export)).collect();
+    let fronts = args.fronts.start(&args.volume, device, about, &mut uris)?;
     let how = if device.read_only().is_some() { ", read-only" } else { "" };
     let size = size::show(device.bytes());
     print(&format!("{} ({size}{how}) at {}\n", args.volume.display(), uris.join(" and ")))?;
-    signals.forever().next();
+    wait(args, &fronts, signals);
     drop(pidfile);
+    for line in fronts.stop() {
+        complain(&format!("frit serve: {line}\n"))?;
+    }
     let cut_off = nbd.stop(GRACE);
     if cut_off > 0 {
         complain(&format!("{cut_off} clients did not take their replies and were cut off\n"))?;
     }
     drop(maintenance);
     Ok(())
+}
+
+/// Returns on a signal, and when the file that was all that is served was unmounted.
+fn wait(args: &Args, fronts: &Fronts, signals: &mut Signals) {
+    while signals.pending().next().is_none() && !(args.nbd.is_empty() && fronts.is_over()) {
+        std::thread::sleep(LOOK_EVERY);
+    }
 }
 
 /// The first signal sets a flag, and any that comes while it is set ends the program.
@@ -125,11 +148,11 @@ fn recorder(path: &str) -> Result<Recorder> {
     Recorder::create(path).into_diagnostic()
 }
 
-fn open(args: &Args) -> Result<Box<dyn Backend>> {
+fn open(args: &Args) -> Result<Opened> {
     let options = OpenOptions { read_only: args.read_only, stop: None };
-    let volume = Volume::open(&args.volume, &options)?;
-    remark(volume.recovery())?;
-    Ok(Box::new(volume))
+    let opened = args.fronts.open(&args.volume, &options)?;
+    remark(&opened.recovered)?;
+    Ok(opened)
 }
 
 /// What a recovery found, when there was anything to recover from.

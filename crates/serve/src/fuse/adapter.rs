@@ -76,7 +76,13 @@ impl Adapter {
     fn reply(&self, done: Done, send: impl FnOnce() + Send + 'static) {
         match done.not_before {
             None => send(),
-            Some(due) => self.timer.at(due, send),
+            Some(due) => {
+                let device = Arc::clone(&self.device);
+                self.timer.at(due, move || {
+                    send();
+                    device.replied(due);
+                });
+            }
         }
     }
 

@@ -2,7 +2,7 @@
 
 use super::adapter::Adapter;
 use crate::device::Device;
-use crate::pace::{Meter, Timer};
+use crate::pace::Timer;
 use fuser::{BackgroundSession, Config, MountOption, Session, SessionACL};
 use rustix::mount::UnmountFlags;
 use std::io;
@@ -17,15 +17,6 @@ const THREADS: usize = 4;
 /// How often an unmount that finds the file in use is tried again.
 const RETRY: Duration = Duration::from_millis(50);
 
-/// How a device is exported.
-#[derive(Clone, Default, Debug)]
-pub struct Options {
-    /// An empty directory.
-    pub mountpoint: PathBuf,
-    /// Where paced replies are measured.
-    pub meter: Option<Arc<Meter>>,
-}
-
 /// A mounted file.
 #[derive(Debug)]
 pub struct Export {
@@ -37,24 +28,24 @@ pub struct Export {
 }
 
 impl Export {
-    /// Mounts.
+    /// Mounts on an empty directory.
     ///
     /// # Errors
     /// No FUSE in this machine, a directory that cannot be mounted on, in words.
-    pub fn start(device: &Arc<Device>, options: &Options) -> io::Result<Export> {
-        let mountpoint = options.mountpoint.canonicalize().map_err(|e| {
+    pub fn start(device: &Arc<Device>, directory: &Path) -> io::Result<Export> {
+        let mountpoint = directory.canonicalize().map_err(|e| {
             let hint = if e.raw_os_error() == Some(NOT_CONNECTED) {
                 "a server that mounted there was killed; `frit detach` or `fusermount3 -u` cleans up"
             } else {
                 "the mountpoint has to be an existing directory"
             };
-            io::Error::new(e.kind(), format!("{}: {e}; {hint}", options.mountpoint.display()))
+            io::Error::new(e.kind(), format!("{}: {e}; {hint}", directory.display()))
         })?;
         if mounts_at(&mountpoint)? > 0 {
             let what = format!("{}: something is mounted there already", mountpoint.display());
             return Err(io::Error::new(io::ErrorKind::AlreadyExists, what));
         }
-        let timer = Arc::new(Timer::start(options.meter.clone())?);
+        let timer = Arc::new(Timer::start()?);
         let adapter = Adapter::new(device.clone(), timer.clone());
         let mounted = Session::new(adapter, &mountpoint, &config(device)).and_then(Session::spawn);
         let session = mounted.map_err(|e| {

@@ -1,6 +1,5 @@
-//! Things to be done at their moments, by one thread.
+//! Things done at their moments, by one thread.
 
-use super::meter::Meter;
 use super::wait::wait_until;
 use parking_lot::{Condvar, Mutex};
 use std::cmp::Ordering;
@@ -15,7 +14,7 @@ use std::time::{Duration, Instant};
 /// asked for meanwhile and earlier is late by as much at most.
 const NEAR: Duration = Duration::from_micros(100);
 
-/// Sends replies when they are due, and tells the meter when it did.
+/// Sends replies when they are due.
 pub struct Timer {
     shared: Arc<Shared>,
     thread: Option<JoinHandle<()>>,
@@ -66,10 +65,10 @@ impl Timer {
     ///
     /// # Errors
     /// A thread that cannot be started.
-    pub fn start(meter: Option<Arc<Meter>>) -> io::Result<Timer> {
+    pub fn start() -> io::Result<Timer> {
         let shared = Arc::new(Shared { state: Mutex::default(), news: Condvar::new() });
         let seen = shared.clone();
-        let run = move || run(&seen, meter.as_deref());
+        let run = move || run(&seen);
         let thread = std::thread::Builder::new().name("pace".into()).spawn(run)?;
         Ok(Timer { shared, thread: Some(thread) })
     }
@@ -102,7 +101,7 @@ impl fmt::Debug for Timer {
     }
 }
 
-fn run(shared: &Shared, meter: Option<&Meter>) {
+fn run(shared: &Shared) {
     let mut state = shared.state.lock();
     loop {
         let Some(next) = state.queue.peek() else {
@@ -121,12 +120,7 @@ fn run(shared: &Shared, meter: Option<&Meter>) {
             parking_lot::MutexGuard::unlocked(&mut state, || wait_until(due));
         }
         let Some(entry) = state.queue.pop() else { continue };
-        parking_lot::MutexGuard::unlocked(&mut state, || {
-            (entry.send)();
-            if let Some(meter) = meter {
-                meter.replied(entry.due, Instant::now());
-            }
-        });
+        parking_lot::MutexGuard::unlocked(&mut state, entry.send);
     }
 }
 
@@ -136,7 +130,7 @@ mod tests {
 
     #[test]
     fn things_are_done_in_order_and_never_early() {
-        let timer = Timer::start(None).unwrap();
+        let timer = Timer::start().unwrap();
         let start = Instant::now();
         let done = Arc::new(Mutex::new(Vec::new()));
         for ms in [9, 3, 6, 3] {
@@ -151,7 +145,7 @@ mod tests {
 
     #[test]
     fn what_is_left_at_the_end_is_done() {
-        let timer = Timer::start(None).unwrap();
+        let timer = Timer::start().unwrap();
         let done = Arc::new(Mutex::new(false));
         let seen = done.clone();
         timer.at(Instant::now() + Duration::from_secs(1000), move || *seen.lock() = true);

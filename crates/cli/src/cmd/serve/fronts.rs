@@ -1,0 +1,198 @@
+//! What a served volume offers beside NBD: a file, control, metrics; and the pace of its replies.
+
+use frit_core::{Null, ParamInfo};
+use frit_engine::Eager;
+use frit_serve::ctl::{self, About, DevicePanel, Panel, Rights};
+use frit_serve::pace::{Meter, PaceStat, Paced};
+use frit_serve::{Backend, Device, Log, fuse, metrics};
+use frit_stack::{Bytes, Stack};
+use frit_volume::{OpenOptions, Recovered, Volume};
+use miette::{IntoDiagnostic, Result, WrapErr};
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use std::time::Duration;
+
+/// How long the file may stay in use when the server stops.
+const PATIENCE: Duration = Duration::from_secs(5);
+
+/// The flags.
+#[derive(clap::Args, Debug)]
+pub(super) struct FrontArgs {
+    /// Mount the volume as one raw file, MOUNTPOINT/volume, through FUSE. `frit attach` does it and makes a block
+    /// device of it.
+    #[arg(long, value_name = "MOUNTPOINT")]
+    fuse: Option<PathBuf>,
+    /// How long replies take: as long as the machine needs, or as long as the modelled device would.
+    #[arg(long, value_enum, default_value_t = Pace::None)]
+    pace: Pace,
+    /// Serve metrics for Prometheus, and the same as JSON, on this port of 127.0.0.1 (0: any).
+    #[arg(long, value_name = "PORT")]
+    metrics: Option<u16>,
+    /// Where frit ctl connects ('none': nowhere). [default: VOLUME/ctl.sock]
+    #[arg(long, value_name = "PATH")]
+    ctl: Option<PathBuf>,
+    /// Let every user look into the volume with frit ctl get, stat and top; only its owner and root change anything.
+    #[arg(long)]
+    ctl_read_all: bool,
+}
+
+/// How long replies take.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, clap::ValueEnum)]
+enum Pace {
+    /// As long as the machine needs.
+    None,
+    /// As long as the modelled device would.
+    Model,
+}
+
+/// A volume, ready to be served.
+pub(super) struct Opened {
+    pub(super) backend: Box<dyn Backend>,
+    pub(super) meter: Option<Arc<Meter>>,
+    pub(super) recovered: Recovered,
+    stack: String,
+    defaults: Vec<ParamInfo>,
+}
+
+/// What runs.
+#[derive(Debug)]
+pub(super) struct Fronts {
+    // In the order in which they stop: whoever looks, looks until the end.
+    fuse: Option<fuse::Export>,
+    metrics: Option<metrics::Server>,
+    ctl: Option<ctl::Server>,
+    meter: Option<Arc<Meter>>,
+}
+
+impl FrontArgs {
+    /// Whether it is mounted.
+    pub(super) fn mounts(&self) -> bool {
+        self.fuse.is_some()
+    }
+
+    /// Opens the volume.
+    pub(super) fn open(&self, dir: &Path, options: &OpenOptions) -> Result<Opened> {
+        match self.pace {
+            Pace::None => {
+                let volume = Volume::open(dir, options)?;
+                Opened::of(volume, None, |volume, _| Box::new(volume))
+            }
+            Pace::Model => {
+                let mut units = 0;
+                let volume = Volume::open_with(dir, options, |hardware| {
+                    units = hardware.units();
+                    Eager::new(hardware)
+                })?;
+                let meter = Arc::new(Meter::default());
+                let units = u16::try_from(units).into_diagnostic()?;
+                Opened::of(volume, Some(meter), |volume, meter| {
+                    Box::new(Paced::new(volume, units, meter.unwrap_or_default()))
+                })
+            }
+        }
+    }
+
+    /// Starts what was asked for, and adds to `served` where it is.
+    pub(super) fn start(
+        &self,
+        dir: &Path,
+        device: &Arc<Device>,
+        opened: About,
+        served: &mut Vec<String>,
+    ) -> Result<Fronts> {
+        let log = device.log().clone();
+        let meter = opened.pace.clone();
+        let fuse = self.fuse.as_ref().map(|at| fuse::Export::start(device, at)).transpose().into_diagnostic()?;
+        served.extend(fuse.iter().map(|f| f.mountpoint().join(fuse::FILE_NAME).display().to_string()));
+        let mut about = opened;
+        about.exports.clone_from(served);
+        let panel: Arc<dyn Panel> = Arc::new(DevicePanel::new(Arc::clone(device), about));
+        let ctl = self.control(dir, &panel, &log)?;
+        let started = self.metrics.map(|port| metrics::Server::start(port, &panel, &log));
+        let metrics = started.transpose().into_diagnostic().wrap_err("cannot serve metrics")?;
+        served.extend(metrics.iter().map(|m| format!("http://{}/metrics", m.address())));
+        Ok(Fronts { fuse, metrics, ctl, meter })
+    }
+
+    fn control(&self, dir: &Path, panel: &Arc<dyn Panel>, log: &Log) -> Result<Option<ctl::Server>> {
+        let socket = match &self.ctl {
+            Some(none) if none.as_os_str() == "none" => return Ok(None),
+            Some(path) => path.clone(),
+            None => dir.join(ctl::SOCKET),
+        };
+        let options =
+            ctl::Options { socket, volume: dir.into(), rights: Rights::own(self.ctl_read_all) };
+        let server = ctl::Server::start(&options, Arc::clone(panel), log.clone());
+        let hint = || {
+            let at = options.socket.display();
+            format!("cannot listen for frit ctl at {at}; --ctl PATH takes another, --ctl none does without")
+        };
+        server.map(Some).into_diagnostic().wrap_err_with(hint)
+    }
+}
+
+impl Opened {
+    fn of<S: frit_core::Sink>(
+        volume: Volume<S>,
+        meter: Option<Arc<Meter>>,
+        backend: impl FnOnce(Volume<S>, Option<Arc<Meter>>) -> Box<dyn Backend>,
+    ) -> Result<Opened> {
+        Ok(Opened {
+            stack: volume.stack().name().into(),
+            defaults: defaults(volume.stack())?,
+            recovered: volume.recovery().clone(),
+            backend: backend(volume, meter.clone()),
+            meter,
+        })
+    }
+
+    /// What control shows of it.
+    pub(super) fn about(&self, dir: &Path) -> About {
+        About {
+            volume: dir.canonicalize().unwrap_or_else(|_| dir.into()),
+            stack: self.stack.clone(),
+            defaults: self.defaults.clone(),
+            exports: Vec::new(),
+            pace: self.meter.clone(),
+        }
+    }
+}
+
+impl Fronts {
+    /// Whether the file was unmounted from outside.
+    pub(super) fn is_over(&self) -> bool {
+        self.fuse.as_ref().is_some_and(fuse::Export::is_over)
+    }
+
+    /// Stops all, and says what was odd.
+    pub(super) fn stop(mut self) -> Vec<String> {
+        let mut odd = Vec::new();
+        if let Some(Err(e)) = self.fuse.take().map(|f| f.stop(PATIENCE)) {
+            odd.push(e.to_string());
+        }
+        drop((self.metrics.take(), self.ctl.take()));
+        odd.extend(self.meter.iter().flat_map(|m| m.stat()).map(|p| paced(&p)));
+        odd
+    }
+}
+
+/// The layer's parameters as the stack has them, before anybody changed one.
+pub(crate) fn defaults(stack: &Stack) -> Result<Vec<ParamInfo>> {
+    Ok(stack.build::<Null>(&Bytes::None)?.layer.params().list())
+}
+
+/// How well one operation was paced, in a line.
+fn paced(p: &PaceStat) -> String {
+    let us = |ns: u64| ns as f64 / 1e3;
+    format!(
+        "paced {} {}: p50 {:.1} µs ({:+.1} % of the model's {:.1}), p99 {:.1} µs ({:+.1} % of {:.1})",
+        p.replies,
+        p.op,
+        us(p.p50_ns),
+        p.p50_error * 100.0,
+        us(p.model_p50_ns),
+        us(p.p99_ns),
+        p.p99_error * 100.0,
+        us(p.model_p99_ns)
+    )
+}
