@@ -65,6 +65,7 @@ impl<T: Token, N: Store> Flash<T, N> {
                 self.blocks.block[open.block as usize].state = BlockState::Open;
                 self.units[unit as usize].open[slot] = Some(open);
             }
+            self.degrade(unit);
         }
     }
 

@@ -4,7 +4,7 @@ use super::Hfsl;
 use super::entry::Place;
 use crate::Token;
 use frit_core::{
-    CheckScope, Checked, Durable, Extent, Finding, Lpn, MediumKind, Quiesce, Recovery, Result, SECTOR_BYTES,
+    CheckScope, Checked, Durable, Error, Extent, Finding, Lpn, MediumKind, Recovery, Result, SECTOR_BYTES,
     Sector, Sink, Stop,
 };
 use frit_media::Store;
@@ -21,7 +21,13 @@ impl<T: Token, N: Store, P: Store> Hfsl<T, N, P> {
 
 impl<S: Sink, N: Store, P: Store> Durable<S> for Hfsl<S::Tok, N, P> {
     fn format(&mut self, sink: &mut S) -> Result<()> {
-        self.halt(sink)
+        if !self.map.each() {
+            let why = "keeps nothing when a program or a machine stops; a volume needs \"each\"";
+            return Err(Error::param("map_persist", "halt", why));
+        }
+        self.begin_use(sink)?;
+        sink.ack(self.map.gate);
+        Ok(())
     }
 
     fn recover(&mut self, sink: &mut S, stop: Stop) -> Result<Recovery> {

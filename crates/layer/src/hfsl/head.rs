@@ -5,7 +5,7 @@ use super::entry::SUBPAGES_MAX;
 use super::pcm::PcmSpace;
 use crate::Token;
 use frit_core::{Cause, Error, MediumKind, Result, Sink, Source, Target};
-use frit_media::Store;
+use frit_media::{Pcm, Store};
 
 /// Bytes of the head.
 pub(crate) const HEAD_BYTES: u64 = 512;
@@ -76,6 +76,21 @@ impl Redo {
         let redo = Redo { first: head as u32, mask: (head >> 32) as u8, raw };
         (redo.mask != 0 && redo.encode() == *b).then_some(redo)
     }
+}
+
+/// How many logical pages the layer in a PCM has, when there is one.
+///
+/// # Errors
+/// A store that fails.
+pub(crate) fn made_for<P: Store>(medium: &Pcm<P>) -> Result<Option<u32>> {
+    let mut h = [0; STATE_AT as usize];
+    if !P::HOLDS || medium.bytes() < HEAD_BYTES {
+        return Ok(None);
+    }
+    medium.peek(0, &mut h)?;
+    let word = |at: usize| h.get(at..at + 4)?.try_into().ok().map(u32::from_le_bytes);
+    let valid = &h[..8] == MAGIC && word(60) == Some(crc32c::crc32c(&h[..60]));
+    Ok(word(20).filter(|&pages| valid && pages > 0))
 }
 
 /// A number of 48 bits and a check of 16: a word that PCM writes atomically.

@@ -113,7 +113,11 @@ impl<T: Token, N: Store, P: Store> Hfsl<T, N, P> {
         config.validate()?;
         let g = *nand.geometry();
         check_sizes(&config, &g, pcm.as_ref().map(Pcm::bytes))?;
-        let (pages, share) = capacity(&config, &nand)?;
+        let (pages, share) = match pcm.as_ref().map(head::made_for).transpose()?.flatten() {
+            // Blocks that went bad since do not change the size.
+            Some(pages) if config.capacity == 0 => (pages, pages.div_ceil(g.units())),
+            _ => capacity(&config, &nand)?,
+        };
         let mut wear: Wear = named("wear_leveling", &config.wear_leveling)?;
         wear.set_threshold(config.wear_threshold);
         let flash_config = FlashConfig {

@@ -183,3 +183,25 @@ fn after_a_stop_of_the_machine_the_last_flush_counts() {
         m.checked();
     }
 }
+
+#[test]
+fn blocks_that_go_bad_do_not_change_the_size() {
+    let mut m = volume();
+    let pages = m.layer.pages;
+    m.layer.halt(&mut Null).unwrap();
+    let config = m.layer.config().clone();
+    let mut hw = Hardware::new();
+    for block in [3, 20, 30] {
+        m.layer.flash.nand_mut().retire(frit_core::BlockId(block));
+    }
+    let nand = m.layer.flash.nand_mut().store_mut();
+    let nand = Nand::new(nand_config(GEOMETRY, NandFaults::default()), nand, &mut hw).unwrap();
+    let pcm = m.layer.map.pcm.as_mut().unwrap().medium.store_mut();
+    let pcm = Pcm::new(pcm_config(4096), pcm, &mut hw).unwrap();
+    let mut again = Hfsl::<(), _, _>::new(config, nand, Some(pcm)).unwrap();
+    assert_eq!(again.pages, pages);
+    assert_eq!(again.recover(&mut Null, Stop::Process).unwrap().lost, []);
+    let mut got = vec![0; m.shadow.len()];
+    again.read(&mut Null, Sector(0), Target::Bytes(&mut got), Hints::NONE).unwrap();
+    assert!(got == m.shadow);
+}
