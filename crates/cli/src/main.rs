@@ -18,8 +18,22 @@ struct Cli {
 enum Command {
     /// Run workloads over stacks in virtual time, and report.
     Run(Box<cmd::run::Args>),
-    /// Check stacks, and say what they come to.
+    /// Check stacks, and say what they come to; check volumes.
     Check(cmd::check::Args),
+    /// Make a volume from a stack.
+    Create(cmd::create::Args),
+    /// Say what a volume is and how it was left.
+    Inspect(cmd::inspect::Args),
+    /// Bring a volume up after a stop, and say what was found.
+    Recover(cmd::recover::Args),
+    /// Read and verify all data of a volume.
+    Scrub(cmd::scrub::Args),
+    /// Make a volume larger.
+    Grow(cmd::grow::Args),
+    /// Write a volume out as a raw image.
+    Export(cmd::export::Args),
+    /// Fill a volume from a raw image.
+    Import(cmd::import::Args),
     /// List the profiles of media, and where their values come from.
     Profiles(cmd::profiles::Args),
     /// List the layers, their parameters and policies.
@@ -36,6 +50,13 @@ fn main() -> miette::Result<ExitCode> {
     match Cli::parse().command {
         Command::Run(args) => return cmd::run::run(&args),
         Command::Check(args) => return cmd::check::run(&args),
+        Command::Create(args) => cmd::create::run(&args),
+        Command::Inspect(args) => return cmd::inspect::run(&args),
+        Command::Recover(args) => return cmd::recover::run(&args),
+        Command::Scrub(args) => return cmd::scrub::run(&args),
+        Command::Grow(args) => cmd::grow::run(&args),
+        Command::Export(args) => return cmd::export::run(&args),
+        Command::Import(args) => return cmd::import::run(&args),
         Command::Profiles(args) => cmd::profiles::run(&args),
         Command::Layers(args) => cmd::layers::run(&args),
         Command::Reproduce(args) => return cmd::reproduce::run(&args),

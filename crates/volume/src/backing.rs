@@ -155,8 +155,8 @@ impl MediumFile {
             Err(e) => Some(format!("the file of '{name}', {path}, cannot be looked at: {e}")),
             Ok(_) if self.backing == Backing::BlockDevice => None,
             Ok(m) if m.nlink() == 0 => Some(format!(
-                "the file of '{name}', {path}, was deleted; copy what is still readable (frit export, or through \
-                 the server) before this program ends"
+                "the file of '{name}', {path}, was deleted; copy what is still readable through the server \
+                 before it ends"
             )),
             Ok(m) if m.len() != self.bytes => Some(format!(
                 "the file of '{name}', {path}, was cut or grown by another program to {} bytes, {} are right; \

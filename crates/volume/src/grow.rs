@@ -32,11 +32,11 @@ pub struct Grown {
 ///
 /// # Errors
 /// Overrides that cannot be.
-pub fn stack_with(superblock: &Superblock, sets: &[String]) -> Result<Stack> {
+pub fn stack_with(superblock: &Superblock, sets: &[String]) -> frit_stack::Result<Stack> {
     let inside = superblock.media.iter().filter(|m| !m.path.is_empty() && Path::new(&m.path).is_relative());
     let paths = inside.map(|m| format!("media.{}.path={:?}", m.name, m.path));
     let all: Vec<String> = paths.chain(sets.iter().cloned()).collect();
-    Ok(Stack::parse(&superblock.name, &superblock.stack, &all)?)
+    Stack::parse(&superblock.name, &superblock.stack, &all)
 }
 
 /// The directory in which the larger volume is put together.

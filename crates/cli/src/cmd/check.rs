@@ -2,13 +2,16 @@
 
 mod show;
 
+use super::volume::check::{How, check as check_volume};
 use crate::output::{complain, print, print_json, table, text};
 use frit_stack::{Problem, Stack, StackError, Summary, builtins};
 use miette::{Report, Result, miette};
 use serde::Serialize;
+use std::path::Path;
 use std::process::ExitCode;
 
-/// Check stacks, and say what they come to; without a stack, list those that come with frit.
+/// Check stacks, and say what they come to, or check volumes; without a target, list the stacks that come
+/// with frit.
 #[derive(clap::Args, Debug)]
 #[command(after_help = "Examples:
   frit check                                     the builtin stacks
@@ -17,10 +20,14 @@ use std::process::ExitCode;
   frit check mine.toml --set hfsl.SSW=1024       with an override
   frit check mine.toml --set channels=4 --json   for programs
   frit check hfsl-paper --print > mine.toml      a file to start from
+  frit check vol                                 a volume: superblock, map, spare areas, descriptors
+  frit check vol --data --repair                 all of its data as well, and mend what can be mended
 
-Exits with 1 when a stack cannot be used. See docs/stacks.md.")]
+Exits with 1 when a stack cannot be used, or when findings are left in a volume; with 2 when a volume cannot be opened.
+Without --repair a volume is not changed. See docs/stacks.md and docs/volumes.md.")]
 pub(crate) struct Args {
-    /// Stack files, or names of builtin stacks.
+    /// Stack files, names of builtin stacks, or volumes.
+    #[arg(value_name = "TARGET")]
     stacks: Vec<String>,
     /// Override a key of the stack: hfsl.SSW=1024, media.pcm.channels=4, or SSW=1024 where only one table
     /// has the key. Can be given again.
@@ -35,6 +42,37 @@ pub(crate) struct Args {
     /// Also show every value of every medium with its source, and what each parameter does.
     #[arg(long, short, conflicts_with = "json")]
     all: bool,
+    /// Volumes: read all data and verify it.
+    #[arg(long)]
+    data: bool,
+    /// Volumes: mend what can be mended.
+    #[arg(long)]
+    repair: bool,
+}
+
+/// A target that is a directory is a volume, unless a builtin stack has its name.
+fn is_volume(target: &str) -> bool {
+    let path = Path::new(target);
+    let builtin = builtins().iter().any(|b| b.name == target);
+    path.is_dir() && (!builtin || path.join(frit_volume::superblock::FILE_NAME).exists())
+}
+
+/// Checks volumes, one after another; the worst exit code counts.
+fn volumes(args: &Args) -> Result<ExitCode> {
+    if let Some(stack) = args.stacks.iter().find(|t| !is_volume(t)) {
+        return Err(miette!(
+            "'{stack}' is no directory, and others are volumes: check stacks and volumes apart"
+        ));
+    }
+    if !args.set.is_empty() || args.print || args.all {
+        return Err(miette!("--set, --print and --all are for stacks"));
+    }
+    let how = How { data: args.data, repair: args.repair, json: args.json };
+    let mut worst = 0;
+    for volume in &args.stacks {
+        worst = worst.max(check_volume(Path::new(volume), how)?);
+    }
+    Ok(ExitCode::from(worst))
 }
 
 /// The outcome for one stack.
@@ -67,6 +105,12 @@ pub(crate) fn run(args: &Args) -> Result<ExitCode> {
     if args.stacks.is_empty() {
         list()?;
         return Ok(ExitCode::SUCCESS);
+    }
+    if args.stacks.iter().any(|t| is_volume(t)) {
+        return volumes(args);
+    }
+    if args.data || args.repair {
+        return Err(miette!("--data and --repair are for volumes: name a volume's directory"));
     }
     if args.print {
         print_texts(&args.stacks)?;

@@ -1,9 +1,17 @@
 //! One file a command.
 
 pub(crate) mod check;
+pub(crate) mod create;
+pub(crate) mod export;
+pub(crate) mod grow;
+pub(crate) mod import;
+pub(crate) mod inspect;
 pub(crate) mod layers;
 pub(crate) mod profiles;
+pub(crate) mod recover;
 pub(crate) mod reproduce;
 pub(crate) mod run;
+pub(crate) mod scrub;
 pub(crate) mod serve;
 pub(crate) mod trace;
+pub(crate) mod volume;

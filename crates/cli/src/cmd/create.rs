@@ -1,0 +1,128 @@
+//! `frit create`.
+
+use super::volume::sizes;
+use crate::output::{complain, print, print_json, table, text};
+use frit_core::size;
+use frit_stack::Stack;
+use frit_volume::superblock::VERSION;
+use frit_volume::{CreateOptions, MediumFound, Volume, durable_stack, inspect, sized};
+use miette::{Report, Result};
+use serde::Serialize;
+use std::path::{Path, PathBuf};
+
+/// Make a volume from a stack.
+#[derive(clap::Args, Debug)]
+#[command(after_help = "Examples:
+  frit create vol --stack hfsl-small                            a builtin stack
+  frit create vol --stack hfsl-paper --size 1G                  as many NAND blocks as 1 GiB needs
+  frit create vol --stack mine.toml,SSW=1024                    a file, with an override
+  frit create vol --stack mine.toml --set media.nand.path=/dev/nvme1n1
+  frit create vol --stack hfsl-small --force                    over a volume that was closed
+
+Everything is allocated at once. A directory that is not empty and no volume is never touched, and a volume that is
+dirty or in use is never replaced. See docs/volumes.md.")]
+pub(crate) struct Args {
+    /// The directory; it is made when it is missing.
+    volume: PathBuf,
+    /// The stack: a file or a builtin, with overrides after commas (stack.toml,SSW=1024).
+    #[arg(long, value_name = "STACK[,KEY=VALUE...]")]
+    stack: String,
+    /// Override a key of the stack. Can be given again.
+    #[arg(long, value_name = "KEY=VALUE")]
+    set: Vec<String>,
+    /// The size of the volume: sets the capacity, and as many blocks_per_plane as it needs.
+    #[arg(long, value_name = "SIZE", value_parser = size::parse)]
+    size: Option<u64>,
+    /// Replace a volume that is there, unless it is dirty or in use; overwrite what a block device holds.
+    #[arg(long)]
+    force: bool,
+    /// Print JSON.
+    #[arg(long)]
+    json: bool,
+}
+
+#[derive(Serialize)]
+struct Made<'a> {
+    volume: &'a Path,
+    uuid: String,
+    format_version: u32,
+    bytes: u64,
+    page_bytes: u32,
+    stack: &'a str,
+    sha256: String,
+    media: &'a [MediumFound],
+    /// What was changed in the stack.
+    changed: Option<&'a str>,
+}
+
+/// The stack of a text such as `mine.toml,SSW=1024`, with more overrides.
+pub(crate) fn load(text: &str, sets: &[String], size: Option<u64>) -> Result<Stack> {
+    let mut parts = text.split(',');
+    let name = parts.next().unwrap_or_default();
+    let own: Vec<String> = parts.map(str::to_owned).chain(sets.iter().cloned()).collect();
+    let load = |more: &[String]| {
+        let all: Vec<String> = own.iter().chain(more).cloned().collect();
+        Stack::load(name, &all)
+    };
+    Ok(match size {
+        Some(bytes) => sized(bytes, load)?,
+        None => load(&[])?,
+    })
+}
+
+/// Runs the command.
+///
+/// # Errors
+/// What keeps the volume from being made.
+pub(crate) fn run(args: &Args) -> Result<()> {
+    let stack = load(&args.stack, &args.set, args.size)?;
+    let (_, changed) = durable_stack(&stack)?;
+    for w in stack.warnings() {
+        complain(&format!("{:?}\n", Report::new(w.clone())))?;
+    }
+    let options = CreateOptions { stack, force: args.force };
+    let volume = Volume::create(&args.volume, &options)?;
+    let (bytes, page_bytes) = (volume.bytes(), volume.page_bytes());
+    volume.close()?;
+    let made = inspect(&args.volume)?;
+    if args.json {
+        return print_json(&Made {
+            volume: &args.volume,
+            uuid: made.superblock.uuid_text(),
+            format_version: VERSION,
+            bytes,
+            page_bytes,
+            stack: &made.superblock.name,
+            sha256: made.superblock.sha256_text(),
+            media: &made.media,
+            changed: changed.as_deref(),
+        });
+    }
+    let mut out = format!("{}: a volume of {}\n", args.volume.display(), sizes(bytes));
+    out += &format!("stack {}, sha256 {}\n", made.superblock.name, made.superblock.sha256_text());
+    out += &format!("format version {VERSION}, UUID {}\n\n", made.superblock.uuid_text());
+    out += &media(&made.media);
+    if let Some(changed) = changed {
+        out += &format!("\nChanged in the stack: {changed}.\n");
+    }
+    print(&out)
+}
+
+/// The files as a table.
+pub(crate) fn media(all: &[MediumFound]) -> String {
+    let mut t = table(&["medium", "kind", "size", "held by", "where"]);
+    for m in all {
+        let kind: &str = m.kind.into();
+        let held = match m.backing {
+            frit_volume::superblock::Backing::File => "file",
+            frit_volume::superblock::Backing::BlockDevice => "block device",
+            frit_volume::superblock::Backing::DaxFile => "DAX file",
+        };
+        let place = match &m.problem {
+            None => m.path.display().to_string(),
+            Some(problem) => format!("{}: {problem}", m.path.display()),
+        };
+        t.add_row([m.name.as_str(), kind, &size::show(m.bytes), held, &place]);
+    }
+    text(&t)
+}

@@ -1,0 +1,96 @@
+//! `frit export`.
+
+use super::volume::{Bar, not_opened, open};
+use crate::output::{complain, print_json};
+use frit_core::size;
+use frit_volume::{ImageOut, Moved, export};
+use miette::{IntoDiagnostic, Result, WrapErr, bail};
+use std::fs::OpenOptions;
+use std::os::unix::fs::FileTypeExt;
+use std::path::{Path, PathBuf};
+use std::process::ExitCode;
+
+/// Write a volume out as a raw image.
+#[derive(clap::Args, Debug)]
+#[command(after_help = "Examples:
+  frit export vol disk.img                       what is not written becomes holes
+  frit export vol - | zstd > disk.img.zst
+  frit export vol disk.img --rescue              from a damaged volume: as much as can be read
+
+The volume is not changed, and must not be in use. Exits with 0, with 1 when something went wrong or --rescue left ranges as
+zeros, and with 2 when the volume cannot be opened. See docs/volumes.md.")]
+pub(crate) struct Args {
+    /// The volume.
+    volume: PathBuf,
+    /// The image, a file that is not there yet; - is standard output.
+    image: PathBuf,
+    /// Overwrite a file or a block device that is there.
+    #[arg(long)]
+    force: bool,
+    /// Put zeros where data cannot be read, and list those ranges.
+    #[arg(long)]
+    rescue: bool,
+    /// Print JSON (to standard error when the image goes to standard output).
+    #[arg(long)]
+    json: bool,
+}
+
+/// Runs the command.
+///
+/// # Errors
+/// Data that is damaged, an image that cannot be written.
+pub(crate) fn run(args: &Args) -> Result<ExitCode> {
+    let to_stdout = args.image == Path::new("-");
+    let mut volume = match open(&args.volume, true, args.json) {
+        Ok(v) => v,
+        Err(e) => return not_opened(e),
+    };
+    let bar = Bar::bytes(args.json, "exporting", Some(volume.bytes()));
+    let mut progress = |done| bar.at(done);
+    let moved = if to_stdout {
+        let mut out = std::io::stdout().lock();
+        export(&mut volume, &mut ImageOut::Stream(&mut out), args.rescue, &mut progress)?
+    } else {
+        let (file, stream) = create(&args.image, args.force)?;
+        let mut writer = &file;
+        let mut out = if stream { ImageOut::Stream(&mut writer) } else { ImageOut::Sparse(&file) };
+        let moved = export(&mut volume, &mut out, args.rescue, &mut progress)?;
+        file.sync_all().into_diagnostic().wrap_err("cannot sync the image")?;
+        moved
+    };
+    drop(bar);
+    volume.close()?;
+    tell(args, &moved, to_stdout)?;
+    Ok(if moved.damaged.is_empty() { ExitCode::SUCCESS } else { ExitCode::FAILURE })
+}
+
+/// The image's file, and whether it takes every byte: a device has no holes.
+fn create(image: &Path, force: bool) -> Result<(std::fs::File, bool)> {
+    let there = std::fs::metadata(image).ok();
+    if there.is_some() && !force {
+        bail!("{} is there already; --force overwrites it", image.display());
+    }
+    let plain = there.is_none_or(|m| m.is_file() && !m.file_type().is_block_device());
+    let mut options = OpenOptions::new();
+    options.write(true).create(plain).truncate(plain);
+    let file = options
+        .open(image)
+        .into_diagnostic()
+        .wrap_err_with(|| format!("cannot write {}", image.display()))?;
+    Ok((file, !plain))
+}
+
+fn tell(args: &Args, moved: &Moved, to_stdout: bool) -> Result<()> {
+    if args.json && !to_stdout {
+        return print_json(moved);
+    }
+    let mut out = format!(
+        "{} exported, {} of them written data\n",
+        size::show(moved.bytes),
+        size::show(moved.data_bytes)
+    );
+    for (at, len, why) in &moved.damaged {
+        out += &format!("zeros instead of {len} bytes at {at}: {why}\n");
+    }
+    complain(&out)
+}

@@ -1,0 +1,87 @@
+//! `frit grow`.
+
+use super::create::load;
+use super::volume::{Bar, sizes};
+use crate::output::{print, print_json};
+use frit_core::size;
+use frit_stack::Stack;
+use frit_volume::{grow, inspect, sized, stack_with};
+use miette::{Result, bail};
+use std::path::PathBuf;
+
+/// Make a volume larger, or of another stack, with all that it holds.
+#[derive(clap::Args, Debug)]
+#[command(after_help = "Examples:
+  frit grow vol --size 2G
+  frit grow vol --set media.nand.blocks_per_plane=512
+  frit grow vol --stack bigger.toml
+
+A copy with the new stack is made beside the volume (vol.growing), compared with it, and exchanged for it in one step; the
+disk needs room for both. Stopped anywhere, it leaves the volume as it was or as it should be. UUID and parameters are
+kept. It refuses a size below what is stored. See docs/volumes.md.")]
+pub(crate) struct Args {
+    /// The volume.
+    volume: PathBuf,
+    /// The new stack; without it the volume's own, with the overrides.
+    #[arg(long, value_name = "STACK[,KEY=VALUE...]")]
+    stack: Option<String>,
+    /// Override a key of the stack. Can be given again.
+    #[arg(long, value_name = "KEY=VALUE")]
+    set: Vec<String>,
+    /// The new size.
+    #[arg(long, value_name = "SIZE", value_parser = size::parse)]
+    size: Option<u64>,
+    /// Print JSON.
+    #[arg(long)]
+    json: bool,
+}
+
+fn stack(args: &Args) -> Result<Stack> {
+    if let Some(stack) = &args.stack {
+        return load(stack, &args.set, args.size);
+    }
+    let superblock = inspect(&args.volume)?.superblock;
+    let load = |more: &[String]| {
+        let sets: Vec<String> = args.set.iter().chain(more).cloned().collect();
+        stack_with(&superblock, &sets)
+    };
+    Ok(match args.size {
+        Some(bytes) => sized(bytes, load)?,
+        None => load(&[])?,
+    })
+}
+
+/// Runs the command.
+///
+/// # Errors
+/// What keeps the volume from growing; it is as it was then.
+pub(crate) fn run(args: &Args) -> Result<()> {
+    if args.stack.is_none() && args.set.is_empty() && args.size.is_none() {
+        bail!("how large? give --size, --set media.<nand>.blocks_per_plane=N, or --stack");
+    }
+    let stack = stack(args)?;
+    let bar = Bar::bytes(args.json, "opening", None);
+    let mut now = String::new();
+    let grown = grow(&args.volume, &stack, &mut |what, length, done| {
+        if now != what {
+            now = what.to_owned();
+            bar.begin(what, (length > 0).then_some(length));
+        }
+        bar.at(done);
+    })?;
+    drop(bar);
+    if args.json {
+        return print_json(&grown);
+    }
+    let mut out = format!(
+        "{}: {} before, {} now; {} copied and compared\n",
+        args.volume.display(),
+        sizes(grown.before),
+        sizes(grown.now),
+        size::show(grown.data_bytes)
+    );
+    for left in grown.left {
+        out += &format!("{} is no longer used; it still holds the old data\n", left.display());
+    }
+    print(&out)
+}

@@ -1,0 +1,44 @@
+//! `frit recover`.
+
+use super::volume::{not_opened, open, recovery};
+use crate::output::{print, print_json};
+use miette::Result;
+use std::path::PathBuf;
+use std::process::ExitCode;
+
+/// Bring a volume up after whatever stopped it, say what was found, and close it.
+#[derive(clap::Args, Debug)]
+#[command(after_help = "Examples:
+  frit recover vol
+  frit recover vol --json
+
+Any opening recovers; this one says what it found. Exits with 0 when nothing is lost, 1 when pages are lost or the
+volume could not be closed, 2 when it cannot be opened. See docs/volumes.md.")]
+pub(crate) struct Args {
+    /// The volume.
+    volume: PathBuf,
+    /// Print JSON.
+    #[arg(long)]
+    json: bool,
+}
+
+/// Runs the command.
+///
+/// # Errors
+/// A volume that cannot be closed.
+pub(crate) fn run(args: &Args) -> Result<ExitCode> {
+    let volume = match open(&args.volume, false, args.json) {
+        Ok(v) => v,
+        Err(e) => return not_opened(e),
+    };
+    let found = volume.recovery().clone();
+    let page_bytes = volume.page_bytes();
+    let closed = volume.close();
+    if args.json {
+        print_json(&found)?;
+    } else {
+        print(&recovery(&found, page_bytes))?;
+    }
+    closed?;
+    Ok(if found.recovery.lost.is_empty() { ExitCode::SUCCESS } else { ExitCode::FAILURE })
+}

@@ -1,0 +1,34 @@
+//! `frit scrub`.
+
+use super::volume::check::{How, check};
+use miette::Result;
+use std::path::PathBuf;
+use std::process::ExitCode;
+
+/// Read all data of a volume and verify it, with its map and spare areas.
+#[derive(clap::Args, Debug)]
+#[command(after_help = "Examples:
+  frit scrub vol
+  frit scrub vol --repair
+  frit scrub vol --json
+
+It is frit check --data. Without --repair nothing is changed. Exits with 0 when nothing was found or all was mended, 1 when
+something is left, 2 when the volume cannot be opened. See docs/volumes.md.")]
+pub(crate) struct Args {
+    /// The volume.
+    volume: PathBuf,
+    /// Mend what can be mended.
+    #[arg(long)]
+    repair: bool,
+    /// Print JSON.
+    #[arg(long)]
+    json: bool,
+}
+
+/// Runs the command.
+///
+/// # Errors
+/// A volume that cannot be read.
+pub(crate) fn run(args: &Args) -> Result<ExitCode> {
+    check(&args.volume, How { data: true, repair: args.repair, json: args.json }).map(ExitCode::from)
+}

@@ -1,0 +1,102 @@
+//! A bar on standard error, when that is a terminal, and a sink that moves it.
+
+use frit_core::{Cmd, Nanos, Sink, UnitId, UnitState};
+use indicatif::{ProgressBar, ProgressStyle};
+
+/// Counts bytes; it disappears when it is dropped.
+pub(crate) struct Bar {
+    bar: ProgressBar,
+}
+
+impl Bar {
+    /// Over so many bytes, or over as many as there will be.
+    pub(crate) fn bytes(quiet: bool, what: &str, length: Option<u64>) -> Bar {
+        let bar = match (quiet, length) {
+            (true, _) => ProgressBar::hidden(),
+            (false, Some(n)) => ProgressBar::new(n),
+            (false, None) => ProgressBar::new_spinner(),
+        };
+        let bar = Bar { bar };
+        bar.begin(what, length);
+        bar
+    }
+
+    /// Starts over, for something else.
+    pub(crate) fn begin(&self, what: &str, length: Option<u64>) {
+        let template = match length {
+            Some(_) => "{msg} {wide_bar} {percent} %, {bytes_per_sec}, {eta} left",
+            None => "{spinner} {msg}: {bytes}, {elapsed}",
+        };
+        if let Ok(style) = ProgressStyle::with_template(template) {
+            self.bar.set_style(style);
+        }
+        self.bar.set_message(what.to_owned());
+        if let Some(n) = length {
+            self.bar.set_length(n);
+        }
+        self.bar.reset();
+    }
+
+    /// So far.
+    pub(crate) fn at(&self, bytes: u64) {
+        self.bar.set_position(bytes);
+    }
+
+    fn add(&self, bytes: u64) {
+        self.bar.inc(bytes);
+    }
+}
+
+impl Drop for Bar {
+    fn drop(&mut self) {
+        self.bar.finish_and_clear();
+    }
+}
+
+/// The sink of live use that moves a bar with what is read.
+pub(crate) struct Watch {
+    bar: Bar,
+    read: u64,
+}
+
+/// Bytes after which the bar is moved: it costs more than a read.
+const EVERY: u64 = 4 << 20;
+
+impl Watch {
+    pub(crate) fn new(bar: Bar) -> Watch {
+        Watch { bar, read: 0 }
+    }
+
+    /// Its bar.
+    pub(crate) fn bar(&mut self) -> &mut Bar {
+        &mut self.bar
+    }
+}
+
+impl Sink for Watch {
+    type Tok = ();
+
+    fn now(&self) -> Nanos {
+        Nanos::ZERO
+    }
+
+    fn start(&self) {}
+
+    fn unit(&self, _: UnitId) -> UnitState {
+        UnitState::Idle
+    }
+
+    fn emit(&mut self, cmd: Cmd, (): ()) {
+        if cmd.op.is_read() {
+            self.read += u64::from(cmd.len);
+            if self.read >= EVERY {
+                self.bar.add(self.read);
+                self.read = 0;
+            }
+        }
+    }
+
+    fn join(&mut self, (): (), (): ()) {}
+
+    fn ack(&mut self, (): ()) {}
+}

@@ -1,0 +1,160 @@
+//! Checking a volume: what `frit check VOLUME` and `frit scrub` do.
+
+use super::{NOT_OPENED, Watch, not_opened, open};
+use crate::output::{complain, print, print_json, right, table, text};
+use frit_core::{CheckScope, Checked, Finding, size};
+use frit_volume::{Recovered, Volume, inspect};
+use miette::{IntoDiagnostic, Report, Result};
+use serde::Serialize;
+use std::path::Path;
+use std::time::Instant;
+
+/// Findings that are shown one by one.
+const SHOWN: usize = 100;
+
+/// How a volume is checked.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct How {
+    /// Reads all data.
+    pub(crate) data: bool,
+    /// Mends what can be mended.
+    pub(crate) repair: bool,
+    /// JSON instead of tables.
+    pub(crate) json: bool,
+}
+
+#[derive(Serialize)]
+struct Outcome<'a> {
+    volume: &'a Path,
+    /// Nothing is left that is not as it should be.
+    ok: bool,
+    /// What is wrong with one of the superblock's copies.
+    superblock: Option<&'a str>,
+    recovery: &'a Recovered,
+    checked: Checked,
+    findings: &'a [Finding],
+    seconds: f64,
+    /// 10⁶ bytes of data verified in a second.
+    mb_per_second: f64,
+}
+
+/// Checks the volume and reports. The exit code is 0 for none left, 1 for some left, 2 when it cannot be
+/// opened.
+pub(crate) fn check(dir: &Path, how: How) -> Result<u8> {
+    let superblock = match inspect(dir) {
+        Ok(i) => i.damaged_copy,
+        Err(e) => return not_opened(e).map(|_| NOT_OPENED),
+    };
+    let mut volume = match open(dir, !how.repair, how.json) {
+        Ok(v) => v,
+        Err(e) => return not_opened(e).map(|_| NOT_OPENED),
+    };
+    let mut findings = Vec::new();
+    let start = Instant::now();
+    let checked = run(&mut volume, how, &mut findings);
+    let seconds = start.elapsed().as_secs_f64();
+    let recovery = volume.recovery().clone();
+    let page_bytes = volume.page_bytes();
+    // A volume that was repaired is closed whatever the check says.
+    let closed = volume.close();
+    let checked = checked.into_diagnostic()?;
+    findings.sort_by(|a: &Finding, b| b.severity.cmp(&a.severity).then(a.lpn.cmp(&b.lpn)));
+    // Opening for repair has written the other copy anew.
+    let copy_left = superblock.is_some() && !how.repair;
+    let left = findings.iter().filter(|f| !f.repaired).count();
+    let ok = left == 0 && !copy_left && recovery.recovery.lost.is_empty() && closed.is_ok();
+    let rate = checked.bytes_verified as f64 / 1e6 / seconds.max(1e-9);
+    if how.json {
+        print_json(&Outcome {
+            volume: dir,
+            ok,
+            superblock: superblock.as_deref(),
+            recovery: &recovery,
+            checked,
+            findings: &findings,
+            seconds,
+            mb_per_second: rate,
+        })?;
+    } else {
+        let outcome = Found { superblock: superblock.as_deref(), recovery: &recovery, findings: &findings };
+        print(&shown(dir, how, &checked, &outcome, page_bytes))?;
+        let rate = if how.data { format!(", {rate:.0} MB/s") } else { String::new() };
+        print(&format!(
+            "{} left, {seconds:.2} s{rate}\n",
+            if ok { "Nothing".to_owned() } else { count(left) }
+        ))?;
+    }
+    if let Err(e) = closed {
+        complain(&format!("{:?}\n", Report::new(e)))?;
+    }
+    Ok(u8::from(!ok))
+}
+
+fn count(left: usize) -> String {
+    if left == 1 { "1 finding is".into() } else { format!("{left} findings are") }
+}
+
+fn run(v: &mut Volume<Watch>, how: How, findings: &mut Vec<Finding>) -> frit_core::Result<Checked> {
+    let length = if how.data {
+        let mut mapped = 0;
+        v.extents(0, v.bytes(), &mut |len, place| mapped += if place.is_some() { len } else { 0 })?;
+        Some(mapped)
+    } else {
+        None
+    };
+    v.sink().bar().begin("checking", length);
+    let scope = CheckScope { data: how.data, repair: how.repair };
+    v.check(scope, &mut |f| findings.push(f))
+}
+
+struct Found<'a> {
+    superblock: Option<&'a str>,
+    recovery: &'a Recovered,
+    findings: &'a [Finding],
+}
+
+fn shown(dir: &Path, how: How, checked: &Checked, found: &Found<'_>, page_bytes: u32) -> String {
+    let mut out = format!(
+        "{}: {} map entries, {} spare areas and descriptors checked; {}\n",
+        dir.display(),
+        checked.entries,
+        checked.records,
+        if how.data {
+            format!("{} pages read, {} verified", checked.pages_read, size::show(checked.bytes_verified))
+        } else {
+            "data not read (--data reads it)".into()
+        }
+    );
+    if let Some(why) = found.superblock {
+        let mended =
+            if how.repair { "; it was written anew" } else { "; the next opening for writing mends it" };
+        out += &format!("one copy of the superblock is damaged ({why}){mended}\n");
+    }
+    if !found.recovery.recovery.clean {
+        out += &super::recovery(found.recovery, page_bytes);
+    }
+    if found.findings.is_empty() {
+        return out;
+    }
+    let mut t = table(&["severity", "kind", "page", "medium", "address", "what", "mended"]);
+    for f in found.findings.iter().take(SHOWN) {
+        let kind: &str = f.medium.into();
+        let severity = if f.severity == frit_core::Severity::Major { "major" } else { "minor" };
+        t.add_row([
+            severity.to_owned(),
+            f.kind.to_owned(),
+            f.lpn.map(|l| l.to_string()).unwrap_or_default(),
+            kind.to_owned(),
+            f.at.to_string(),
+            f.what.clone(),
+            if f.repaired { "yes" } else { "no" }.to_owned(),
+        ]);
+    }
+    right(&mut t, 2);
+    right(&mut t, 4);
+    out += &text(&t);
+    if found.findings.len() > SHOWN {
+        out += &format!("... and {} more; --json lists all\n", found.findings.len() - SHOWN);
+    }
+    out
+}

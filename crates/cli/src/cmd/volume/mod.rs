@@ -1,0 +1,29 @@
+//! What the commands on volumes share: opening, a bar, recovery and findings as text.
+
+mod bar;
+pub(crate) mod check;
+mod show;
+
+pub(crate) use bar::{Bar, Watch};
+pub(crate) use show::{recovery, sizes, when};
+
+use crate::output::complain;
+use frit_volume::{OpenOptions, Volume};
+use miette::{Report, Result};
+use std::path::Path;
+use std::process::ExitCode;
+
+/// What a command ends with when the volume cannot be opened.
+pub(crate) const NOT_OPENED: u8 = 2;
+
+/// Opens a volume under a bar that shows what its recovery reads.
+pub(crate) fn open(dir: &Path, read_only: bool, quiet: bool) -> frit_volume::Result<Volume<Watch>> {
+    let bar = Bar::bytes(quiet, "recovering", None);
+    Volume::open_with(dir, &OpenOptions { read_only, stop: None }, |_| Watch::new(bar))
+}
+
+/// Says why a volume could not be opened, as the exit code for that.
+pub(crate) fn not_opened(e: frit_volume::Error) -> Result<ExitCode> {
+    complain(&format!("{:?}\n", Report::new(e)))?;
+    Ok(ExitCode::from(NOT_OPENED))
+}

@@ -1,0 +1,78 @@
+//! Volumes in words.
+
+use frit_core::size;
+use frit_volume::Recovered;
+use std::fmt::Write;
+
+/// A size in units and in bytes.
+pub(crate) fn sizes(bytes: u64) -> String {
+    if bytes < 1024 { format!("{bytes} B") } else { format!("{} ({bytes} bytes)", size::show(bytes)) }
+}
+
+/// Lost pages that are named one by one.
+const LOST_SHOWN: usize = 20;
+
+/// What an opening found.
+pub(crate) fn recovery(r: &Recovered, page_bytes: u32) -> String {
+    let f = &r.recovery;
+    let mut out = String::new();
+    if f.clean {
+        let _ = writeln!(out, "The volume had been closed in order: nothing had to be mended.");
+    } else {
+        let what = if r.machine { "The machine had stopped" } else { "The program had been stopped" };
+        let _ = writeln!(out, "{what} while the volume was open.");
+        if f.from_flush {
+            let _ = writeln!(out, "The map as of the last flush was taken; what was written later is gone.");
+        }
+    }
+    let mut row = |name: &str, value: String| {
+        let _ = writeln!(out, "  {name:<16} {value}");
+    };
+    row("pages", format!("{} mapped, {} of them in durable memory", f.pages, f.pages_in_pcm));
+    if !f.clean {
+        row("redone", format!("{} entries of a commit that was cut in two", f.redone));
+        row("padded", format!("{} pages in which a program may have been cut off", f.padded));
+        row("suspect blocks", format!("{}, erased again before use", f.suspect_blocks));
+    }
+    row("lost", if f.lost.is_empty() { "nothing".into() } else { format!("{} pages", f.lost.len()) });
+    row("read", size::show(f.bytes_read));
+    row("took", format!("{:.3} s, {:.3} s for a GB of volume", r.seconds, r.seconds_per_gb));
+    for l in f.lost.iter().take(LOST_SHOWN) {
+        let at = u64::from(l.lpn) * u64::from(page_bytes);
+        let _ = writeln!(out, "  lost: {page_bytes} bytes at {at} (page {}): {}", l.lpn, l.why);
+    }
+    if f.lost.len() > LOST_SHOWN {
+        let _ = writeln!(out, "  ... and {} more; --json lists all", f.lost.len() - LOST_SHOWN);
+    }
+    out
+}
+
+/// Seconds since 1970 as date and time in UTC.
+pub(crate) fn when(unix: u64) -> String {
+    let (days, second) = ((unix / 86_400) as i64, unix % 86_400);
+    // Civil date from days (Howard Hinnant, "chrono-compatible low-level date algorithms").
+    let z = days + 719_468;
+    let era = z / 146_097;
+    let day_of_era = z % 146_097;
+    let year_of_era = (day_of_era - day_of_era / 1460 + day_of_era / 36_524 - day_of_era / 146_096) / 365;
+    let day_of_year = day_of_era - (365 * year_of_era + year_of_era / 4 - year_of_era / 100);
+    let m = (5 * day_of_year + 2) / 153;
+    let day = day_of_year - (153 * m + 2) / 5 + 1;
+    let month = if m < 10 { m + 3 } else { m - 9 };
+    let year = year_of_era + era * 400 + i64::from(month <= 2);
+    let (h, min, s) = (second / 3600, second / 60 % 60, second % 60);
+    format!("{year}-{month:02}-{day:02} {h:02}:{min:02}:{s:02} UTC")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::when;
+
+    #[test]
+    fn dates_are_civil() {
+        assert_eq!(when(0), "1970-01-01 00:00:00 UTC");
+        assert_eq!(when(951_782_399), "2000-02-28 23:59:59 UTC");
+        assert_eq!(when(951_782_400), "2000-02-29 00:00:00 UTC");
+        assert_eq!(when(1_795_238_589), "2026-11-21 05:23:09 UTC");
+    }
+}
