@@ -40,6 +40,12 @@ enum Command {
     Layers(cmd::layers::Args),
     /// Measure what papers report: published beside measured.
     Reproduce(cmd::reproduce::Args),
+    /// Make a block device of a volume.
+    Attach(cmd::attach::Args),
+    /// Release the block device of a volume.
+    Detach(cmd::detach::Args),
+    /// Look into a volume and change its parameters, also while clients use it.
+    Ctl(cmd::ctl::Args),
     /// Serve a volume to other programs.
     Serve(Box<cmd::serve::Args>),
     /// Look into block traces, convert them, and generate workloads.
@@ -60,6 +66,9 @@ fn main() -> miette::Result<ExitCode> {
         Command::Profiles(args) => cmd::profiles::run(&args),
         Command::Layers(args) => cmd::layers::run(&args),
         Command::Reproduce(args) => return cmd::reproduce::run(&args),
+        Command::Attach(args) => cmd::attach::run(&args),
+        Command::Detach(args) => cmd::detach::run(&args),
+        Command::Ctl(args) => cmd::ctl::run(&args),
         Command::Serve(args) => cmd::serve::run(&args),
         Command::Trace(args) => cmd::trace::run(&args),
     }?;

@@ -1,7 +1,10 @@
 //! One file a command.
 
+pub(crate) mod attach;
 pub(crate) mod check;
 pub(crate) mod create;
+pub(crate) mod ctl;
+pub(crate) mod detach;
 pub(crate) mod export;
 pub(crate) mod grow;
 pub(crate) mod import;

@@ -3,6 +3,7 @@
 mod fronts;
 
 use crate::output::{complain, print};
+pub(crate) use fronts::defaults;
 use fronts::{FrontArgs, Fronts, Opened};
 use frit_serve::ctl::About;
 use frit_core::size;

@@ -102,7 +102,8 @@ impl FrontArgs {
     ) -> Result<Fronts> {
         let log = device.log().clone();
         let meter = opened.pace.clone();
-        let fuse = self.fuse.as_ref().map(|at| fuse::Export::start(device, at)).transpose().into_diagnostic()?;
+        let fuse =
+            self.fuse.as_ref().map(|at| fuse::Export::start(device, at)).transpose().into_diagnostic()?;
         served.extend(fuse.iter().map(|f| f.mountpoint().join(fuse::FILE_NAME).display().to_string()));
         let mut about = opened;
         about.exports.clone_from(served);
@@ -120,8 +121,7 @@ impl FrontArgs {
             Some(path) => path.clone(),
             None => dir.join(ctl::SOCKET),
         };
-        let options =
-            ctl::Options { socket, volume: dir.into(), rights: Rights::own(self.ctl_read_all) };
+        let options = ctl::Options { socket, volume: dir.into(), rights: Rights::own(self.ctl_read_all) };
         let server = ctl::Server::start(&options, Arc::clone(panel), log.clone());
         let hint = || {
             let at = options.socket.display();

@@ -1,0 +1,187 @@
+//! `frit attach`: a volume as a block device of the kernel, through FUSE and a loop device.
+
+pub(crate) mod bounded;
+pub(crate) mod state;
+
+use crate::output::print;
+use bounded::output;
+use frit_serve::ctl::{Client, Do, Done, SOCKET};
+use frit_serve::fuse::{FILE_NAME, loops, mounts_at};
+use miette::{IntoDiagnostic, Result, WrapErr, miette};
+use state::{Attached, mountpoint};
+use std::fs::OpenOptions;
+use std::os::unix::process::CommandExt;
+use std::path::{Path, PathBuf};
+use std::process::{Child, Command, Stdio};
+use std::time::{Duration, Instant};
+
+/// The log of a server that was started here, in the volume's directory.
+const LOG: &str = "serve.log";
+/// How often it is looked whether the server is ready.
+const LOOK_EVERY: Duration = Duration::from_millis(20);
+/// How long losetup may take.
+const LOSETUP: Duration = Duration::from_secs(20);
+
+/// Make a block device of a volume: serve it through FUSE and put a loop device over it.
+#[derive(clap::Args, Debug)]
+#[command(after_help = "Examples:
+  frit attach vol                          prints the device, such as /dev/loop0
+  mkfs.ext4 $(frit attach vol)
+  frit attach vol -- --metrics 9100        what follows -- goes to frit serve
+  frit detach vol
+
+It needs root, /dev/fuse and loop devices. A volume that is attached stays so: the same device is printed again.
+The server runs in the background and writes to VOLUME/serve.log. See docs/fuse.md, also for what happens when it is killed.")]
+pub(crate) struct Args {
+    /// The volume: a directory that frit create made.
+    volume: PathBuf,
+    /// Where the raw file is mounted; made when it is missing. [default: VOLUME/mnt]
+    #[arg(long, value_name = "DIRECTORY")]
+    mountpoint: Option<PathBuf>,
+    /// Attach it read-only.
+    #[arg(long)]
+    read_only: bool,
+    /// How long the server may take to come up, recovery included.
+    #[arg(long, value_name = "S", default_value_t = 300)]
+    timeout: u64,
+    /// What frit serve is given besides.
+    #[arg(last = true, value_name = "SERVE OPTION")]
+    serve: Vec<String>,
+}
+
+/// Runs the command.
+///
+/// # Errors
+/// What is missing, and what a killed server left.
+pub(crate) fn run(args: &Args) -> Result<()> {
+    able()?;
+    let dir =
+        args.volume.canonicalize().into_diagnostic().wrap_err_with(|| args.volume.display().to_string())?;
+    let attached = match Client::connect(&dir.join(SOCKET)) {
+        Ok(mut client) => served(&dir, &mut client)?,
+        Err(_) => start(args, &dir)?,
+    };
+    let file = attached.mountpoint.join(FILE_NAME);
+    let found = loops::over(&file).into_diagnostic()?;
+    if let [first, ..] = &found[..] {
+        return print(&format!("{}\n", first.device.display()));
+    }
+    let mut losetup = Command::new("losetup");
+    losetup.args(["--direct-io=on", "--show", "--find"]);
+    if args.read_only {
+        losetup.arg("--read-only");
+    }
+    let device = output(losetup.arg(&file), LOSETUP)
+        .wrap_err("the volume is served, but no loop device could be made")?;
+    let device = PathBuf::from(device.trim());
+    print(&format!("{}\n", device.display()))?;
+    Attached { device: Some(device), ..attached }.write(&dir)
+}
+
+/// Whether this user and this machine can attach anything.
+pub(crate) fn able() -> Result<()> {
+    if !rustix::process::geteuid().is_root() {
+        return Err(miette!(
+            help = "without root, `frit serve VOLUME --fuse DIRECTORY` gives the volume as a file, and --nbd serves it to NBD clients",
+            "block devices are made by root only"
+        ));
+    }
+    let needs = [
+        ("/dev/fuse", "the kernel module fuse (modprobe fuse)"),
+        ("/dev/loop-control", "the kernel module loop (modprobe loop)"),
+    ];
+    match needs.iter().find(|(path, _)| !Path::new(path).exists()) {
+        Some((path, what)) => Err(miette!("{path} is missing: attaching needs {what}")),
+        None => Ok(()),
+    }
+}
+
+/// What a server that runs already offers.
+fn served(dir: &Path, client: &mut Client) -> Result<Attached> {
+    let stat = match client.ask(Do::Stat {}).into_diagnostic()? {
+        Done::Stat(stat) => *stat,
+        _ => return Err(miette!("the server of {} gave another answer than asked for", dir.display())),
+    };
+    let exports = stat.server.map(|s| s.exports).unwrap_or_default();
+    let mounted = exports.iter().map(Path::new).find(|e| e.is_absolute() && e.ends_with(FILE_NAME));
+    let Some(mountpoint) = mounted.and_then(Path::parent) else {
+        return Err(miette!(
+            help = "stop that server, or start it with --fuse DIRECTORY",
+            "{} is served by process {} already, and not through FUSE",
+            dir.display(),
+            client.server()
+        ));
+    };
+    // A server that `frit attach` started is the one that it wrote down.
+    let known = Attached::read(dir).filter(|a| a.server == client.server());
+    let started = known.as_ref().is_some_and(|a| a.started);
+    let device = known.and_then(|a| a.device);
+    Ok(Attached { mountpoint: mountpoint.into(), server: client.server(), started, device })
+}
+
+/// Starts a server in the background, and waits until it is ready.
+fn start(args: &Args, dir: &Path) -> Result<Attached> {
+    let mountpoint = mountpoint(dir, args.mountpoint.as_deref())?;
+    let file = mountpoint.join(FILE_NAME);
+    if mounts_at(&mountpoint).into_diagnostic()? > 0 || !loops::over(&file).into_diagnostic()?.is_empty() {
+        return Err(miette!(
+            help = format!("frit detach {}", args.volume.display()),
+            "{} was attached and its server is gone: detach it first",
+            dir.display()
+        ));
+    }
+    std::fs::create_dir_all(&mountpoint)
+        .into_diagnostic()
+        .wrap_err_with(|| mountpoint.display().to_string())?;
+    let log = dir.join(LOG);
+    let open = || OpenOptions::new().append(true).create(true).open(&log);
+    let (out, err) = (open().into_diagnostic()?, open().into_diagnostic()?);
+    let before = out.metadata().into_diagnostic()?.len();
+    let mut serve = Command::new(std::env::current_exe().into_diagnostic()?);
+    serve.arg("serve").arg(dir).arg("--fuse").arg(&mountpoint).args(&args.serve);
+    if args.read_only {
+        serve.arg("--read-only");
+    }
+    // A group of its own: what ends this terminal's programs does not end it.
+    serve.stdin(Stdio::null()).stdout(out).stderr(err).process_group(0).current_dir("/");
+    let mut child = serve.spawn().into_diagnostic()?;
+    let attached = Attached { mountpoint, server: child.id() as i32, started: true, device: None };
+    attached.write(dir)?;
+    let ready = wait(&mut child, dir, &attached.mountpoint, Duration::from_secs(args.timeout));
+    if ready.is_err() && child.try_wait().into_diagnostic()?.is_some() {
+        Attached::remove(dir)?;
+    }
+    ready.wrap_err_with(|| said(&log, before))?;
+    Ok(attached)
+}
+
+fn wait(child: &mut Child, dir: &Path, mountpoint: &Path, patience: Duration) -> Result<()> {
+    let end = Instant::now() + patience;
+    loop {
+        if let Some(status) = child.try_wait().into_diagnostic()? {
+            return Err(miette!("the server ended at once ({status})"));
+        }
+        let mounted = mounts_at(mountpoint).into_diagnostic()? > 0;
+        if mounted && Client::connect(&dir.join(SOCKET)).is_ok() {
+            return Ok(());
+        }
+        if Instant::now() > end {
+            let seconds = patience.as_secs();
+            return Err(miette!(
+                help = "it goes on; run the same command again to wait for it, or frit detach to stop it",
+                "the server, process {}, is not ready after {seconds} s",
+                child.id()
+            ));
+        }
+        std::thread::sleep(LOOK_EVERY);
+    }
+}
+
+/// What a server wrote to its log since `before`, its last lines.
+fn said(log: &Path, before: u64) -> String {
+    let text = std::fs::read(log).unwrap_or_default();
+    let text = String::from_utf8_lossy(text.get(before as usize..).unwrap_or_default()).into_owned();
+    let lines: Vec<&str> = text.lines().collect();
+    let last = lines[lines.len().saturating_sub(20)..].join("\n");
+    format!("{} says:\n{last}", log.display())
+}

@@ -1,0 +1,184 @@
+//! Tables of `frit ctl`.
+
+use crate::output::{right, table, text};
+use frit_core::size;
+use frit_serve::ctl::{Change, Param, Setting};
+use frit_serve::metrics::{MediumStat, ServerStat, Stat};
+use std::fmt::Write;
+
+/// Parameters.
+pub(super) fn params(all: &[Param]) -> String {
+    let mut t = table(&["parameter", "value", "default", "", "meaning"]);
+    for p in all {
+        let default = p.default.as_deref().unwrap_or("");
+        let changed = if p.default.as_ref().is_some_and(|d| *d != p.value) { default } else { "same" };
+        t.add_row([&p.key[..], &p.value, changed, if p.live { "live" } else { "fixed" }, &p.help]);
+    }
+    format!(
+        "{}\nlive: can be changed with `frit ctl VOLUME set`; default: as the stack of the volume has it\n",
+        text(&t)
+    )
+}
+
+/// What a `set` did.
+pub(super) fn changes(asked: &[Setting], changed: &[Change]) -> String {
+    let mut out = String::new();
+    for s in asked {
+        let _ = match changed.iter().find(|c| c.key == s.key) {
+            Some(c) => writeln!(out, "{}: {} -> {}", c.key, c.old, c.new),
+            None => writeln!(out, "{}: had this value already", s.key),
+        };
+    }
+    out
+}
+
+/// All that can be seen.
+pub(super) fn stat(s: &Stat) -> String {
+    let v = &s.volume;
+    let mut out = format!("{} ({}), stack {}\n", v.path, size::show(v.bytes), v.stack);
+    if let Some(why) = &v.refuses {
+        let _ = writeln!(out, "refuses writes: {why}");
+    }
+    if let Some(server) = &s.server {
+        out += &served(server);
+        out += &requests(s);
+    }
+    out += &media(&s.media);
+    out += &residence(s);
+    out += &figures(s);
+    out
+}
+
+fn served(s: &ServerStat) -> String {
+    let mut out = format!(
+        "served by process {} (frit {}) for {}, {} connected, at {}\n",
+        s.pid,
+        s.version,
+        duration(s.uptime_s),
+        s.connections,
+        s.exports.join(" and ")
+    );
+    let Some(pace) = &s.pace else { return out };
+    out += "paced by the model";
+    out += if pace.is_empty() { "; no replies so far\n" } else { ":\n" };
+    let mut t = table(&["op", "replies", "p50", "model", "error", "p99", "model", "error"]);
+    for p in pace {
+        let error = |e: f64| format!("{:+.1} %", e * 100.0);
+        t.add_row([
+            p.op.clone(),
+            p.replies.to_string(),
+            time(p.p50_ns),
+            time(p.model_p50_ns),
+            error(p.p50_error),
+            time(p.p99_ns),
+            time(p.model_p99_ns),
+            error(p.p99_error),
+        ]);
+    }
+    (1..8).for_each(|c| right(&mut t, c));
+    if !pace.is_empty() {
+        out += &text(&t);
+    }
+    out
+}
+
+fn requests(s: &Stat) -> String {
+    let mut t = table(&["requests", "number", "bytes", "failed", "p50", "p99", "longest"]);
+    for o in s.requests.iter().filter(|o| o.requests > 0) {
+        t.add_row([
+            o.op.clone(),
+            o.requests.to_string(),
+            size::show(o.bytes),
+            o.errors.to_string(),
+            time(o.latency.p50_ns),
+            time(o.latency.p99_ns),
+            time(o.latency.max_ns),
+        ]);
+    }
+    (1..7).for_each(|c| right(&mut t, c));
+    let a = &s.write_amplification;
+    let ratio = |r: Option<f64>| r.map_or_else(|| "-".into(), |r| format!("{r:.3}"));
+    format!("\n{}write amplification: NAND {}, PCM {}\n", text(&t), ratio(a.nand), ratio(a.pcm))
+}
+
+fn media(all: &[MediumStat]) -> String {
+    let mut t = table(&[
+        "medium", "kind", "size", "channels", "units", "wear min", "mean", "max", "limit", "bad", "of",
+    ]);
+    let mut commands = table(&["medium", "command", "cause", "number", "bytes"]);
+    for m in all {
+        let w = &m.wear;
+        t.add_row([
+            m.name.clone(),
+            m.kind.clone(),
+            size::show(m.bytes),
+            m.channels.to_string(),
+            m.units.to_string(),
+            w.min.to_string(),
+            format!("{:.2}", w.mean),
+            w.max.to_string(),
+            w.limit.to_string(),
+            w.bad.to_string(),
+            w.per.clone(),
+        ]);
+        for c in &m.commands {
+            commands.add_row([
+                m.name.clone(),
+                c.op.clone(),
+                c.cause.clone(),
+                c.commands.to_string(),
+                size::show(c.bytes),
+            ]);
+        }
+    }
+    (2..10).for_each(|c| right(&mut t, c));
+    (3..5).for_each(|c| right(&mut commands, c));
+    format!("\n{}\n{}", text(&t), text(&commands))
+}
+
+fn residence(s: &Stat) -> String {
+    let r = s.residence();
+    let all = (r.unmapped + r.nand + r.pcm_level + r.pcm_cache).max(1);
+    let mut t = table(&["where pages lie", "pages", "share"]);
+    let rows = [
+        ("nowhere (zeros)", r.unmapped),
+        ("NAND", r.nand),
+        ("PCM as storage", r.pcm_level),
+        ("PCM as a cache", r.pcm_cache),
+    ];
+    for (name, pages) in rows {
+        t.add_row([name.into(), pages.to_string(), format!("{:.1} %", pages as f64 * 100.0 / all as f64)]);
+    }
+    (1..3).for_each(|c| right(&mut t, c));
+    format!("\n{}", text(&t))
+}
+
+fn figures(s: &Stat) -> String {
+    let mut out = String::new();
+    for l in &s.layers {
+        let mut t = table(&[&l.name, "", "unit", "meaning"]);
+        for f in &l.figures {
+            t.add_row([f.name.clone(), f.value.to_string(), f.unit.clone(), f.help.clone()]);
+        }
+        right(&mut t, 1);
+        out += &format!("\n{}", text(&t));
+    }
+    out
+}
+
+/// A time, with three digits.
+pub(super) fn time(ns: u64) -> String {
+    let ns = ns as f64;
+    match ns {
+        n if n < 1e3 => format!("{n:.0} ns"),
+        n if n < 1e6 => format!("{:.1} µs", n / 1e3),
+        n if n < 1e9 => format!("{:.1} ms", n / 1e6),
+        n => format!("{:.2} s", n / 1e9),
+    }
+}
+
+fn duration(s: f64) -> String {
+    let all = s as u64;
+    let (h, m, s) = (all / 3600, all / 60 % 60, all % 60);
+    if h > 0 { format!("{h} h {m} min") } else { format!("{m} min {s} s") }
+}

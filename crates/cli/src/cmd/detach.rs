@@ -1,0 +1,170 @@
+//! `frit detach`: undoes `frit attach`, also when the server was killed.
+
+use super::attach::able;
+use super::attach::bounded::output;
+use super::attach::state::{Attached, mountpoint};
+use crate::output::{complain, print};
+use frit_serve::ctl::{Client, SOCKET};
+use frit_serve::fuse::{FILE_NAME, loops, mounts_at, unmount};
+use miette::{IntoDiagnostic, Result, WrapErr, miette};
+use rustix::process::{Pid, Signal, kill_process, test_kill_process};
+use std::path::{Path, PathBuf};
+use std::process::Command;
+use std::time::{Duration, Instant};
+
+/// How often it is looked whether something has ended.
+const LOOK_EVERY: Duration = Duration::from_millis(20);
+/// How long releasing a loop device may take.
+const RELEASE: Duration = Duration::from_secs(20);
+
+/// Release a volume that frit attach made a block device of.
+#[derive(clap::Args, Debug)]
+#[command(after_help = "Examples:
+  umount /mnt && frit detach vol
+  frit detach vol --force      file systems on it are unmounted, even while programs use them
+
+The loop device is released, the file unmounted, the server stopped in order. What is not attached stays so. After a server
+was killed it cleans up what that left; the next frit attach recovers the volume. See docs/fuse.md.")]
+pub(crate) struct Args {
+    /// The volume.
+    volume: PathBuf,
+    /// Where the raw file is mounted, when frit serve --fuse was started by hand. [default: as attached]
+    #[arg(long, value_name = "DIRECTORY")]
+    mountpoint: Option<PathBuf>,
+    /// Unmount file systems on the device first, even while programs use them.
+    #[arg(long)]
+    force: bool,
+    /// How long the server may take to close the volume.
+    #[arg(long, value_name = "S", default_value_t = 120)]
+    timeout: u64,
+}
+
+/// Runs the command.
+///
+/// # Errors
+/// A device that is mounted or in use; a server that does not end.
+pub(crate) fn run(args: &Args) -> Result<()> {
+    able()?;
+    let dir =
+        args.volume.canonicalize().into_diagnostic().wrap_err_with(|| args.volume.display().to_string())?;
+    let known = Attached::read(&dir);
+    let server = Client::connect(&dir.join(SOCKET)).ok().map(|c| c.server());
+    let mounted = match (&args.mountpoint, &known) {
+        (None, Some(known)) => known.mountpoint.clone(),
+        (given, _) => mountpoint(&dir, given.as_deref())?,
+    };
+    let mut did = Vec::new();
+    for device in devices(&mounted, known.as_ref())? {
+        release(&device, args)?;
+        did.push(device.display().to_string());
+    }
+    let patience = Duration::from_secs(args.timeout);
+    match (server, &known) {
+        (Some(pid), Some(known)) if known.started => stop(pid, patience)?,
+        // A server that is not up yet, or does not listen any more.
+        (None, Some(known)) if known.started && is_ours(known.server, &dir) => stop(known.server, patience)?,
+        (Some(pid), _) => {
+            complain(&format!("process {pid} goes on serving it: it was not started by frit attach\n"))?;
+            did.push("nothing else".into());
+        }
+        (None, _) => {}
+    }
+    // What a server that is gone left; one that goes on keeps its mount.
+    let goes_on = server.is_some() && !known.as_ref().is_some_and(|k| k.started);
+    while !goes_on && mounts_at(&mounted).into_diagnostic()? > 0 {
+        unmount(&mounted, true).into_diagnostic().wrap_err_with(|| mounted.display().to_string())?;
+        did.push(mounted.display().to_string());
+    }
+    if known.is_some() {
+        Attached::remove(&dir)?;
+    }
+    match &did[..] {
+        [] if known.is_none() => print(&format!("{} is not attached\n", args.volume.display())),
+        [] => print(&format!("{} is detached\n", args.volume.display())),
+        did => print(&format!("{} is detached: {}\n", args.volume.display(), did.join(", "))),
+    }
+}
+
+/// The loop devices over the file. After a lazy unmount the kernel names the file by its last part only:
+/// then it is the device that was written down.
+fn devices(mounted: &Path, known: Option<&Attached>) -> Result<Vec<PathBuf>> {
+    let file = mounted.join(FILE_NAME);
+    let cut = Path::new("/").join(FILE_NAME);
+    let wrote = known.and_then(|k| k.device.as_ref());
+    let ours = |l: &loops::Loop| l.file == file || (l.file == cut && Some(&l.device) == wrote);
+    let all = loops::all().into_diagnostic()?;
+    Ok(all.into_iter().filter(ours).map(|l| l.device).collect())
+}
+
+/// Releases a loop device, and waits until it is.
+fn release(device: &Path, args: &Args) -> Result<()> {
+    let at = loops::mounted(device).into_diagnostic()?;
+    if !at.is_empty() && !args.force {
+        let list: Vec<String> = at.iter().map(|p| p.display().to_string()).collect();
+        return Err(miette!(
+            help = format!("umount {}; or --force, which does it even while programs use it", list.join(" ")),
+            "{} is still mounted at {}",
+            device.display(),
+            list.join(", ")
+        ));
+    }
+    for path in at.iter().rev() {
+        unmount(path, true).into_diagnostic().wrap_err_with(|| path.display().to_string())?;
+    }
+    let holders = loops::holders(device).into_diagnostic()?;
+    if let Some(holder) = holders.first() {
+        let holder = holder.display();
+        return Err(miette!("{} is part of {holder}: take it out of there first", device.display()));
+    }
+    output(Command::new("losetup").arg("--detach").arg(device), RELEASE)?;
+    let end = Instant::now() + RELEASE;
+    while loops::all().into_diagnostic()?.iter().any(|l| l.device == device) {
+        if Instant::now() > end {
+            return Err(miette!(
+                help = format!(
+                    "fuser -v {0} lists who uses it; it is released as soon as nobody does, then run frit detach again",
+                    device.display()
+                ),
+                "{} is still in use",
+                device.display()
+            ));
+        }
+        std::thread::sleep(LOOK_EVERY);
+    }
+    Ok(())
+}
+
+/// Whether a process that was written down still serves this volume: numbers are used again.
+fn is_ours(pid: i32, dir: &Path) -> bool {
+    let line = std::fs::read(format!("/proc/{pid}/cmdline")).unwrap_or_default();
+    let mut words = line.split(|&b| b == 0);
+    words.any(|w| w == b"serve") && words.next().is_some_and(|w| w == dir.as_os_str().as_encoded_bytes())
+}
+
+/// Asks a server to stop in order, and waits until it has.
+fn stop(pid: i32, patience: Duration) -> Result<()> {
+    let Some(process) = Pid::from_raw(pid) else { return Ok(()) };
+    match kill_process(process, Signal::TERM) {
+        Ok(()) => {}
+        Err(rustix::io::Errno::SRCH) => return Ok(()),
+        Err(e) => return Err(e).into_diagnostic().wrap_err_with(|| format!("cannot stop process {pid}")),
+    }
+    let end = Instant::now() + patience;
+    while test_kill_process(process).is_ok() && !is_over(pid) {
+        if Instant::now() > end {
+            let seconds = patience.as_secs();
+            return Err(miette!(
+                help = "wait for it (--timeout), or kill -9 it and run frit detach again: the next start recovers the volume",
+                "the server, process {pid}, has not closed the volume after {seconds} s"
+            ));
+        }
+        std::thread::sleep(LOOK_EVERY);
+    }
+    Ok(())
+}
+
+/// A process that has ended, and whose parent has not asked how.
+fn is_over(pid: i32) -> bool {
+    let stat = std::fs::read_to_string(format!("/proc/{pid}/stat")).unwrap_or_default();
+    stat.rsplit(") ").next().is_some_and(|rest| rest.starts_with('Z') || rest.is_empty())
+}
