@@ -1,6 +1,7 @@
 //! What can be served: the narrow door between clients and whatever holds the bytes.
 
 use frit_core::{Error, Hints, MediumKind, ParamInfo, Result, Visible};
+use std::fs::File;
 use std::time::Instant;
 
 /// When the reply to a request may go out. The request itself has taken effect.
@@ -94,6 +95,16 @@ pub trait Backend: Send {
     /// # Errors
     /// An unknown key, or a value that cannot be.
     fn set_param(&mut self, key: &str, value: &str) -> Result<()>;
+
+    /// The files under it, each opened anew. When much was written since the last flush, they are synced
+    /// without the lock before [`Backend::flush`], which then has little left to do. A failure is seen
+    /// by both: Linux tells it to each descriptor.
+    ///
+    /// # Errors
+    /// A file that is gone.
+    fn files(&self) -> Result<Vec<File>> {
+        Ok(Vec::new())
+    }
 
     /// Stops it in order; all that was written is durable.
     ///

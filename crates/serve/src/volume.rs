@@ -3,6 +3,7 @@
 use crate::{Backend, Done};
 use frit_core::{Error, Hints, MediumKind, ParamInfo, Result, Sink, Visible};
 use frit_volume::Volume;
+use std::fs::File;
 
 impl<S: Sink + Send> Backend for Volume<S> {
     fn bytes(&self) -> u64 {
@@ -55,6 +56,17 @@ impl<S: Sink + Send> Backend for Volume<S> {
 
     fn set_param(&mut self, key: &str, value: &str) -> Result<()> {
         Volume::set_param(self, key, value)
+    }
+
+    fn files(&self) -> Result<Vec<File>> {
+        let media = self.superblock().media.iter();
+        let opened = media.map(|m| {
+            let name = if m.path.is_empty() { format!("{}.medium", m.name) } else { m.path.clone() };
+            let path = self.dir().join(name);
+            File::open(&path)
+                .map_err(|source| Error::Io { what: format!("cannot open {}", path.display()), source })
+        });
+        opened.collect()
     }
 
     fn close(self: Box<Self>) -> Result<()> {

@@ -159,6 +159,7 @@ impl<'a> Access<'a> {
             return self.count(&item, Ok(Done::NOW));
         }
         let number = self.device.flushes_begun.fetch_add(1, Ordering::AcqRel) + 1;
+        self.device.unsynced.store(0, Ordering::Relaxed);
         let result = self.backend().and_then(|b| Ok(b.flush()?));
         if result.is_ok() {
             self.state.flushed = number;
@@ -205,6 +206,10 @@ impl<'a> Access<'a> {
             self.device.refuse(&mut self.state, &why);
         }
         Ok(result?)
+    }
+
+    pub(super) fn refuse(&mut self, why: &str) {
+        self.device.refuse(&mut self.state, why);
     }
 
     /// The backend, after others had their turn when `others`.
@@ -258,6 +263,9 @@ impl<'a> Access<'a> {
             recorder.note(self.turn, op, Sector(from / SECTOR_BYTES), sectors, item.hints);
         }
         let changes = !matches!(item.op, Some(ReqOp::Read) | None);
+        if item.op == Some(ReqOp::Write) {
+            self.device.unsynced.fetch_add(item.len, Ordering::Relaxed);
+        }
         if let (Err(Failure::Backend(e)), true) = (&result, changes)
             && is_unexpected(e)
         {

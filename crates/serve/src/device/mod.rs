@@ -20,8 +20,10 @@ use crate::Log;
 use crate::backend::{Backend, Done};
 use crate::pace::Meter;
 use crate::record::Recorder;
+use frit_core::Error;
 use parking_lot::{Mutex, MutexGuard};
 use std::fmt;
+use std::fs::File;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::time::Instant;
@@ -31,6 +33,9 @@ pub const REQUEST_BYTES_MAX: u32 = 32 << 20;
 
 /// The most bytes that a request may hold the lock for: longer ones let others in between.
 pub const SLICE_BYTES: u64 = 16 << 20;
+
+/// Bytes written since the last flush from which on files are synced before the lock is taken.
+const SYNC_AHEAD_BYTES: u64 = 1 << 20;
 
 /// How a device is served.
 #[derive(Debug)]
@@ -60,6 +65,10 @@ pub struct Device {
     stopping: AtomicBool,
     /// Flushes that have begun; with `State::flushed`, what a waiting flush need not repeat.
     flushes_begun: AtomicU64,
+    /// Bytes that were written since the last flush began.
+    unsynced: AtomicU64,
+    /// The files under the backend, for syncs without the lock.
+    files: Vec<File>,
     clients: Clients,
     recorder: Option<Recorder>,
     meter: Option<Arc<Meter>>,
@@ -82,6 +91,8 @@ struct State {
 impl Device {
     /// A device over a backend.
     pub fn new(backend: Box<dyn Backend>, options: DeviceOptions) -> Arc<Device> {
+        // Without them every flush is done under the lock, which is as right.
+        let files = backend.files().unwrap_or_default();
         let refusal = options.read_only.then(|| Arc::from("it is served read-only"));
         Arc::new(Device {
             bytes: AtomicU64::new(backend.bytes()),
@@ -89,6 +100,8 @@ impl Device {
             paced: backend.paced(),
             stopping: AtomicBool::new(false),
             flushes_begun: AtomicU64::new(0),
+            unsynced: AtomicU64::new(0),
+            files,
             clients: Clients::default(),
             recorder: options.recorder,
             meter: options.meter,
@@ -168,16 +181,30 @@ impl Device {
     }
 
     /// Makes durable what was written, by whomever, before this call. Flushes that wait for one another
-    /// are done once.
+    /// are done once. After more than a MiB of writes the files are synced without the lock first, so
+    /// that others are kept waiting for little.
     ///
     /// # Errors
     /// A medium that fails; the device refuses writes from then on.
     pub fn flush(&self) -> Result<Done, Failure> {
         let asked = Instant::now();
         let begun = self.flushes_begun.load(Ordering::Acquire);
+        let ahead = self.sync_ahead();
         let mut access = self.lock();
+        if let Err(source) = ahead {
+            access.refuse(&format!("a file could not be synced: {source}"));
+            return Err(Failure::Backend(Error::Io { what: "cannot sync a medium's file".into(), source }));
+        }
         access.asked(asked);
         access.flush(begun)
+    }
+
+    /// Lets the machine write out what is in its memory, while requests go on.
+    fn sync_ahead(&self) -> std::io::Result<()> {
+        if self.unsynced.load(Ordering::Relaxed) < SYNC_AHEAD_BYTES {
+            return Ok(());
+        }
+        self.files.iter().try_for_each(File::sync_data)
     }
 
     /// Refuses further requests; those under way end normally.

@@ -78,6 +78,11 @@ impl Connection {
         matches!(self.phase, Phase::Transmission | Phase::Skip(_))
     }
 
+    #[cfg(test)]
+    pub(super) fn agreed_structured(&self) -> bool {
+        self.agreed.structured
+    }
+
     /// Takes what it can from the input, and does it. Under the device's lock are at most so many
     /// requests as a few hundred KiB of data make.
     pub fn advance(&mut self, input: &[u8]) -> Advance {

@@ -8,6 +8,7 @@ mod address;
 mod connection;
 mod execute;
 mod export;
+pub mod fuzz;
 mod handshake;
 mod input;
 mod listen;

@@ -1,0 +1,151 @@
+//! What fuzzing and tests of wrong bytes share: sessions to start from, and what must hold of any.
+
+use super::wire::{self, CHUNK_MAGIC, OPTION_MAGIC, OPTION_REPLY_MAGIC, Reader, SIMPLE_MAGIC, chunk, option};
+use super::{Connection, Export, Next};
+use crate::Device;
+use crate::device::REQUEST_BYTES_MAX;
+use std::sync::Arc;
+
+/// Serves a session of these bytes and checks what comes back: it ends, memory is bounded, and every
+/// byte of the replies is part of a message that the protocol has. The first byte of the session
+/// chooses how it is cut into pieces. Returns whether it came to requests.
+///
+/// # Panics
+/// When something does not hold.
+#[allow(clippy::panic, reason = "it is a test that others call too")]
+pub fn session(device: &Arc<Device>, bytes: &[u8]) -> bool {
+    let (&step, bytes) = bytes.split_first().unwrap_or((&0, &[]));
+    let step = if step == 0 { bytes.len().max(1) } else { usize::from(step) };
+    let export = Arc::new(Export::new(Arc::clone(device), "scratch", "fuzz"));
+    let mut connection = Connection::new(export);
+    let mut input: Vec<u8> = Vec::new();
+    let mut replies = Vec::new();
+    let mut pieces = bytes.chunks(step);
+    let (mut need, mut transmitting) = (0, false);
+    loop {
+        while input.len() < need {
+            let Some(piece) = pieces.next() else {
+                check(&replies, transmitting);
+                return transmitting;
+            };
+            input.extend_from_slice(piece);
+        }
+        let advance = connection.advance(&input);
+        assert!(advance.used <= input.len(), "more was used than there is");
+        input.drain(..advance.used);
+        let out = connection.output();
+        assert!(out.capacity() < 80 << 20, "{} bytes for replies", out.capacity());
+        let progress = advance.used > 0 || !out.is_empty();
+        replies.extend_from_slice(out.bytes());
+        out.clear();
+        transmitting |= connection.is_transmitting();
+        match advance.next {
+            Next::Close => {
+                check(&replies, transmitting);
+                return transmitting;
+            }
+            Next::Again => {
+                assert!(progress || !input.is_empty() || advance.used == 0, "no progress");
+                need = 0;
+            }
+            Next::More(n) => {
+                assert!(n > input.len(), "it asks for {n} bytes and has {}", input.len());
+                assert!(n <= REQUEST_BYTES_MAX as usize + 28, "it wants to hold {n} bytes");
+                need = n;
+            }
+        }
+    }
+}
+
+/// Every byte of the handshake's replies belongs to a message. Requests of a session that reads
+/// without structured replies cannot be told apart without their list, so only chunks are followed.
+#[allow(clippy::panic, reason = "as above")]
+fn check(replies: &[u8], transmitting: bool) {
+    let mut r = Reader(replies);
+    assert_eq!(r.u64(), Some(wire::MAGIC));
+    assert_eq!(r.u64(), Some(OPTION_MAGIC));
+    assert_eq!(r.u16(), Some(3));
+    let (mut structured, mut taken) = (false, false);
+    while !r.0.is_empty() && !taken {
+        let mut look = r;
+        if look.u64() != Some(OPTION_REPLY_MAGIC) {
+            // Taken by EXPORT_NAME: size, flags, perhaps zeros.
+            assert!(transmitting, "what is this?");
+            return;
+        }
+        let (option, kind, len) = (look.u32(), look.u32(), look.u32());
+        let Some(_) = len.and_then(|n| look.bytes(n as usize)) else { panic!("a reply is cut off") };
+        structured |= option == Some(option::STRUCTURED_REPLY) && kind == Some(wire::reply::ACK);
+        taken = option == Some(option::GO) && kind == Some(wire::reply::ACK);
+        r = look;
+    }
+    while structured && !r.0.is_empty() {
+        match r.u32() {
+            Some(SIMPLE_MAGIC) => assert!(r.bytes(12).is_some(), "a reply is cut off"),
+            Some(CHUNK_MAGIC) => {
+                let (flags, kind, _) = (r.u16(), r.u16(), r.u64());
+                assert!(flags.is_some_and(|f| f <= chunk::DONE));
+                let known = [chunk::OFFSET_DATA, chunk::BLOCK_STATUS, chunk::ERROR];
+                assert!(kind.is_some_and(|k| known.contains(&k)), "a chunk of kind {kind:?}");
+                let len = r.u32().unwrap_or(u32::MAX);
+                assert!(len > 0 && r.bytes(len as usize).is_some(), "a chunk is cut off");
+            }
+            other => panic!("{other:x?} begins no reply"),
+        }
+    }
+}
+
+/// Sessions that reach every option and every command; the first byte says that they come whole.
+pub fn seeds() -> Vec<Vec<u8>> {
+    let option = |kind: u32, data: &[u8]| {
+        [&OPTION_MAGIC.to_be_bytes()[..], &kind.to_be_bytes(), &(data.len() as u32).to_be_bytes(), data]
+            .concat()
+    };
+    let request = |flags: u16, number: u16, at: u64, len: u32, payload: &[u8]| {
+        let head = wire::REQUEST_MAGIC.to_be_bytes();
+        let cookie = u64::from(number) << 32 | at;
+        [
+            &head[..],
+            &flags.to_be_bytes(),
+            &number.to_be_bytes(),
+            &cookie.to_be_bytes(),
+            &at.to_be_bytes(),
+            &len.to_be_bytes(),
+            payload,
+        ]
+        .concat()
+    };
+    let go = option(option::GO, b"\0\0\0\x07scratch\0\x02\0\x01\0\x03");
+    let sets =
+        option(option::SET_META_CONTEXT, b"\0\0\0\0\0\0\0\x02\0\0\0\x0fbase:allocation\0\0\0\x0bfrit:medium");
+    let lists = option(option::LIST_META_CONTEXT, b"\0\0\0\0\0\0\0\x01\0\0\0\x05base:");
+    let commands = [
+        request(0, 1, 0, 600, &[5; 600]),
+        request(1, 1, 4096, 4096, &[6; 4096]),
+        request(0, 0, 100, 5000, &[]),
+        request(4, 0, 0, 4096, &[]),
+        request(0, 3, 0, 0, &[]),
+        request(0, 4, 1000, 9000, &[]),
+        request(0, 5, 0, 65536, &[]),
+        request(2, 6, 8192, 8192, &[]),
+        request(0x11, 6, 8192, 8192, &[]),
+        request(0, 7, 0, 65536, &[]),
+        request(8, 7, 10, 60000, &[]),
+        request(0, 8, 0, 512, &[]),
+        request(0, 2, 0, 0, &[]),
+    ]
+    .concat();
+    let flags = |f: u32| f.to_be_bytes().to_vec();
+    let structured = option(option::STRUCTURED_REPLY, &[]);
+    let all =
+        [option(option::LIST, &[]), option(option::STARTTLS, &[]), option(option::INFO, b"\0\0\0\0\0\0")];
+    let by_name = option(option::EXPORT_NAME, b"scratch");
+    let whole = |parts: &[Vec<u8>]| [&[0][..], &parts.concat()].concat();
+    vec![
+        whole(&[flags(3), structured.clone(), lists, sets, go.clone(), commands.clone()]),
+        whole(&[flags(1), all.concat(), structured, go.clone(), commands.clone()]),
+        whole(&[flags(3), go, commands.clone()]),
+        whole(&[flags(0), by_name, commands]),
+        whole(&[flags(3), option(option::ABORT, &[])]),
+    ]
+}
