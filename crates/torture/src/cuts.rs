@@ -80,7 +80,8 @@ impl Item<'_> {
     pub(crate) fn run(&mut self) {
         match self.case.mode {
             Mode::Cuts | Mode::Exhaustive => self.cuts(),
-            Mode::Files | Mode::Damage | Mode::Errors | Mode::Wear => {}
+            Mode::Files => self.files(),
+            Mode::Damage | Mode::Errors | Mode::Wear => {}
         }
     }
 
@@ -182,15 +183,14 @@ impl Item<'_> {
             if self.case.cut.is_some_and(|c| c != i as u32) {
                 continue;
             }
-            let floors =
-                run.history.floors(|r| run.graph.is_acknowledged(r as usize, &cuts[i].set));
+            let lasted = run.graph.acknowledged(&cuts[i].set);
             let hash = applier.apply(&cuts[i], open);
-            if !seen.insert(mix(hash ^ floors.iter().fold(0, |h, &f| mix(h ^ u64::from(f))))) {
+            if !seen.insert(mix(hash ^ lasted.hash())) {
                 self.tally.repeated += 1;
                 continue;
             }
             let depth = self.depth(i);
-            let state = guarded(|| examine(self.subject, stores, &run.history, &floors, depth));
+            let state = guarded(|| examine(self.subject, stores, &run.history, &lasted, depth));
             let nested = i % every == 0 || !self.case.nested.is_empty();
             match state {
                 Ok(s) => {
@@ -202,7 +202,7 @@ impl Item<'_> {
                         self.nested(&case, stores, &versions, 1, &wanted);
                     }
                 }
-                Err(v) => self.found(case, v),
+                Err(v) => self.found(case, describe(v, &run.graph, &cuts[i])),
             }
             if self.done() {
                 return;
@@ -265,6 +265,25 @@ impl Item<'_> {
             }
         }
     }
+}
+
+/// A violation with what the cut did, in words.
+fn describe(v: Violation, graph: &Graph, cut: &Cut) -> Violation {
+    let done = cut.set.len();
+    let missing = (0..graph.len()).rev().find(|&n| cut.set.has(n)).map_or(0, |last| last + 1 - done);
+    let torn: Vec<String> = cut
+        .torn
+        .iter()
+        .map(|&(n, t)| format!("{:?} at {} {t:?}", graph.nodes[n as usize].effect, graph.nodes[n as usize].addr))
+        .collect();
+    let what = format!(
+        "{} [cut: {done} of {} commands, {missing} before the last missing; torn: {}; words: {:?}]",
+        v.what,
+        graph.len(),
+        if torn.is_empty() { "none".into() } else { torn.join(", ") },
+        cut.words
+    );
+    Violation { what, ..v }
 }
 
 /// Cuts of a recovery: at every operation, and some others.

@@ -293,6 +293,16 @@ impl Graph {
         set.has(node) && (n.effect != Effect::Write || n.fenced_by.meets(set))
     }
 
+    /// The requests that are acknowledged.
+    #[must_use]
+    pub fn acknowledged(&self, set: &Set) -> Set {
+        let mut all = Set::new(self.acks.len());
+        for r in (0..self.acks.len()).filter(|&r| self.is_acknowledged(r, set)) {
+            all.add(r);
+        }
+        all
+    }
+
     /// Whether a request is acknowledged.
     #[inline]
     #[must_use]

@@ -1,28 +1,43 @@
-//! What a volume may hold: for each block of 4 KiB the states that it went through, in the order of the
-//! requests, and after which of them it may not fall back.
+//! What a volume may hold: for each block of 4 KiB what it held at the start and how requests changed it.
+//!
+//! After a crash a block may hold what follows from all requests that were acknowledged and any of the
+//! others, in the order in which they were given: one that was not acknowledged may be lost though a
+//! later one was not (they were under way together). Within a block each request is there whole or not
+//! at all.
 
+use crate::set::Set;
 use crate::stamp::{PER_BLOCK, Versions};
 
-/// A state of a block.
+/// What a request did to a block.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub struct State {
-    /// The request that made it; `None` for what was there before.
-    pub request: Option<u32>,
-    /// What the sectors hold.
-    pub versions: Versions,
+pub struct Change {
+    /// The request.
+    pub request: u32,
+    /// First sector in the block.
+    pub from: u8,
+    /// One past the last.
+    pub to: u8,
+    /// The version that they were given; 0 for a discard.
+    pub version: u32,
 }
 
-/// The states of all blocks.
+#[derive(Clone, Debug)]
+struct Block {
+    start: Versions,
+    changes: Vec<Change>,
+}
+
+/// The changes of all blocks.
 #[derive(Clone, Debug)]
 pub struct History {
-    blocks: Vec<Vec<State>>,
+    blocks: Vec<Block>,
 }
 
 impl History {
     /// Blocks that hold what is given.
     #[must_use]
     pub fn new(start: &[Versions]) -> History {
-        History { blocks: start.iter().map(|&versions| vec![State { request: None, versions }]).collect() }
+        History { blocks: start.iter().map(|&start| Block { start, changes: Vec::new() }).collect() }
     }
 
     /// A volume without contents.
@@ -35,11 +50,11 @@ impl History {
     pub fn change(&mut self, request: u32, first: u64, sectors: u64, version: u32) {
         let mut at = first;
         while at < first + sectors {
-            let block = (at / PER_BLOCK as u64) as usize;
-            let end = ((block as u64 + 1) * PER_BLOCK as u64).min(first + sectors);
-            let mut versions = self.now(block);
-            versions[(at % PER_BLOCK as u64) as usize..][..(end - at) as usize].fill(version);
-            self.blocks[block].push(State { request: Some(request), versions });
+            let block = at / PER_BLOCK as u64;
+            let end = ((block + 1) * PER_BLOCK as u64).min(first + sectors);
+            let from = (at % PER_BLOCK as u64) as u8;
+            let to = from + (end - at) as u8;
+            self.blocks[block as usize].changes.push(Change { request, from, to, version });
             at = end;
         }
     }
@@ -56,68 +71,114 @@ impl History {
         self.blocks.is_empty()
     }
 
-    /// The last state of a block.
+    /// What a block holds after all requests.
     #[must_use]
     pub fn now(&self, block: usize) -> Versions {
-        self.blocks[block].last().map_or([0; PER_BLOCK], |s| s.versions)
+        self.after(block, |_| true)
     }
 
-    /// All states of a block, oldest first.
+    /// What a block holds after those requests alone.
     #[must_use]
-    pub fn states(&self, block: usize) -> &[State] {
-        &self.blocks[block]
+    pub fn after(&self, block: usize, done: impl Fn(u32) -> bool) -> Versions {
+        let b = &self.blocks[block];
+        let mut v = b.start;
+        for c in b.changes.iter().filter(|c| done(c.request)) {
+            v[c.from as usize..c.to as usize].fill(c.version);
+        }
+        v
     }
 
-    /// The oldest state that a block may be in, when just these requests are sure to have lasted.
+    /// Whether a block may hold what was found, when just these requests are sure to have lasted.
+    ///
+    /// From the last request back: one that is sure has to show in all its sectors that nothing later
+    /// took, one that is not shows in all of them or in none. To take one that could show is never
+    /// wrong: its sectors are explained, and those of the others are left as they were.
     #[must_use]
-    pub fn floor(&self, block: usize, lasted: impl Fn(u32) -> bool) -> usize {
-        self.blocks[block].iter().rposition(|s| s.request.is_none_or(&lasted)).unwrap_or(0)
+    pub fn allows(&self, block: usize, lasted: &Set, found: &Versions) -> bool {
+        let b = &self.blocks[block];
+        let mut open = [true; PER_BLOCK];
+        for c in b.changes.iter().rev() {
+            let range = c.from as usize..c.to as usize;
+            let shows = range.clone().all(|s| !open[s] || found[s] == c.version);
+            if shows {
+                open[range].fill(false);
+            } else if lasted.has(c.request as usize) {
+                return false;
+            }
+        }
+        (0..PER_BLOCK).all(|s| !open[s] || found[s] == b.start[s])
     }
 
-    /// Floors of all blocks.
-    #[must_use]
-    pub fn floors(&self, lasted: impl Fn(u32) -> bool) -> Vec<u32> {
-        (0..self.len()).map(|b| self.floor(b, &lasted) as u32).collect()
-    }
-
-    /// Whether a block may hold what was found: a state from the floor on.
-    #[must_use]
-    pub fn allows(&self, block: usize, floor: u32, found: &Versions) -> bool {
-        self.blocks[block][floor as usize..].iter().any(|s| s.versions == *found)
-    }
-
-    /// Whether a block ever held what was found.
+    /// Whether every sector of a block once held what was found there.
     #[must_use]
     pub fn ever(&self, block: usize, found: &Versions) -> bool {
-        self.blocks[block].iter().any(|s| s.versions == *found)
+        let b = &self.blocks[block];
+        (0..PER_BLOCK).all(|s| {
+            let holds = |c: &Change| (c.from..c.to).contains(&(s as u8)) && c.version == found[s];
+            found[s] == b.start[s] || b.changes.iter().any(holds)
+        })
+    }
+
+    /// The requests that changed a block.
+    #[must_use]
+    pub fn changes(&self, block: usize) -> &[Change] {
+        &self.blocks[block].changes
     }
 
     /// Forgets how the blocks came to hold what they hold.
     pub fn settle(&mut self, found: &[Versions]) {
-        for (b, &versions) in self.blocks.iter_mut().zip(found) {
-            b.clear();
-            b.push(State { request: None, versions });
-        }
+        *self = History::new(found);
     }
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+    use proptest::prelude::*;
+
+    fn set(of: &[usize]) -> Set {
+        let mut s = Set::new(64);
+        of.iter().for_each(|&i| s.add(i));
+        s
+    }
 
     #[test]
-    fn blocks_go_through_states_and_do_not_fall_below_what_lasted() {
+    fn what_lasted_has_to_show_and_the_rest_may() {
         let mut h = History::empty(3);
         h.change(0, 6, 4, 10);
         h.change(1, 8, 8, 11);
         h.change(2, 0, 24, 0);
+        let old = [10, 10, 0, 0, 0, 0, 0, 0];
         assert_eq!(h.now(0), [0; 8]);
-        assert_eq!(h.states(0)[1].versions, [0, 0, 0, 0, 0, 0, 10, 10]);
-        assert_eq!(h.states(1)[1].versions, [10, 10, 0, 0, 0, 0, 0, 0]);
-        assert_eq!(h.floors(|r| r == 1), [0, 2, 0]);
-        assert_eq!(h.floors(|r| r == 0), [1, 1, 0]);
-        assert!(h.allows(1, 2, &[11; 8]) && h.allows(1, 2, &[0; 8]));
-        assert!(!h.allows(1, 2, &h.states(1)[1].versions) && h.ever(1, &h.states(1)[1].versions));
-        assert!(!h.ever(1, &[11, 11, 11, 11, 10, 10, 10, 10]));
+        assert_eq!(h.after(1, |r| r < 1), old);
+        assert!(h.allows(1, &set(&[1]), &[11; 8]) && h.allows(1, &set(&[1]), &[0; 8]));
+        assert!(!h.allows(1, &set(&[1]), &old) && h.ever(1, &old));
+        assert!(h.allows(1, &set(&[0]), &old) && h.allows(1, &set(&[]), &[0; 8]));
+        assert!(!h.allows(1, &set(&[]), &[11, 11, 11, 11, 0, 0, 0, 0]));
+        assert!(!h.allows(1, &set(&[0, 1]), &[10, 10, 11, 11, 11, 11, 11, 11]));
+    }
+
+    proptest! {
+        /// The judge says what trying out every subset of the requests says.
+        #[test]
+        fn the_judge_agrees_with_all_subsets(
+            changes in prop::collection::vec((0u8..8, 1u8..9, any::<bool>(), any::<bool>()), 1..7),
+            pick in any::<u8>(), spoil in prop::option::of((0usize..8, 0u32..8)),
+        ) {
+            let mut h = History::empty(1);
+            let mut lasted = Set::new(64);
+            for (i, &(from, len, discard, last)) in changes.iter().enumerate() {
+                let to = (from + len).min(8);
+                h.change(i as u32, u64::from(from), u64::from(to - from), if discard { 0 } else { i as u32 + 1 });
+                if last { lasted.add(i) }
+            }
+            let mut found = h.after(0, |r| pick >> r & 1 == 1);
+            if let Some((s, v)) = spoil { found[s] = v }
+            let any = (0u32..1 << changes.len()).any(|subset| {
+                (0..changes.len()).all(|i| !lasted.has(i) || subset >> i & 1 == 1)
+                    && h.after(0, |r| subset >> r & 1 == 1) == found
+            });
+            prop_assert_eq!(h.allows(0, &lasted, &found), any);
+        }
     }
 }

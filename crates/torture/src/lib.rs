@@ -13,6 +13,7 @@ pub mod campaign;
 pub mod case;
 pub mod cut;
 mod cuts;
+mod files;
 pub mod graph;
 pub mod history;
 pub mod medium;

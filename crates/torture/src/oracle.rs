@@ -3,6 +3,7 @@
 
 use crate::history::History;
 use crate::medium::Shared;
+use crate::set::Set;
 use crate::stamp::{self, Bad, PER_BLOCK, SECTOR, Versions, mix};
 use crate::subject::Subject;
 use crate::workload::{Clients, Failure, Kind, Mix, Request, fill_requests};
@@ -202,27 +203,33 @@ pub fn hash_of(versions: &[Versions]) -> u64 {
     versions.iter().flatten().fold(0, |h, &v| mix(h ^ u64::from(v)))
 }
 
-/// Every block has to be in a state from its floor on.
+/// Every block has to hold what was sure to last, and of the rest whole requests.
 ///
 /// # Errors
-/// The first that is not.
-pub fn judge(history: &History, floors: &[u32], found: &[Versions]) -> Result<(), Violation> {
+/// The first that does not.
+pub fn judge(history: &History, lasted: &Set, found: &[Versions]) -> Result<(), Violation> {
     for (b, v) in found.iter().enumerate() {
-        if history.allows(b, floors[b], v) {
+        if history.allows(b, lasted, v) {
             continue;
         }
-        let (states, floor) = (history.states(b), floors[b] as usize);
-        let want = &states[floor];
-        let (oracle, why) = if history.ever(b, v) {
-            (Oracle::Content, "an older state: what was acknowledged is gone")
+        let (oracle, why) = if history.allows(b, &Set::new(lasted.limit()), v) {
+            (Oracle::Content, "which was so once: what was acknowledged later is gone")
         } else {
-            (Oracle::Torn, "no state that it ever was in")
+            (Oracle::Torn, "and never was so")
         };
-        let by = want.request.map_or("the start".into(), |r| format!("request {r}"));
+        let sure = history.after(b, |r| lasted.has(r as usize));
+        let by: Vec<String> = history
+            .changes(b)
+            .iter()
+            .map(|c| {
+                let sign = if lasted.has(c.request as usize) { "" } else { "?" };
+                format!("{}{sign} {}..{} v{}", c.request, c.from, c.to, c.version)
+            })
+            .collect();
         let what = format!(
-            "block {b} (sector {}) holds versions {v:?}, {why}; acknowledged last: {:?} by {by}",
+            "block {b} (sector {}) holds versions {v:?}, {why}; acknowledged: {sure:?}; requests: {}",
             b * PER_BLOCK,
-            want.versions
+            by.join(", ")
         );
         return Err(Violation::new(oracle, what));
     }
@@ -237,11 +244,11 @@ pub fn examine(
     subject: &dyn Subject,
     stores: &[Shared],
     history: &History,
-    floors: &[u32],
+    lasted: &Set,
     depth: Depth,
 ) -> Result<Seen, Violation> {
     let up = bring_up(subject, stores, history.len(), depth.stop)?;
-    judge(history, floors, &up.seen.versions)?;
+    judge(history, lasted, &up.seen.versions)?;
     let Up { layer, seen } = up;
     drop(layer);
     if depth.twice || depth.alive {
@@ -283,12 +290,12 @@ fn alive(subject: &dyn Subject, stores: &[Shared], up: Up, seed: u64) -> Result<
             Failure::Violation(v) => Violation { what: format!("after recovery, {}", v.what), ..v },
         })?;
     }
-    let floors = clients.history.floors(|_| true);
+    let lasted = Set::below(requests.len(), requests.len());
     let found = read_all(layer.as_mut(), blocks)?;
-    judge(&clients.history, &floors, &found)?;
+    judge(&clients.history, &lasted, &found)?;
     check(layer.as_mut(), "after a full rewrite")?;
     drop(layer);
     let again = bring_up(subject, stores, blocks, Stop::Process)
         .map_err(|v| Violation { what: format!("after a full rewrite and a restart: {}", v.what), ..v })?;
-    judge(&clients.history, &floors, &again.seen.versions)
+    judge(&clients.history, &lasted, &again.seen.versions)
 }

@@ -73,7 +73,8 @@ impl<'a> Session<'a> {
         }
         let (layer, sink, tap) = taped(subject, &stores, mutation)?;
         let blocks = layer.info().sectors / PER_BLOCK as u64;
-        let clients = Clients::new(History::empty(blocks as usize), 0);
+        let mut clients = Clients::new(History::empty(blocks as usize), 0);
+        clients.ignore_fua = mutation == Some(Mutation::IgnoreFua);
         let mut s =
             Session { subject, stores, clients, layer, sink, tap, mutation, blocks, tolerant: false };
         s.layer.format(&mut s.sink).map_err(|e| failed("format", &e))?;

@@ -77,6 +77,18 @@ impl Set {
         self.words.iter().map(|w| w.count_ones() as usize).sum()
     }
 
+    /// What its numbers are below, rounded up.
+    #[must_use]
+    pub fn limit(&self) -> usize {
+        self.words.len() * 64
+    }
+
+    /// A hash of it.
+    #[must_use]
+    pub fn hash(&self) -> u64 {
+        self.words.iter().fold(0, |h, &w| crate::stamp::mix(h ^ w))
+    }
+
     /// Whether nothing is in it.
     #[must_use]
     pub fn is_empty(&self) -> bool {

@@ -38,6 +38,9 @@ pub trait Subject: Sync {
     /// As for [`Subject::live`].
     fn taped(&self, stores: &[Shared]) -> Result<Box<dyn Top<Tape>>, Error>;
 
+    /// The same, made for backing files behind a page cache.
+    fn over_files(&self) -> &dyn Subject;
+
     /// Blank stores.
     fn blank(&self) -> Vec<Shared> {
         let medium = |(i, m): (usize, &MediumShape)| Shared::new(Medium::new(i as u8, m.nand));
@@ -50,6 +53,7 @@ pub trait Subject: Sync {
 pub struct StackSubject {
     stack: Stack,
     media: Vec<MediumShape>,
+    over_files: Option<Box<StackSubject>>,
 }
 
 impl StackSubject {
@@ -74,7 +78,13 @@ impl StackSubject {
             let name = device.name.clone();
             media.push(MediumShape { name, nand, line_bytes, data_bytes, units: first..last + 1 });
         }
-        Ok(StackSubject { stack, media })
+        Ok(StackSubject { stack, media, over_files: None })
+    }
+
+    /// With a variant for backing files: what `frit create` makes of the stack.
+    #[must_use]
+    pub fn with_files(self, variant: StackSubject) -> StackSubject {
+        StackSubject { over_files: Some(Box::new(variant)), ..self }
     }
 
     /// The stack.
@@ -99,6 +109,10 @@ impl StackSubject {
 impl Subject for StackSubject {
     fn media(&self) -> &[MediumShape] {
         &self.media
+    }
+
+    fn over_files(&self) -> &dyn Subject {
+        self.over_files.as_deref().map_or(self, |s| s)
     }
 
     fn live(&self, stores: &[Shared]) -> Result<Box<dyn Top<Null>>, Error> {

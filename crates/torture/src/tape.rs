@@ -36,6 +36,9 @@ pub enum Mutation {
     DropEvery(u32),
     /// Requests are acknowledged at once.
     AckAtOnce,
+    /// Writes that have to be durable when they are acknowledged are not flushed (by the clients' side, as a
+    /// volume would do it).
+    IgnoreFua,
     /// Requests are acknowledged without waiting for metadata.
     AckBeforeMeta,
 }

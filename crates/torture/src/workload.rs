@@ -168,6 +168,8 @@ pub struct Clients {
     pub history: History,
     /// The version that the next request writes.
     pub version: u32,
+    /// A bug on purpose: writes that have to be durable are not flushed.
+    pub ignore_fua: bool,
     buffer: Vec<u8>,
 }
 
@@ -175,7 +177,7 @@ impl Clients {
     /// Of a volume that holds what the history says.
     #[must_use]
     pub fn new(history: History, version: u32) -> Clients {
-        Clients { history, version, buffer: Vec::new() }
+        Clients { history, version, ignore_fua: false, buffer: Vec::new() }
     }
 
     /// Carries a request out. What a failed one would have written is possible, and not sure.
@@ -198,7 +200,12 @@ impl Clients {
                 self.buffer.resize(bytes, 0);
                 stamp::fill_all(request.first, self.version, &mut self.buffer[..bytes]);
                 self.history.change(number, request.first, request.sectors, self.version);
-                layer.write(sink, at, Source::Bytes(&self.buffer[..bytes]), hints)
+                let written = layer.write(sink, at, Source::Bytes(&self.buffer[..bytes]), hints);
+                // As a volume does it: a layer takes the hint, and a flush is what makes it true.
+                match written {
+                    Ok(()) if hints.has(Hints::FUA) && !self.ignore_fua => layer.flush(sink),
+                    other => other,
+                }
             }
             Kind::Discard => {
                 self.history.change(number, request.first, request.sectors, 0);

@@ -32,8 +32,11 @@ over_provisioning = 0.25
 }
 
 pub(crate) fn subject(name: &str, text: &str) -> StackSubject {
-    let stack = Stack::parse(name, text, &[]).unwrap_or_else(|e| panic!("{e:?} {:?}", e.problems()));
-    StackSubject::new(stack).unwrap_or_else(|e| panic!("{e:?}"))
+    let make = |sets: &[String]| {
+        let stack = Stack::parse(name, text, sets).unwrap_or_else(|e| panic!("{e:?} {:?}", e.problems()));
+        StackSubject::new(stack).unwrap_or_else(|e| panic!("{e:?}"))
+    };
+    make(&[]).with_files(make(&["hfsl.flush_map=true".into()]))
 }
 
 pub(crate) fn subjects() -> Vec<(&'static str, StackSubject)> {
