@@ -6,7 +6,8 @@
 //!
 //! It is not: a queue, a scheduler or a translation layer. `docs/media.md` is the manual.
 
-pub mod dram;
+pub mod checksum;
+mod dram;
 pub mod hardware;
 pub mod nand;
 pub mod pcm;

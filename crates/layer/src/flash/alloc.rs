@@ -89,6 +89,13 @@ impl<T: Token, N: Store> Flash<T, N> {
         Ok(ppn)
     }
 
+    /// Takes back that a stream's next page was used.
+    pub(super) fn give_page_back(&mut self, unit: u32, stream: Stream) {
+        if let Some(open) = &mut self.units[unit as usize].open[stream as usize] {
+            open.next = self.nand.next_page(BlockId(open.block));
+        }
+    }
+
     /// Seals the full block of a stream and opens a free one.
     fn open_block<S: Sink<Tok = T>>(&mut self, sink: &mut S, unit: u32, stream: Stream) -> Result<()> {
         self.close(unit, stream);

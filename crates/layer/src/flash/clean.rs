@@ -1,12 +1,11 @@
 //! Cleaning in small pieces: each write pays for the page it takes, idle time works ahead, and only
 //! a unit without a block to spare makes a write wait.
 
-use super::alloc::PageWrite;
 use super::space::{Flash, ForwardMap, Moved, RESERVE, Stream, Victim};
 use super::{BlockState, GcPolicy, WearPolicy};
 use crate::Token;
 use frit_core::planted::{Bug, is};
-use frit_core::{BlockId, Cause, Error, Lpn, Ppn, Progress, Result, Sink, Source, Target};
+use frit_core::{BlockId, Cause, Error, Lpn, Ppn, Progress, Result, Sink};
 use frit_media::{Expected, Spare, Store};
 
 /// Moves that a written page pays for at most when its unit cleans a block that gains nothing
@@ -47,7 +46,7 @@ impl<T: Token, N: Store> Flash<T, N> {
             moves -= 1;
         }
         if self.units[unit as usize].victim.is_some_and(|v| self.blocks.valid(v.block) == 0) {
-            self.finish(sink, unit)?;
+            self.finish(sink, map, unit)?;
         }
         Ok(())
     }
@@ -93,7 +92,7 @@ impl<T: Token, N: Store> Flash<T, N> {
                 });
             }
             while self.move_next(sink, map, unit)? {}
-            self.finish(sink, unit)?;
+            self.finish(sink, map, unit)?;
             self.writable()?;
         }
         Ok(())
@@ -115,7 +114,7 @@ impl<T: Token, N: Store> Flash<T, N> {
         let v = self.units[unit as usize].victim;
         let mut done = v.map(|v| v.done).unwrap_or_default();
         if v.is_some_and(|v| self.blocks.valid(v.block) == 0) {
-            done = self.finish(sink, unit)?;
+            done = self.finish(sink, map, unit)?;
         }
         Ok(Progress::Busy(done))
     }
@@ -210,38 +209,8 @@ impl<T: Token, N: Store> Flash<T, N> {
         Ok(true)
     }
 
+    /// Copies a page within its unit, inside the plane or over the bus.
     fn copy<S: Sink<Tok = T>>(
-        &mut self,
-        sink: &mut S,
-        unit: u32,
-        from: Ppn,
-        lpn: Lpn,
-        expect: Option<Expected>,
-        cause: Cause,
-    ) -> Result<(Ppn, T)> {
-        let after = sink.start();
-        if self.config.copyback {
-            return self.copy_inside(sink, unit, from, lpn, expect, cause);
-        }
-        let bytes = self.nand.geometry().page_bytes;
-        if !N::HOLDS {
-            let read = self.nand.read(sink, from, 0, Target::Len(bytes), cause, after)?;
-            let data = Source::Len(bytes);
-            return self.program(sink, PageWrite { lpn, unit, stream: Stream::Gc, data, cause, after: read });
-        }
-        let mut buffer = std::mem::take(&mut self.scratch);
-        let copied = self
-            .nand
-            .read_of(sink, from, 0, Target::Bytes(&mut buffer), expect, cause, after)
-            .and_then(|read| {
-                let data = Source::Bytes(&buffer);
-                self.program(sink, PageWrite { lpn, unit, stream: Stream::Gc, data, cause, after: read })
-            });
-        self.scratch = buffer;
-        copied
-    }
-
-    fn copy_inside<S: Sink<Tok = T>>(
         &mut self,
         sink: &mut S,
         unit: u32,
@@ -254,24 +223,43 @@ impl<T: Token, N: Store> Flash<T, N> {
             let to = self.next_page(sink, unit, Stream::Gc)?;
             self.seq += 1;
             let (spare, after) = (Spare { lpn: lpn.0, seq: self.seq }, sink.start());
-            match self.nand.copyback(sink, from, to, spare, expect, cause, after) {
+            let copied = if self.config.copyback {
+                self.nand.copyback(sink, from, to, spare, expect, cause, after)
+            } else {
+                self.nand.relocate(sink, from, to, spare, expect, cause, after)
+            };
+            match copied {
                 Ok(done) => {
                     self.note_valid(unit, to, lpn);
                     return Ok((to, done));
                 }
                 Err(Error::ProgramFailed { .. }) => self.doom(unit, Stream::Gc),
-                Err(e) => return Err(e),
+                Err(e) => {
+                    // Nothing was programmed: the place is still the next one.
+                    self.give_page_back(unit, Stream::Gc);
+                    return Err(e);
+                }
             }
         }
     }
 
     /// Erases an emptied victim into the pool, or retires it.
-    fn finish<S: Sink<Tok = T>>(&mut self, sink: &mut S, unit: u32) -> Result<T> {
+    fn finish<S: Sink<Tok = T>, M: ForwardMap<T>>(
+        &mut self,
+        sink: &mut S,
+        map: &mut M,
+        unit: u32,
+    ) -> Result<T> {
         let Some(v) = self.units[unit as usize].victim.take() else { return Ok(T::default()) };
         debug_assert_eq!(self.blocks.valid(v.block), 0);
         if self.holds_back && !is(Bug::EraseBeforeFlush) {
             self.blocks.block[v.block as usize].state = BlockState::Emptied;
-            self.units[unit as usize].emptied.push(v);
+            let u = &mut self.units[unit as usize];
+            u.emptied.push(v);
+            // The next victim needs a block to move to.
+            if u.free.len() <= RESERVE {
+                self.outlive(sink, map)?;
+            }
             return Ok(v.done);
         }
         self.erase(sink, unit, v)

@@ -25,6 +25,9 @@ pub enum Stream {
 
 pub(super) const STREAMS: usize = 3;
 
+/// Emptied blocks of a unit that wait for a flush together, at most: each flush syncs files twice.
+const HELD_MAX: usize = 4;
+
 /// How the space is cleaned and leveled.
 #[derive(Clone, Debug)]
 pub struct FlashConfig {
@@ -189,6 +192,12 @@ impl<T: Token, N: Store> Flash<T, N> {
     pub(crate) fn keep_order(&mut self, hold_back: bool) {
         self.freed = vec![T::default(); self.blocks.count() as usize];
         self.holds_back = hold_back;
+        if hold_back {
+            // Cleaning starts earlier, so that several blocks wait for one flush.
+            let ahead = (self.blocks.blocks_per_unit() as usize / 32).min(HELD_MAX);
+            self.config.low_blocks += ahead;
+            self.config.high_blocks += ahead;
+        }
     }
 
     /// Forgets all pages: every block that is not bad is free.

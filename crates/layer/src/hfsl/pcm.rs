@@ -11,6 +11,7 @@ use super::mapping::ENTRY_BYTES;
 use crate::Token;
 use frit_core::planted::{Bug, is};
 use frit_core::{Error, Lpn, MediumKind, Result, Sink};
+use frit_media::checksum::{crc32c, crc32c_append};
 use frit_media::{Pcm, Store};
 use std::collections::VecDeque;
 
@@ -386,7 +387,7 @@ impl<T: Token> Joined<T> {
 #[inline]
 pub(crate) fn sum_of(lpn: u32, sub: usize, bytes: &[u8]) -> u32 {
     let place = u64::from(lpn) << 8 | sub as u64;
-    crc32c::crc32c_append(crc32c::crc32c(bytes), &place.to_le_bytes()) >> 8
+    crc32c_append(crc32c(bytes), &place.to_le_bytes()) >> 8
 }
 
 fn no_room(what: &str) -> Error {

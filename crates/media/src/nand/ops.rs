@@ -1,8 +1,9 @@
 //! Commands to NAND.
 
-use super::page::{Expected, Spare, corrupt, data_crc, failed_record, record};
+use super::page::{Expected, Spare, corrupt, data_crc, failed_record, record, with_spare};
 use super::{BAD, Block, ERASE_FAILED, Nand};
 use crate::Store;
+use crate::checksum::crc32c;
 use crate::stripe::quot;
 use frit_core::planted::{Bug, is};
 use frit_core::{BlockId, Cause, Cmd, Error, MediumKind, Op, Ppn, Result, Sink, Source, Target};
@@ -194,7 +195,72 @@ impl<St: Store> Nand<St> {
     /// Data first, then the record that makes it a page.
     pub(super) fn put(&mut self, ppn: Ppn, bytes: &[u8], spare: Spare) -> Result<()> {
         self.store.write(self.data_at(ppn), bytes)?;
-        self.store.write(self.config.geometry.record_at(ppn), &record(bytes, spare))
+        self.store.write(self.config.geometry.record_at(ppn), &record(crc32c(bytes), spare))
+    }
+
+    /// The checksum of a page's data alone, when it is whole and what is expected. Where the store cannot
+    /// copy by itself the page is left in `self.page`: what is written is what was checked.
+    fn sum_checked(&mut self, ppn: Ppn, expect: Option<Expected>) -> Result<u32> {
+        let (spare, crc) = self.found(ppn)?.page(ppn)?;
+        if let Some(e) = expect.filter(|e| !e.is(spare)) {
+            return Err(another(ppn, e, spare));
+        }
+        let (at, len) = (self.data_at(ppn), self.config.geometry.page_bytes as usize);
+        let sum = match self.store.slice(at, len).filter(|_| self.store.copies()) {
+            Some(page) => crc32c(page),
+            None => {
+                self.store.read(at, &mut self.page)?;
+                crc32c(&self.page)
+            }
+        };
+        let found = with_spare(sum, spare);
+        if found != crc && !is(Bug::NandDataUnchecked) {
+            return Err(damaged(ppn, crc, found));
+        }
+        Ok(sum)
+    }
+
+    /// Puts the data of a page that was just checked into another: data first, then the record.
+    fn put_copy(&mut self, from: Ppn, to: Ppn, sum: u32, spare: Spare) -> Result<()> {
+        let (from, at) = (self.data_at(from), self.data_at(to));
+        let len = self.config.geometry.page_bytes as usize;
+        match self.store.copy(from, at, len) {
+            Some(copied) => copied?,
+            None => self.store.write(at, &self.page)?,
+        }
+        self.store.write(self.config.geometry.record_at(to), &record(sum, spare))
+    }
+
+    /// Moves a page over the bus: a read, and a program once that is done. The bytes are checked as by
+    /// [`Nand::read_of`], and copied once.
+    ///
+    /// # Errors
+    /// As for [`Nand::read_of`] (then nothing was programmed) and [`Nand::program`].
+    #[allow(clippy::too_many_arguments)]
+    pub fn relocate<S: Sink>(
+        &mut self,
+        sink: &mut S,
+        from: Ppn,
+        to: Ppn,
+        spare: Spare,
+        expect: Option<Expected>,
+        cause: Cause,
+        after: S::Tok,
+    ) -> Result<S::Tok> {
+        let source = self.readable(from)?;
+        let block = self.programmable(to)?;
+        let read = self.give(sink, Op::NandRead, from.0, source, cause, after);
+        let sum = if St::HOLDS { self.sum_checked(from, expect)? } else { 0 };
+        let fails = self.program_fails(to, block);
+        let tok = self.give(sink, Op::NandProgram, to.0, block, cause, read);
+        self.state[block as usize].next += 1;
+        if fails {
+            return self.fail(to, spare);
+        }
+        if St::HOLDS {
+            self.put_copy(from, to, sum, spare)?;
+        }
+        Ok(tok)
     }
 
     #[cold]
@@ -285,10 +351,7 @@ impl<St: Store> Nand<St> {
         if quot(source, self.blocks_per_unit) != quot(block, self.blocks_per_unit) {
             return Err(rule(to.0, "a copyback cannot leave its unit"));
         }
-        let mut page = std::mem::take(&mut self.page);
-        let checked = if St::HOLDS { self.fetch(from, 0, &mut page, expect) } else { Ok(()) };
-        self.page = page;
-        checked?;
+        let sum = if St::HOLDS { self.sum_checked(from, expect)? } else { 0 };
         let fails = self.program_fails(to, block);
         let tok = self.give(sink, Op::NandCopyback, to.0, block, cause, after);
         self.state[block as usize].next += 1;
@@ -296,10 +359,7 @@ impl<St: Store> Nand<St> {
             return self.fail(to, spare);
         }
         if St::HOLDS {
-            let page = std::mem::take(&mut self.page);
-            let put = self.put(to, &page, spare);
-            self.page = page;
-            put?;
+            self.put_copy(from, to, sum, spare)?;
         }
         Ok(tok)
     }

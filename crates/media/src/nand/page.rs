@@ -1,5 +1,6 @@
 //! What the spare area of a page holds.
 
+use crate::checksum::{crc32c, crc32c_append};
 use frit_core::{Error, MediumKind, Ppn, Result};
 
 /// What a layer writes beside a page, in its spare area.
@@ -57,10 +58,15 @@ pub(super) enum Found {
 /// CRC32C (Castagnoli) over a page, its LPN and its sequence: a page that was put in the place of
 /// another, or is an older one, does not check out with the record of that place.
 pub(super) fn data_crc(data: &[u8], spare: Spare) -> u32 {
+    with_spare(crc32c(data), spare)
+}
+
+/// The same, from the checksum of the data alone: a page that moves is summed once.
+pub(super) fn with_spare(crc: u32, spare: Spare) -> u32 {
     let mut tail = [0; 12];
     tail[..4].copy_from_slice(&spare.lpn.to_le_bytes());
     tail[4..].copy_from_slice(&spare.seq.to_le_bytes());
-    crc32c::crc32c_append(crc32c::crc32c(data), &tail)
+    crc32c_append(crc, &tail)
 }
 
 fn seal(mark: u32, spare: Spare, crc: u32) -> Record {
@@ -69,14 +75,14 @@ fn seal(mark: u32, spare: Spare, crc: u32) -> Record {
     r[4..8].copy_from_slice(&spare.lpn.to_le_bytes());
     r[8..16].copy_from_slice(&spare.seq.to_le_bytes());
     r[16..20].copy_from_slice(&crc.to_le_bytes());
-    let own = crc32c::crc32c(&r[..20]);
+    let own = crc32c(&r[..20]);
     r[20..].copy_from_slice(&own.to_le_bytes());
     r
 }
 
-/// The record of a page.
-pub(super) fn record(data: &[u8], spare: Spare) -> Record {
-    seal(PROGRAMMED, spare, data_crc(data, spare))
+/// The record of a page, given the checksum of its data alone.
+pub(super) fn record(crc: u32, spare: Spare) -> Record {
+    seal(PROGRAMMED, spare, with_spare(crc, spare))
 }
 
 /// The record of a page whose program failed.
@@ -95,7 +101,7 @@ pub(super) fn find(r: &Record) -> Found {
     if r.iter().all(|&b| b == 0) {
         return Found::Erased;
     }
-    if word(&r[20..]) != crc32c::crc32c(&r[..20]) {
+    if word(&r[20..]) != crc32c(&r[..20]) {
         return Found::Damaged;
     }
     let seq = u64::from(word(&r[8..])) | u64::from(word(&r[12..])) << 32;
@@ -130,7 +136,7 @@ mod tests {
     #[test]
     fn records_come_back() {
         let spare = Spare { lpn: 0x0102_0304, seq: u64::MAX - 1 };
-        let r = record(b"data", spare);
+        let r = record(crc32c(b"data"), spare);
         assert_eq!(find(&r), Found::Page(spare, data_crc(b"data", spare)));
         assert_eq!(find(&failed_record(spare)), Found::Failed);
         assert_eq!(find(&[0; SPARE_RECORD_BYTES]), Found::Erased);
@@ -138,7 +144,7 @@ mod tests {
 
     #[test]
     fn every_flipped_bit_of_a_record_is_seen() {
-        let r = record(b"data", Spare { lpn: 7, seq: 9 });
+        let r = record(crc32c(b"data"), Spare { lpn: 7, seq: 9 });
         for bit in 0..SPARE_RECORD_BYTES * 8 {
             let mut bad = r;
             bad[bit / 8] ^= 1 << (bit % 8);

@@ -55,6 +55,14 @@ impl Store for AnyStore {
         each!(self, s => Store::slice(s, at, len))
     }
 
+    fn copy(&mut self, from: u64, to: u64, len: usize) -> Option<Result<()>> {
+        each!(self, s => Store::copy(s, from, to, len))
+    }
+
+    fn copies(&self) -> bool {
+        each!(self, s => Store::copies(s))
+    }
+
     fn volatile(&self) -> bool {
         each!(self, s => Store::volatile(s))
     }

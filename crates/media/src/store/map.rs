@@ -154,6 +154,22 @@ impl Store for MmapStore {
         self.map.get(at as usize..at as usize + len)
     }
 
+    fn copy(&mut self, from: u64, to: u64, len: usize) -> Option<Result<()>> {
+        let inside = check_range(from, len, self.len()).and(check_range(to, len, self.len()));
+        Some(inside.and_then(|()| {
+            let (from, to) = (from as usize, to as usize);
+            self.map.copy_within(from..from + len, to);
+            match [from, to].into_iter().find(|&at| self.guard.hurt(at, len)) {
+                Some(at) => Err(self.hurt(at, len)),
+                None => Ok(()),
+            }
+        }))
+    }
+
+    fn copies(&self) -> bool {
+        true
+    }
+
     fn volatile(&self) -> bool {
         self.mapping == Mapping::Shared
     }

@@ -58,6 +58,20 @@ pub trait Store {
         None
     }
 
+    /// Copies `len` bytes, which [`Store::slice`] can borrow, to another place, where the store has both
+    /// in one piece in memory; nothing when it does not.
+    ///
+    /// # Errors
+    /// As for [`Store::read`] and [`Store::write`].
+    fn copy(&mut self, _from: u64, _to: u64, _len: usize) -> Option<Result<()>> {
+        None
+    }
+
+    /// Whether [`Store::copy`] does anything.
+    fn copies(&self) -> bool {
+        false
+    }
+
     /// Whether what was written may be lost with the machine until [`Store::sync`]: files behind a page
     /// cache, as against modelled media.
     fn volatile(&self) -> bool {
@@ -91,6 +105,14 @@ impl<S: Store> Store for &mut S {
 
     fn slice(&self, at: u64, len: usize) -> Option<&[u8]> {
         (**self).slice(at, len)
+    }
+
+    fn copy(&mut self, from: u64, to: u64, len: usize) -> Option<Result<()>> {
+        (**self).copy(from, to, len)
+    }
+
+    fn copies(&self) -> bool {
+        (**self).copies()
     }
 
     fn volatile(&self) -> bool {
