@@ -1,9 +1,9 @@
 //! Making a volume.
 
-use crate::backing::{MediumFile, media_of};
+use crate::backing::{MediumFile, media_of, path_of};
 use crate::error::{Error, Result, io};
 use crate::open::{Recovered, build};
-use crate::superblock::{FILE_NAME, State, Superblock, SuperblockFile, boot_id, unix_now};
+use crate::superblock::{FILE_NAME, MediumRecord, State, Superblock, SuperblockFile, boot_id, unix_now};
 use crate::volume::{Parts, Volume};
 use frit_core::{Null, Stop};
 use frit_stack::Stack;
@@ -90,7 +90,9 @@ impl Volume {
             recovery: None,
         };
         let mut superblock = SuperblockFile::create(dir, first)?;
-        drop(replaced);
+        if let Some(old) = replaced {
+            clear(dir, old.now(), &media)?;
+        }
         let files = media
             .iter_mut()
             .map(|m| MediumFile::create(dir, m, options.force))
@@ -117,6 +119,17 @@ impl Volume {
             recovered,
         }))
     }
+}
+
+/// Removes the files of a volume that was replaced, but for those that the new one overwrites.
+fn clear(dir: &Path, old: &Superblock, media: &[MediumRecord]) -> Result<()> {
+    let inside = old.media.iter().filter(|m| Path::new(&m.path).is_relative());
+    for path in inside.map(|m| path_of(dir, m)) {
+        if media.iter().all(|m| path_of(dir, m) != path) && path.is_file() {
+            std::fs::remove_file(&path).map_err(io(format!("cannot remove {}", path.display())))?;
+        }
+    }
+    Ok(())
 }
 
 /// A random one (version 4 of RFC 9562).

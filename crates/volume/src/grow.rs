@@ -77,6 +77,7 @@ pub fn grow(dir: &Path, stack: &Stack, step: &mut dyn FnMut(&str, u64, u64)) -> 
     if let Some(parent) = full.parent() {
         sync_dir(parent)?;
     }
+    step("removing", 0, 0);
     remove(&growing, &kept, true)?;
     drop(locked);
     Ok(grown)

@@ -81,10 +81,21 @@ impl<S: Sink> Volume<S> {
 
     /// Sets the parameters that were changed in an earlier life.
     pub(crate) fn reapply(&mut self) -> Result<()> {
-        for (key, value) in &self.superblock.now().params {
-            self.layer.params().set(key, value)?;
+        // They were set one after the other, and only the last of each is kept: two that are only possible
+        // together (marks of cleaning, say) may have to be set in another order now.
+        let mut left = self.superblock.now().params.clone();
+        loop {
+            let (had, mut first) = (left.len(), None);
+            left.retain(|(key, value)| {
+                let set = self.layer.params().set(key, value);
+                set.map_err(|e| first.get_or_insert(e)).is_err()
+            });
+            match first {
+                None => return Ok(()),
+                Some(e) if left.len() == had => return Err(e.into()),
+                Some(_) => {}
+            }
         }
-        Ok(())
     }
 
     /// Its size, in bytes.
@@ -270,6 +281,11 @@ impl<S: Sink> Volume<S> {
         }
         let checked = self.layer.check(&mut self.sink, scope, found);
         self.watch(checked)
+    }
+
+    /// Refuses writes from now on; reads go on. For what a server finds out and the volume cannot.
+    pub fn refuse(&mut self, why: String) {
+        self.layer.refuse(why);
     }
 
     /// The sink.

@@ -174,3 +174,6 @@ pub(crate) fn boot_id() -> [u8; 16] {
     let text = std::fs::read_to_string("/proc/sys/kernel/random/boot_id").unwrap_or_default();
     uuid::Uuid::try_parse(text.trim()).map_or([0; 16], uuid::Uuid::into_bytes)
 }
+
+#[cfg(test)]
+mod tests;

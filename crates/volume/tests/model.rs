@@ -1,0 +1,134 @@
+//! Random use, with closing and dropping in between, against an array of bytes.
+
+// Helpers of tests are tests, which clippy does not know.
+#![allow(clippy::unwrap_used, clippy::panic)]
+
+mod common;
+
+use common::{open, open_read_only, pattern, place, read};
+use frit_core::Hints;
+use frit_volume::Volume;
+use proptest::prelude::*;
+
+/// What a client does; places and lengths are in sectors and cut to the volume.
+#[derive(Clone, Debug)]
+enum Do {
+    Write(u64, u64, bool),
+    Read(u64, u64),
+    Discard(u64, u64),
+    Zero(u64, u64, bool),
+    Flush,
+    Step(u32),
+    Close,
+    Drop,
+    Peek,
+    Set(u64),
+}
+
+fn range() -> impl Strategy<Value = (u64, u64)> {
+    // Many requests meet in a small part, some lie anywhere; sizes as of file systems.
+    let at = prop_oneof![4 => 0u64..256, 1 => 0u64..12_000];
+    let len = prop_oneof![Just(1u64), Just(2), Just(4), Just(8), 1u64..64, 200u64..300];
+    (at, len)
+}
+
+fn what() -> impl Strategy<Value = Do> {
+    prop_oneof![
+        10 => (range(), any::<bool>()).prop_map(|((a, l), fua)| Do::Write(a, l, fua)),
+        4 => range().prop_map(|(a, l)| Do::Read(a, l)),
+        2 => range().prop_map(|(a, l)| Do::Discard(a, l)),
+        1 => (range(), any::<bool>()).prop_map(|((a, l), k)| Do::Zero(a, l, k)),
+        1 => Just(Do::Flush),
+        1 => (1u32..200).prop_map(Do::Step),
+        1 => Just(Do::Close),
+        1 => Just(Do::Drop),
+        1 => Just(Do::Peek),
+        1 => (0u64..9).prop_map(|n| Do::Set(n * 512)),
+    ]
+}
+
+fn all_is_there(v: &mut Volume, shadow: &[u8]) -> Result<(), TestCaseError> {
+    for (n, expected) in shadow.chunks(1 << 20).enumerate() {
+        let got = read(v, (n << 20) as u64, expected.len());
+        if let Some(at) = got.iter().zip(expected).position(|(a, b)| a != b) {
+            return Err(TestCaseError::fail(format!("byte {} differs", (n << 20) + at)));
+        }
+    }
+    Ok(())
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig { cases: 40, max_shrink_iters: 200, ..ProptestConfig::default() })]
+    #[test]
+    fn a_volume_is_an_array_of_bytes_whatever_stops_it(
+        method in prop::sample::select(vec!["same-level", "cache", "both"]),
+        ops in prop::collection::vec(what(), 1..120),
+    ) {
+        let (_dir, dir) = place();
+        let set = format!("FUSION_METHOD={method}");
+        let mut v = common::create_with(&dir, &[&set], false).unwrap();
+        let mut shadow = vec![0u8; v.bytes() as usize];
+        let mut ssw = None;
+        let cut = |at: u64, len: u64, bytes: usize| {
+            let at = (at * 512).min(bytes as u64 - 512);
+            (at, (len * 512).min(bytes as u64 - at) as usize)
+        };
+        for (n, op) in ops.into_iter().enumerate() {
+            let size = shadow.len();
+            match op {
+                Do::Write(at, len, fua) => {
+                    let (at, len) = cut(at, len, size);
+                    let data = pattern(at, n as u32, len);
+                    v.write(at, &data, if fua { Hints::FUA } else { Hints::NONE }).unwrap();
+                    shadow[at as usize..at as usize + len].copy_from_slice(&data);
+                }
+                Do::Read(at, len) => {
+                    let (at, len) = cut(at, len, size);
+                    prop_assert!(read(&mut v, at, len) == shadow[at as usize..at as usize + len]);
+                }
+                Do::Discard(at, len) => {
+                    let (at, len) = cut(at, len, size);
+                    v.discard(at, len as u64).unwrap();
+                    shadow[at as usize..at as usize + len].fill(0);
+                }
+                Do::Zero(at, len, keep) => {
+                    let (at, len) = cut(at, len, size);
+                    v.write_zeroes(at, len as u64, keep).unwrap();
+                    shadow[at as usize..at as usize + len].fill(0);
+                }
+                Do::Flush => v.flush().unwrap(),
+                Do::Step(budget) => drop(v.step(budget).unwrap()),
+                Do::Close => {
+                    v.close().unwrap();
+                    v = open(&dir);
+                    prop_assert!(v.recovery().recovery.clean);
+                }
+                Do::Drop => {
+                    drop(v);
+                    v = open(&dir);
+                    prop_assert!(v.recovery().recovery.lost.is_empty());
+                    all_is_there(&mut v, &shadow)?;
+                }
+                Do::Peek => {
+                    drop(v);
+                    all_is_there(&mut open_read_only(&dir).unwrap(), &shadow)?;
+                    v = open(&dir);
+                }
+                Do::Set(bytes) => {
+                    v.set_param("SSW", &bytes.to_string()).unwrap();
+                    ssw = Some(bytes.to_string());
+                }
+            }
+        }
+        all_is_there(&mut v, &shadow)?;
+        v.close().unwrap();
+        let mut v = open(&dir);
+        all_is_there(&mut v, &shadow)?;
+        let found = v.params().into_iter().find(|p| p.key == "SSW").unwrap().value;
+        prop_assert!(ssw.is_none_or(|s| s == found));
+        let mut findings = Vec::new();
+        let scope = frit_core::CheckScope { data: true, repair: false };
+        v.check(scope, &mut |f| findings.push(f)).unwrap();
+        prop_assert!(findings.is_empty(), "{findings:?}");
+    }
+}

@@ -1,0 +1,229 @@
+//! What is refused, with which words, and that nothing is changed by it.
+
+// Helpers of tests are tests, which clippy does not know.
+#![allow(clippy::unwrap_used, clippy::panic, clippy::print_stderr)]
+
+mod common;
+
+use common::{create, create_with, files, open, open_read_only, place, try_open};
+use frit_core::Hints;
+use std::fs::OpenOptions;
+use std::process::Command;
+
+#[test]
+fn no_volume_is_said_so() {
+    let (dir, volume) = place();
+    let e = try_open(&volume).unwrap_err().to_string();
+    assert!(e.contains("no such directory") && e.contains("frit create"), "{e}");
+    let e = try_open(dir.path()).unwrap_err().to_string();
+    assert!(e.contains("has no frit.volume"), "{e}");
+    std::fs::write(&volume, b"x").unwrap();
+    assert!(try_open(&volume).unwrap_err().to_string().contains("no volume here"));
+    assert!(create_with(&volume, &[], true).is_err());
+}
+
+#[test]
+fn a_directory_with_something_else_is_never_touched() {
+    let (_dir, volume) = place();
+    std::fs::create_dir(&volume).unwrap();
+    std::fs::write(volume.join("thesis.tex"), b"x").unwrap();
+    for force in [false, true] {
+        let e = create_with(&volume, &[], force).unwrap_err().to_string();
+        assert!(e.contains("no volume and not empty (it has thesis.tex)"), "{e}");
+    }
+    assert_eq!(files(&volume), [("thesis.tex".to_owned(), b"x".to_vec())]);
+}
+
+#[test]
+fn a_volume_is_replaced_only_by_force_and_only_when_closed() {
+    let (_dir, volume) = place();
+    let mut v = create(&volume);
+    v.write(0, &[1; 4096], Hints::NONE).unwrap();
+    for force in [false, true] {
+        let e = create_with(&volume, &[], force).unwrap_err().to_string();
+        assert!(e.contains("in use") && e.contains(&std::process::id().to_string()), "{e}");
+    }
+    drop(v);
+    let before = files(&volume);
+    for force in [false, true] {
+        let e = create_with(&volume, &[], force).unwrap_err().to_string();
+        assert!(e.contains("was not closed") && e.contains("frit recover"), "{e}");
+    }
+    assert!(files(&volume) == before);
+    open(&volume).close().unwrap();
+    let e = create_with(&volume, &[], false).unwrap_err().to_string();
+    assert!(e.contains("--force replaces it"), "{e}");
+    // The new one has another medium: the file of the old one goes.
+    let text = common::SMALL.replace("media.nand", "media.flash");
+    let stack = frit_stack::Stack::parse("other", &text, &[]).unwrap();
+    let mut v =
+        frit_volume::Volume::create(&volume, &frit_volume::CreateOptions { stack, force: true }).unwrap();
+    assert_eq!(common::read(&mut v, 0, 4096), [0; 4096]);
+    v.close().unwrap();
+    let names: Vec<String> = files(&volume).into_iter().map(|(n, _)| n).collect();
+    assert_eq!(names, ["flash.medium", "frit.volume", "pcm.medium"]);
+}
+
+#[test]
+fn a_creation_that_was_not_finished_can_be_repeated() {
+    let (_dir, volume) = place();
+    // Stopped before the superblock was whole.
+    std::fs::create_dir(&volume).unwrap();
+    std::fs::write(volume.join("frit.volume.new"), [1; 700]).unwrap();
+    create(&volume).close().unwrap();
+    open(&volume).close().unwrap();
+    // Stopped between the superblock and the end: as after a disk that ran full.
+    let (_dir, volume) = place();
+    let err = create_with(&volume, &["media.nand.path=/nowhere/at/all"], false).unwrap_err().to_string();
+    assert!(err.contains("nand"), "{err}");
+    let e = try_open(&volume).unwrap_err().to_string();
+    assert!(e.contains("making was not finished"), "{e}");
+    create(&volume).close().unwrap();
+}
+
+#[test]
+fn missing_and_wrong_media_are_told_by_name_and_never_made() {
+    let (_dir, volume) = place();
+    create(&volume).close().unwrap();
+    let nand = volume.join("nand.medium");
+    let aside = volume.join("aside");
+    std::fs::rename(&nand, &aside).unwrap();
+    let before = files(&volume);
+    for e in [try_open(&volume), open_read_only(&volume)] {
+        let e = e.unwrap_err().to_string();
+        assert!(e.contains("medium 'nand'") && e.contains("nand.medium") && e.contains("is missing"), "{e}");
+    }
+    assert!(files(&volume) == before);
+    std::fs::create_dir(&nand).unwrap();
+    assert!(try_open(&volume).is_err());
+    std::fs::remove_dir(&nand).unwrap();
+    std::fs::rename(&aside, &nand).unwrap();
+    let len = std::fs::metadata(&nand).unwrap().len();
+    for wrong in [0, 4096, len - 1, len + 1] {
+        let file = OpenOptions::new().write(true).open(&nand).unwrap();
+        file.set_len(wrong).unwrap();
+        let e = try_open(&volume).unwrap_err().to_string();
+        assert!(e.contains(&format!("has {wrong} bytes and had {len}")), "{e}");
+    }
+}
+
+#[test]
+fn a_medium_of_another_volume_is_refused() {
+    let (_dir, volume) = place();
+    let (_dir2, other) = place();
+    create(&volume).close().unwrap();
+    let v = create_with(&other, &["pcm.channels=1", "pcm.chip_bytes=256K"], false).unwrap();
+    v.close().unwrap();
+    let sizes = |p: &std::path::Path| std::fs::metadata(p.join("pcm.medium")).unwrap().len();
+    if sizes(&volume) == sizes(&other) {
+        std::fs::copy(other.join("pcm.medium"), volume.join("pcm.medium")).unwrap();
+    } else {
+        std::fs::write(volume.join("pcm.medium"), vec![0x5A; sizes(&volume) as usize]).unwrap();
+    }
+    // Whatever the layer says: an error, and no empty volume.
+    assert!(try_open(&volume).is_err());
+    std::fs::write(volume.join("pcm.medium"), vec![0; sizes(&volume) as usize]).unwrap();
+    assert!(try_open(&volume).is_err(), "a blank medium is not formatted behind anyone's back");
+}
+
+#[test]
+fn a_stack_without_durable_memory_is_told_what_to_add() {
+    let (_dir, volume) = place();
+    let sets = ["hfsl.pcm=none", "FUSION_METHOD=none"];
+    let e = create_with(&volume, &sets, false).unwrap_err().to_string();
+    assert!(e.contains("[media.pcm]") && e.contains("profile = "), "{e}");
+    assert!(!volume.exists());
+}
+
+#[test]
+fn a_damaged_superblock_is_not_formatted_over() {
+    let (_dir, volume) = place();
+    create(&volume).close().unwrap();
+    let path = volume.join("frit.volume");
+    let good = std::fs::read(&path).unwrap();
+    std::fs::write(&path, vec![0; good.len()]).unwrap();
+    assert!(try_open(&volume).unwrap_err().to_string().contains("neither copy"));
+    for force in [false, true] {
+        assert!(create_with(&volume, &[], force).unwrap_err().to_string().contains("neither copy"));
+    }
+    std::fs::write(&path, &good).unwrap();
+    open(&volume).close().unwrap();
+}
+
+#[test]
+fn every_damaged_byte_of_the_superblock_is_refused_or_repaired() {
+    let (_dir, volume) = place();
+    let mut v = create(&volume);
+    v.write(0, &[9; 4096], Hints::NONE).unwrap();
+    v.close().unwrap();
+    let path = volume.join("frit.volume");
+    let good = std::fs::read(&path).unwrap();
+    let used = |copy: usize| copy * 65_536..copy * 65_536 + 3000;
+    for at in used(0).chain(used(1)).step_by(37) {
+        let mut bad = good.clone();
+        bad[at] ^= 0x40;
+        std::fs::write(&path, &bad).unwrap();
+        let mut v = open_read_only(&volume).unwrap_or_else(|e| panic!("byte {at}: {e}"));
+        assert_eq!(common::read(&mut v, 0, 4096), [9; 4096], "byte {at}");
+    }
+    // Both copies.
+    let mut bad = good.clone();
+    bad[20] ^= 1;
+    bad[65_536 + 20] ^= 1;
+    std::fs::write(&path, &bad).unwrap();
+    assert!(open_read_only(&volume).is_err());
+    // One copy: the next opening for writing mends it.
+    let mut bad = good;
+    bad[20] ^= 1;
+    std::fs::write(&path, &bad).unwrap();
+    assert!(frit_volume::inspect(&volume).unwrap().damaged_copy.is_some());
+    open(&volume).close().unwrap();
+    assert!(frit_volume::inspect(&volume).unwrap().damaged_copy.is_none());
+}
+
+#[test]
+fn paths_of_media_are_used_and_never_overwritten_unasked() {
+    let (dir, volume) = place();
+    let elsewhere = dir.path().join("flash.bin");
+    let set = format!("media.nand.path={:?}", elsewhere.display().to_string());
+    let sets = [set.as_str(), "media.pcm.path=\"inside.bin\""];
+    let mut v = create_with(&volume, &sets, false).unwrap();
+    v.write(0, &[4; 4096], Hints::NONE).unwrap();
+    v.close().unwrap();
+    assert!(
+        elsewhere.is_file() && volume.join("inside.bin").is_file() && !volume.join("nand.medium").exists()
+    );
+    assert_eq!(common::read(&mut open(&volume), 0, 4096), [4; 4096]);
+    // Another volume over the same file, while it is there.
+    let second = dir.path().join("second");
+    let e = create_with(&second, &sets[..1], false).unwrap_err().to_string();
+    assert!(e.contains("is there already"), "{e}");
+    open(&volume).close().unwrap();
+}
+
+/// Runs `f` in a file system of `kib`, when that can be made.
+fn in_small_disk(kib: u32, f: impl FnOnce(&std::path::Path)) {
+    let dir = tempfile::tempdir().unwrap();
+    let size = format!("size={kib}k");
+    let mounted = Command::new("mount").args(["-t", "tmpfs", "-o", &size, "tmpfs"]).arg(dir.path()).status();
+    if !mounted.is_ok_and(|s| s.success()) {
+        eprintln!("skipped: no right to mount a small file system on this machine");
+        return;
+    }
+    f(dir.path());
+    Command::new("umount").arg(dir.path()).status().unwrap();
+}
+
+#[test]
+fn a_full_disk_is_an_error_at_create() {
+    in_small_disk(6144, |disk| {
+        let volume = disk.join("vol");
+        let e = create_with(&volume, &[], false).unwrap_err().to_string();
+        assert!(e.contains("make room for") && e.contains("nand.medium"), "{e}");
+        assert!(try_open(&volume).unwrap_err().to_string().contains("not finished"));
+        // Smaller, it fits, without removing anything by hand.
+        let v = create_with(&volume, &["nand.channels=1", "nand.blocks_per_plane=12"], false).unwrap();
+        v.close().unwrap();
+        open(&volume).close().unwrap();
+    });
+}
