@@ -48,7 +48,12 @@ impl<T: Token, N: Store> Flash<T, N> {
             let mut begun = Vec::new();
             self.units[unit as usize].free.clear();
             for b in self.blocks.of_unit(unit) {
-                match self.nand.next_page(BlockId(b)) {
+                let next = match self.nand.next_page(BlockId(b)) {
+                    // An erase may have been cut off in it, whatever it looks like.
+                    _ if suspect && self.blocks.valid(b) == 0 => 0,
+                    next => next,
+                };
+                match next {
                     _ if self.blocks.state(b) == BlockState::Bad => {}
                     0 => {
                         self.blocks.block[b as usize].suspect = suspect;
@@ -69,17 +74,14 @@ impl<T: Token, N: Store> Flash<T, N> {
         }
     }
 
-    /// After a stop: pads each block that was begun, since the program of its next page may have been cut
+    /// After a stop, once all pages were adopted: pads each block that is filled on, since the program of its next page may have been cut
     /// off. Returns how many pages that took.
     pub(crate) fn pad_begun<S: Sink<Tok = T>>(&mut self, sink: &mut S) -> Result<u32> {
         let mut padded = 0;
         for b in 0..self.blocks.count() {
             let next = self.nand.next_page(BlockId(b));
-            if is(Bug::ResumeTornPage)
-                || self.nand.is_bad(BlockId(b))
-                || next == 0
-                || next >= self.blocks.pages_per_block()
-            {
+            let resumed = self.blocks.valid(b) > 0 && next < self.blocks.pages_per_block();
+            if is(Bug::ResumeTornPage) || self.nand.is_bad(BlockId(b)) || !resumed {
                 continue;
             }
             let (ppn, start) = (self.nand.geometry().ppn(BlockId(b), next), sink.start());
@@ -88,6 +90,16 @@ impl<T: Token, N: Store> Flash<T, N> {
             padded += 1;
         }
         Ok(padded)
+    }
+
+    /// Keeps a block that was to be erased, since a page in it is wanted after all.
+    pub(crate) fn rescue(&mut self, ppn: Ppn) {
+        let block = self.nand.geometry().block_of(ppn).0;
+        if self.blocks.state(block) == BlockState::Free {
+            self.units[self.blocks.unit_of(block) as usize].free.retain(|&b| b != block);
+            self.blocks.block[block as usize].suspect = false;
+            self.seal(block);
+        }
     }
 
     /// Free blocks that are erased again before use.

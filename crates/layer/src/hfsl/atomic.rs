@@ -287,7 +287,10 @@ impl<T: Token, N: Store, P: Store> Hfsl<T, N, P> {
         first: u32,
         pages: u32,
     ) -> Result<()> {
-        let gone: Vec<Lpn> = (first..first + pages).map(Lpn).filter(|&l| self.is_mapped(l)).collect();
+        let gone: Vec<Lpn> = (first..first + pages)
+            .map(Lpn)
+            .filter(|&l| self.is_mapped(l) || self.may_be_pending(l))
+            .collect();
         for &lpn in &gone {
             self.forget_copy(lpn);
         }
@@ -318,9 +321,10 @@ impl<T: Token, N: Store, P: Store> Hfsl<T, N, P> {
         while byte < end {
             let len = (u64::from(ATOMIC_BYTES) - byte % u64::from(ATOMIC_BYTES)).min(end - byte);
             let (first, last) = (byte / page, (byte + len - 1) / page);
-            if byte.is_multiple_of(page) && (byte + len).is_multiple_of(page) {
+            let whole = byte.is_multiple_of(page) && (byte + len).is_multiple_of(page);
+            if whole || !(first..=last).any(|lpn| self.is_mapped(Lpn(lpn as u32))) {
                 self.unmap_group(sink, first as u32, (last - first + 1) as u32)?;
-            } else if (first..=last).any(|lpn| self.is_mapped(Lpn(lpn as u32))) {
+            } else {
                 self.write_range(sink, byte, zeros(len as u32), frit_core::Hints::NONE)?;
             }
             byte += len;

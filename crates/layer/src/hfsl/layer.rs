@@ -197,9 +197,9 @@ impl<S: Sink, N: Store, P: Store> BlockLayer<S> for Hfsl<S::Tok, N, P> {
             let (lpn, offset) = split(byte, page);
             let len = (page - offset).min(end - byte);
             let lpn = Lpn(lpn as u32);
-            if len == page {
+            if len == page || !self.is_mapped(lpn) {
                 self.unmap(sink, lpn).map_err(|e| self.poisoned(e))?;
-            } else if self.is_mapped(lpn) {
+            } else {
                 let zeros =
                     if N::HOLDS { Source::Bytes(&ZEROS[..len as usize]) } else { Source::Len(len as u32) };
                 self.write_range(sink, byte, zeros, Hints::NONE)?;

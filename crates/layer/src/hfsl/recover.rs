@@ -101,10 +101,10 @@ impl<T: Token, N: Store, P: Store> Hfsl<T, N, P> {
             None => r.redone = self.redo(sink)?,
         }
         self.read_map(sink, &mut r)?;
+        self.adopt_all(sink, &mut r)?;
         if !clean {
             r.padded = self.flash.pad_begun(sink)?;
         }
-        self.adopt_all(sink, &mut r)?;
         let suspect = !clean || head.flags & SUSPECTS != 0;
         self.flash.adopted(if is(Bug::SeqRestarts) { 0 } else { head.seq_limit }, suspect);
         r.suspect_blocks = self.flash.suspects();

@@ -24,6 +24,7 @@ impl<T: Token, N: Store, P: Store> Hfsl<T, N, P> {
                 let (start, into) = (sink.start(), Target::Bytes(&mut page));
                 let read = self.flash.nand_mut().read_of(sink, ppn, 0, into, expect, Cause::Meta, start);
                 self.scratch = page;
+                self.flash.rescue(ppn);
                 read.and_then(|_| self.flash.adopt(lpn, ppn, tag, true)).map(|()| 0)
             }
             Place::Pcm(desc) => self.take_desc_over(sink, lpn, desc, orphan.seq as u16),

@@ -96,10 +96,16 @@ impl<T: Token, N: Store, P: Store> Hfsl<T, N, P> {
         self.map.get(lpn).place() != Place::Unmapped || self.map.not_lost(lpn).is_err()
     }
 
+    /// Whether the entry that made a page empty may not be durable yet: a second discard of the page is
+    /// acknowledged with that, and so writes it again. Live, it is durable when it is written.
+    pub(crate) fn may_be_pending(&self, lpn: Lpn) -> bool {
+        size_of::<T>() > 0 && self.map.each() && self.map.get(lpn).tag() != 0
+    }
+
     /// Forgets a page: it reads as zeros, and its space is free once that is durable.
     pub(crate) fn unmap<S: Sink<Tok = T>>(&mut self, sink: &mut S, lpn: Lpn) -> Result<()> {
         let old = self.map.get(lpn);
-        if old.place() == Place::Unmapped && self.map.not_lost(lpn).is_ok() {
+        if !self.is_mapped(lpn) && !self.may_be_pending(lpn) {
             return Ok(());
         }
         self.forget_copy(lpn);
