@@ -14,8 +14,9 @@ use frit_core::planted::{Bug, is};
 use frit_core::{Cause, Lpn, Result, Sink, Source};
 use frit_media::Store;
 
-/// Entries that are written together: 512 bytes, which disks and file systems write whole.
-const CHUNK: usize = 64;
+/// Entries that are written together: a line of the processor's cache, so that the entries of a block of
+/// 4 KiB are copied as one, whenever the host writes the file out.
+const CHUNK: usize = 8;
 
 /// Chunks with entries that changed since the last flush, one bit each.
 #[derive(Debug)]
