@@ -185,6 +185,8 @@ impl<S: Sink, N: Store, P: Store> BlockLayer<S> for Hfsl<S::Tok, N, P> {
     fn discard(&mut self, sink: &mut S, at: Sector, sectors: u64) -> Result<()> {
         let bytes = sectors.saturating_mul(SECTOR_BYTES);
         self.check_range(at.0.saturating_mul(SECTOR_BYTES), bytes)?;
+        // Also where nothing is to be done: what failed before may be half there.
+        self.flash.writable()?;
         self.begin_use(sink)?;
         let page = u64::from(self.page_bytes);
         let (mut byte, end) = (at.bytes(), at.bytes() + bytes);
