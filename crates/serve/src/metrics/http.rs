@@ -65,12 +65,10 @@ impl Server {
 impl Drop for Server {
     fn drop(&mut self) {
         self.stop.store(true, Ordering::SeqCst);
-        for thread in self.threads.drain(..) {
-            // A thread accepts one connection of ours and sees that it is to end.
-            let woken = TcpStream::connect_timeout(&self.address, PATIENCE);
-            if woken.is_ok() || thread.is_finished() {
-                let _ = thread.join();
-            }
+        // Each thread accepts one connection of ours, and sees that it is to end.
+        let woken = self.threads.iter().all(|_| TcpStream::connect_timeout(&self.address, PATIENCE).is_ok());
+        for thread in self.threads.drain(..).filter(|_| woken) {
+            let _ = thread.join();
         }
     }
 }
