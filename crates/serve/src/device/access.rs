@@ -1,6 +1,7 @@
 //! Requests under the lock: alignment, counting, recording, refusal after an error.
 
-use super::{Counters, Device, Failure, SLICE_BYTES, State, Tally};
+use super::counters::Kind;
+use super::{Device, Failure, SLICE_BYTES, State};
 use crate::backend::{Backend, Done, is_unexpected};
 use frit_core::{Error, Hints, MediumKind, SECTOR_BYTES, Sector};
 use frit_trace::ReqOp;
@@ -29,7 +30,7 @@ pub struct Access<'a> {
 
 /// A request, as it is counted and recorded.
 struct Item {
-    tally: fn(&mut Counters) -> &mut Tally,
+    kind: Kind,
     op: Option<ReqOp>,
     at: u64,
     len: u64,
@@ -74,7 +75,7 @@ impl<'a> Access<'a> {
             shrink(bounce);
             Ok(done)
         });
-        let item = Item { tally: |c| &mut c.read, op: Some(ReqOp::Read), at, len, hints: Hints::NONE };
+        let item = Item { kind: Kind::Read, op: Some(ReqOp::Read), at, len, hints: Hints::NONE };
         self.count(&item, result)
     }
 
@@ -97,7 +98,7 @@ impl<'a> Access<'a> {
             }
             Ok(done)
         });
-        self.count(&Item { tally: |c| &mut c.write, op: Some(ReqOp::Write), at, len, hints }, result)
+        self.count(&Item { kind: Kind::Write, op: Some(ReqOp::Write), at, len, hints }, result)
     }
 
     /// Makes a range read as zeros; it stays allocated when asked for. Between slices of
@@ -125,7 +126,7 @@ impl<'a> Access<'a> {
             Ok(done)
         });
         let op = if keep_allocated { ReqOp::Write } else { ReqOp::Discard };
-        let item = Item { tally: |c| &mut c.write_zeroes, op: Some(op), at, len, hints: Hints::NONE };
+        let item = Item { kind: Kind::WriteZeroes, op: Some(op), at, len, hints: Hints::NONE };
         self.count(&item, result)
     }
 
@@ -146,14 +147,13 @@ impl<'a> Access<'a> {
             }
             Ok(done)
         });
-        let item = Item { tally: |c| &mut c.discard, op: Some(ReqOp::Discard), at, len, hints: Hints::NONE };
+        let item = Item { kind: Kind::Discard, op: Some(ReqOp::Discard), at, len, hints: Hints::NONE };
         self.count(&item, result)
     }
 
     /// Flushes, unless a flush that began after number `begun` has succeeded.
-    pub(super) fn flush(&mut self, begun: u64) -> Result<Done> {
-        let item =
-            Item { tally: |c| &mut c.flush, op: Some(ReqOp::Flush), at: 0, len: 0, hints: Hints::NONE };
+    pub(super) fn flush(&mut self, begun: u64, op: Option<ReqOp>) -> Result<Done> {
+        let item = Item { kind: Kind::Flush, op, at: 0, len: 0, hints: Hints::NONE };
         if self.state.flushed > begun {
             self.state.counters.flushes_shared += 1;
             return self.count(&item, Ok(Done::NOW));
@@ -190,7 +190,7 @@ impl<'a> Access<'a> {
             })?;
             Ok(Done::NOW)
         });
-        let item = Item { tally: |c| &mut c.extents, op: None, at, len, hints: Hints::NONE };
+        let item = Item { kind: Kind::Extents, op: None, at, len, hints: Hints::NONE };
         self.count(&item, result).map(|_| ())
     }
 
@@ -201,7 +201,7 @@ impl<'a> Access<'a> {
     pub fn step(&mut self, budget: u32) -> Result<bool> {
         self.state.counters.steps += 1;
         let result = self.backend()?.step(budget);
-        if let Err(e) = &result {
+        if let Some(e) = result.as_ref().err().filter(|e| is_unexpected(e)) {
             let why = format!("background work failed: {e}");
             self.device.refuse(&mut self.state, &why);
         }
@@ -256,14 +256,14 @@ impl<'a> Access<'a> {
             Err(_) => now,
         };
         let service_ns = until.duration_since(self.turn).as_nanos() as u64;
-        (item.tally)(&mut self.state.counters).add(item.len, service_ns, result.is_err());
+        self.state.counters.of(item.kind).add(item.len, service_ns, result.is_err());
         if let (Some(recorder), Some(op), Ok(_)) = (&self.device.recorder, item.op, &result) {
             let (from, to) = if item.len == 0 { (0, 0) } else { around(item.at, item.len) };
             let sectors = (to - from) / SECTOR_BYTES;
             recorder.note(self.turn, op, Sector(from / SECTOR_BYTES), sectors, item.hints);
         }
-        let changes = !matches!(item.op, Some(ReqOp::Read) | None);
-        if item.op == Some(ReqOp::Write) {
+        let changes = !matches!(item.kind, Kind::Read | Kind::Extents);
+        if item.op == Some(ReqOp::Write) && result.is_ok() {
             self.device.unsynced.fetch_add(item.len, Ordering::Relaxed);
         }
         if let (Err(Failure::Backend(e)), true) = (&result, changes)

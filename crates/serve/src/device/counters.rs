@@ -26,6 +26,17 @@ pub struct Counters {
 }
 
 impl Counters {
+    pub(super) fn of(&mut self, kind: Kind) -> &mut Tally {
+        match kind {
+            Kind::Read => &mut self.read,
+            Kind::Write => &mut self.write,
+            Kind::WriteZeroes => &mut self.write_zeroes,
+            Kind::Discard => &mut self.discard,
+            Kind::Flush => &mut self.flush,
+            Kind::Extents => &mut self.extents,
+        }
+    }
+
     /// Each kind with its name, in the order of tables.
     pub fn by_kind(&self) -> [(&'static str, &Tally); 6] {
         [
@@ -37,6 +48,17 @@ impl Counters {
             ("extents", &self.extents),
         ]
     }
+}
+
+/// What a request asks for.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(super) enum Kind {
+    Read,
+    Write,
+    WriteZeroes,
+    Discard,
+    Flush,
+    Extents,
 }
 
 /// Requests of one kind.

@@ -86,7 +86,8 @@ impl<'a> Keeper<'a> {
         while !self.rested && !self.done() && self.device.activity() == seen {
             match self.device.lock().step(STEP_BUDGET) {
                 Ok(true) => std::thread::park_timeout(BETWEEN_STEPS),
-                // An error made the device refuse writes, and said why.
+                // An unexpected error made the device refuse writes, and said why; where there is no
+                // space, the next write says so.
                 Ok(false) | Err(_) => self.rested = true,
             }
         }

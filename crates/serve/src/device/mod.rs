@@ -21,6 +21,7 @@ use crate::backend::{Backend, Done};
 use crate::pace::Meter;
 use crate::record::Recorder;
 use frit_core::Error;
+use frit_trace::ReqOp;
 use parking_lot::{Mutex, MutexGuard};
 use std::fmt;
 use std::fs::File;
@@ -187,6 +188,18 @@ impl Device {
     /// # Errors
     /// A medium that fails; the device refuses writes from then on.
     pub fn flush(&self) -> Result<Done, Failure> {
+        self.sync(Some(ReqOp::Flush))
+    }
+
+    /// The same for writes with FUA: a recording has their flag already.
+    ///
+    /// # Errors
+    /// As for [`Device::flush`].
+    pub fn flush_for_fua(&self) -> Result<Done, Failure> {
+        self.sync(None)
+    }
+
+    fn sync(&self, recorded: Option<ReqOp>) -> Result<Done, Failure> {
         let asked = Instant::now();
         let begun = self.flushes_begun.load(Ordering::Acquire);
         let ahead = self.sync_ahead();
@@ -196,7 +209,7 @@ impl Device {
             return Err(Failure::Backend(Error::Io { what: "cannot sync a medium's file".into(), source }));
         }
         access.asked(asked);
-        access.flush(begun)
+        access.flush(begun, recorded)
     }
 
     /// Lets the machine write out what is in its memory, while requests go on.

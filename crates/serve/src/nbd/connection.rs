@@ -49,6 +49,15 @@ enum Phase {
     Over,
 }
 
+/// A request whose reply waits for a flush.
+#[derive(Clone, Copy, Debug)]
+struct Waiting {
+    cookie: u64,
+    done: Done,
+    /// It is a flush itself, not a write with FUA.
+    is_flush: bool,
+}
+
 /// One client of an export.
 #[derive(Debug)]
 pub struct Connection {
@@ -56,7 +65,7 @@ pub struct Connection {
     phase: Phase,
     agreed: Agreed,
     /// Replies that wait for a flush.
-    after_flush: Vec<(u64, Done)>,
+    after_flush: Vec<Waiting>,
     out: Output,
 }
 
@@ -175,7 +184,10 @@ impl Connection {
     fn execute(&mut self, access: &mut Access<'_>, command: Command, request: &Request, data: &[u8]) {
         match execute(access, &self.agreed, command, request, data, &mut self.out) {
             Outcome::Replied(done) => self.mark(done),
-            Outcome::AfterFlush(done) => self.after_flush.push((request.cookie, done)),
+            Outcome::AfterFlush(done) => {
+                let is_flush = command == Command::Flush;
+                self.after_flush.push(Waiting { cookie: request.cookie, done, is_flush });
+            }
         }
     }
 
@@ -193,8 +205,10 @@ impl Connection {
 
     /// One flush for all that wait for one.
     fn flush(&mut self) {
-        let result = self.export.device().flush();
-        for (cookie, done) in std::mem::take(&mut self.after_flush) {
+        let device = self.export.device();
+        let asked_for = self.after_flush.iter().any(|w| w.is_flush);
+        let result = if asked_for { device.flush() } else { device.flush_for_fua() };
+        for Waiting { cookie, done, .. } in std::mem::take(&mut self.after_flush) {
             match &result {
                 Ok(flushed) => {
                     reply::success(&mut self.out, cookie);

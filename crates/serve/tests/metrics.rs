@@ -1,0 +1,123 @@
+//! Metrics over HTTP, and the table of them in the manual.
+
+mod common;
+
+use common::volume;
+use frit_core::Hints;
+use frit_serve::ctl::{About, DevicePanel, Panel};
+use frit_serve::metrics::{Server, Stat};
+use frit_serve::pace::{Meter, Ticket};
+use frit_serve::{Device, DeviceOptions, Log};
+use std::collections::BTreeMap;
+use std::io::{Read, Write};
+use std::net::TcpStream;
+use std::sync::Arc;
+use std::time::Instant;
+
+/// A server of metrics over a volume that was used.
+fn server() -> (tempfile::TempDir, Server) {
+    let dir = tempfile::tempdir().unwrap();
+    let volume = volume(&dir.path().join("volume"));
+    let meter = Arc::new(Meter::default());
+    let now = Instant::now();
+    meter.admitted(Ticket { op: 0, admitted: now, due: now });
+    meter.replied(now, now);
+    let about = About { stack: "test".into(), pace: Some(meter), ..About::default() };
+    let device = Device::new(Box::new(volume), DeviceOptions::default());
+    let _ = device.lock().write(0, &[1; 8192], Hints::NONE).unwrap();
+    let _ = device.lock().write(1 << 20, &[1; 512], Hints::NONE).unwrap();
+    let _ = device.lock().read(0, &mut [0; 4096]).unwrap();
+    let panel: Arc<dyn Panel> = Arc::new(DevicePanel::new(device, about));
+    (dir, Server::start(0, &panel, &Log::none()).unwrap())
+}
+
+fn ask(server: &Server, request: &str) -> (String, String) {
+    let mut stream = TcpStream::connect(server.address()).unwrap();
+    // A server that refuses what it reads may hang up before all is written.
+    let _ = stream.write_all(request.as_bytes());
+    let mut answer = Vec::new();
+    let _ = stream.read_to_end(&mut answer);
+    let answer = String::from_utf8(answer).unwrap();
+    let (head, body) = answer.split_once("\r\n\r\n").unwrap_or((&answer, ""));
+    (head.lines().next().unwrap_or("").into(), body.into())
+}
+
+fn get(server: &Server, path: &str) -> (String, String) {
+    ask(server, &format!("GET {path} HTTP/1.1\r\nHost: x\r\n\r\n"))
+}
+
+#[test]
+fn pages_are_served_and_nothing_else() {
+    let (_dir, server) = server();
+    assert!(server.address().ip().is_loopback());
+    let (status, body) = get(&server, "/metrics");
+    assert!(status.contains("200") && body.ends_with("# EOF\n"), "{status}");
+    let (status, body) = get(&server, "/visible?x=1");
+    let stat: Stat = serde_json::from_str(&body).unwrap();
+    assert!(status.contains("200") && stat.op("write").unwrap().bytes == 8704);
+    assert!(get(&server, "/").1.contains("/metrics"));
+    assert!(get(&server, "/etc/passwd").0.contains("404"));
+    assert!(ask(&server, "POST /metrics HTTP/1.1\r\n\r\n").0.contains("405"));
+    assert!(ask(&server, "nonsense\r\n\r\n").0.contains("400"));
+    assert_eq!(ask(&server, "HEAD /metrics HTTP/1.1\r\n\r\n").1, "");
+    let long = format!("GET / HTTP/1.1\r\nX: {}\r\n\r\n", "x".repeat(20_000));
+    let refused = ask(&server, &long).0;
+    assert!(refused.is_empty() || refused.contains("431"), "{refused}");
+    // Clients that say nothing hold a place each for a while, and the others wait no longer than that.
+    let silent: Vec<TcpStream> = (0..3).map(|_| TcpStream::connect(server.address()).unwrap()).collect();
+    assert!(get(&server, "/metrics").0.contains("200"));
+    drop(silent);
+}
+
+#[test]
+fn values_are_those_of_the_device() {
+    let (_dir, server) = server();
+    let (_, body) = get(&server, "/metrics");
+    for line in [
+        "frit_client_requests_total{op=\"write\"} 2",
+        "frit_client_data_bytes_total{op=\"write\"} 8704",
+        "frit_client_latency_seconds_count{op=\"read\"} 1",
+        "frit_client_latency_seconds_bucket{le=\"+Inf\",op=\"read\"} 1",
+        "frit_volume_poisoned_flag 0",
+    ] {
+        assert!(body.lines().any(|l| l == line), "{line} is not in\n{body}");
+    }
+    assert!(body.contains(
+        "frit_media_commands_total{medium=\"nand\",kind=\"nand\",op=\"nand-program\",cause=\"host\"}"
+    ));
+}
+
+/// Name, type, unit and help of each metric, as the text says.
+fn described(text: &str) -> BTreeMap<String, [String; 3]> {
+    let mut all: BTreeMap<String, [String; 3]> = BTreeMap::new();
+    for line in text.lines() {
+        let words: Vec<&str> = line.splitn(4, ' ').collect();
+        let [_, what, name, value] = words[..] else { continue };
+        let at = match what {
+            "TYPE" => 0,
+            "UNIT" => 1,
+            "HELP" => 2,
+            _ => continue,
+        };
+        all.entry(name.into()).or_default()[at] = value.trim_end_matches('.').into();
+    }
+    all
+}
+
+#[test]
+fn the_manual_lists_all_metrics() {
+    let (_dir, server) = server();
+    let metrics = described(&get(&server, "/metrics").1);
+    assert!(metrics.len() > 40, "{}", metrics.len());
+    let table: String = metrics
+        .iter()
+        .map(|(name, [kind, unit, help])| format!("| `{name}` | {kind} | {unit} | {help} |\n"))
+        .collect();
+    for (name, [kind, unit, help]) in &metrics {
+        assert!(!help.is_empty(), "{name} has no help");
+        assert!(!unit.is_empty() || kind == "info", "{name} has no unit");
+        assert!(name.ends_with(unit.as_str()), "{name} does not end with its unit {unit}");
+    }
+    let manual = include_str!("../../../docs/control.md");
+    assert!(manual.contains(&table), "docs/control.md should have this table:\n{table}");
+}
