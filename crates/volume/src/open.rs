@@ -162,3 +162,6 @@ where
         Ok(volume)
     }
 }
+
+#[cfg(test)]
+mod tests;

@@ -5,7 +5,7 @@
 
 mod common;
 
-use common::{open, open_read_only, pattern, place, read};
+use common::{open, open_read_only, pattern, place_in_memory, read};
 use frit_core::Hints;
 use frit_volume::Volume;
 use proptest::prelude::*;
@@ -64,7 +64,7 @@ proptest! {
         method in prop::sample::select(vec!["same-level", "cache", "both"]),
         ops in prop::collection::vec(what(), 1..120),
     ) {
-        let (_dir, dir) = place();
+        let (_dir, dir) = place_in_memory();
         let set = format!("FUSION_METHOD={method}");
         let mut v = common::create_with(&dir, &[&set], false).unwrap();
         let mut shadow = vec![0u8; v.bytes() as usize];

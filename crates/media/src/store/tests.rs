@@ -1,5 +1,7 @@
 //! All stores hold the same contents for the same calls.
 
+#![allow(clippy::print_stderr)]
+
 use super::*;
 use proptest::prelude::*;
 
@@ -127,4 +129,30 @@ fn a_private_mapping_changes_nothing() {
     s.sync().unwrap();
     assert_eq!(s.slice(4094, 4).unwrap(), [7, 7, 1, 1]);
     assert!(std::fs::read(&path).unwrap().iter().all(|&b| b == 7));
+}
+
+/// Bytes of a mapped file that are dirty, as the kernel counts them.
+fn dirty(path: &std::path::Path) -> Option<u64> {
+    let smaps = std::fs::read_to_string("/proc/self/smaps").ok()?;
+    let path = path.canonicalize().ok()?.display().to_string();
+    let mapping = smaps.lines().skip_while(|l| !l.ends_with(&path));
+    let counts =
+        mapping.filter(|l| l.starts_with("Shared_Dirty:") || l.starts_with("Private_Dirty:")).take(2);
+    counts.map(|l| l.split_whitespace().nth(1)?.parse::<u64>().ok()).sum()
+}
+
+#[test]
+fn a_sync_of_the_file_cleans_the_pages_that_were_written_through_the_mapping() {
+    let dir = tempfile::tempdir().unwrap();
+    let path = dir.path().join("nand.img");
+    let mut s = MmapStore::open(&path, 64 << 12).unwrap();
+    s.write(5 << 12, &[7; 3 << 12]).unwrap();
+    let before = dirty(&path);
+    s.sync().unwrap();
+    match (before, dirty(&path)) {
+        (Some(12), Some(0)) => {}
+        // A file system of memory has nowhere to write to.
+        (Some(n), Some(m)) if n == m && n > 0 => eprintln!("skipped: {} is in memory", path.display()),
+        other => panic!("{other:?} KiB were dirty before and after the sync"),
+    }
 }

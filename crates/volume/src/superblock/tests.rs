@@ -65,6 +65,23 @@ fn what_is_written_is_read() {
 }
 
 #[test]
+fn the_bytes_are_where_the_manual_draws_them() {
+    let s = sample(0x0102_0304);
+    let b = encode(&s);
+    let u32_at = |at: usize| u32::from_le_bytes(b[at..at + 4].try_into().unwrap()) as usize;
+    assert_eq!((&b[..8], u32_at(8), u32_at(12)), (&b"fritVOL\0"[..], 1, b.len()));
+    assert_eq!((u32_at(16), u32_at(24), u32_at(36)), (0x0102_0304, 5, 2));
+    assert_eq!((&b[40..56], &b[56..72], &b[80..112]), (&[7; 16][..], &[9; 16][..], &[3; 32][..]));
+    assert_eq!(u32_at(72), 1_795_238_589);
+    assert_eq!([112, 116, 120, 124, 128].map(u32_at), [2, 5, 7, s.stack.len(), 18]);
+    assert_eq!((u32_at(132), u32_at(136), u32_at(168), u32_at(188)), (3, 1, 12, 3));
+    assert!(b[192..224].iter().all(|&b| b == 0));
+    assert_eq!((&b[224..228], u32_at(228), u32_at(232)), (&[1, 0, 4, 0][..], 6, 1 << 20));
+    assert_eq!(&b[240..250], b"nand/dev/x");
+    assert_eq!(u32_at(b.len() - 4) as u32, crc32c::crc32c(&b[..b.len() - 4]));
+}
+
+#[test]
 fn the_newer_copy_counts_and_updates_take_turns() {
     let dir = tempfile::tempdir().unwrap();
     let mut made = SuperblockFile::create(dir.path(), sample(1)).unwrap();

@@ -45,6 +45,13 @@ pub fn place() -> (tempfile::TempDir, PathBuf) {
     (dir, volume)
 }
 
+/// The same in memory where there is such a place: for tests that sync often.
+pub fn place_in_memory() -> (tempfile::TempDir, PathBuf) {
+    let dir = tempfile::tempdir_in("/dev/shm").or_else(|_| tempfile::tempdir()).unwrap();
+    let volume = dir.path().join("vol");
+    (dir, volume)
+}
+
 /// Bytes that tell where and when they were written.
 pub fn pattern(at: u64, version: u32, len: usize) -> Vec<u8> {
     let mut out = Vec::with_capacity(len + 16);
