@@ -109,7 +109,9 @@ impl FromStr for Case {
 
     fn from_str(text: &str) -> Result<Case, String> {
         let wrong = || {
-            format!("'{text}' is no case; one looks like c12.0.345, c12.0.345+6 or c12.0:1,4,7, as a violation prints it")
+            format!(
+                "'{text}' is no case; one looks like c12.0.345, c12.0.345+6 or c12.0:1,4,7, as a violation prints it"
+            )
         };
         use strum::IntoEnumIterator;
         let mode = Mode::iter().find(|m| text.starts_with(m.letter())).ok_or_else(wrong)?;

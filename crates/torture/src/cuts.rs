@@ -81,7 +81,9 @@ impl Item<'_> {
         match self.case.mode {
             Mode::Cuts | Mode::Exhaustive => self.cuts(),
             Mode::Files => self.files(),
-            Mode::Damage | Mode::Errors | Mode::Wear => {}
+            Mode::Damage => self.damage(),
+            Mode::Errors => self.errors(),
+            Mode::Wear => self.wear(),
         }
     }
 
@@ -91,7 +93,8 @@ impl Item<'_> {
             Ok(s) => s,
             Err(v) => return self.found(self.case.clone(), v),
         };
-        let last = if self.case.cut.is_some() || !self.case.keep.is_empty() { self.case.epoch } else { EPOCHS - 1 };
+        let last =
+            if self.case.cut.is_some() || !self.case.keep.is_empty() { self.case.epoch } else { EPOCHS - 1 };
         for epoch in 0..=last {
             let mut rng = SmallRng::seed_from_u64(self.seed(100 + u64::from(epoch)));
             let requests = self.requests(&mut rng, epoch, session.blocks);
@@ -119,6 +122,9 @@ impl Item<'_> {
     fn prepared(&self) -> Result<Session<'_>, Violation> {
         let mut rng = SmallRng::seed_from_u64(self.seed(1));
         let mut session = Session::new(self.subject, false, self.options.mutation)?;
+        if self.case.mode == Mode::Wear {
+            session.tolerate_read_only();
+        }
         let mut before = Vec::new();
         let used = rng.random_range(0..4u8);
         if used >= 1 {
@@ -145,7 +151,11 @@ impl Item<'_> {
         let fresh = self.replayed(epoch)?;
         Applier::new(&run.graph, &fresh, self.tearing()).apply(cut, 0);
         drop(stores);
-        Session::resume(self.subject, fresh, run.version + 1000, self.options.mutation)
+        let mut s = Session::resume(self.subject, fresh, run.version + 1000, self.options.mutation)?;
+        if self.case.mode == Mode::Wear {
+            s.tolerate_read_only();
+        }
+        Ok(s)
     }
 
     /// The media as they were before an epoch.
@@ -183,7 +193,8 @@ impl Item<'_> {
             if self.case.cut.is_some_and(|c| c != i as u32) {
                 continue;
             }
-            let lasted = run.graph.acknowledged(&cuts[i].set);
+            let mut lasted = run.graph.acknowledged(&cuts[i].set);
+            (0..run.spans.len()).filter(|&r| !run.spans[r].2).for_each(|r| lasted.remove(r));
             let hash = applier.apply(&cuts[i], open);
             if !seen.insert(mix(hash ^ lasted.hash())) {
                 self.tally.repeated += 1;
@@ -212,7 +223,8 @@ impl Item<'_> {
 
     fn depth(&self, i: usize) -> Depth {
         let alive = self.options.alive_every.max(1) as usize;
-        Depth { twice: true, alive: i % alive == 0, stop: Stop::Process, seed: self.seed(i as u64) }
+        let worn = self.case.mode == Mode::Wear;
+        Depth { twice: true, alive: i % alive == 0, worn, stop: Stop::Process, seed: self.seed(i as u64) }
     }
 
     /// The recovery of an image, cut at every operation, and what comes of it recovered.
@@ -274,7 +286,9 @@ fn describe(v: Violation, graph: &Graph, cut: &Cut) -> Violation {
     let torn: Vec<String> = cut
         .torn
         .iter()
-        .map(|&(n, t)| format!("{:?} at {} {t:?}", graph.nodes[n as usize].effect, graph.nodes[n as usize].addr))
+        .map(|&(n, t)| {
+            format!("{:?} at {} {t:?}", graph.nodes[n as usize].effect, graph.nodes[n as usize].addr)
+        })
         .collect();
     let what = format!(
         "{} [cut: {done} of {} commands, {missing} before the last missing; torn: {}; words: {:?}]",

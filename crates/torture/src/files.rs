@@ -58,7 +58,8 @@ fn choose(accesses: usize, seed: u64, most: usize) -> Vec<FileCut> {
     let mut rng = SmallRng::seed_from_u64(seed);
     let mut cuts: Vec<FileCut> = (0..most)
         .map(|i| {
-            let at = if accesses + 1 <= most / 2 { i % (accesses + 1) } else { rng.random_range(0..=accesses) };
+            let at =
+                if accesses + 1 <= most / 2 { i % (accesses + 1) } else { rng.random_range(0..=accesses) };
             let (stop, back) = match rng.random_range(0..12u8) {
                 0..3 => (Stop::Process, Back::All(0)),
                 3 => (Stop::Process, Back::All(rng.random_range(1..4))),
@@ -137,8 +138,10 @@ impl<'a> Files<'a> {
         let span = (cut.at - from) as u64 + 1;
         let unit = if cut.back == Back::Sectors { DISK_SECTOR } else { CACHE_PAGE };
         // One page of those that were written, for the modes that pick one.
-        let pages: Vec<u64> =
-            self.writes(medium, from, cut.at).flat_map(|(_, at, d)| at / unit..(at + d.len() as u64).div_ceil(unit)).collect();
+        let pages: Vec<u64> = self
+            .writes(medium, from, cut.at)
+            .flat_map(|(_, at, d)| at / unit..(at + d.len() as u64).div_ceil(unit))
+            .collect();
         let one = pages.get(cut.seed as usize % pages.len().max(1)).copied();
         // Until which access a page is as it was written back.
         let until = |page: u64| match cut.back {
@@ -147,8 +150,20 @@ impl<'a> Files<'a> {
             Back::Pages | Back::Sectors => {
                 from + (mix(cut.seed ^ page ^ (medium as u64) << 48) % span) as usize
             }
-            Back::One => if Some(page) == one { cut.at } else { from },
-            Back::AllBut => if Some(page) == one { from } else { cut.at },
+            Back::One => {
+                if Some(page) == one {
+                    cut.at
+                } else {
+                    from
+                }
+            }
+            Back::AllBut => {
+                if Some(page) == one {
+                    from
+                } else {
+                    cut.at
+                }
+            }
         };
         for (i, at, data) in self.writes(medium, from, cut.at) {
             let mut done = 0u64;
@@ -186,7 +201,14 @@ impl Item<'_> {
         }
     }
 
-    fn files_cuts(&mut self, run: &Run, stores: &[Shared], requests: &[Request], cuts: &[FileCut], stop: Stop) {
+    fn files_cuts(
+        &mut self,
+        run: &Run,
+        stores: &[Shared],
+        requests: &[Request],
+        cuts: &[FileCut],
+        stop: Stop,
+    ) {
         let mut files = Files::new(&run.log, stores);
         let every = self.options.nested_every.max(1) as usize / 4 + 1;
         for (i, &cut) in cuts.iter().enumerate().filter(|(_, c)| c.stop == stop) {
@@ -197,7 +219,7 @@ impl Item<'_> {
             let lasted = lasted(run, requests, cut);
             files.apply(cut);
             let alive = i % self.options.alive_every.max(1) as usize == 0;
-            let depth = Depth { twice: true, alive, stop, seed: cut.seed };
+            let depth = Depth { twice: true, alive, worn: false, stop, seed: cut.seed };
             let subject = self.subject.over_files();
             match guarded(|| examine(subject, stores, &run.history, &lasted, depth)) {
                 Ok(seen) => {
@@ -210,7 +232,10 @@ impl Item<'_> {
                 }
                 Err(v) => {
                     let n = run.log.accesses.len();
-                    let what = format!("{} [{stop:?} stopped at access {} of {n}; written back: {:?}]", v.what, cut.at, cut.back);
+                    let what = format!(
+                        "{} [{stop:?} stopped at access {} of {n}; written back: {:?}]",
+                        v.what, cut.at, cut.back
+                    );
                     self.found(case, Violation { what, ..v });
                 }
             }
@@ -276,12 +301,21 @@ impl Item<'_> {
                 Ok(up) => {
                     let what = format!(
                         "{} [{:?} stopped, then again at access {} of {} of recovery, {back:?}]",
-                        differing(want, &up.seen.versions), cut.stop, inner.at, log.accesses.len()
+                        differing(want, &up.seen.versions),
+                        cut.stop,
+                        inner.at,
+                        log.accesses.len()
                     );
                     return self.found(case.inner(i as u32), Violation::new(Oracle::Converges, what));
                 }
                 Err(v) => {
-                    let what = format!("after a recovery that was cut off: {} [{:?} at access {} of {}, {back:?}]", v.what, cut.stop, inner.at, log.accesses.len());
+                    let what = format!(
+                        "after a recovery that was cut off: {} [{:?} at access {} of {}, {back:?}]",
+                        v.what,
+                        cut.stop,
+                        inner.at,
+                        log.accesses.len()
+                    );
                     return self.found(case.inner(i as u32), Violation { what, ..v });
                 }
             }
@@ -290,7 +324,11 @@ impl Item<'_> {
 }
 
 /// What a recovery does to the stores, which keep the image as their base.
-fn recovery_log(subject: &dyn crate::subject::Subject, stores: &[Shared], stop: Stop) -> Result<Log, Violation> {
+fn recovery_log(
+    subject: &dyn crate::subject::Subject,
+    stores: &[Shared],
+    stop: Stop,
+) -> Result<Log, Violation> {
     let tap = Arc::new(Tap::default());
     for s in stores {
         let mut m = s.lock();

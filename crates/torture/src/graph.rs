@@ -334,7 +334,7 @@ mod tests {
     #[test]
     fn fences_make_certain_what_they_wait_for_and_reads_hand_on() {
         let tap = Arc::new(Tap::default());
-        let mut t = Tape::new(tap.clone(), None, 0);
+        let mut t = Tape::new(tap.clone(), None, 0..0);
         t.roll();
         t.begin();
         let a = t.emit(cmd(Op::PcmWrite, 0, 64, 0), Sink::start(&t));
@@ -363,7 +363,7 @@ mod tests {
     #[test]
     fn a_write_over_two_channels_is_shared_by_address() {
         let tap = Arc::new(Tap::default());
-        let mut t = Tape::new(tap.clone(), None, 0);
+        let mut t = Tape::new(tap.clone(), None, 0..0);
         t.roll();
         let s = Sink::start(&t);
         t.emit(cmd(Op::PcmWrite, 448, 64, 0), s);

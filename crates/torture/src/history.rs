@@ -119,6 +119,21 @@ impl History {
         })
     }
 
+    /// Whether a sector may show a version now: that of the last sure request, or of a later one.
+    #[must_use]
+    pub fn may_show(&self, block: usize, sector: usize, version: u32, sure: impl Fn(u32) -> bool) -> bool {
+        let b = &self.blocks[block];
+        for c in b.changes.iter().rev().filter(|c| (c.from..c.to).contains(&(sector as u8))) {
+            if c.version == version {
+                return true;
+            }
+            if sure(c.request) {
+                return false;
+            }
+        }
+        b.start[sector] == version
+    }
+
     /// The requests that changed a block.
     #[must_use]
     pub fn changes(&self, block: usize) -> &[Change] {

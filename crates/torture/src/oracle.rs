@@ -7,7 +7,7 @@ use crate::set::Set;
 use crate::stamp::{self, Bad, PER_BLOCK, SECTOR, Versions, mix};
 use crate::subject::Subject;
 use crate::workload::{Clients, Failure, Kind, Mix, Request, fill_requests};
-use frit_core::{CheckScope, Error, Hints, Null, Sector, Severity, Stop, Target, Top};
+use frit_core::{CheckScope, Error, Hints, Null, Sector, Severity, Sink, Stop, Target, Top};
 use rand::SeedableRng;
 use rand::rngs::SmallRng;
 use serde::Serialize;
@@ -76,6 +76,8 @@ pub struct Depth {
     pub twice: bool,
     /// Write it full afterwards.
     pub alive: bool,
+    /// Whether a volume may be out of blocks, and refuse writes for that.
+    pub worn: bool,
     /// What stopped it.
     pub stop: Stop,
     /// For what is left to chance.
@@ -113,7 +115,12 @@ impl std::fmt::Debug for Up {
 ///
 /// # Errors
 /// Whatever does not hold.
-pub fn bring_up(subject: &dyn Subject, stores: &[Shared], blocks: usize, stop: Stop) -> Result<Up, Violation> {
+pub fn bring_up(
+    subject: &dyn Subject,
+    stores: &[Shared],
+    blocks: usize,
+    stop: Stop,
+) -> Result<Up, Violation> {
     for s in stores {
         s.lock().start_hash();
     }
@@ -130,7 +137,7 @@ pub fn bring_up(subject: &dyn Subject, stores: &[Shared], blocks: usize, stop: S
         return Err(Violation::new(Oracle::Reads, format!("recovery lost page {}: {}", lost.lpn, lost.why)));
     }
     check(layer.as_mut(), "after recovery")?;
-    let versions = read_all(layer.as_mut(), blocks)?;
+    let versions = read_all(layer.as_mut(), &mut Null, blocks)?;
     let state = hash_of(&versions);
     Ok(Up { layer, seen: Seen { image, state, read_bytes, versions } })
 }
@@ -165,7 +172,11 @@ const READ_BLOCKS: usize = 16;
 ///
 /// # Errors
 /// A block that cannot be read, or holds what never was a block.
-pub fn read_all(layer: &mut dyn Top<Null>, blocks: usize) -> Result<Vec<Versions>, Violation> {
+pub fn read_all<S: Sink>(
+    layer: &mut dyn Top<S>,
+    sink: &mut S,
+    blocks: usize,
+) -> Result<Vec<Versions>, Violation> {
     let mut versions = Vec::with_capacity(blocks);
     let mut bytes = vec![0u8; READ_BLOCKS * stamp::BLOCK];
     while versions.len() < blocks {
@@ -173,7 +184,7 @@ pub fn read_all(layer: &mut dyn Top<Null>, blocks: usize) -> Result<Vec<Versions
         let n = (blocks - versions.len()).min(READ_BLOCKS);
         let part = &mut bytes[..n * stamp::BLOCK];
         layer
-            .read(&mut Null, Sector(first as u64), Target::Bytes(part), Hints::NONE)
+            .read(sink, Sector(first as u64), Target::Bytes(part), Hints::NONE)
             .map_err(|e| Violation::error(Oracle::Reads, &format!("reading at sector {first}"), &e))?;
         for (i, block) in part.chunks_exact(stamp::BLOCK).enumerate() {
             let mut v: Versions = [0; PER_BLOCK];
@@ -258,7 +269,7 @@ pub fn examine(
             return Err(Violation::new(Oracle::Again, differing(&seen.versions, &again.seen.versions)));
         }
         if depth.alive {
-            alive(subject, stores, again, depth.seed)?;
+            alive(subject, stores, again, depth)?;
         }
     }
     Ok(seen)
@@ -274,24 +285,29 @@ pub fn differing(first: &[Versions], second: &[Versions]) -> String {
 }
 
 /// The volume takes a full rewrite, discards and a flush, gives it back, and once more after a restart.
-fn alive(subject: &dyn Subject, stores: &[Shared], up: Up, seed: u64) -> Result<(), Violation> {
+fn alive(subject: &dyn Subject, stores: &[Shared], up: Up, depth: Depth) -> Result<(), Violation> {
     let blocks = up.seen.versions.len();
     let version = 1 + up.seen.versions.iter().flatten().copied().max().unwrap_or(0) + (1 << 24);
     let mut clients = Clients::new(History::new(&up.seen.versions), version);
     let mut layer = up.layer;
-    let mut rng = SmallRng::seed_from_u64(seed);
+    let mut rng = SmallRng::seed_from_u64(depth.seed);
     let mut requests = fill_requests(blocks as u64);
     let mix = Mix { requests: 24, clients: 2, hot_blocks: 4, most_sectors: 24, discards: 60 };
     requests.extend(mix.requests(&mut rng, blocks as u64));
     requests.push(Request { kind: Kind::Flush, first: 0, sectors: 0, client: 0 });
+    let mut lasted = Set::below(requests.len(), requests.len());
     for (i, r) in requests.iter().enumerate() {
-        clients.perform(layer.as_mut(), &mut Null, r, i as u32).map_err(|f| match f {
+        let done = clients.perform(layer.as_mut(), &mut Null, r, i as u32);
+        if let (Err(Failure::Error(Error::ReadOnly { .. })), true) = (&done, depth.worn) {
+            lasted.remove(i);
+            continue;
+        }
+        done.map_err(|f| match f {
             Failure::Error(e) => Violation::error(Oracle::Alive, &format!("after recovery, {r}"), &e),
             Failure::Violation(v) => Violation { what: format!("after recovery, {}", v.what), ..v },
         })?;
     }
-    let lasted = Set::below(requests.len(), requests.len());
-    let found = read_all(layer.as_mut(), blocks)?;
+    let found = read_all(layer.as_mut(), &mut Null, blocks)?;
     judge(&clients.history, &lasted, &found)?;
     check(layer.as_mut(), "after a full rewrite")?;
     drop(layer);

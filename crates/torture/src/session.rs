@@ -3,7 +3,7 @@
 use crate::graph::Graph;
 use crate::history::History;
 use crate::medium::Shared;
-use crate::oracle::{Oracle, Violation, bring_up};
+use crate::oracle::{Oracle, Violation, bring_up, read_all};
 use crate::stamp::PER_BLOCK;
 use crate::subject::Subject;
 use crate::tap::{Log, Tap};
@@ -66,7 +66,11 @@ impl<'a> Session<'a> {
     ///
     /// # Errors
     /// A layer that cannot.
-    pub fn new(subject: &'a dyn Subject, volatile: bool, mutation: Option<Mutation>) -> Result<Self, Violation> {
+    pub fn new(
+        subject: &'a dyn Subject,
+        volatile: bool,
+        mutation: Option<Mutation>,
+    ) -> Result<Self, Violation> {
         let stores = subject.blank();
         for s in &stores {
             s.lock().volatile = volatile;
@@ -75,8 +79,7 @@ impl<'a> Session<'a> {
         let blocks = layer.info().sectors / PER_BLOCK as u64;
         let mut clients = Clients::new(History::empty(blocks as usize), 0);
         clients.ignore_fua = mutation == Some(Mutation::IgnoreFua);
-        let mut s =
-            Session { subject, stores, clients, layer, sink, tap, mutation, blocks, tolerant: false };
+        let mut s = Session { subject, stores, clients, layer, sink, tap, mutation, blocks, tolerant: false };
         s.layer.format(&mut s.sink).map_err(|e| failed("format", &e))?;
         Ok(s)
     }
@@ -117,7 +120,13 @@ impl<'a> Session<'a> {
                 other => other.map_err(|f| of(f, r))?,
             }
         }
-        let now: Vec<_> = (0..self.clients.history.len()).map(|b| self.clients.history.now(b)).collect();
+        let blocks = self.clients.history.len();
+        let now = if self.clients.unsure.is_empty() {
+            (0..blocks).map(|b| self.clients.history.now(b)).collect()
+        } else {
+            read_all(self.layer.as_mut(), &mut self.sink, blocks)?
+        };
+        self.clients.unsure.clear();
         self.clients.history.settle(&now);
         Ok(())
     }
@@ -187,7 +196,7 @@ pub fn record_recovery(subject: &dyn Subject, stores: &[Shared], stop: Stop) -> 
         m.commit();
         m.tap = Some(tap.clone());
     }
-    let mut sink = Tape::new(tap.clone(), None, 0);
+    let mut sink = Tape::new(tap.clone(), None, 0..0);
     sink.roll();
     let mut layer = subject.taped(stores).map_err(|e| failed("opening", &e))?;
     let done = layer.recover(&mut sink, stop);
@@ -206,7 +215,10 @@ type Taped = (Box<dyn Top<Tape>>, Tape, Arc<Tap>);
 fn taped(subject: &dyn Subject, stores: &[Shared], mutation: Option<Mutation>) -> Result<Taped, Violation> {
     let layer = subject.taped(stores).map_err(|e| failed("opening", &e))?;
     let tap = Arc::new(Tap::default());
-    let sink = Tape::new(tap.clone(), mutation, layer.info().durable_map_bytes);
+    let info = layer.info();
+    // HFSL's head takes a sub-page: 512 bytes, or an eighth of a page.
+    let head = u64::from(info.page_bytes / 8).max(frit_core::SECTOR_BYTES);
+    let sink = Tape::new(tap.clone(), mutation, head..head + info.durable_map_bytes);
     Ok((layer, sink, tap))
 }
 
@@ -256,4 +268,3 @@ fn account(
     }
     Ok(())
 }
-

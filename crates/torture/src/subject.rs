@@ -5,6 +5,7 @@ use crate::tape::Tape;
 use frit_core::{Error, Null, Top};
 use frit_media::{AnyStore, MediumSpec};
 use frit_stack::{Bytes, Opener, Stack};
+use std::sync::Arc;
 
 /// A medium of a subject.
 #[derive(Clone, Debug)]
@@ -41,6 +42,9 @@ pub trait Subject: Sync {
     /// The same, made for backing files behind a page cache.
     fn over_files(&self) -> &dyn Subject;
 
+    /// The same with other values of its parameters, `key=value` each, when there is such a thing.
+    fn variant(&self, sets: &[String]) -> Option<Box<dyn Subject>>;
+
     /// Blank stores.
     fn blank(&self) -> Vec<Shared> {
         let medium = |(i, m): (usize, &MediumShape)| Shared::new(Medium::new(i as u8, m.nand));
@@ -48,24 +52,47 @@ pub trait Subject: Sync {
     }
 }
 
+/// Reads a stack with these overrides.
+type Load = dyn Fn(&[String]) -> frit_stack::Result<Stack> + Send + Sync;
+
 /// A stack.
-#[derive(Debug)]
 pub struct StackSubject {
     stack: Stack,
     media: Vec<MediumShape>,
+    load: Arc<Load>,
     over_files: Option<Box<StackSubject>>,
 }
 
+impl std::fmt::Debug for StackSubject {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("StackSubject").field("media", &self.media).finish_non_exhaustive()
+    }
+}
+
+/// What `frit create` changes in a stack: a map as of the last flush.
+const FILES: &str = "flush_map=true";
+
 impl StackSubject {
-    /// Of a stack, whose media should be small.
+    /// Of a stack, whose media should be small. `load` reads it with overrides, `key=value` each.
     ///
     /// # Errors
     /// A stack that cannot be built.
-    pub fn new(stack: Stack) -> frit_stack::Result<StackSubject> {
+    pub fn new(
+        load: impl Fn(&[String]) -> frit_stack::Result<Stack> + Send + Sync + 'static,
+    ) -> frit_stack::Result<StackSubject> {
+        let load: Arc<Load> = Arc::new(load);
+        let files = StackSubject::with(&load, &[FILES.into()])?;
+        Ok(StackSubject { over_files: Some(Box::new(files)), ..StackSubject::with(&load, &[])? })
+    }
+
+    fn with(load: &Arc<Load>, sets: &[String]) -> frit_stack::Result<StackSubject> {
+        let stack = load(sets)?;
         let hardware = stack.hardware()?;
         let mut media = Vec::new();
         for (i, device) in hardware.devices().iter().enumerate() {
-            let Some(medium) = stack.media().iter().find(|m| m.used && m.name == device.name) else { continue };
+            let Some(medium) = stack.media().iter().find(|m| m.used && m.name == device.name) else {
+                continue;
+            };
             let mine = |u: &u16| hardware.device_of(frit_core::UnitId(*u)) == i;
             let units = 0..hardware.units() as u16;
             let first = units.clone().find(mine).unwrap_or(0);
@@ -78,13 +105,7 @@ impl StackSubject {
             let name = device.name.clone();
             media.push(MediumShape { name, nand, line_bytes, data_bytes, units: first..last + 1 });
         }
-        Ok(StackSubject { stack, media, over_files: None })
-    }
-
-    /// With a variant for backing files: what `frit create` makes of the stack.
-    #[must_use]
-    pub fn with_files(self, variant: StackSubject) -> StackSubject {
-        StackSubject { over_files: Some(Box::new(variant)), ..self }
+        Ok(StackSubject { stack, media, load: load.clone(), over_files: None })
     }
 
     /// The stack.
@@ -113,6 +134,10 @@ impl Subject for StackSubject {
 
     fn over_files(&self) -> &dyn Subject {
         self.over_files.as_deref().map_or(self, |s| s)
+    }
+
+    fn variant(&self, sets: &[String]) -> Option<Box<dyn Subject>> {
+        Some(Box::new(StackSubject::with(&self.load, sets).ok()?))
     }
 
     fn live(&self, stores: &[Shared]) -> Result<Box<dyn Top<Null>>, Error> {

@@ -4,6 +4,7 @@ use crate::tap::Tap;
 use frit_core::{Cause, Cmd, Nanos, Null, Op, Sink, UnitId, UnitState};
 use frit_engine::record::{Record, RecordTok, Recording};
 use serde::Serialize;
+use std::ops::Range;
 use std::sync::Arc;
 use strum::{EnumIter, IntoStaticStr};
 
@@ -12,9 +13,11 @@ use strum::{EnumIter, IntoStaticStr};
 #[strum(serialize_all = "kebab-case")]
 #[serde(rename_all = "kebab-case")]
 pub enum Class {
+    /// A write to the head of PCM: redo record, state.
+    Head,
     /// A write to the map in PCM.
     MapEntry,
-    /// Other metadata in PCM: descriptors, redo slots.
+    /// Other metadata in PCM: descriptors.
     PcmMeta,
     /// User data in PCM.
     PcmData,
@@ -50,8 +53,8 @@ pub struct Tape {
     tap: Arc<Tap>,
     on: bool,
     mutation: Option<Mutation>,
-    /// Bytes of the map, which lies at the start of PCM.
-    map_bytes: u64,
+    /// Where the map lies in PCM; what is before it is the head.
+    map: Range<u64>,
     /// The class of the last write, for fences.
     last: Option<Class>,
     fences: u32,
@@ -61,9 +64,9 @@ pub struct Tape {
 impl Tape {
     /// A tape that is off: what is given before [`Tape::roll`] is done already.
     #[must_use]
-    pub fn new(tap: Arc<Tap>, mutation: Option<Mutation>, map_bytes: u64) -> Tape {
+    pub fn new(tap: Arc<Tap>, mutation: Option<Mutation>, map: Range<u64>) -> Tape {
         let (record, data) = (Record::default(), RecordTok::default());
-        Tape { record, tap, on: false, mutation, map_bytes, last: None, fences: 0, data }
+        Tape { record, tap, on: false, mutation, map, last: None, fences: 0, data }
     }
 
     /// Records from here on.
@@ -93,7 +96,8 @@ impl Tape {
     fn class(&self, cmd: &Cmd) -> Option<Class> {
         match cmd.op {
             Op::NandErase => Some(Class::Erase),
-            Op::PcmWrite | Op::PcmWriteClean if cmd.addr < self.map_bytes => Some(Class::MapEntry),
+            Op::PcmWrite | Op::PcmWriteClean if cmd.addr < self.map.start => Some(Class::Head),
+            Op::PcmWrite | Op::PcmWriteClean if cmd.addr < self.map.end => Some(Class::MapEntry),
             Op::PcmWrite | Op::PcmWriteClean if cmd.cause == Cause::Meta => Some(Class::PcmMeta),
             Op::PcmWrite | Op::PcmWriteClean => Some(Class::PcmData),
             _ => None,
@@ -138,7 +142,7 @@ impl Sink for Tape {
             Some(Mutation::DropAfter(c)) if class == Some(c) => Sink::start(&self.record),
             _ => after,
         };
-        if matches!(class, Some(Class::MapEntry | Class::PcmMeta | Class::PcmData)) {
+        if class.is_some_and(|c| c != Class::Erase) {
             self.last = class;
         }
         self.tap.command();

@@ -29,7 +29,7 @@ pub struct Trouble {
 pub enum What {
     /// A read fails with an error of the host.
     ReadError(ErrorKind),
-    /// A write fails with an error of the host; this many 256ths of its bytes land.
+    /// A write fails with an error of the host; about this many 256ths of its bytes land, whole sectors.
     WriteError(ErrorKind, u8),
     /// A sync fails.
     SyncError(ErrorKind),
@@ -89,7 +89,10 @@ impl Trouble {
     }
 
     fn error(&self, what: &str, kind: ErrorKind) -> Error {
-        Error::Io { what: format!("planned failure of a {what} on medium {}", self.medium), source: kind.into() }
+        Error::Io {
+            what: format!("planned failure of a {what} on medium {}", self.medium),
+            source: kind.into(),
+        }
     }
 
     /// A read gave these bytes.
@@ -146,7 +149,9 @@ impl Trouble {
         let what = self.what;
         match what {
             What::WriteError(kind, part) if self.strikes() => {
-                let n = data.len() * usize::from(part) / 256;
+                // A write that comes short ends where a sector of the file does.
+                let want = at + data.len() as u64 * u64::from(part) / 256;
+                let n = (want / 512 * 512).saturating_sub(at) as usize;
                 Verdict { lands: vec![(at, data[..n].to_vec())], result: Err(self.error("write", kind)) }
             }
             What::Lost if Self::eligible(nand, page) && self.strikes() => {

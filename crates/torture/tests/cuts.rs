@@ -13,17 +13,33 @@ fn smoke() {
             Ok(v) => v.split(',').map(|m| m.parse().unwrap()).collect(),
             Err(_) => vec![Mode::Cuts, Mode::Exhaustive],
         };
-        if std::env::var("ONLY").is_ok_and(|n| n != name) { continue }
+        if std::env::var("ONLY").is_ok_and(|n| n != name) {
+            continue;
+        }
         let options = Options { items: Some(items), modes, ..Options::default() };
         let r = run(&subject, &options, &|_| {});
         println!(
             "{name}: {} workloads {} cuts {} repeated {} images {} distinct {} states {} nested {:.1} s {:.0}/s, read {} KiB each",
-            r.workloads, r.cuts, r.repeated, r.images, r.distinct_images, r.distinct_states, r.nested, r.seconds,
-            r.images_per_second(), r.read_bytes / 1024 / r.images.max(1)
+            r.workloads,
+            r.cuts,
+            r.repeated,
+            r.images,
+            r.distinct_images,
+            r.distinct_states,
+            r.nested,
+            r.seconds,
+            r.images_per_second(),
+            r.read_bytes / 1024 / r.images.max(1)
         );
         let mut kinds = std::collections::BTreeMap::new();
         for f in &r.violations {
-            let words: Vec<&str> = f.violation.what.split_whitespace().filter(|w| !w.contains(|c: char| c.is_ascii_digit())).take(9).collect();
+            let words: Vec<&str> = f
+                .violation
+                .what
+                .split_whitespace()
+                .filter(|w| !w.contains(|c: char| c.is_ascii_digit()))
+                .take(9)
+                .collect();
             let e = kinds.entry((format!("{:?}", f.violation.oracle), words.join(" "))).or_insert((0, f));
             e.0 += 1;
         }

@@ -32,11 +32,9 @@ over_provisioning = 0.25
 }
 
 pub(crate) fn subject(name: &str, text: &str) -> StackSubject {
-    let make = |sets: &[String]| {
-        let stack = Stack::parse(name, text, sets).unwrap_or_else(|e| panic!("{e:?} {:?}", e.problems()));
-        StackSubject::new(stack).unwrap_or_else(|e| panic!("{e:?}"))
-    };
-    make(&[]).with_files(make(&["hfsl.flush_map=true".into()]))
+    let (name, text) = (name.to_string(), text.to_string());
+    StackSubject::new(move |sets| Stack::parse(&name, &text, sets))
+        .unwrap_or_else(|e| panic!("{:?}", e.problems()))
 }
 
 pub(crate) fn subjects() -> Vec<(&'static str, StackSubject)> {

@@ -1,0 +1,308 @@
+//! Damage without a cut: bits that flip, accesses that are lost, misplaced or late.
+
+use crate::cuts::{Item, guarded};
+use crate::history::History;
+use crate::medium::Shared;
+use crate::oracle::{Oracle, Violation};
+use crate::set::Set;
+use crate::stamp::{self, BLOCK, PER_BLOCK, SECTOR, Versions, mix};
+use crate::trouble::{Trouble, What};
+use crate::workload::{Clients, Failure, Mix, Request, fill_requests};
+use frit_core::{CheckScope, Hints, Null, Sector, Stop, Target, Top};
+use rand::rngs::SmallRng;
+use rand::{Rng, SeedableRng};
+
+/// Damages of one volume.
+const DAMAGES: usize = 500;
+
+/// What a client, a recovery or a check said of damage.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+struct Told {
+    /// Opening, recovery or a read failed.
+    error: bool,
+    /// A check found something.
+    found: bool,
+}
+
+impl Told {
+    fn any(self) -> bool {
+        self.error || self.found
+    }
+}
+
+/// What was read: nothing where it could not be.
+type Got = Vec<Option<Versions>>;
+
+/// Reads each block by itself.
+fn read_each(layer: &mut dyn Top<Null>, blocks: usize) -> Result<(Got, bool), Violation> {
+    let mut got = Vec::with_capacity(blocks);
+    let mut bytes = [0u8; BLOCK];
+    let mut errors = false;
+    for b in 0..blocks {
+        let first = (b * PER_BLOCK) as u64;
+        match layer.read(&mut Null, Sector(first), Target::Bytes(&mut bytes), Hints::NONE) {
+            Err(e @ frit_core::Error::Rule { .. }) => {
+                return Err(Violation::error(Oracle::Rule, "reading", &e));
+            }
+            Err(_) => {
+                errors = true;
+                got.push(None);
+            }
+            Ok(()) => {
+                let mut v: Versions = [0; PER_BLOCK];
+                for (j, s) in bytes.chunks_exact(SECTOR).enumerate() {
+                    v[j] = stamp::version(first + j as u64, s).map_err(|bad| {
+                        Violation::new(Oracle::Torn, format!("sector {} gave {bad:?}", first + j as u64))
+                    })?;
+                }
+                got.push(Some(v));
+            }
+        }
+    }
+    Ok((got, errors))
+}
+
+/// A volume whose contents are known, and nobody uses.
+struct Still {
+    stores: Vec<Shared>,
+    history: History,
+    blocks: usize,
+}
+
+impl Item<'_> {
+    /// Damage of all kinds.
+    pub(crate) fn damage(&mut self) {
+        match guarded(|| self.still()) {
+            Ok(still) => {
+                for i in 0..DAMAGES.min(self.options.cuts_most.unwrap_or(DAMAGES)) {
+                    if self.case.cut.is_some_and(|c| c != i as u32) {
+                        continue;
+                    }
+                    for s in &still.stores {
+                        let mut m = s.lock();
+                        m.trouble = None;
+                        m.undo();
+                    }
+                    let mut rng = SmallRng::seed_from_u64(self.seed(1000 + i as u64));
+                    let kind = rng.random_range(0..10u8);
+                    self.tally.faults += 1;
+                    let done = guarded(|| match kind {
+                        0..6 => self.at_rest(&still, &mut rng),
+                        6 => self.on_read(&still, &mut rng),
+                        _ => self.well_formed(&still, &mut rng),
+                    });
+                    match done {
+                        Ok((struck, told)) => {
+                            self.tally.faults_struck += u64::from(struck);
+                            self.tally.faults_seen += u64::from(told.any());
+                        }
+                        Err(v) => self.found(self.case.at(0, i as u32), v),
+                    }
+                    if self.done() {
+                        return;
+                    }
+                }
+            }
+            Err(v) => self.found(self.case.clone(), v),
+        }
+    }
+
+    /// A volume in use, halted or not.
+    fn still(&self) -> Result<Still, Violation> {
+        let mut rng = SmallRng::seed_from_u64(self.seed(1));
+        let stores = self.subject.blank();
+        let failed = |doing: &'static str| move |e| Violation::error(Oracle::Alive, doing, &e);
+        let mut layer = self.subject.live(&stores).map_err(failed("opening"))?;
+        layer.format(&mut Null).map_err(failed("format"))?;
+        let blocks = layer.info().sectors / PER_BLOCK as u64;
+        let mut clients = Clients::new(History::empty(blocks as usize), 0);
+        let mut requests = fill_requests(blocks);
+        let mix = Mix { requests: 120, clients: 2, hot_blocks: 10, most_sectors: 16, discards: 40 };
+        requests.extend(mix.requests(&mut rng, blocks));
+        for r in &requests {
+            clients.perform(layer.as_mut(), &mut Null, r, 0).map_err(|f| plain(f, r))?;
+        }
+        if rng.random_bool(0.5) {
+            layer.halt(&mut Null).map_err(failed("halt"))?;
+        }
+        drop(layer);
+        let now: Vec<Versions> = (0..blocks as usize).map(|b| clients.history.now(b)).collect();
+        for s in &stores {
+            s.lock().commit();
+        }
+        Ok(Still { stores, history: History::new(&now), blocks: blocks as usize })
+    }
+
+    /// Opens, recovers, checks and reads; what is read has to be right.
+    fn told(&self, still: &Still, oracle: Oracle) -> Result<(Told, Option<Got>), Violation> {
+        let error = Told { error: true, found: false };
+        let Ok(mut layer) = self.subject.live(&still.stores) else { return Ok((error, None)) };
+        let recovery = match layer.recover(&mut Null, Stop::Process) {
+            Ok(r) => r,
+            Err(e @ frit_core::Error::Rule { .. }) => {
+                return Err(Violation::error(Oracle::Rule, "recovery", &e));
+            }
+            Err(_) => return Ok((error, None)),
+        };
+        let mut found = !recovery.lost.is_empty();
+        let scope = CheckScope { data: true, repair: false };
+        let checked = layer.check(&mut Null, scope, &mut |_| found = true);
+        let (got, errors) = read_each(layer.as_mut(), still.blocks)?;
+        if oracle == Oracle::Content {
+            for (b, v) in got.iter().enumerate() {
+                let want = still.history.now(b);
+                if v.is_some_and(|v| v != want) {
+                    let what =
+                        format!("block {b} reads as {v:?}, written was {want:?}; a check found {found}");
+                    return Err(Violation::new(Oracle::Content, what));
+                }
+            }
+        }
+        Ok((Told { error: errors || checked.is_err(), found }, Some(got)))
+    }
+
+    /// Bits that flip at rest, anywhere: never wrong data.
+    fn at_rest(&self, still: &Still, rng: &mut SmallRng) -> Result<(bool, Told), Violation> {
+        let medium = rng.random_range(0..still.stores.len());
+        let (what, at, len) = {
+            let mut m = still.stores[medium].lock();
+            let size = m.bytes().len() as u64;
+            let at = place(&m, size, rng);
+            let (what, len) = match rng.random_range(0..8u8) {
+                0..4 => ("a bit", 1),
+                4..6 => ("a byte", 1),
+                6 => ("two bits", 8.min(size - at)),
+                _ => ("a sector", 512.min(size - at)),
+            };
+            let seed: u64 = rng.random();
+            m.poke(at, |b| damage(b, what, seed), len as usize);
+            (what, at, len)
+        };
+        let (told, _) = self.told(still, Oracle::Content).map_err(|v| {
+            let what = format!("{what} changed at {at}+{len} of medium {medium}: {}", v.what);
+            Violation { what, ..v }
+        })?;
+        Ok((true, told))
+    }
+
+    /// A bit that flips once while it is read: never wrong data, and nothing that lasts.
+    fn on_read(&self, still: &Still, rng: &mut SmallRng) -> Result<(bool, Told), Violation> {
+        let medium = rng.random_range(0..still.stores.len());
+        let trouble = Trouble::new(
+            medium as u8,
+            rng.random_range(0..400),
+            What::FlipOnRead { bit: rng.random_range(0..1 << 15) },
+        );
+        let after = trouble.after;
+        still.stores[medium].lock().trouble = Some(trouble);
+        let at = |v: Violation| {
+            let what = format!("a bit flipped on read {after} of medium {medium}: {}", v.what);
+            Violation { what, ..v }
+        };
+        let (told, _) = self.told(still, Oracle::Content).map_err(at)?;
+        let struck = still.stores[medium].lock().trouble.take().is_some_and(|t| t.struck > 0);
+        let (again, got) = self.told(still, Oracle::Content).map_err(at)?;
+        if again.any() || got.is_none() {
+            let what = "the damage lasted though the medium has none";
+            return Err(at(Violation::new(Oracle::Again, what)));
+        }
+        Ok((struck, told))
+    }
+
+    /// Accesses that are lost, misplaced or late, well-formed all of them: what is read is the block's own, and
+    /// where it is old, a check finds it.
+    fn well_formed(&self, still: &Still, rng: &mut SmallRng) -> Result<(bool, Told), Violation> {
+        let medium = rng.random_range(0..still.stores.len());
+        let what = match rng.random_range(0..5u8) {
+            0..2 => What::Lost,
+            2..4 => {
+                let by = if still.stores[medium].lock().nand.is_some() {
+                    rng.random_range(1..40)
+                } else {
+                    8 << rng.random_range(0..7)
+                };
+                What::Misplaced { by }
+            }
+            _ => What::Stale,
+        };
+        let trouble = Trouble::new(medium as u8, rng.random_range(0..24), what);
+        let named =
+            |v: Violation| Violation { what: format!("{what:?} on medium {medium}: {}", v.what), ..v };
+        let mut error = false;
+        let struck;
+        let mut lasted = Set::new(64);
+        let mut clients = Clients::new(still.history.clone(), 10_000);
+        {
+            let mut layer = self
+                .subject
+                .live(&still.stores)
+                .map_err(|e| Violation::error(Oracle::Recovers, "opening", &e))?;
+            layer
+                .recover(&mut Null, Stop::Process)
+                .map_err(|e| Violation::error(Oracle::Recovers, "recovery", &e))?;
+            still.stores[medium].lock().trouble = Some(trouble);
+            let mix = Mix { requests: 6, clients: 1, hot_blocks: 0, most_sectors: 8, discards: 20 };
+            for (i, r) in mix.requests(rng, still.blocks as u64).iter().enumerate() {
+                match clients.perform(layer.as_mut(), &mut Null, r, i as u32) {
+                    Ok(()) => lasted.add(i),
+                    Err(Failure::Error(frit_core::Error::Rule { what, at, .. })) => {
+                        return Err(named(Violation::new(Oracle::Rule, format!("{r}: {what} at {at}"))));
+                    }
+                    Err(Failure::Error(_)) => error = true,
+                    Err(Failure::Violation(v)) => return Err(named(v)),
+                }
+            }
+            struck = still.stores[medium].lock().trouble.take().is_some_and(|t| t.struck > 0);
+            error |= layer.halt(&mut Null).is_err();
+        }
+        let (told, got) = self.told(still, Oracle::Unseen).map_err(named)?;
+        let told = Told { error: told.error || error, ..told };
+        for (b, v) in got.iter().flatten().enumerate() {
+            if let Some(v) = v.filter(|v| !clients.history.allows(b, &lasted, v))
+                && (!told.found || !clients.history.ever(b, &v))
+            {
+                let want = clients.history.now(b);
+                let what =
+                    format!("block {b} reads as {v:?}, written was {want:?}; a check found {}", told.found);
+                return Err(named(Violation::new(Oracle::Unseen, what)));
+            }
+        }
+        Ok((struck, told))
+    }
+}
+
+fn plain(f: Failure, r: &Request) -> Violation {
+    match f {
+        Failure::Error(e) => Violation::error(Oracle::Alive, &r.to_string(), &e),
+        Failure::Violation(v) => v,
+    }
+}
+
+/// Where damage strikes: as often among data as among what says where data lies.
+fn place(m: &crate::medium::Medium, size: u64, rng: &mut SmallRng) -> u64 {
+    let range = match (m.nand, rng.random_range(0..4u8)) {
+        (Some(p), 0) => 0..p.records_at(),
+        (Some(p), 1 | 2) => p.records_at()..p.states_at(),
+        (Some(p), _) => p.states_at()..size,
+        (None, 0) => 0..512,
+        (None, 1) => 512..(4096).min(size),
+        (None, _) => 0..size,
+    };
+    rng.random_range(range)
+}
+
+fn damage(b: &mut [u8], what: &str, seed: u64) {
+    let flip = |b: &mut [u8], n: u64| {
+        let bit = n as usize % (b.len() * 8);
+        b[bit / 8] ^= 1 << (bit % 8);
+    };
+    match what {
+        "a bit" => flip(b, seed),
+        "two bits" => {
+            flip(b, seed);
+            flip(b, mix(seed));
+        }
+        "a byte" => b[0] ^= seed as u8 | 1,
+        _ => b.iter_mut().enumerate().for_each(|(i, x)| *x = mix(seed ^ i as u64) as u8),
+    }
+}

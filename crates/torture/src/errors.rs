@@ -1,0 +1,144 @@
+//! Errors of the host while a volume is used: each reaches the client that met it, nothing that was
+//! acknowledged is lost, and what is written no longer is refused.
+
+use crate::cuts::{Item, guarded};
+use crate::history::History;
+use crate::oracle::{Depth, Oracle, Violation, examine};
+use crate::set::Set;
+use crate::stamp::PER_BLOCK;
+use crate::trouble::{Trouble, What};
+use crate::workload::{Clients, Failure, Kind, Mix, fill_requests};
+use frit_core::{Error, Null, Sector, Stop, Target};
+use rand::rngs::SmallRng;
+use rand::{Rng, SeedableRng};
+use std::io::ErrorKind;
+
+/// Errors of one volume.
+const ERRORS: usize = 60;
+
+impl Item<'_> {
+    /// Errors of the host, one or more of a kind from some access on.
+    pub(crate) fn errors(&mut self) {
+        for i in 0..ERRORS.min(self.options.cuts_most.unwrap_or(ERRORS)) {
+            if self.case.cut.is_some_and(|c| c != i as u32) {
+                continue;
+            }
+            self.tally.faults += 1;
+            let mut counts = (false, false);
+            let done = guarded(|| {
+                counts = self.error(i)?;
+                Ok(())
+            });
+            self.tally.faults_struck += u64::from(counts.0);
+            self.tally.faults_seen += u64::from(counts.1);
+            if let Err(v) = done {
+                self.found(self.case.at(0, i as u32), v);
+            }
+            if self.done() {
+                return;
+            }
+        }
+    }
+
+    fn plan(rng: &mut SmallRng, media: usize) -> Trouble {
+        let kind = if rng.random_bool(0.4) { ErrorKind::StorageFull } else { ErrorKind::Other };
+        let what = match rng.random_range(0..8u8) {
+            0..5 => What::WriteError(kind, rng.random()),
+            5..7 => What::ReadError(ErrorKind::Other),
+            _ => What::SyncError(ErrorKind::Other),
+        };
+        let most = if matches!(what, What::SyncError(_)) { 6 } else { 200 };
+        let t = Trouble::new(rng.random_range(0..media) as u8, rng.random_range(0..most), what);
+        if rng.random_bool(0.5) { t.sticky() } else { t }
+    }
+
+    /// One volume that meets an error; whether it struck, and whether a client was told.
+    fn error(&self, i: usize) -> Result<(bool, bool), Violation> {
+        let mut rng = SmallRng::seed_from_u64(self.seed(2000 + i as u64));
+        let files = rng.random_bool(0.5);
+        let subject = if files { self.subject.over_files() } else { self.subject };
+        let stores = subject.blank();
+        for s in &stores {
+            s.lock().volatile = files;
+        }
+        let failed = |doing: &'static str| move |e| Violation::error(Oracle::Alive, doing, &e);
+        let mut layer = subject.live(&stores).map_err(failed("opening"))?;
+        layer.format(&mut Null).map_err(failed("format"))?;
+        let blocks = layer.info().sectors / PER_BLOCK as u64;
+        let mut clients = Clients::new(History::empty(blocks as usize), 0);
+        for r in fill_requests(blocks) {
+            if let Err(Failure::Error(e)) = clients.perform(layer.as_mut(), &mut Null, &r, 0) {
+                return Err(failed("filling")(e));
+            }
+        }
+        let now: Vec<_> = (0..blocks as usize).map(|b| clients.history.now(b)).collect();
+        clients.history.settle(&now);
+
+        let trouble = Self::plan(&mut rng, stores.len());
+        let (medium, what, after, sticky) =
+            (trouble.medium as usize, trouble.what, trouble.after, trouble.sticky);
+        let named = |v: Violation| {
+            let sticky = if sticky { ", staying" } else { "" };
+            Violation {
+                what: format!("{what:?} at access {after} of medium {medium}{sticky}: {}", v.what),
+                ..v
+            }
+        };
+        stores[medium].lock().trouble = Some(trouble);
+        let mix = Mix { requests: 60, clients: 3, hot_blocks: 6, most_sectors: 32, discards: 30 };
+        let requests = mix.requests(&mut rng, blocks);
+        let mut lasted = Set::new(requests.len());
+        let (mut told, mut refused) = (false, false);
+        for (n, r) in requests.iter().enumerate() {
+            match clients.perform(layer.as_mut(), &mut Null, r, n as u32) {
+                Ok(()) => {
+                    lasted.add(n);
+                    if refused && matches!(r.kind, Kind::Write(_)) {
+                        return Err(named(Violation::new(
+                            Oracle::Poisoned,
+                            format!("{r} was taken after a write had failed"),
+                        )));
+                    }
+                }
+                Err(Failure::Error(e @ Error::Rule { .. })) => {
+                    return Err(named(Violation::error(Oracle::Rule, &r.to_string(), &e)));
+                }
+                Err(Failure::Error(_)) => {
+                    told = true;
+                    let wrote = matches!(what, What::WriteError(..) | What::SyncError(_));
+                    if wrote && r.kind != Kind::Read && layer.refuses().is_none() {
+                        let what = format!("{r} failed, and the volume goes on writing");
+                        return Err(named(Violation::new(Oracle::Poisoned, what)));
+                    }
+                    refused |= layer.refuses().is_some();
+                }
+                // What a failed request left is possible, so a later read may give the old or the new.
+                Err(Failure::Violation(v)) if !told => return Err(named(v)),
+                Err(Failure::Violation(_)) => {}
+            }
+        }
+        let struck = stores[medium].lock().trouble.as_ref().is_some_and(|t| t.struck > 0);
+        let background = matches!(what, What::ReadError(_));
+        if struck && !told && !background && layer.refuses().is_none() {
+            return Err(named(Violation::new(Oracle::Poisoned, "the error reached nobody")));
+        }
+        if !matches!(what, What::ReadError(_)) {
+            let mut sector = [0; 512];
+            layer
+                .read(&mut Null, Sector(0), Target::Bytes(&mut sector), frit_core::Hints::NONE)
+                .map_err(|e| named(Violation::error(Oracle::Reads, "reads after a failed write", &e)))?;
+        }
+        drop(layer);
+        stores[medium].lock().trouble = None;
+        let depth = Depth {
+            twice: true,
+            alive: i.is_multiple_of(4),
+            worn: false,
+            stop: Stop::Process,
+            seed: rng.random(),
+        };
+        examine(subject, &stores, &clients.history, &lasted, depth)
+            .map_err(|v| named(Violation { what: format!("after reopening: {}", v.what), ..v }))?;
+        Ok((struck, told))
+    }
+}
