@@ -27,6 +27,16 @@ fn json(dir: &Path, args: &[&str]) -> serde_json::Value {
     serde_json::from_slice(&frit(dir, args).stdout).unwrap()
 }
 
+/// Bytes of which no stretch comes twice.
+fn noise(len: usize) -> Vec<u8> {
+    let mut x = 1u64;
+    let next = || {
+        x = x.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
+        (x >> 56) as u8
+    };
+    std::iter::repeat_with(next).take(len).collect()
+}
+
 const SIZE: &[&str] = &["--stack", "hfsl-small", "--size", "8M"];
 
 fn create(dir: &Path, name: &str) -> String {
@@ -41,7 +51,7 @@ fn a_volume_from_making_to_growing() {
     for words in ["a volume of 8 MiB", "format version 1", "vol/nand.medium", "map_persist is each"] {
         assert!(made.contains(words), "{words} in {made}");
     }
-    let image: Vec<u8> = (0..3_000_000u32).map(|i| (i.wrapping_mul(2_654_435_761) >> 24) as u8).collect();
+    let image = noise(3_000_000);
     std::fs::write(d.join("image"), &image).unwrap();
     assert!(ends(d, &["import", "vol", "image"], 0).contains("imported"));
     let seen = ends(d, &["inspect", "vol"], 0);
@@ -110,7 +120,7 @@ fn a_flipped_bit_is_found_by_a_scrub_and_by_an_export() {
     let dir = tempfile::tempdir().unwrap();
     let d = dir.path();
     create(d, "vol");
-    let image: Vec<u8> = (0..1_000_000u32).map(|i| (i.wrapping_mul(2_654_435_761) >> 23) as u8).collect();
+    let image = noise(1_000_000);
     std::fs::write(d.join("image"), &image).unwrap();
     ends(d, &["import", "vol", "image"], 0);
     let nand = d.join("vol/nand.medium");
