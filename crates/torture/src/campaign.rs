@@ -36,6 +36,8 @@ pub struct Options {
     pub word_bytes: Option<u64>,
     /// Stops at the first violation.
     pub first_only: bool,
+    /// Tells the requests and commands around a violation.
+    pub explain: bool,
     /// Shrinks what fails.
     pub shrink: bool,
     /// What is left out on purpose.
@@ -56,6 +58,7 @@ impl Default for Options {
             nested_every: 64,
             word_bytes: None,
             first_only: false,
+            explain: false,
             shrink: false,
             mutation: None,
         }
@@ -71,7 +74,7 @@ pub struct Found {
     pub violation: Violation,
     /// The same with fewer requests.
     pub shrunk: Option<Case>,
-    /// Those requests, in words.
+    /// The requests that are left, or the commands around it, in words.
     pub requests: Vec<String>,
 }
 

@@ -106,7 +106,7 @@ impl Item<'_> {
             self.tally.commands += run.commands;
             let wanted = (self.case.cut.is_none() && self.case.keep.is_empty()) || epoch == self.case.epoch;
             if wanted {
-                self.epoch(&run, &stores, epoch);
+                self.epoch(&run, &requests, &stores, epoch);
             }
             if epoch == last || self.done() {
                 break;
@@ -177,7 +177,7 @@ impl Item<'_> {
     }
 
     /// All cuts of a recorded run.
-    fn epoch(&mut self, run: &Run, stores: &[Shared], epoch: u32) {
+    fn epoch(&mut self, run: &Run, requests: &[Request], stores: &[Shared], epoch: u32) {
         let most = self.options.cuts_most.unwrap_or(CUTS);
         let cutting = Cutting { most, exhaustive: self.case.mode == Mode::Exhaustive };
         let cuts = choose(&run.graph, self.seed(300 + u64::from(epoch)), cutting);
@@ -213,7 +213,12 @@ impl Item<'_> {
                         self.nested(&case, stores, &versions, 1, &wanted);
                     }
                 }
-                Err(v) => self.found(case, describe(v, &run.graph, &cuts[i])),
+                Err(v) => {
+                    self.found(case, describe(v, &run.graph, &cuts[i]));
+                    if let (Some(f), true) = (self.tally.found.last_mut(), self.options.explain) {
+                        f.requests = explain(run, requests, &cuts[i]);
+                    }
+                }
             }
             if self.done() {
                 return;
@@ -277,6 +282,37 @@ impl Item<'_> {
             }
         }
     }
+}
+
+/// The commands around a cut, and what became of each.
+fn explain(run: &Run, requests: &[Request], cut: &Cut) -> Vec<String> {
+    let graph = &run.graph;
+    let open = first_open(graph, cut);
+    let last = (0..graph.len()).rev().find(|&n| cut.set.has(n)).unwrap_or(0).max(open);
+    let mut lines: Vec<String> = requests
+        .iter()
+        .enumerate()
+        .map(|(i, r)| {
+            let acked = graph.is_acknowledged(i, &cut.set);
+            format!("request {i}: {r}{}", if acked { ", acknowledged" } else { "" })
+        })
+        .collect();
+    for n in open.saturating_sub(12)..(last + 6).min(graph.len()) {
+        let node = &graph.nodes[n];
+        let state = match cut.torn.iter().find(|t| t.0 as usize == n) {
+            Some((_, t)) => format!("torn: {t:?}"),
+            None if graph.is_certain(n, &cut.set) => "done".into(),
+            None if cut.set.has(n) => "done, not fenced".into(),
+            None if node.before.within(&cut.set) => "might begin".into(),
+            None => "not begun".into(),
+        };
+        let bytes: u32 = node.pieces.iter().map(|p| p.len).sum();
+        lines.push(format!(
+            "command {n}: {:?} {:?} at {} unit {}, {bytes} bytes: {state}",
+            node.effect, node.cause, node.addr, node.unit
+        ));
+    }
+    lines
 }
 
 /// A violation with what the cut did, in words.

@@ -109,13 +109,13 @@ impl History {
         (0..PER_BLOCK).all(|s| !open[s] || found[s] == b.start[s])
     }
 
-    /// Whether every sector of a block once held what was found there.
+    /// Whether every sector of a block once held what was found there, or holds zeros.
     #[must_use]
-    pub fn ever(&self, block: usize, found: &Versions) -> bool {
+    pub fn ever_or_zero(&self, block: usize, found: &Versions) -> bool {
         let b = &self.blocks[block];
         (0..PER_BLOCK).all(|s| {
             let holds = |c: &Change| (c.from..c.to).contains(&(s as u8)) && c.version == found[s];
-            found[s] == b.start[s] || b.changes.iter().any(holds)
+            found[s] == 0 || found[s] == b.start[s] || b.changes.iter().any(holds)
         })
     }
 
@@ -167,7 +167,7 @@ mod tests {
         assert_eq!(h.now(0), [0; 8]);
         assert_eq!(h.after(1, |r| r < 1), old);
         assert!(h.allows(1, &set(&[1]), &[11; 8]) && h.allows(1, &set(&[1]), &[0; 8]));
-        assert!(!h.allows(1, &set(&[1]), &old) && h.ever(1, &old));
+        assert!(!h.allows(1, &set(&[1]), &old) && h.ever_or_zero(1, &old));
         assert!(h.allows(1, &set(&[0]), &old) && h.allows(1, &set(&[]), &[0; 8]));
         assert!(!h.allows(1, &set(&[]), &[11, 11, 11, 11, 0, 0, 0, 0]));
         assert!(!h.allows(1, &set(&[0, 1]), &[10, 10, 11, 11, 11, 11, 11, 11]));

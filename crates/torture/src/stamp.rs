@@ -2,8 +2,11 @@
 //!
 //! ```text
 //! 0   8  the sector's address, xor MARK        16 492  filler that follows from address and version
-//! 8   8  version: the request that wrote it   508   4  CRC32C of the 508 bytes before
+//! 8   8  version: the request that wrote it   508   4  CRC32C of the 508 bytes before, masked
 //! ```
+//! Masked, since all bytes that end with their own CRC32C have the same CRC32C: the checksums of the
+//! layer that is tested would not tell one such sector from another.
+//!
 //! A sector of zeros is one that was never written, or was discarded: version 0. Stamping sectors and
 //! not blocks of 4 KiB shows torn and mixed blocks by themselves: a block is the versions of its
 //! eight sectors, and all of them have to come from one state that the block once had.
@@ -30,6 +33,10 @@ pub fn mix(mut z: u64) -> u64 {
     z ^ (z >> 31)
 }
 
+fn checksum(bytes: &[u8]) -> [u8; 4] {
+    crc32c::crc32c(&bytes[..508]).rotate_right(15).wrapping_add(0x5EED_0FF5).to_le_bytes()
+}
+
 /// Fills a sector.
 pub fn fill(sector: u64, version: u32, into: &mut [u8]) {
     into[..8].copy_from_slice(&(sector ^ MARK).to_le_bytes());
@@ -40,8 +47,8 @@ pub fn fill(sector: u64, version: u32, into: &mut [u8]) {
         word.copy_from_slice(&x.to_le_bytes());
     }
     into[504..508].fill(version as u8);
-    let crc = crc32c::crc32c(&into[..508]);
-    into[508..].copy_from_slice(&crc.to_le_bytes());
+    let sum = checksum(into);
+    into[508..].copy_from_slice(&sum);
 }
 
 /// Fills several sectors.
@@ -78,7 +85,7 @@ pub fn version(sector: u64, bytes: &[u8]) -> Result<u32, Bad> {
     if word(0) == 0 && bytes.iter().all(|&b| b == 0) {
         return Ok(0);
     }
-    if crc32c::crc32c(&bytes[..508]).to_le_bytes() != bytes[508..512] || word(8) > u64::from(u32::MAX) {
+    if checksum(bytes) != bytes[508..512] || word(8) > u64::from(u32::MAX) {
         return Err(Bad::Torn);
     }
     let (is, version) = (word(0) ^ MARK, word(8) as u32);

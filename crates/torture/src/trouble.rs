@@ -18,6 +18,8 @@ pub struct Trouble {
     pub what: What,
     /// How often it struck.
     pub struck: u32,
+    /// Where it struck last: address and length.
+    pub place: (u64, usize),
     /// What stood where something was written, for reads that are late.
     former: HashMap<u64, Vec<u8>>,
     /// A record that follows its page to a wrong place, or nowhere.
@@ -68,7 +70,16 @@ impl Trouble {
     /// A fault that strikes once.
     #[must_use]
     pub fn new(medium: u8, after: u32, what: What) -> Trouble {
-        Trouble { medium, after, sticky: false, what, struck: 0, former: HashMap::new(), follow: None }
+        Trouble {
+            medium,
+            after,
+            sticky: false,
+            what,
+            struck: 0,
+            place: (0, 0),
+            former: HashMap::new(),
+            follow: None,
+        }
     }
 
     /// The same, that stays.
@@ -78,13 +89,16 @@ impl Trouble {
     }
 
     /// Whether the fault strikes now.
-    fn strikes(&mut self) -> bool {
+    fn strikes(&mut self, at: u64, len: usize) -> bool {
         if self.after > 0 {
             self.after -= 1;
             return false;
         }
         let now = self.sticky || self.struck == 0;
-        self.struck += u32::from(now);
+        if now {
+            self.struck += 1;
+            self.place = (at, len);
+        }
         now
     }
 
@@ -105,8 +119,8 @@ impl Trouble {
         }
         let what = self.what;
         match what {
-            What::ReadError(kind) if self.strikes() => Err(self.error("read", kind)),
-            What::FlipOnRead { bit } if self.strikes() => {
+            What::ReadError(kind) if self.strikes(at, into.len()) => Err(self.error("read", kind)),
+            What::FlipOnRead { bit } if self.strikes(at, into.len()) => {
                 let bit = bit as usize % (into.len() * 8);
                 into[bit / 8] ^= 1 << (bit % 8);
                 Ok(())
@@ -114,7 +128,7 @@ impl Trouble {
             What::Stale => {
                 if let Some(old) = self.former.get(&at).filter(|o| o.len() == into.len()).cloned()
                     && old != into
-                    && self.strikes()
+                    && self.strikes(at, into.len())
                 {
                     into.copy_from_slice(&old);
                 }
@@ -148,24 +162,26 @@ impl Trouble {
         }
         let what = self.what;
         match what {
-            What::WriteError(kind, part) if self.strikes() => {
+            What::WriteError(kind, part) if self.strikes(at, data.len()) => {
                 // A write that comes short ends where a sector of the file does.
                 let want = at + data.len() as u64 * u64::from(part) / 256;
                 let n = (want / 512 * 512).saturating_sub(at) as usize;
                 Verdict { lands: vec![(at, data[..n].to_vec())], result: Err(self.error("write", kind)) }
             }
-            What::Lost if Self::eligible(nand, page) && self.strikes() => {
+            What::Lost if Self::eligible(nand, page) && self.strikes(at, data.len()) => {
                 self.follow = page.map(Follow::Dropped);
                 Verdict { lands: Vec::new(), result: Ok(()) }
             }
-            What::Misplaced { by } if Self::eligible(nand, page) && self.strikes() => match (nand, page) {
-                (Some(plan), Some(page)) => {
-                    let to = (page + by) % plan.pages;
-                    self.follow = Some(Follow::Moved(page, to));
-                    Verdict { lands: vec![(to * plan.page_bytes, data.to_vec())], result: Ok(()) }
+            What::Misplaced { by } if Self::eligible(nand, page) && self.strikes(at, data.len()) => {
+                match (nand, page) {
+                    (Some(plan), Some(page)) => {
+                        let to = (page + by) % plan.pages;
+                        self.follow = Some(Follow::Moved(page, to));
+                        Verdict { lands: vec![(to * plan.page_bytes, data.to_vec())], result: Ok(()) }
+                    }
+                    _ => Verdict { lands: vec![(at + by, data.to_vec())], result: Ok(()) },
                 }
-                _ => Verdict { lands: vec![(at + by, data.to_vec())], result: Ok(()) },
-            },
+            }
             _ => whole(),
         }
     }
@@ -182,7 +198,9 @@ impl Trouble {
     pub fn sync(&mut self, medium: u8) -> Result<()> {
         let what = self.what;
         match what {
-            What::SyncError(kind) if medium == self.medium && self.strikes() => Err(self.error("sync", kind)),
+            What::SyncError(kind) if medium == self.medium && self.strikes(0, 0) => {
+                Err(self.error("sync", kind))
+            }
             _ => Ok(()),
         }
     }
