@@ -16,6 +16,8 @@ pub mod nbd;
 pub mod pace;
 pub mod record;
 pub mod testing;
+#[cfg(feature = "ublk")]
+pub mod ublk;
 mod volume;
 
 pub use backend::{Backend, Done};

@@ -1,6 +1,9 @@
 //! The control socket over a real volume: what is changed is changed as a whole, is kept, and is safe while
 //! clients write.
 
+// Helpers of tests are tests, which clippy does not know.
+#![allow(clippy::unwrap_used, clippy::panic, clippy::print_stderr)]
+
 mod common;
 
 use common::{reopen, stamped, version, volume};

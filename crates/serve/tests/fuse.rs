@@ -1,5 +1,8 @@
 //! The mounted file, through the kernel. Skipped where nothing can be mounted.
 
+// Helpers of tests are tests, which clippy does not know.
+#![allow(clippy::unwrap_used, clippy::panic, clippy::print_stderr)]
+
 mod common;
 
 use common::{stamped, version};

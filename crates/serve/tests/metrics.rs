@@ -1,5 +1,8 @@
 //! Metrics over HTTP, and the table of them in the manual.
 
+// Helpers of tests are tests, which clippy does not know.
+#![allow(clippy::unwrap_used, clippy::panic, clippy::print_stderr)]
+
 mod common;
 
 use common::volume;

@@ -75,7 +75,7 @@ fn export_name(name: &str) -> Result<String, String> {
 }
 
 pub(crate) fn run(args: &Args) -> Result<()> {
-    if args.nbd.is_empty() && !args.fronts.mounts() {
+    if args.nbd.is_empty() && !args.fronts.any() {
         bail!("nobody could connect: give --nbd unix:PATH, --nbd tcp:HOST:PORT or --fuse MOUNTPOINT");
     }
     // From here on a signal is remembered, however long opening takes.

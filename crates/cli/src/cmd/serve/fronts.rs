@@ -7,7 +7,7 @@ use frit_serve::pace::{Meter, PaceStat, Paced};
 use frit_serve::{Backend, Device, Log, fuse, metrics};
 use frit_stack::{Bytes, Stack};
 use frit_volume::{OpenOptions, Recovered, Volume};
-use miette::{IntoDiagnostic, Result, WrapErr};
+use miette::{IntoDiagnostic, Result, WrapErr, miette};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Duration;
@@ -22,6 +22,9 @@ pub(super) struct FrontArgs {
     /// device of it.
     #[arg(long, value_name = "MOUNTPOINT")]
     fuse: Option<PathBuf>,
+    /// Make a disk of the kernel, /dev/ublkbN, through ublk: in a frit built with the feature `ublk`, on Linux 6.0 and newer.
+    #[arg(long)]
+    ublk: bool,
     /// How long replies take: as long as the machine needs, or as long as the modelled device would.
     #[arg(long, value_enum, default_value_t = Pace::None)]
     pace: Pace,
@@ -59,19 +62,27 @@ pub(super) struct Opened {
 pub(super) struct Fronts {
     // In the order in which they stop: whoever looks, looks until the end.
     fuse: Option<fuse::Export>,
+    #[cfg(feature = "ublk")]
+    ublk: Option<frit_serve::ublk::Export>,
     metrics: Option<metrics::Server>,
     ctl: Option<ctl::Server>,
     meter: Option<Arc<Meter>>,
 }
 
 impl FrontArgs {
-    /// Whether it is mounted.
-    pub(super) fn mounts(&self) -> bool {
-        self.fuse.is_some()
+    /// Whether clients can use it other than by NBD.
+    pub(super) fn any(&self) -> bool {
+        self.fuse.is_some() || self.ublk
     }
 
     /// Opens the volume.
     pub(super) fn open(&self, dir: &Path, options: &OpenOptions) -> Result<Opened> {
+        if self.ublk && cfg!(not(feature = "ublk")) {
+            return Err(miette!(
+                help = "cargo build --release -p frit-cli --features ublk (it needs libclang), or frit attach, which needs no ublk",
+                "this frit was built without ublk"
+            ));
+        }
         match self.pace {
             Pace::None => {
                 let volume = Volume::open(dir, options)?;
@@ -105,6 +116,11 @@ impl FrontArgs {
         let fuse =
             self.fuse.as_ref().map(|at| fuse::Export::start(device, at)).transpose().into_diagnostic()?;
         served.extend(fuse.iter().map(|f| f.mountpoint().join(fuse::FILE_NAME).display().to_string()));
+        #[cfg(feature = "ublk")]
+        let ublk =
+            self.ublk.then(|| frit_serve::ublk::Export::start(device)).transpose().into_diagnostic()?;
+        #[cfg(feature = "ublk")]
+        served.extend(ublk.iter().map(|u| u.path().display().to_string()));
         let mut about = opened;
         about.exports.clone_from(served);
         let panel: Arc<dyn Panel> = Arc::new(DevicePanel::new(Arc::clone(device), about));
@@ -112,7 +128,14 @@ impl FrontArgs {
         let started = self.metrics.map(|port| metrics::Server::start(port, &panel, &log));
         let metrics = started.transpose().into_diagnostic().wrap_err("cannot serve metrics")?;
         served.extend(metrics.iter().map(|m| format!("http://{}/metrics", m.address())));
-        Ok(Fronts { fuse, metrics, ctl, meter })
+        Ok(Fronts {
+            fuse,
+            #[cfg(feature = "ublk")]
+            ublk,
+            metrics,
+            ctl,
+            meter,
+        })
     }
 
     fn control(&self, dir: &Path, panel: &Arc<dyn Panel>, log: &Log) -> Result<Option<ctl::Server>> {
@@ -159,8 +182,12 @@ impl Opened {
 }
 
 impl Fronts {
-    /// Whether the file was unmounted from outside.
+    /// Whether the file, when that is all, was unmounted from outside.
     pub(super) fn is_over(&self) -> bool {
+        #[cfg(feature = "ublk")]
+        if self.ublk.is_some() {
+            return false;
+        }
         self.fuse.as_ref().is_some_and(fuse::Export::is_over)
     }
 
@@ -170,6 +197,8 @@ impl Fronts {
         if let Some(Err(e)) = self.fuse.take().map(|f| f.stop(PATIENCE)) {
             odd.push(e.to_string());
         }
+        #[cfg(feature = "ublk")]
+        odd.extend(self.ublk.take().and_then(|u| u.stop().err()).map(|e| e.to_string()));
         drop((self.metrics.take(), self.ctl.take()));
         odd.extend(self.meter.iter().flat_map(|m| m.stat()).map(|p| paced(&p)));
         odd
