@@ -214,7 +214,8 @@ fn is_dax(file: &File) -> bool {
 /// Takes all the room now, as zeros, so that a full disk is an error here and no signal later.
 fn allocate(file: &File, bytes: u64, is_device: bool) -> std::io::Result<()> {
     let flags = if is_device { FallocateFlags::ZERO_RANGE } else { FallocateFlags::empty() };
-    match rustix::fs::fallocate(file, flags, 0, bytes) {
+    // A signal ends it early, and what was allocated by then is no longer asked for.
+    match rustix::io::retry_on_intr(|| rustix::fs::fallocate(file, flags, 0, bytes)) {
         Ok(()) => Ok(()),
         Err(rustix::io::Errno::OPNOTSUPP | rustix::io::Errno::NOSYS) => {
             let zeros = vec![0; 1 << 20];

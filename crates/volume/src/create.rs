@@ -93,21 +93,19 @@ impl Volume {
         if let Some(old) = replaced {
             clear(dir, old.now(), &media)?;
         }
-        let files = media
-            .iter_mut()
-            .map(|m| MediumFile::create(dir, m, options.force))
-            .collect::<Result<Vec<_>>>()?;
-        let files = Arc::new(files);
-        let built = build::<Null>(&stack, &files, true)?;
-        let mut layer = built.layer;
-        layer.format(&mut Null)?;
-        layer.flush(&mut Null)?;
+        let made = make_media(dir, &mut media, options.force).and_then(|files| {
+            let mut layer = build::<Null>(&stack, &files, true)?.layer;
+            layer.format(&mut Null)?;
+            layer.flush(&mut Null)?;
+            Ok((files, layer))
+        });
+        // A disk that ran full gets its room back; the superblock goes on to say that there is no volume.
+        let (files, layer) = made.inspect_err(|_| discard_media(dir, &media))?;
         superblock.update(|s| (s.state, s.media) = (State::Clean, media))?;
         let boot = boot_id();
         // The layer is up: it is used as after a recovery that found nothing to do.
         let recovered = Recovered::nothing(Stop::Process);
         superblock.set_state(State::Dirty, boot)?;
-        crate::superblock::sync_dir(dir)?;
         Ok(Volume::from_parts(Parts {
             dir: dir.into(),
             stack,
@@ -118,6 +116,24 @@ impl Volume {
             read_only: false,
             recovered,
         }))
+    }
+}
+
+/// The files of the media, and the directories that name them, on the disk.
+fn make_media(dir: &Path, media: &mut [MediumRecord], force: bool) -> Result<Arc<Vec<MediumFile>>> {
+    let files = media.iter_mut().map(|m| MediumFile::create(dir, m, force)).collect::<Result<Vec<_>>>()?;
+    for file in &files {
+        if let Some(parent) = file.path.parent().filter(|p| !p.as_os_str().is_empty()) {
+            crate::superblock::sync_dir(parent)?;
+        }
+    }
+    Ok(Arc::new(files))
+}
+
+/// Removes the files inside of a volume whose making failed, as far as that can be done.
+fn discard_media(dir: &Path, media: &[MediumRecord]) {
+    for m in media.iter().filter(|m| m.path.is_empty()) {
+        drop(std::fs::remove_file(path_of(dir, m)));
     }
 }
 

@@ -105,7 +105,7 @@ fn make_copy(
         remove(growing, &was, false)?;
     }
     let data: u64 = held.iter().filter(|(_, mapped)| *mapped).map(|(len, _)| len).sum();
-    step("making room", size, 0);
+    step("making room", 0, 0);
     let options = CreateOptions { stack: stack.clone(), force: false };
     let mut new = Volume::create_as(growing, &options, was.uuid, was.created_unix)?;
     copy(old, &mut new, &held, &mut |done| step("copying", data, done))?;

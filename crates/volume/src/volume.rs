@@ -53,10 +53,18 @@ impl<S: Sink> std::fmt::Debug for Volume<S> {
     }
 }
 
-/// Byte ranges are of whole sectors.
-fn sector(at: u64, len: u64) -> CoreResult<Sector> {
+/// Byte ranges are of whole sectors, and lie in a volume of `size` bytes.
+fn sector(at: u64, len: u64, size: u64) -> CoreResult<Sector> {
     if at.is_multiple_of(SECTOR_BYTES) && len.is_multiple_of(SECTOR_BYTES) {
-        return Ok(Sector(at / SECTOR_BYTES));
+        let at = Sector(at / SECTOR_BYTES);
+        return match at.bytes().checked_add(len) {
+            Some(end) if end <= size => Ok(at),
+            _ => Err(frit_core::Error::OutOfRange {
+                at: at.0,
+                sectors: len / SECTOR_BYTES,
+                capacity: size / SECTOR_BYTES,
+            }),
+        };
     }
     let why = format!("requests start and end at multiples of {SECTOR_BYTES} bytes");
     Err(frit_core::Error::param("range", format!("{len} bytes at {at}"), why))
@@ -134,7 +142,7 @@ impl<S: Sink> Volume<S> {
     /// # Errors
     /// A range outside the volume or not of whole sectors; bytes that are damaged, with their place.
     pub fn read(&mut self, at: u64, into: &mut [u8]) -> CoreResult<()> {
-        let mut at = sector(at, into.len() as u64)?;
+        let mut at = sector(at, into.len() as u64, self.bytes)?;
         for part in into.chunks_mut(REQUEST_BYTES) {
             let sectors = part.len() as u64 / SECTOR_BYTES;
             let read = self.layer.read(&mut self.sink, at, Target::Bytes(part), Hints::NONE);
@@ -151,7 +159,7 @@ impl<S: Sink> Volume<S> {
     /// A range outside the volume or not of whole sectors; no space; a volume that refuses writes.
     pub fn write(&mut self, at: u64, data: &[u8], hints: Hints) -> CoreResult<()> {
         self.writable()?;
-        let mut at = sector(at, data.len() as u64)?;
+        let mut at = sector(at, data.len() as u64, self.bytes)?;
         for part in data.chunks(REQUEST_BYTES) {
             let wrote = self.layer.write(&mut self.sink, at, Source::Bytes(part), hints);
             self.watch(wrote)?;
@@ -170,7 +178,7 @@ impl<S: Sink> Volume<S> {
             return self.discard(at, len);
         }
         self.writable()?;
-        let (mut at, mut left) = (sector(at, len)?, len);
+        let (mut at, mut left) = (sector(at, len, self.bytes)?, len);
         while left > 0 {
             let n = left.min(ZEROS.len() as u64);
             let zeros = Source::Bytes(&ZEROS[..n as usize]);
@@ -188,7 +196,7 @@ impl<S: Sink> Volume<S> {
     /// As for [`Volume::write`].
     pub fn discard(&mut self, at: u64, len: u64) -> CoreResult<()> {
         self.writable()?;
-        let at = sector(at, len)?;
+        let at = sector(at, len, self.bytes)?;
         let done = self.layer.discard(&mut self.sink, at, len / SECTOR_BYTES);
         self.watch(done)
     }
@@ -221,7 +229,7 @@ impl<S: Sink> Volume<S> {
         len: u64,
         each: &mut dyn FnMut(u64, Option<MediumKind>),
     ) -> CoreResult<()> {
-        let at = sector(at, len)?;
+        let at = sector(at, len, self.bytes)?;
         self.layer.extents(at, len / SECTOR_BYTES, &mut |e| each(e.sectors * SECTOR_BYTES, e.place))
     }
 

@@ -58,7 +58,7 @@ fn all_is_there(v: &mut Volume, shadow: &[u8]) -> Result<(), TestCaseError> {
 }
 
 proptest! {
-    #![proptest_config(ProptestConfig { cases: 40, max_shrink_iters: 200, ..ProptestConfig::default() })]
+    #![proptest_config(ProptestConfig { cases: 30, max_shrink_iters: 200, ..ProptestConfig::default() })]
     #[test]
     fn a_volume_is_an_array_of_bytes_whatever_stops_it(
         method in prop::sample::select(vec!["same-level", "cache", "both"]),

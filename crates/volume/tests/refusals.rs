@@ -221,6 +221,7 @@ fn a_full_disk_is_an_error_at_create() {
         let e = create_with(&volume, &[], false).unwrap_err().to_string();
         assert!(e.contains("make room for") && e.contains("nand.medium"), "{e}");
         assert!(try_open(&volume).unwrap_err().to_string().contains("not finished"));
+        assert!(!volume.join("nand.medium").exists(), "the room is given back");
         // Smaller, it fits, without removing anything by hand.
         let v = create_with(&volume, &["nand.channels=1", "nand.blocks_per_plane=12"], false).unwrap();
         v.close().unwrap();

@@ -8,6 +8,7 @@ mod custom;
 mod file;
 mod map;
 mod memory;
+mod populate;
 mod sigbus;
 
 pub use any::AnyStore;

@@ -16,6 +16,9 @@ pub(crate) const NEW_NAME: &str = "frit.volume.new";
 /// Room for one copy.
 pub const COPY_BYTES: usize = 64 << 10;
 
+/// How often a superblock that others may be writing is read again.
+const PEEKS: u32 = 5;
+
 /// The superblock in its file, locked for as long as this lives.
 #[derive(Debug)]
 pub struct SuperblockFile {
@@ -55,7 +58,15 @@ impl SuperblockFile {
         let path = dir.join(FILE_NAME);
         let file = open(dir, &path, true)?;
         let in_use = lock::held(&file);
-        let (now, other) = read(&file, &path)?;
+        let mut found = read(&file, &path);
+        for _ in 0..PEEKS {
+            if found.is_ok() || in_use.is_none() {
+                break;
+            }
+            // Two updates in a row may have met both copies while they were read.
+            found = read(&file, &path);
+        }
+        let (now, other) = found?;
         Ok((now, other, in_use))
     }
 
@@ -165,25 +176,32 @@ fn read(file: &File, path: &Path) -> Result<(Superblock, Option<String>)> {
             Err(e) => return Err(io(format!("cannot read {}", path.display()))(e)),
         }
     }
-    let refuse = |why: String| Error::Superblock { path: path.into(), why };
-    let copy =
-        |n: usize| decode(bytes.get(n * COPY_BYTES..len.min((n + 1) * COPY_BYTES)).unwrap_or_default());
-    match (copy(0), copy(1)) {
+    newest(&bytes[..len]).map_err(|why| Error::Superblock { path: path.into(), why })
+}
+
+/// The newest valid copy in the bytes of a superblock file, and what is wrong with the other.
+///
+/// # Errors
+/// In a sentence: no copy is valid, or one is of a version or has features that this frit does not know.
+pub fn newest(bytes: &[u8]) -> std::result::Result<(Superblock, Option<String>), String> {
+    let part =
+        |n: usize| bytes.get(n * COPY_BYTES..bytes.len().min((n + 1) * COPY_BYTES)).unwrap_or_default();
+    match (decode(part(0)), decode(part(1))) {
         // A newer frit wrote one of them: the other is what it has replaced.
-        (Err(Bad::Refused(why)), _) | (_, Err(Bad::Refused(why))) => Err(refuse(why)),
+        (Err(Bad::Refused(why)), _) | (_, Err(Bad::Refused(why))) => Err(why),
         (Ok(a), Ok(b)) if a.sequence >= b.sequence => Ok((a, None)),
         (Ok(_), Ok(b)) => Ok((b, None)),
-        (Ok(a), Err(Bad::Damaged(why))) => Ok((a, other(why, bytes.get(COPY_BYTES..len)))),
-        (Err(Bad::Damaged(why)), Ok(b)) => Ok((b, other(why, bytes.get(..COPY_BYTES)))),
-        (Err(Bad::Damaged(a)), Err(Bad::Damaged(b))) => Err(refuse(format!(
+        (Ok(a), Err(Bad::Damaged(why))) => Ok((a, other(why, part(1)))),
+        (Err(Bad::Damaged(why)), Ok(b)) => Ok((b, other(why, part(0)))),
+        (Err(Bad::Damaged(a)), Err(Bad::Damaged(b))) => Err(format!(
             "neither copy of the superblock is valid (first: {a}; second: {b}); nothing was changed. With a copy of \
              the file from before, put it back; the media files alone cannot say which stack they are"
-        ))),
+        )),
     }
 }
 
 /// A copy that was never written is not damaged.
-fn other(why: String, bytes: Option<&[u8]>) -> Option<String> {
-    let blank = bytes.is_some_and(|b| b.len() >= COPY_BYTES && b.iter().all(|&b| b == 0));
+fn other(why: String, bytes: &[u8]) -> Option<String> {
+    let blank = bytes.len() == COPY_BYTES && bytes.iter().all(|&b| b == 0);
     (!blank).then_some(why)
 }

@@ -6,7 +6,7 @@
 mod bytes;
 mod file;
 
-pub use file::{COPY_BYTES, FILE_NAME, SuperblockFile};
+pub use file::{COPY_BYTES, FILE_NAME, SuperblockFile, newest};
 pub(crate) use file::{NEW_NAME, sync_dir};
 
 use frit_core::{MediumKind, Recovery, Stop};
