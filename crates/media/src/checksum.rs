@@ -1,41 +1,70 @@
-//! CRC32C (Castagnoli), of the data of pages: half of what a live volume does with its bytes.
+//! Checksums: CRC32C for records, a digest for the data of pages, which is half of what a live volume
+//! does with its bytes.
+//!
+//! Data has a polynomial of its own. Users' data may contain CRC32C: a sector that ends with the
+//! CRC32C of the rest of it has the same CRC32C whatever the rest is, so that CRC32C could not tell one
+//! version of it from another.
 
 use crc_fast::{CrcAlgorithm, checksum};
 
-/// From here on vectors of carry-less products are faster than the processor's CRC instruction:
-/// 4 KiB take 90 ns instead of 190 ns, 512 bytes 15 ns instead of 49 ns.
-const VECTORS_FROM: usize = 256;
-
-/// The checksum of some bytes.
+/// CRC32C (Castagnoli).
 #[inline]
 #[must_use]
 pub fn crc32c(bytes: &[u8]) -> u32 {
-    if bytes.len() < VECTORS_FROM {
-        return crc32c::crc32c(bytes);
-    }
-    checksum(CrcAlgorithm::Crc32Iscsi, bytes) as u32
+    crc32c::crc32c(bytes)
 }
 
-/// The checksum of the bytes whose checksum is `crc`, and a few more behind them.
+/// The digest of the data of a page or a part of it: CRC-64/NVME (NVM Express NVM Command Set
+/// Specification 1.0, 5.2.1.3.4), by vectors of carry-less products: 4 KiB in about 90 ns.
 #[inline]
 #[must_use]
-pub fn crc32c_append(crc: u32, bytes: &[u8]) -> u32 {
-    crc32c::crc32c_append(crc, bytes)
+pub fn digest(data: &[u8]) -> u64 {
+    checksum(CrcAlgorithm::Crc64Nvme, data)
+}
+
+/// What is kept of a digest: a CRC32C over it and what the data belongs to. Random damage gets past it
+/// with a chance of 1 in 2^32.
+#[inline]
+#[must_use]
+pub fn seal(digest: u64, owner: &[u8]) -> u32 {
+    crc32c::crc32c_append(crc32c::crc32c(&digest.to_le_bytes()), owner)
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+    use std::collections::HashSet;
 
     #[test]
-    fn both_ways_agree_with_the_published_value() {
-        // RFC 3720, appendix B.4, and the check value of the CRC catalogue.
+    fn published_values() {
+        // RFC 3720, appendix B.4; the NVMe specification's first example: 4 KiB of zeros.
         assert_eq!(crc32c(&[0; 32]), 0x8A91_36AA);
-        assert_eq!(crc32c(b"123456789"), 0xE306_9283);
-        let bytes: Vec<u8> = (0..5000u32).map(|i| ((i * 31) >> 3) as u8).collect();
-        for len in [0, 1, 255, 256, 257, 512, 4095, 4096, 5000] {
-            assert_eq!(crc32c(&bytes[..len]), ::crc32c::crc32c(&bytes[..len]), "{len}");
-            assert_eq!(crc32c_append(crc32c(&bytes[..len]), &bytes[len..]), crc32c(&bytes));
+        assert_eq!(digest(&[0; 4096]), 0x6482_D367_EB22_B64E);
+    }
+
+    #[test]
+    fn one_or_two_flipped_bits_of_a_page_are_seen() {
+        let mut page: Vec<u8> = (0..4096u32).map(|i| ((i * 31) >> 3) as u8).collect();
+        let whole = seal(digest(&page), b"owner");
+        // A CRC is linear: two flips cancel out only if each alone gives the same.
+        let mut seen = HashSet::new();
+        for bit in 0..page.len() * 8 {
+            page[bit / 8] ^= 1 << (bit % 8);
+            assert!(seen.insert(seal(digest(&page), b"owner") ^ whole), "bit {bit}");
+            page[bit / 8] ^= 1 << (bit % 8);
         }
+        assert!(!seen.contains(&0));
+    }
+
+    #[test]
+    fn data_that_ends_with_its_own_crc32c_has_a_digest_of_its_own() {
+        let stamped = |n: u8| {
+            let mut sector = vec![n; 508];
+            let crc = crc32c(&sector);
+            sector.extend(crc.to_le_bytes());
+            sector
+        };
+        assert_eq!(crc32c(&stamped(1)), crc32c(&stamped(2)));
+        assert_ne!(digest(&stamped(1)), digest(&stamped(2)));
     }
 }

@@ -126,7 +126,7 @@ impl<T: Token, N: Store> Flash<T, N> {
         let mut valid = 0;
         for (i, &page) in pages.iter().enumerate() {
             let ppn = Ppn(first + i as u32);
-            self.seq += 1;
+            self.next_seq();
             if page != 0 {
                 self.reverse[ppn.idx()] = page;
                 valid += 1;

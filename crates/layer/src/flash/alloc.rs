@@ -17,11 +17,16 @@ impl<T: Token, N: Store> Flash<T, N> {
         page: PageWrite<'_, T>,
     ) -> Result<(Ppn, T)> {
         self.writable()?;
-        if self.unit_is_full(page.unit, page.stream) {
-            self.close(page.unit, page.stream);
-            self.make_room(sink, map, page.unit)?;
+        loop {
+            if self.unit_is_full(page.unit, page.stream) {
+                self.close(page.unit, page.stream);
+                self.make_room(sink, map, page.unit)?;
+            }
+            // Asked again after a program that failed: what cleaning needs is not for the host.
+            if let Some(done) = self.try_program(sink, page)? {
+                return Ok(done);
+            }
         }
-        self.program(sink, page)
     }
 
     /// Whether a write into the stream has to open a block and may not.
@@ -41,22 +46,32 @@ impl<T: Token, N: Store> Flash<T, N> {
         page: PageWrite<'_, T>,
     ) -> Result<(Ppn, T)> {
         loop {
-            let ppn = self.next_page(sink, page.unit, page.stream)?;
-            self.seq += 1;
-            let spare = Spare { lpn: page.lpn.0, seq: self.seq };
-            match self.nand.program(sink, ppn, page.data, spare, page.cause, page.after) {
-                Ok(done) => {
-                    self.note_valid(page.unit, ppn, page.lpn);
-                    return Ok((ppn, done));
-                }
-                Err(Error::ProgramFailed { .. }) if is(Bug::ProgramFailureIgnored) => {
-                    self.note_valid(page.unit, ppn, page.lpn);
-                    return Ok((ppn, page.after));
-                }
-                Err(Error::ProgramFailed { .. }) => self.doom(page.unit, page.stream),
-                Err(e) => return Err(e),
+            if let Some(done) = self.try_program(sink, page)? {
+                return Ok(done);
             }
         }
+    }
+
+    /// The same, once; nothing after a program that failed.
+    #[inline]
+    fn try_program<S: Sink<Tok = T>>(
+        &mut self,
+        sink: &mut S,
+        page: PageWrite<'_, T>,
+    ) -> Result<Option<(Ppn, T)>> {
+        let ppn = self.next_page(sink, page.unit, page.stream)?;
+        let spare = Spare { lpn: page.lpn.0, seq: self.next_seq() };
+        let done = match self.nand.program(sink, ppn, page.data, spare, page.cause, page.after) {
+            Ok(done) => done,
+            Err(Error::ProgramFailed { .. }) if is(Bug::ProgramFailureIgnored) => page.after,
+            Err(Error::ProgramFailed { .. }) => {
+                self.doom(page.unit, page.stream);
+                return Ok(None);
+            }
+            Err(e) => return Err(e),
+        };
+        self.note_valid(page.unit, ppn, page.lpn);
+        Ok(Some((ppn, done)))
     }
 
     #[inline]

@@ -193,6 +193,11 @@ impl<T: Token, N: Store> Flash<T, N> {
                 map.lost(lpn, &e);
                 None
             }
+            Err(Error::NoSpace { .. }) => {
+                let why = format!("NAND unit {unit} has no block left to clean with: too many went bad");
+                self.refuse_writes(why.clone());
+                return Err(Error::ReadOnly { why });
+            }
             copied => Some(copied?),
         };
         self.reverse[from.idx()] = 0;
@@ -221,8 +226,7 @@ impl<T: Token, N: Store> Flash<T, N> {
     ) -> Result<(Ppn, T)> {
         loop {
             let to = self.next_page(sink, unit, Stream::Gc)?;
-            self.seq += 1;
-            let (spare, after) = (Spare { lpn: lpn.0, seq: self.seq }, sink.start());
+            let (spare, after) = (Spare { lpn: lpn.0, seq: self.next_seq() }, sink.start());
             let copied = if self.config.copyback {
                 self.nand.copyback(sink, from, to, spare, expect, cause, after)
             } else {

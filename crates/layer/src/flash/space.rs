@@ -326,10 +326,14 @@ impl<T: Token, N: Store> Flash<T, N> {
             .then(|| Expected { lpn: self.reverse[ppn.idx()].wrapping_sub(1), tag: tag() })
     }
 
-    /// The next sequence number: every page version in every medium has one.
+    /// The next sequence number: every page version in every medium has one. Its low 16 bits are never
+    /// zero, which is the tag of a page that was never written.
     #[inline]
     pub(crate) fn next_seq(&mut self) -> u64 {
         self.seq += 1;
+        if self.seq as u16 == 0 {
+            self.seq += 1;
+        }
         self.seq
     }
 

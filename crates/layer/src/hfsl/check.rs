@@ -117,8 +117,9 @@ impl<T: Token, N: Store, P: Store> Hfsl<T, N, P> {
         let at = (MediumKind::Pcm, pcm.map_at + 8 * u64::from(lpn.0));
         let raw = pcm.peek_entry(lpn.0)?;
         match Entry::unsealed(raw, lpn.0) {
+            None if raw == 0 && !self.usage.filled => {}
             None => check.report("bad-entry", lpn.0, at, "the map entry in PCM is damaged".into()),
-            Some(e) if e.place() != is.place() || raw != 0 && e.tag() != is.tag() => {
+            Some(e) if e.place() != is.place() || e.tag() != is.tag() => {
                 let what =
                     format!("the map entry in PCM says {:?}, and should say {:?}", e.place(), is.place());
                 check.report("stale-entry", lpn.0, at, what);
@@ -224,9 +225,6 @@ impl<T: Token, N: Store, P: Store> Hfsl<T, N, P> {
             return Ok(orphan.seq > check.mapped[lpn.idx()]);
         }
         // Discarded: the entry keeps only part of that version. Never written: nothing may lie anywhere.
-        match &self.map.pcm {
-            Some(pcm) => Ok(self.map.each() && pcm.peek_entry(lpn.0)? == 0 && self.map.get(lpn).tag() == 0),
-            None => Ok(false),
-        }
+        Ok(self.map.each() && self.map.get(lpn).tag() == 0)
     }
 }

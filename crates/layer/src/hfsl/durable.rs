@@ -25,7 +25,7 @@ impl<S: Sink, N: Store, P: Store> Durable<S> for Hfsl<S::Tok, N, P> {
             let why = "keeps nothing when a program or a machine stops; a volume needs \"each\"";
             return Err(Error::param("map_persist", "halt", why));
         }
-        self.begin_use(sink)?;
+        self.note_use(sink, true)?;
         sink.ack(self.map.gate);
         Ok(())
     }

@@ -14,7 +14,8 @@
 //! descriptor, Counter starts anew after a boot, and a flipped bit or an entry in the wrong place is
 //! seen (all flips of one or two bits; others but for a chance of 1 in 16 384).
 //!
-//! Zero is an unmapped page, so that an erased table is an empty one.
+//! In DRAM zero is an unmapped page. In PCM zeros are damage, or, where the table was not filled
+//! beforehand, a page that nobody wrote.
 
 use frit_core::Ppn;
 use frit_core::planted::{Bug, is};
@@ -40,7 +41,9 @@ fn check(lpn: u32, kept: u64) -> u64 {
     bytes[..4].copy_from_slice(&lpn.to_le_bytes());
     bytes[4..].copy_from_slice(&kept.to_le_bytes());
     // The top bits: those of the low end do not tell all pairs of flipped bits apart.
-    u64::from(crc32c::crc32c(&bytes) >> 18) & CHECK
+    let check = u64::from(crc32c::crc32c(&bytes) >> 18) & CHECK;
+    // Zeros are never an entry: they are what storage that was lost or not written looks like.
+    if kept == 0 { check.max(1) } else { check }
 }
 
 /// Where a logical page lies.
@@ -131,8 +134,7 @@ impl Entry {
     #[must_use]
     pub(crate) fn sealed(self, lpn: u32) -> u64 {
         let kept = self.0 & !(CHECK << CHECK_SHIFT);
-        // A page that nobody wrote stays zero.
-        if kept == 0 { 0 } else { kept | check(lpn, kept) << CHECK_SHIFT }
+        kept | check(lpn, kept) << CHECK_SHIFT
     }
 
     /// As it was found in PCM; nothing when it is damaged, or that of another page.
@@ -182,6 +184,8 @@ mod tests {
                 assert_eq!(Entry::unsealed(raw ^ 1 << a ^ 1 << b, 9), None, "bits {a} and {b}");
             }
         }
-        assert_eq!(Entry::unsealed(0, 9), Some(Entry::default()));
+        assert_eq!(Entry::unsealed(0, 9), None);
+        assert!((0..100_000).all(|lpn| Entry::default().sealed(lpn) != 0));
+        assert_eq!(Entry::unsealed(Entry::default().sealed(9), 9), Some(Entry::default()));
     }
 }

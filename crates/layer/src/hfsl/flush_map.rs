@@ -7,7 +7,6 @@
 //! places that are given up between flushes are held back until the next one (`PcmSpace::held`,
 //! `Unit::emptied`).
 
-use super::entry::Entry;
 use super::mapping::{ENTRY_BYTES, Mapping};
 use crate::Token;
 use frit_core::planted::{Bug, is};
@@ -64,17 +63,11 @@ impl<T: Token, P: Store> Mapping<T, P> {
         let mut bytes = [0u8; CHUNK * ENTRY_BYTES as usize];
         for chunk in map.take() {
             let first = chunk * CHUNK;
-            let entries = &self.table[first..self.table.len().min(first + CHUNK)];
-            for (i, (&e, to)) in entries.iter().zip(bytes.chunks_exact_mut(8)).enumerate() {
-                let lpn = (first + i) as u32;
-                // A lost page keeps the entry that says where it was.
-                let raw = match self.lost.contains_key(&lpn) {
-                    true => pcm.peek_entry(lpn)?,
-                    false => Entry(e).sealed(lpn),
-                };
-                to.copy_from_slice(&raw.to_le_bytes());
+            let len = (self.table.len() - first).min(CHUNK) * ENTRY_BYTES as usize;
+            if P::HOLDS {
+                // Kept with each write, the map in PCM is as it should be.
+                pcm.medium.peek(pcm.map_at + first as u64 * ENTRY_BYTES, &mut bytes[..len])?;
             }
-            let len = entries.len() * ENTRY_BYTES as usize;
             let data = if P::HOLDS { Source::Bytes(&bytes[..len]) } else { Source::Len(len as u32) };
             let (at, start) = (base + first as u64 * ENTRY_BYTES, sink.start());
             pcm.medium.write(sink, at, data, Cause::Meta, start)?;

@@ -1,8 +1,9 @@
 //! The head of HFSL's PCM: whose it is, whether it was halted, how far sequence numbers are given out,
 //! and the redo slot, which makes several map entries change together. `docs/format.md` draws it.
 
-use super::entry::SUBPAGES_MAX;
+use super::entry::{Entry, SUBPAGES_MAX};
 use super::pcm::PcmSpace;
+use super::recover::CHUNK;
 use crate::Token;
 use frit_core::{Cause, Error, MediumKind, Result, Sink, Source, Target};
 use frit_media::{Pcm, Store};
@@ -32,6 +33,8 @@ const REDO_BYTES: usize = 16 + 8 * REDO_ENTRIES;
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) struct Head {
     pub(crate) flags: u32,
+    /// Zeros in the map are damage.
+    pub(crate) filled: bool,
     pub(crate) seq_limit: u64,
     pub(crate) recovered: u64,
 }
@@ -110,8 +113,9 @@ fn flags_word(flags: u32) -> u64 {
 
 impl<T: Token, P: Store> PcmSpace<T, P> {
     /// What this layer's header has to be: magic (8), version (4), page, sub-page (4 each), pages (4),
-    /// sub-page slots (4), bytes of a descriptor (4), has a map as of the last flush (4), zeros, CRC32C (4).
-    fn header(&self) -> [u8; STATE_AT as usize] {
+    /// sub-page slots (4), bytes of a descriptor (4), has a map as of the last flush (4), zeros in the map are damage (4),
+    /// zeros, CRC32C (4).
+    fn header(&self, filled: bool) -> [u8; STATE_AT as usize] {
         let mut h = [0; STATE_AT as usize];
         h[..8].copy_from_slice(MAGIC);
         let words = [
@@ -122,6 +126,7 @@ impl<T: Token, P: Store> PcmSpace<T, P> {
             self.slots,
             super::pcm::DESC_BYTES as u32,
             u32::from(self.flush_map_at.is_some()),
+            u32::from(filled),
         ];
         for (to, word) in h[8..].chunks_exact_mut(4).zip(words) {
             to.copy_from_slice(&word.to_le_bytes());
@@ -143,16 +148,40 @@ impl<T: Token, P: Store> PcmSpace<T, P> {
     }
 
     /// Writes header, state and numbers, in use. The state comes last: it makes the rest valid.
-    pub(crate) fn write_head<S: Sink<Tok = T>>(&mut self, sink: &mut S, seq_limit: u64) -> Result<T> {
+    pub(crate) fn write_head<S: Sink<Tok = T>>(
+        &mut self,
+        sink: &mut S,
+        seq_limit: u64,
+        filled: bool,
+    ) -> Result<T> {
         let mut head = [0; HEAD_BYTES as usize];
-        head[..STATE_AT as usize].copy_from_slice(&self.header());
+        head[..STATE_AT as usize].copy_from_slice(&self.header(filled));
         head[SEQ_AT as usize..][..8].copy_from_slice(&checked(seq_limit).to_le_bytes());
         head[RECOVERED_AT as usize..][..8].copy_from_slice(&checked(0).to_le_bytes());
-        let start = sink.start();
+        let after = if filled { self.fill_maps(sink)? } else { sink.start() };
         let at = self.head_at;
-        let written = self.meta(sink, at, &head, start)?;
+        let written = self.meta(sink, at, &head, after)?;
         let fenced = self.medium.fence(sink, written);
         self.write_flags(sink, IN_USE, fenced)
+    }
+
+    /// Writes entries of pages that were never written into both maps, so that zeros can only be damage.
+    fn fill_maps<S: Sink<Tok = T>>(&mut self, sink: &mut S) -> Result<T> {
+        let start = sink.start();
+        let mut done = start;
+        let mut bytes = Vec::with_capacity(CHUNK * 8);
+        let pages = (self.map_bytes / 8) as u32;
+        for first in (0..pages).step_by(CHUNK) {
+            bytes.clear();
+            for lpn in first..pages.min(first + CHUNK as u32) {
+                bytes.extend_from_slice(&Entry::default().sealed(lpn).to_le_bytes());
+            }
+            for map in [Some(self.map_at), self.flush_map_at].into_iter().flatten() {
+                let one = self.meta(sink, map + u64::from(first) * 8, &bytes, start)?;
+                done = sink.join(done, one);
+            }
+        }
+        Ok(self.medium.fence(sink, done))
     }
 
     /// Writes the state: durable with the token.
@@ -191,7 +220,10 @@ impl<T: Token, P: Store> PcmSpace<T, P> {
     /// Empties the redo slot, once its entries are durable.
     pub(crate) fn clear_redo<S: Sink<Tok = T>>(&mut self, sink: &mut S, after: T) -> Result<T> {
         let at = self.head_at + REDO_AT;
-        let written = self.meta(sink, at, &[0; 8], after)?;
+        let mask = self.meta(sink, at, &[0; 8], after)?;
+        // Its checksum as well: a new record of the same pages that is torn must not complete this one.
+        let crc = self.meta(sink, at + REDO_BYTES as u64 - 8, &[0; 8], after)?;
+        let written = sink.join(mask, crc);
         Ok(self.medium.fence(sink, written))
     }
 
@@ -217,7 +249,8 @@ impl<T: Token, P: Store> PcmSpace<T, P> {
         let found = self.read_part::<S, { STATE_AT as usize }>(sink, 0)?;
         let at = self.head_at;
         let damaged = |what: &str| Error::Corrupt { medium: MediumKind::Pcm, at, what: what.into() };
-        if found != self.header() {
+        let filled = found == self.header(true);
+        if !filled && found != self.header(false) {
             return Err(damaged(match &found[..8] {
                 m if m == MAGIC => {
                     "the head of HFSL is damaged, or was made with another page size, capacity or PCM"
@@ -234,7 +267,7 @@ impl<T: Token, P: Store> PcmSpace<T, P> {
         let flags = word(0) as u32;
         let flags = if word(0) == flags_word(flags) { flags } else { IN_USE | SUSPECTS };
         let number = |i| unchecked(word(i)).ok_or_else(|| damaged("a sequence number in it is damaged"));
-        Ok(Head { flags, seq_limit: number(1)?, recovered: number(2)? })
+        Ok(Head { flags, filled, seq_limit: number(1)?, recovered: number(2)? })
     }
 }
 

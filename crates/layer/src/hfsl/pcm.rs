@@ -11,8 +11,7 @@ use super::mapping::ENTRY_BYTES;
 use crate::Token;
 use frit_core::planted::{Bug, is};
 use frit_core::{Error, Lpn, MediumKind, Result, Sink};
-use frit_media::checksum::{crc32c, crc32c_append};
-use frit_media::{Pcm, Store};
+use frit_media::{Pcm, Store, checksum};
 use std::collections::VecDeque;
 
 /// "No slot".
@@ -382,12 +381,12 @@ impl<T: Token> Joined<T> {
     }
 }
 
-/// 24 bits of CRC32C over a sub-page and its place in the volume: a sub-page in the wrong place does not
+/// 24 bits over a sub-page and its place in the volume: a sub-page in the wrong place does not
 /// check out. Any error gets past it with a chance of 1 in 16 million.
 #[inline]
 pub(crate) fn sum_of(lpn: u32, sub: usize, bytes: &[u8]) -> u32 {
     let place = u64::from(lpn) << 8 | sub as u64;
-    crc32c_append(crc32c(bytes), &place.to_le_bytes()) >> 8
+    checksum::seal(checksum::digest(bytes), &place.to_le_bytes()) >> 8
 }
 
 fn no_room(what: &str) -> Error {

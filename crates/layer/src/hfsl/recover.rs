@@ -26,6 +26,8 @@ const SEQ_MARGIN: u64 = 1 << 20;
 #[derive(Clone, Copy, Default, Debug)]
 pub(crate) struct Usage {
     pub(crate) formatted: bool,
+    /// Zeros in the map are damage.
+    pub(crate) filled: bool,
     pub(crate) in_use: bool,
     /// Numbers up to here were given out.
     pub(crate) seq_limit: u64,
@@ -40,11 +42,12 @@ impl<T: Token, N: Store, P: Store> Hfsl<T, N, P> {
         if self.usage.in_use && self.flash.last_seq() + SEQ_MARGIN <= self.usage.seq_limit {
             return Ok(());
         }
-        self.note_use(sink)
+        self.note_use(sink, false)
     }
 
+    /// `fill`: the map is new, and filled with entries of pages that were never written.
     #[cold]
-    fn note_use<S: Sink<Tok = T>>(&mut self, sink: &mut S) -> Result<()> {
+    pub(super) fn note_use<S: Sink<Tok = T>>(&mut self, sink: &mut S, fill: bool) -> Result<()> {
         let Some(pcm) = &mut self.map.pcm else {
             self.usage = Usage { in_use: true, seq_limit: u64::MAX, ..self.usage };
             return Ok(());
@@ -54,18 +57,19 @@ impl<T: Token, N: Store, P: Store> Hfsl<T, N, P> {
             let done = pcm.write_seq_limit(sink, limit)?;
             if self.usage.in_use { done } else { pcm.write_flags(sink, IN_USE, done)? }
         } else {
-            pcm.write_head(sink, limit)?
+            pcm.write_head(sink, limit, fill)?
         };
         self.map.gate = sink.join(self.map.gate, noted);
         // Behind a page cache, too, before the first data.
         pcm.medium.store_mut().sync()?;
-        self.usage = Usage { formatted: true, in_use: true, seq_limit: limit, ..self.usage };
+        let filled = if self.usage.formatted { self.usage.filled } else { fill };
+        self.usage = Usage { formatted: true, filled, in_use: true, seq_limit: limit, ..self.usage };
         Ok(())
     }
 
     /// After a halt: nothing has to be mended next time.
     pub(super) fn end_use<S: Sink<Tok = T>>(&mut self, sink: &mut S) -> Result<()> {
-        self.note_use(sink)?;
+        self.note_use(sink, false)?;
         let flags = if self.flash.suspects() > 0 { SUSPECTS } else { 0 };
         if let Some(pcm) = &mut self.map.pcm {
             let gate = self.map.gate;
@@ -100,7 +104,7 @@ impl<T: Token, N: Store, P: Store> Hfsl<T, N, P> {
             Some(flushed) => self.restore_flushed(sink, flushed)?,
             None => r.redone = self.redo(sink)?,
         }
-        self.read_map(sink, &mut r)?;
+        self.read_map(sink, head.filled, &mut r)?;
         self.adopt_all(sink, &mut r)?;
         if !clean {
             r.padded = self.flash.pad_begun(sink)?;
@@ -138,7 +142,8 @@ impl<T: Token, N: Store, P: Store> Hfsl<T, N, P> {
         done = pcm.write_flags(sink, IN_USE, done)?;
         sink.ack(done);
         pcm.medium.store_mut().sync()?;
-        self.usage = Usage { formatted: true, in_use: true, seq_limit: limit, recovered };
+        self.usage =
+            Usage { formatted: true, filled: head.filled, in_use: true, seq_limit: limit, recovered };
         Ok(())
     }
 
@@ -182,7 +187,7 @@ impl<T: Token, N: Store, P: Store> Hfsl<T, N, P> {
         Ok(redo.entries().count() as u32)
     }
 
-    fn read_map<S: Sink<Tok = T>>(&mut self, sink: &mut S, r: &mut Recovery) -> Result<()> {
+    fn read_map<S: Sink<Tok = T>>(&mut self, sink: &mut S, filled: bool, r: &mut Recovery) -> Result<()> {
         let Some(pcm) = &mut self.map.pcm else { return Ok(()) };
         let mut bytes = vec![0u8; CHUNK * ENTRY_BYTES as usize];
         let mut bad = Vec::new();
@@ -198,6 +203,7 @@ impl<T: Token, N: Store, P: Store> Hfsl<T, N, P> {
                 let lpn = (i * CHUNK + j) as u32;
                 match Entry::unsealed(raw, lpn) {
                     Some(entry) => *e = entry.0,
+                    None if raw == 0 && !filled => *e = 0,
                     None => bad.push((lpn, damaged(at + 8 * j as u64, "the map entry is damaged".into()))),
                 }
             }

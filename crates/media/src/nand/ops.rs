@@ -1,9 +1,9 @@
 //! Commands to NAND.
 
-use super::page::{Expected, Spare, corrupt, data_crc, failed_record, record, with_spare};
+use super::page::{Expected, Spare, corrupt, data_crc, failed_record, record};
 use super::{BAD, Block, ERASE_FAILED, Nand};
 use crate::Store;
-use crate::checksum::crc32c;
+use crate::checksum::digest;
 use crate::stripe::quot;
 use frit_core::planted::{Bug, is};
 use frit_core::{BlockId, Cause, Cmd, Error, MediumKind, Op, Ppn, Result, Sink, Source, Target};
@@ -127,14 +127,14 @@ impl<St: Store> Nand<St> {
         let (at, len) = (self.data_at(ppn), self.config.geometry.page_bytes as usize);
         let found = if into.len() == len {
             self.store.read(at, into)?;
-            data_crc(into, spare)
+            data_crc(digest(into), spare)
         } else if let Some(page) = self.store.slice(at, len) {
             into.copy_from_slice(&page[offset..offset + into.len()]);
-            data_crc(page, spare)
+            data_crc(digest(page), spare)
         } else {
             self.store.read(at, &mut self.page)?;
             into.copy_from_slice(&self.page[offset..offset + into.len()]);
-            data_crc(&self.page, spare)
+            data_crc(digest(&self.page), spare)
         };
         if found != crc && !is(Bug::NandDataUnchecked) {
             return Err(damaged(ppn, crc, found));
@@ -195,25 +195,25 @@ impl<St: Store> Nand<St> {
     /// Data first, then the record that makes it a page.
     pub(super) fn put(&mut self, ppn: Ppn, bytes: &[u8], spare: Spare) -> Result<()> {
         self.store.write(self.data_at(ppn), bytes)?;
-        self.store.write(self.config.geometry.record_at(ppn), &record(crc32c(bytes), spare))
+        self.store.write(self.config.geometry.record_at(ppn), &record(digest(bytes), spare))
     }
 
-    /// The checksum of a page's data alone, when it is whole and what is expected. Where the store cannot
+    /// The digest of a page's data, when it is whole and what is expected. Where the store cannot
     /// copy by itself the page is left in `self.page`: what is written is what was checked.
-    fn sum_checked(&mut self, ppn: Ppn, expect: Option<Expected>) -> Result<u32> {
+    fn sum_checked(&mut self, ppn: Ppn, expect: Option<Expected>) -> Result<u64> {
         let (spare, crc) = self.found(ppn)?.page(ppn)?;
         if let Some(e) = expect.filter(|e| !e.is(spare)) {
             return Err(another(ppn, e, spare));
         }
         let (at, len) = (self.data_at(ppn), self.config.geometry.page_bytes as usize);
         let sum = match self.store.slice(at, len).filter(|_| self.store.copies()) {
-            Some(page) => crc32c(page),
+            Some(page) => digest(page),
             None => {
                 self.store.read(at, &mut self.page)?;
-                crc32c(&self.page)
+                digest(&self.page)
             }
         };
-        let found = with_spare(sum, spare);
+        let found = data_crc(sum, spare);
         if found != crc && !is(Bug::NandDataUnchecked) {
             return Err(damaged(ppn, crc, found));
         }
@@ -221,7 +221,7 @@ impl<St: Store> Nand<St> {
     }
 
     /// Puts the data of a page that was just checked into another: data first, then the record.
-    fn put_copy(&mut self, from: Ppn, to: Ppn, sum: u32, spare: Spare) -> Result<()> {
+    fn put_copy(&mut self, from: Ppn, to: Ppn, sum: u64, spare: Spare) -> Result<()> {
         let (from, at) = (self.data_at(from), self.data_at(to));
         let len = self.config.geometry.page_bytes as usize;
         match self.store.copy(from, at, len) {

@@ -1,6 +1,6 @@
 //! What the spare area of a page holds.
 
-use crate::checksum::{crc32c, crc32c_append};
+use crate::checksum::{self, crc32c};
 use frit_core::{Error, MediumKind, Ppn, Result};
 
 /// What a layer writes beside a page, in its spare area.
@@ -38,8 +38,8 @@ const PROGRAMMED: u32 = u32::from_le_bytes(*b"fnp1");
 /// First word of the record of a page whose program failed.
 const FAILED: u32 = u32::from_le_bytes(*b"fnpX");
 
-/// The record in the spare area, little endian: mark (4), LPN (4), sequence (8), CRC32C over data,
-/// LPN and sequence (4), CRC32C over the 20 bytes before (4). All zeros: erased.
+/// The record in the spare area, little endian: mark (4), LPN (4), sequence (8), CRC32C over the
+/// data's digest, LPN and sequence (4), CRC32C over the 20 bytes before (4). All zeros: erased.
 pub(super) type Record = [u8; SPARE_RECORD_BYTES];
 
 /// A record as read.
@@ -55,18 +55,13 @@ pub(super) enum Found {
     Damaged,
 }
 
-/// CRC32C (Castagnoli) over a page, its LPN and its sequence: a page that was put in the place of
-/// another, or is an older one, does not check out with the record of that place.
-pub(super) fn data_crc(data: &[u8], spare: Spare) -> u32 {
-    with_spare(crc32c(data), spare)
-}
-
-/// The same, from the checksum of the data alone: a page that moves is summed once.
-pub(super) fn with_spare(crc: u32, spare: Spare) -> u32 {
-    let mut tail = [0; 12];
-    tail[..4].copy_from_slice(&spare.lpn.to_le_bytes());
-    tail[4..].copy_from_slice(&spare.seq.to_le_bytes());
-    crc32c_append(crc, &tail)
+/// What is kept of a page's data, given its digest: a page that was put in the place of another, or is
+/// an older one, does not check out with the record of that place.
+pub(super) fn data_crc(digest: u64, spare: Spare) -> u32 {
+    let mut owner = [0; 12];
+    owner[..4].copy_from_slice(&spare.lpn.to_le_bytes());
+    owner[4..].copy_from_slice(&spare.seq.to_le_bytes());
+    checksum::seal(digest, &owner)
 }
 
 fn seal(mark: u32, spare: Spare, crc: u32) -> Record {
@@ -80,9 +75,9 @@ fn seal(mark: u32, spare: Spare, crc: u32) -> Record {
     r
 }
 
-/// The record of a page, given the checksum of its data alone.
-pub(super) fn record(crc: u32, spare: Spare) -> Record {
-    seal(PROGRAMMED, spare, with_spare(crc, spare))
+/// The record of a page, given the digest of its data.
+pub(super) fn record(digest: u64, spare: Spare) -> Record {
+    seal(PROGRAMMED, spare, data_crc(digest, spare))
 }
 
 /// The record of a page whose program failed.
@@ -136,15 +131,15 @@ mod tests {
     #[test]
     fn records_come_back() {
         let spare = Spare { lpn: 0x0102_0304, seq: u64::MAX - 1 };
-        let r = record(crc32c(b"data"), spare);
-        assert_eq!(find(&r), Found::Page(spare, data_crc(b"data", spare)));
+        let r = record(7, spare);
+        assert_eq!(find(&r), Found::Page(spare, data_crc(7, spare)));
         assert_eq!(find(&failed_record(spare)), Found::Failed);
         assert_eq!(find(&[0; SPARE_RECORD_BYTES]), Found::Erased);
     }
 
     #[test]
     fn every_flipped_bit_of_a_record_is_seen() {
-        let r = record(crc32c(b"data"), Spare { lpn: 7, seq: 9 });
+        let r = record(7, Spare { lpn: 7, seq: 9 });
         for bit in 0..SPARE_RECORD_BYTES * 8 {
             let mut bad = r;
             bad[bit / 8] ^= 1 << (bit % 8);
@@ -155,7 +150,7 @@ mod tests {
     #[test]
     fn the_checksum_covers_place_and_age() {
         let s = Spare { lpn: 1, seq: 1 };
-        assert_ne!(data_crc(b"x", s), data_crc(b"x", Spare { lpn: 2, ..s }));
-        assert_ne!(data_crc(b"x", s), data_crc(b"x", Spare { seq: 2, ..s }));
+        assert_ne!(data_crc(1, s), data_crc(1, Spare { lpn: 2, ..s }));
+        assert_ne!(data_crc(1, s), data_crc(1, Spare { seq: 2, ..s }));
     }
 }
