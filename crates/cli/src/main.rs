@@ -48,6 +48,8 @@ enum Command {
     Ctl(cmd::ctl::Args),
     /// Serve a volume to other programs.
     Serve(Box<cmd::serve::Args>),
+    /// Cut the power of a stack at every media operation, damage its media, and see what holds.
+    Torture(cmd::torture::Args),
     /// Look into block traces, convert them, and generate workloads.
     Trace(Box<cmd::trace::Args>),
 }
@@ -70,6 +72,7 @@ fn main() -> miette::Result<ExitCode> {
         Command::Detach(args) => cmd::detach::run(&args),
         Command::Ctl(args) => cmd::ctl::run(&args),
         Command::Serve(args) => cmd::serve::run(&args),
+        Command::Torture(args) => return cmd::torture::run(&args),
         Command::Trace(args) => cmd::trace::run(&args),
     }?;
     Ok(ExitCode::SUCCESS)

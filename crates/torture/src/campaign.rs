@@ -2,10 +2,12 @@
 
 use crate::case::{Case, Mode};
 use crate::cuts::Item;
-use crate::oracle::Violation;
+use crate::oracle::{Oracle, Violation};
+use crate::shrink::shrink;
 use crate::subject::Subject;
 use crate::tape::Mutation;
 use serde::Serialize;
+use std::cell::RefCell;
 use std::collections::HashSet;
 use std::sync::Mutex;
 use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
@@ -132,6 +134,20 @@ pub struct Report {
 }
 
 impl Report {
+    /// Kinds of violations: how many each oracle found, most first.
+    #[must_use]
+    pub fn by_oracle(&self) -> Vec<(Oracle, usize)> {
+        let mut all: Vec<(Oracle, usize)> = Vec::new();
+        for f in &self.violations {
+            match all.iter_mut().find(|(o, _)| *o == f.violation.oracle) {
+                Some((_, n)) => *n += 1,
+                None => all.push((f.violation.oracle, 1)),
+            }
+        }
+        all.sort_by_key(|&(_, n)| std::cmp::Reverse(n));
+        all
+    }
+
     /// Images looked at in a second.
     #[must_use]
     pub fn images_per_second(&self) -> f64 {
@@ -200,8 +216,28 @@ pub fn run(subject: &dyn Subject, options: &Options, progress: &(dyn Fn(&Report)
         }
     });
     let mut report = total.into_inner().unwrap_or_else(std::sync::PoisonError::into_inner).report;
+    // Workloads end in any order; what was found is told in theirs.
+    report.violations.sort_by_key(|f| (f.case.number, f.case.mode.letter(), f.case.epoch, f.case.cut));
     report.seconds = begun.elapsed().as_secs_f64();
+    if options.shrink {
+        shrink_first(subject, options, &mut report);
+    }
     report
+}
+
+/// Shrinks the first violation of each oracle.
+fn shrink_first(subject: &dyn Subject, options: &Options, report: &mut Report) {
+    let mut done = Vec::new();
+    for f in &mut report.violations {
+        if done.contains(&f.violation.oracle) {
+            continue;
+        }
+        done.push(f.violation.oracle);
+        if let Some((case, requests)) = shrink(subject, options, f) {
+            f.shrunk = Some(case);
+            f.requests = requests;
+        }
+    }
 }
 
 /// Runs one case.
@@ -214,7 +250,18 @@ pub fn replay(subject: &dyn Subject, options: &Options, case: Case) -> Report {
     total.report
 }
 
+thread_local! {
+    static CURRENT: RefCell<String> = const { RefCell::new(String::new()) };
+}
+
+/// The workload that this thread is at, for a message when the program ends in it.
+#[must_use]
+pub fn current() -> String {
+    CURRENT.with(|c| c.try_borrow().map(|c| c.clone()).unwrap_or_default())
+}
+
 fn item(subject: &dyn Subject, options: &Options, case: Case) -> Tally {
+    CURRENT.with(|c| *c.borrow_mut() = case.to_string());
     let mut item = Item { subject, options, case, tally: Tally::default() };
     item.run();
     item.tally

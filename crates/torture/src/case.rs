@@ -28,6 +28,13 @@ pub enum Mode {
 }
 
 impl Mode {
+    /// All of them.
+    #[must_use]
+    pub fn all() -> Vec<Mode> {
+        use strum::IntoEnumIterator;
+        Mode::iter().collect()
+    }
+
     /// The letter of its cases.
     #[must_use]
     pub fn letter(self) -> char {

@@ -8,9 +8,9 @@ use crate::graph::Graph;
 use crate::medium::Shared;
 use crate::oracle::{Depth, Oracle, Seen, Violation, bring_up, differing, examine};
 use crate::session::{Run, Session, record_recovery};
-use crate::stamp::mix;
+use crate::stamp::{PER_BLOCK, mix};
 use crate::subject::Subject;
-use crate::workload::{Mix, Request, fill_requests};
+use crate::workload::{Kind, Mix, Request, fill_requests};
 use frit_core::Stop;
 use rand::rngs::SmallRng;
 use rand::{Rng, SeedableRng};
@@ -64,16 +64,28 @@ impl Item<'_> {
         Tearing { word_bytes: self.options.word_bytes.unwrap_or(word_bytes), paired_pages: false }
     }
 
-    /// The requests of an epoch, less those that were shrunk away.
-    fn requests(&self, rng: &mut SmallRng, epoch: u32, blocks: u64) -> Vec<Request> {
-        let mix = Mix::draw(rng, self.case.mode == Mode::Exhaustive);
-        let mut all = mix.requests(rng, blocks);
-        if epoch == self.case.epoch && !self.case.keep.is_empty() {
-            let keep: Vec<Request> =
-                self.case.keep.iter().filter_map(|&i| all.get(i as usize).copied()).collect();
-            all = keep;
+    /// The requests of an epoch.
+    fn all_requests(&self, epoch: u32, blocks: u64) -> Vec<Request> {
+        let mut rng = SmallRng::seed_from_u64(self.seed(100 + u64::from(epoch)));
+        let mix = Mix::draw(&mut rng, self.case.mode == Mode::Exhaustive);
+        let mut all = mix.requests(&mut rng, blocks);
+        if self.case.mode == Mode::Files {
+            let flush = Request { kind: Kind::Flush, first: 0, sectors: 0, client: 0 };
+            for _ in 0..rng.random_range(0..6) {
+                let at = rng.random_range(0..=all.len());
+                all.insert(at, flush);
+            }
         }
         all
+    }
+
+    /// The requests of an epoch, less those that were shrunk away.
+    pub(crate) fn requests(&self, epoch: u32, blocks: u64) -> Vec<Request> {
+        let all = self.all_requests(epoch, blocks);
+        if epoch != self.case.epoch || self.case.keep.is_empty() {
+            return all;
+        }
+        self.case.keep.iter().filter_map(|&i| all.get(i as usize).copied()).collect()
     }
 
     /// Does what its mode says.
@@ -96,8 +108,7 @@ impl Item<'_> {
         let last =
             if self.case.cut.is_some() || !self.case.keep.is_empty() { self.case.epoch } else { EPOCHS - 1 };
         for epoch in 0..=last {
-            let mut rng = SmallRng::seed_from_u64(self.seed(100 + u64::from(epoch)));
-            let requests = self.requests(&mut rng, epoch, session.blocks);
+            let requests = self.requests(epoch, session.blocks);
             let (run, stores) = match guarded(|| session.record(&requests)) {
                 Ok(r) => r,
                 Err(v) => return self.found(Case { epoch, cut: None, ..self.case.clone() }, v),
@@ -162,8 +173,7 @@ impl Item<'_> {
     fn replayed(&self, epoch: u32) -> Result<Vec<Shared>, Violation> {
         let mut session = self.prepared()?;
         for e in 0..=epoch {
-            let mut rng = SmallRng::seed_from_u64(self.seed(100 + u64::from(e)));
-            let requests = self.requests(&mut rng, e, session.blocks);
+            let requests = self.requests(e, session.blocks);
             let (run, stores) = session.record(&requests)?;
             if e == epoch {
                 for s in &stores {
@@ -214,7 +224,7 @@ impl Item<'_> {
                     }
                 }
                 Err(v) => {
-                    self.found(case, describe(v, &run.graph, &cuts[i]));
+                    self.found(case, describe(&v, &run.graph, &cuts[i]));
                     if let (Some(f), true) = (self.tally.found.last_mut(), self.options.explain) {
                         f.requests = explain(run, requests, &cuts[i]);
                     }
@@ -229,7 +239,13 @@ impl Item<'_> {
     fn depth(&self, i: usize) -> Depth {
         let alive = self.options.alive_every.max(1) as usize;
         let worn = self.case.mode == Mode::Wear;
-        Depth { twice: true, alive: i % alive == 0, worn, stop: Stop::Process, seed: self.seed(i as u64) }
+        Depth {
+            twice: true,
+            alive: i.is_multiple_of(alive),
+            worn,
+            stop: Stop::Process,
+            seed: self.seed(i as u64),
+        }
     }
 
     /// The recovery of an image, cut at every operation, and what comes of it recovered.
@@ -316,7 +332,7 @@ fn explain(run: &Run, requests: &[Request], cut: &Cut) -> Vec<String> {
 }
 
 /// A violation with what the cut did, in words.
-fn describe(v: Violation, graph: &Graph, cut: &Cut) -> Violation {
+fn describe(v: &Violation, graph: &Graph, cut: &Cut) -> Violation {
     let done = cut.set.len();
     let missing = (0..graph.len()).rev().find(|&n| cut.set.has(n)).map_or(0, |last| last + 1 - done);
     let torn: Vec<String> = cut
@@ -333,7 +349,7 @@ fn describe(v: Violation, graph: &Graph, cut: &Cut) -> Violation {
         if torn.is_empty() { "none".into() } else { torn.join(", ") },
         cut.words
     );
-    Violation { what, ..v }
+    Violation { oracle: v.oracle, what }
 }
 
 /// Cuts of a recovery: at every operation, and some others.
@@ -351,6 +367,14 @@ fn nested_cuts(graph: &Graph, seed: u64, most: usize) -> Vec<Cut> {
         cuts.push(Cut { set, torn: Vec::new(), words: Words::None, seed });
     }
     cuts
+}
+
+/// The requests that a case is about, before any were shrunk away.
+pub(crate) fn planned(subject: &dyn Subject, options: &Options, case: &Case) -> Option<Vec<Request>> {
+    let layer = subject.live(&subject.blank()).ok()?;
+    let blocks = layer.info().sectors / PER_BLOCK as u64;
+    let item = Item { subject, options, case: case.clone(), tally: Tally::default() };
+    Some(item.all_requests(case.epoch, blocks))
 }
 
 /// Media with the same contents, their base.

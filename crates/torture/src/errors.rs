@@ -3,12 +3,14 @@
 
 use crate::cuts::{Item, guarded};
 use crate::history::History;
+use crate::medium::Shared;
 use crate::oracle::{Depth, Oracle, Violation, examine};
 use crate::set::Set;
 use crate::stamp::PER_BLOCK;
+use crate::subject::Subject;
 use crate::trouble::{Trouble, What};
-use crate::workload::{Clients, Failure, Kind, Mix, fill_requests};
-use frit_core::{Error, Null, Sector, Stop, Target};
+use crate::workload::{Clients, Failure, Kind, Mix, Request, fill_requests};
+use frit_core::{Error, Hints, Null, Sector, Stop, Target, Top};
 use rand::rngs::SmallRng;
 use rand::{Rng, SeedableRng};
 use std::io::ErrorKind;
@@ -57,23 +59,7 @@ impl Item<'_> {
         let mut rng = SmallRng::seed_from_u64(self.seed(2000 + i as u64));
         let files = rng.random_bool(0.5);
         let subject = if files { self.subject.over_files() } else { self.subject };
-        let stores = subject.blank();
-        for s in &stores {
-            s.lock().volatile = files;
-        }
-        let failed = |doing: &'static str| move |e| Violation::error(Oracle::Alive, doing, &e);
-        let mut layer = subject.live(&stores).map_err(failed("opening"))?;
-        layer.format(&mut Null).map_err(failed("format"))?;
-        let blocks = layer.info().sectors / PER_BLOCK as u64;
-        let mut clients = Clients::new(History::empty(blocks as usize), 0);
-        for r in fill_requests(blocks) {
-            if let Err(Failure::Error(e)) = clients.perform(layer.as_mut(), &mut Null, &r, 0) {
-                return Err(failed("filling")(e));
-            }
-        }
-        let now: Vec<_> = (0..blocks as usize).map(|b| clients.history.now(b)).collect();
-        clients.history.settle(&now);
-
+        let (stores, mut layer, mut clients) = full(subject, files)?;
         let trouble = Self::plan(&mut rng, stores.len());
         let (medium, what, after, sticky) =
             (trouble.medium as usize, trouble.what, trouble.after, trouble.sticky);
@@ -86,59 +72,92 @@ impl Item<'_> {
         };
         stores[medium].lock().trouble = Some(trouble);
         let mix = Mix { requests: 60, clients: 3, hot_blocks: 6, most_sectors: 32, discards: 30 };
-        let requests = mix.requests(&mut rng, blocks);
-        let mut lasted = Set::new(requests.len());
-        let (mut told, mut refused) = (false, false);
-        for (n, r) in requests.iter().enumerate() {
-            match clients.perform(layer.as_mut(), &mut Null, r, n as u32) {
-                Ok(()) => {
-                    lasted.add(n);
-                    if refused && matches!(r.kind, Kind::Write(_)) {
-                        return Err(named(Violation::new(
-                            Oracle::Poisoned,
-                            format!("{r} was taken after a write had failed"),
-                        )));
-                    }
-                }
-                Err(Failure::Error(e @ Error::Rule { .. })) => {
-                    return Err(named(Violation::error(Oracle::Rule, &r.to_string(), &e)));
-                }
-                Err(Failure::Error(_)) => {
-                    told = true;
-                    let wrote = matches!(what, What::WriteError(..) | What::SyncError(_));
-                    if wrote && r.kind != Kind::Read && layer.refuses().is_none() {
-                        let what = format!("{r} failed, and the volume goes on writing");
-                        return Err(named(Violation::new(Oracle::Poisoned, what)));
-                    }
-                    refused |= layer.refuses().is_some();
-                }
-                // What a failed request left is possible, so a later read may give the old or the new.
-                Err(Failure::Violation(v)) if !told => return Err(named(v)),
-                Err(Failure::Violation(_)) => {}
-            }
-        }
+        let requests = mix.requests(&mut rng, clients.history.len() as u64);
+        let writes = !matches!(what, What::ReadError(_));
+        let met = meet(layer.as_mut(), &mut clients, &requests, writes).map_err(named)?;
         let struck = stores[medium].lock().trouble.as_ref().is_some_and(|t| t.struck > 0);
-        let background = matches!(what, What::ReadError(_));
-        if struck && !told && !background && layer.refuses().is_none() {
+        if struck && !met.told && writes && layer.refuses().is_none() {
             return Err(named(Violation::new(Oracle::Poisoned, "the error reached nobody")));
         }
-        if !matches!(what, What::ReadError(_)) {
+        if writes {
             let mut sector = [0; 512];
             layer
-                .read(&mut Null, Sector(0), Target::Bytes(&mut sector), frit_core::Hints::NONE)
+                .read(&mut Null, Sector(0), Target::Bytes(&mut sector), Hints::NONE)
                 .map_err(|e| named(Violation::error(Oracle::Reads, "reads after a failed write", &e)))?;
         }
         drop(layer);
         stores[medium].lock().trouble = None;
-        let depth = Depth {
-            twice: true,
-            alive: i.is_multiple_of(4),
-            worn: false,
-            stop: Stop::Process,
-            seed: rng.random(),
-        };
-        examine(subject, &stores, &clients.history, &lasted, depth)
+        let alive = i.is_multiple_of(4);
+        let depth = Depth { twice: true, alive, worn: false, stop: Stop::Process, seed: rng.random() };
+        examine(subject, &stores, &clients.history, &met.lasted, depth)
             .map_err(|v| named(Violation { what: format!("after reopening: {}", v.what), ..v }))?;
-        Ok((struck, told))
+        Ok((struck, met.told))
     }
+}
+
+/// Stores, the layer on them, and clients that know what is there.
+type Full = (Vec<Shared>, Box<dyn Top<Null>>, Clients);
+
+/// A volume that was written full.
+fn full(subject: &dyn Subject, files: bool) -> Result<Full, Violation> {
+    let stores = subject.blank();
+    for s in &stores {
+        s.lock().volatile = files;
+    }
+    let failed = |doing: &'static str| move |e| Violation::error(Oracle::Alive, doing, &e);
+    let mut layer = subject.live(&stores).map_err(failed("opening"))?;
+    layer.format(&mut Null).map_err(failed("format"))?;
+    let blocks = layer.info().sectors / PER_BLOCK as u64;
+    let mut clients = Clients::new(History::empty(blocks as usize), 0);
+    for r in fill_requests(blocks) {
+        if let Err(Failure::Error(e)) = clients.perform(layer.as_mut(), &mut Null, &r, 0) {
+            return Err(failed("filling")(e));
+        }
+    }
+    let now: Vec<_> = (0..blocks as usize).map(|b| clients.history.now(b)).collect();
+    clients.history.settle(&now);
+    Ok((stores, layer, clients))
+}
+
+/// What clients met.
+struct Met {
+    /// Requests that succeeded.
+    lasted: Set,
+    /// Whether one failed.
+    told: bool,
+}
+
+/// Requests over media that fail. `writes`: what fails are writes or syncs, after which none is taken.
+fn meet(
+    layer: &mut dyn Top<Null>,
+    clients: &mut Clients,
+    requests: &[Request],
+    writes: bool,
+) -> Result<Met, Violation> {
+    let mut met = Met { lasted: Set::new(requests.len()), told: false };
+    let mut refused = false;
+    for (n, r) in requests.iter().enumerate() {
+        match clients.perform(layer, &mut Null, r, n as u32) {
+            Ok(()) => {
+                met.lasted.add(n);
+                if refused && matches!(r.kind, Kind::Write(_)) {
+                    let what = format!("{r} was taken after a write had failed");
+                    return Err(Violation::new(Oracle::Poisoned, what));
+                }
+            }
+            Err(Failure::Error(e @ Error::Rule { .. })) => {
+                return Err(Violation::error(Oracle::Rule, &r.to_string(), &e));
+            }
+            Err(Failure::Error(_)) => {
+                met.told = true;
+                refused |= layer.refuses().is_some();
+                if writes && r.kind != Kind::Read && !refused {
+                    let what = format!("{r} failed, and the volume goes on writing");
+                    return Err(Violation::new(Oracle::Poisoned, what));
+                }
+            }
+            Err(Failure::Violation(v)) => return Err(v),
+        }
+    }
+    Ok(met)
 }

@@ -58,8 +58,7 @@ fn choose(accesses: usize, seed: u64, most: usize) -> Vec<FileCut> {
     let mut rng = SmallRng::seed_from_u64(seed);
     let mut cuts: Vec<FileCut> = (0..most)
         .map(|i| {
-            let at =
-                if accesses + 1 <= most / 2 { i % (accesses + 1) } else { rng.random_range(0..=accesses) };
+            let at = if accesses < most / 2 { i % (accesses + 1) } else { rng.random_range(0..=accesses) };
             let (stop, back) = match rng.random_range(0..12u8) {
                 0..3 => (Stop::Process, Back::All(0)),
                 3 => (Stop::Process, Back::All(rng.random_range(1..4))),
@@ -125,12 +124,12 @@ impl<'a> Files<'a> {
                 self.unsynced(&mut m, i, from, cut);
             }
         }
-        if let (Back::All(pages @ 1..), Some(a)) = (cut.back, self.log.accesses.get(cut.at)) {
-            if let AccessKind::Write { at, from, len } = a.kind {
-                let end = (at / CACHE_PAGE + u64::from(pages)) * CACHE_PAGE;
-                let part = (end - at).min(u64::from(len)) as u32;
-                self.stores[a.medium as usize].lock().put(at, self.log.data(from, part));
-            }
+        if let (Back::All(pages @ 1..), Some(a)) = (cut.back, self.log.accesses.get(cut.at))
+            && let AccessKind::Write { at, from, len } = a.kind
+        {
+            let end = (at / CACHE_PAGE + u64::from(pages)) * CACHE_PAGE;
+            let part = (end - at).min(u64::from(len)) as u32;
+            self.stores[a.medium as usize].lock().put(at, self.log.data(from, part));
         }
     }
 
@@ -262,15 +261,7 @@ impl Item<'_> {
             session.restart()?;
             session.prepare(&[flush])?;
         }
-        let mix = Mix::draw(&mut rng, false);
-        let mut requests = mix.requests(&mut rng, session.blocks);
-        for _ in 0..rng.random_range(0..6) {
-            let at = rng.random_range(0..=requests.len());
-            requests.insert(at, flush);
-        }
-        if !self.case.keep.is_empty() {
-            requests = self.case.keep.iter().filter_map(|&i| requests.get(i as usize).copied()).collect();
-        }
+        let requests = self.requests(0, session.blocks);
         let (run, stores) = session.record(&requests)?;
         // The base of the media is what was there before.
         for s in &stores {

@@ -141,15 +141,15 @@ impl Subject for StackSubject {
     }
 
     fn live(&self, stores: &[Shared]) -> Result<Box<dyn Top<Null>>, Error> {
-        Ok(self.stack.build::<Null>(&self.bytes(stores)).map_err(refused)?.layer)
+        Ok(self.stack.build::<Null>(&self.bytes(stores)).map_err(|e| refused(&e))?.layer)
     }
 
     fn taped(&self, stores: &[Shared]) -> Result<Box<dyn Top<Tape>>, Error> {
-        Ok(self.stack.build::<Tape>(&self.bytes(stores)).map_err(refused)?.layer)
+        Ok(self.stack.build::<Tape>(&self.bytes(stores)).map_err(|e| refused(&e))?.layer)
     }
 }
 
-fn refused(e: frit_stack::StackError) -> Error {
+fn refused(e: &frit_stack::StackError) -> Error {
     let why: Vec<&str> = e.problems().iter().map(frit_stack::Problem::message).collect();
     Error::param("stack", "open", why.join("; "))
 }

@@ -38,7 +38,7 @@ impl Item<'_> {
                     self.tally.faults_struck += failures;
                 }
                 Err(v) => {
-                    self.found(self.case.clone(), Violation { what: format!("{sets:?}: {}", v.what), ..v })
+                    self.found(self.case.clone(), Violation { what: format!("{sets:?}: {}", v.what), ..v });
                 }
             }
         }

@@ -16,5 +16,6 @@ pub(crate) mod reproduce;
 pub(crate) mod run;
 pub(crate) mod scrub;
 pub(crate) mod serve;
+pub(crate) mod torture;
 pub(crate) mod trace;
 pub(crate) mod volume;

@@ -1,6 +1,6 @@
 //! Small stacks of every kind.
 
-#![allow(dead_code)]
+#![allow(dead_code, clippy::expect_used)]
 
 use frit_stack::Stack;
 use frit_torture::subject::StackSubject;
@@ -33,8 +33,7 @@ over_provisioning = 0.25
 
 pub(crate) fn subject(name: &str, text: &str) -> StackSubject {
     let (name, text) = (name.to_string(), text.to_string());
-    StackSubject::new(move |sets| Stack::parse(&name, &text, sets))
-        .unwrap_or_else(|e| panic!("{:?}", e.problems()))
+    StackSubject::new(move |sets| Stack::parse(&name, &text, sets)).expect("a stack of these tests")
 }
 
 pub(crate) fn subjects() -> Vec<(&'static str, StackSubject)> {

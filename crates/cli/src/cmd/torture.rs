@@ -1,0 +1,175 @@
+//! `frit torture`.
+
+use crate::output::{complain, print, print_json, right, table, text};
+use frit_stack::Stack;
+use frit_torture::campaign::{Found, Options, Report, current, replay, run as torture};
+use frit_torture::case::{Case, Mode};
+use frit_torture::scale;
+use frit_torture::subject::StackSubject;
+use indicatif::{ProgressBar, ProgressStyle};
+use miette::{Result, miette};
+use std::process::ExitCode;
+use std::time::Duration;
+
+/// Torture a stack: cut its power at every media operation, damage its media, and see what holds.
+#[derive(clap::Args, Debug)]
+#[command(after_help = "Examples:
+  frit torture                                     hfsl-small, for a minute
+  frit torture --stack mine.toml --minutes 20      a stack of your own
+  frit torture --stack mine.toml --mode cuts,files --seed 7
+  frit torture --stack mine.toml --seed 7 --replay c12.0.345
+
+Media are made small first (a few hundred pages; policies, page sizes and fusion stay), unless --full-size is
+given. Exits with 1 when something does not hold; each violation comes with the line that reproduces it.
+See docs/torture.md.")]
+pub(crate) struct Args {
+    /// A stack file, or the name of a builtin stack.
+    #[arg(long, default_value = "hfsl-small")]
+    stack: String,
+    /// Override a key of the stack, as for `frit check`. Can be given again.
+    #[arg(long, value_name = "KEY=VALUE")]
+    set: Vec<String>,
+    /// How long workloads are begun.
+    #[arg(long, default_value_t = 1.0)]
+    minutes: f64,
+    /// Of all choices: seed and version reproduce everything.
+    #[arg(long, default_value_t = 1)]
+    seed: u64,
+    /// What is done, in turns: cuts, exhaustive, files, damage, errors, wear. Default: all.
+    #[arg(long, value_delimiter = ',')]
+    mode: Vec<Mode>,
+    /// One case, as a violation names it: tells the commands around it.
+    #[arg(long, value_name = "CASE")]
+    replay: Option<String>,
+    /// Threads; default: as many as there are cores.
+    #[arg(long)]
+    threads: Option<usize>,
+    /// Take the media as large as the stack says.
+    #[arg(long)]
+    full_size: bool,
+    /// Print JSON.
+    #[arg(long)]
+    json: bool,
+}
+
+/// Runs the command.
+///
+/// # Errors
+/// A stack or a case that cannot be; what does not hold is told by the exit code.
+pub(crate) fn run(args: &Args) -> Result<ExitCode> {
+    let subject = subject(args)?;
+    let mut options = Options {
+        seed: args.seed,
+        modes: if args.mode.is_empty() { Mode::all() } else { args.mode.clone() },
+        time: Some(Duration::from_secs_f64(args.minutes.max(0.0) * 60.0)),
+        shrink: true,
+        ..Options::default()
+    };
+    options.threads = args.threads.unwrap_or(options.threads);
+    quiet_panics();
+    let report = match &args.replay {
+        Some(case) => {
+            let case: Case = case.parse().map_err(|e: String| miette!("{e}"))?;
+            replay(&subject, &Options { explain: true, ..options }, case)
+        }
+        None => with_progress(args, &subject, &options),
+    };
+    if args.json {
+        print_json(&report)?;
+    } else {
+        print(&show(args, &report))?;
+    }
+    Ok(if report.violations.is_empty() { ExitCode::SUCCESS } else { ExitCode::FAILURE })
+}
+
+fn subject(args: &Args) -> Result<StackSubject> {
+    let given = Stack::load(&args.stack, &args.set)?;
+    let mut sets = if args.full_size { Vec::new() } else { scale::overrides(&given) };
+    sets.extend(args.set.iter().cloned());
+    let name = args.stack.clone();
+    Ok(StackSubject::new(move |more| {
+        let all: Vec<String> = sets.iter().chain(more).cloned().collect();
+        Stack::load(&name, &all)
+    })?)
+}
+
+/// A panic of the layer is a violation, which the report tells with its case.
+fn quiet_panics() {
+    std::panic::set_hook(Box::new(|info| {
+        // Nothing can be done about a terminal that is gone.
+        let _ = complain(&format!("a panic in workload {}: {info}\n", current()));
+    }));
+}
+
+fn with_progress(args: &Args, subject: &StackSubject, options: &Options) -> Report {
+    let seconds = (args.minutes * 60.0) as u64;
+    let bar = if args.json { ProgressBar::hidden() } else { ProgressBar::new(seconds.max(1)) };
+    if let Ok(style) = ProgressStyle::with_template("{elapsed:>4} {wide_bar} {msg}") {
+        bar.set_style(style);
+    }
+    let report = torture(subject, options, &|r| {
+        bar.set_position(r.seconds as u64);
+        bar.set_message(format!(
+            "{} images, {} distinct, {:.0}/s, {} violations",
+            r.images,
+            r.distinct_images,
+            r.images_per_second(),
+            r.violations.len()
+        ));
+    });
+    bar.finish_and_clear();
+    report
+}
+
+fn show(args: &Args, r: &Report) -> String {
+    let mut t = table(&[]);
+    let mut row = |name: &str, value: String| {
+        t.add_row([name.to_string(), value]);
+    };
+    row("workloads", r.workloads.to_string());
+    row("requests recorded", r.requests.to_string());
+    row("media commands recorded", r.commands.to_string());
+    row("cuts chosen", r.cuts.to_string());
+    row("the same as another", r.repeated.to_string());
+    row("images recovered", r.images.to_string());
+    row("of these, cuts of recoveries", r.nested.to_string());
+    row("distinct images", r.distinct_images.to_string());
+    row("distinct recovered states", r.distinct_states.to_string());
+    row("faults planned / struck / seen", format!("{} / {} / {}", r.faults, r.faults_struck, r.faults_seen));
+    row("seconds", format!("{:.1}", r.seconds));
+    row("images per second", format!("{:.0}", r.images_per_second()));
+    row("violations", r.violations.len().to_string());
+    right(&mut t, 1);
+    let mut out = text(&t);
+    for (oracle, n) in r.by_oracle() {
+        let name: &'static str = oracle.into();
+        out.push_str(&format!("\n{name}: {n}\n"));
+        for f in r.violations.iter().filter(|f| f.violation.oracle == oracle).take(3) {
+            out.push_str(&violation(args, f));
+        }
+    }
+    out
+}
+
+fn violation(args: &Args, f: &Found) -> String {
+    let mut out = format!("  {}\n    {}\n", f.violation.what, command(args, &f.case));
+    if let Some(case) = &f.shrunk {
+        out.push_str(&format!("    with fewer requests: {}\n", command(args, case)));
+    }
+    for line in &f.requests {
+        out.push_str(&format!("      {line}\n"));
+    }
+    out
+}
+
+/// The line that reproduces a case, with the version that it holds for.
+fn command(args: &Args, case: &Case) -> String {
+    let sets: String = args.set.iter().map(|s| format!(" --set {s}")).collect();
+    let size = if args.full_size { " --full-size" } else { "" };
+    format!(
+        "frit torture --stack {}{sets}{size} --seed {} --replay {case}   # frit {}",
+        args.stack,
+        args.seed,
+        env!("CARGO_PKG_VERSION")
+    )
+}

@@ -1,0 +1,60 @@
+//! Anyone's stack, made small: an image of a large volume takes as long to recover as the volume, and shows
+//! nothing that a small one does not.
+
+use frit_media::MediumSpec;
+use frit_stack::Stack;
+
+/// Blocks of a NAND unit: the layer's own, some to clean, and some for data.
+const BLOCKS: u32 = 14;
+/// Pages of a block.
+const PAGES: u32 = 8;
+/// Units and channels of a medium.
+const UNITS: u32 = 2;
+/// Sub-pages of PCM: enough to fill, few enough to run out of.
+const SLOTS: u64 = 120;
+/// A NAND page beyond which images take long to make and show nothing more.
+const PAGE_MOST: u32 = 16 << 10;
+
+/// Overrides that make a stack small, `key=value` each. Policies, page sizes and sub-pages stay as they are.
+#[must_use]
+pub fn overrides(stack: &Stack) -> Vec<String> {
+    let layer = &stack.layer().name;
+    let mut sets = vec![format!("{layer}.map_persist=each"), format!("{layer}.heat_window=64")];
+    for key in ["capacity", "FLASHSIZE", "PAGESIZE", "BLOCKSIZE", "BLOCKNUM", "PCMSIZE"] {
+        sets.push(format!("{layer}.{key}=0"));
+    }
+    let (mut pages, mut page) = (0, 4096);
+    for m in stack.media().iter().filter(|m| m.used) {
+        let MediumSpec::Nand(c) = &m.spec else { continue };
+        let g = c.geometry;
+        let mut set = |key: &str, value: u32| sets.push(format!("media.{}.{key}={value}", m.name));
+        set("channels", g.channels.min(UNITS));
+        set("chips_per_channel", 1);
+        set("dies_per_chip", 1);
+        set("planes_per_die", 1);
+        set("blocks_per_plane", g.blocks_per_plane.min(BLOCKS));
+        set("pages_per_block", g.pages_per_block.min(PAGES));
+        page = g.page_bytes.min(PAGE_MOST);
+        set("page_bytes", page);
+        pages = g.channels.min(UNITS) * BLOCKS * PAGES;
+    }
+    for m in stack.media().iter().filter(|m| m.used) {
+        match &m.spec {
+            MediumSpec::Pcm(c) => {
+                let g = c.geometry;
+                let channels = g.channels.min(UNITS);
+                let sub = u64::from(page / 8).max(512);
+                let bytes = 2 * 8 * u64::from(pages) + SLOTS * (sub + 64) + 4 * sub;
+                let strip = u64::from(g.interleave_bytes.max(g.line_bytes).max(4096))
+                    .max(c.refresh_bytes.map_or(0, u64::from));
+                let chip = bytes.div_ceil(u64::from(channels)).next_multiple_of(strip);
+                sets.push(format!("media.{}.channels={channels}", m.name));
+                sets.push(format!("media.{}.chips_per_channel=1", m.name));
+                sets.push(format!("media.{}.chip_bytes={chip}", m.name));
+            }
+            MediumSpec::Dram(_) => sets.push(format!("media.{}.bytes={}", m.name, 64 * u64::from(page))),
+            MediumSpec::Nand(_) => {}
+        }
+    }
+    sets
+}
