@@ -14,6 +14,9 @@ use std::os::unix::fs::{FileExt, FileTypeExt, MetadataExt, OpenOptionsExt};
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex};
 
+/// The largest block that devices in use have, in bytes.
+const DEVICE_BLOCK: u64 = 4096;
+
 /// A medium's file, open and locked.
 #[derive(Debug)]
 pub(crate) struct MediumFile {
@@ -213,20 +216,28 @@ fn is_dax(file: &File) -> bool {
 
 /// Takes all the room now, as zeros, so that a full disk is an error here and no signal later.
 fn allocate(file: &File, bytes: u64, is_device: bool) -> std::io::Result<()> {
-    let flags = if is_device { FallocateFlags::ZERO_RANGE } else { FallocateFlags::empty() };
+    let (flags, whole) = if is_device {
+        // Devices zero whole blocks of theirs.
+        (FallocateFlags::ZERO_RANGE, bytes / DEVICE_BLOCK * DEVICE_BLOCK)
+    } else {
+        (FallocateFlags::empty(), bytes)
+    };
     // A signal ends it early, and what was allocated by then is no longer asked for.
-    match rustix::io::retry_on_intr(|| rustix::fs::fallocate(file, flags, 0, bytes)) {
-        Ok(()) => Ok(()),
-        Err(rustix::io::Errno::OPNOTSUPP | rustix::io::Errno::NOSYS) => {
-            let zeros = vec![0; 1 << 20];
-            let mut at = 0;
-            while at < bytes {
-                let n = zeros.len().min((bytes - at) as usize);
-                file.write_all_at(&zeros[..n], at)?;
-                at += n as u64;
-            }
-            Ok(())
+    match rustix::io::retry_on_intr(|| rustix::fs::fallocate(file, flags, 0, whole)) {
+        Ok(()) => write_zeros(file, whole, bytes),
+        Err(rustix::io::Errno::OPNOTSUPP | rustix::io::Errno::NOSYS | rustix::io::Errno::INVAL) => {
+            write_zeros(file, 0, bytes)
         }
         Err(e) => Err(e.into()),
     }
+}
+
+fn write_zeros(file: &File, mut at: u64, end: u64) -> std::io::Result<()> {
+    let zeros = vec![0; if at < end { 1 << 20 } else { 0 }];
+    while at < end {
+        let n = zeros.len().min((end - at) as usize);
+        file.write_all_at(&zeros[..n], at)?;
+        at += n as u64;
+    }
+    Ok(())
 }

@@ -53,7 +53,7 @@ pub fn inspect(dir: impl AsRef<Path>) -> Result<Inspection> {
         let problem = match &meta {
             Err(e) if e.kind() == std::io::ErrorKind::NotFound => Some("is missing".to_owned()),
             Err(e) => Some(format!("cannot be looked at: {e}")),
-            Ok(m) if record.backing != Backing::BlockDevice && m.len() != record.bytes => {
+            Ok(m) if m.is_file() && m.len() != record.bytes => {
                 Some(format!("has {} bytes and had {} when the volume was made", m.len(), record.bytes))
             }
             Ok(_) => None,

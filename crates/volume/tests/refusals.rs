@@ -201,6 +201,54 @@ fn paths_of_media_are_used_and_never_overwritten_unasked() {
     open(&volume).close().unwrap();
 }
 
+/// Calls `f` with a block device over a file of `bytes`, when there can be one.
+fn with_device(bytes: u64, f: impl FnOnce(&str)) {
+    let dir = tempfile::tempdir().unwrap();
+    let file = dir.path().join("disk");
+    std::fs::File::create(&file).unwrap().set_len(bytes).unwrap();
+    let made = Command::new("losetup").args(["-f", "--show"]).arg(&file).output();
+    let Some(made) = made.ok().filter(|o| o.status.success()) else {
+        eprintln!("skipped: no loop device on this machine");
+        return;
+    };
+    let device = String::from_utf8(made.stdout).unwrap().trim().to_owned();
+    f(&device);
+    Command::new("losetup").args(["-d", &device]).status().unwrap();
+}
+
+#[test]
+fn a_block_device_holds_a_medium_when_it_is_blank_and_large_enough() {
+    with_device(16 << 20, |device| {
+        let (dir, volume) = place();
+        let sets = [format!("media.nand.path={device:?}")];
+        let sets: Vec<&str> = sets.iter().map(String::as_str).collect();
+        let mut v = create_with(&volume, &sets, false).unwrap();
+        let data = common::pattern(0, 1, 1 << 20);
+        v.write(0, &data, Hints::NONE).unwrap();
+        // While it is open nobody else has it.
+        let second = dir.path().join("second");
+        assert!(create_with(&second, &sets, true).is_err());
+        std::fs::remove_dir_all(&second).unwrap();
+        v.close().unwrap();
+        let mut v = open(&volume);
+        assert!(common::read(&mut v, 0, 1 << 20) == data);
+        v.flush().unwrap();
+        v.close().unwrap();
+        let found = frit_volume::inspect(&volume).unwrap().media;
+        assert!(found[0].problem.is_none() && found[0].allocated.is_none());
+        assert_eq!(found[0].backing, frit_volume::superblock::Backing::BlockDevice);
+        let e = create_with(&second, &sets, false).unwrap_err().to_string();
+        assert!(e.contains("not blank") && e.contains("--force"), "{e}");
+        let e = create_with(&second, &[sets[0], "nand.blocks_per_plane=128"], true).unwrap_err().to_string();
+        assert!(e.contains("has 16777216 bytes, and the medium needs"), "{e}");
+        create_with(&second, &sets, true).unwrap().close().unwrap();
+        // The first volume's medium is another one now: nothing is served in the place of what it held.
+        let mut v = open(&volume);
+        assert!(!v.recovery().recovery.lost.is_empty());
+        assert!(v.read(0, &mut [0; 4096]).is_err());
+    });
+}
+
 /// Runs `f` in a file system of `kib`, when that can be made.
 fn in_small_disk(kib: u32, f: impl FnOnce(&std::path::Path)) {
     let dir = tempfile::tempdir().unwrap();
