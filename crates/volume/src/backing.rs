@@ -75,7 +75,10 @@ impl MediumFile {
         } else {
             options.create_new(true);
         }
-        let file = options.open(&path).map_err(|e| cannot_open(record, &path, &e))?;
+        let file = options.open(&path).map_err(|e| match e.kind() {
+            ErrorKind::NotFound => bad(record, &path, "cannot be made: its directory is not there"),
+            _ => cannot_open(record, &path, &e),
+        })?;
         lock::lock(&file, false, &path)?;
         if is_device {
             record.backing = Backing::BlockDevice;

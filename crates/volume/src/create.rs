@@ -123,9 +123,7 @@ impl Volume {
 fn make_media(dir: &Path, media: &mut [MediumRecord], force: bool) -> Result<Arc<Vec<MediumFile>>> {
     let files = media.iter_mut().map(|m| MediumFile::create(dir, m, force)).collect::<Result<Vec<_>>>()?;
     for file in &files {
-        if let Some(parent) = file.path.parent().filter(|p| !p.as_os_str().is_empty()) {
-            crate::superblock::sync_dir(parent)?;
-        }
+        crate::superblock::sync_parent(&file.path)?;
     }
     Ok(Arc::new(files))
 }
@@ -167,9 +165,7 @@ fn make_room(dir: &Path, force: bool) -> Result<Option<SuperblockFile>> {
     let exists = |why: String| Error::Exists { dir: dir.into(), why };
     if !dir.exists() {
         std::fs::create_dir_all(dir).map_err(io(format!("cannot make the directory {}", dir.display())))?;
-        if let Some(parent) = dir.parent().filter(|p| !p.as_os_str().is_empty()) {
-            crate::superblock::sync_dir(parent)?;
-        }
+        crate::superblock::sync_parent(dir)?;
         return Ok(None);
     }
     let cannot = |e| io(format!("cannot list {}", dir.display()))(e);

@@ -5,11 +5,12 @@ use crate::create::{CreateOptions, durable_stack};
 use crate::error::{Error, Result, io};
 use crate::image::{Progress, stretches};
 use crate::open::OpenOptions;
-use crate::superblock::{FILE_NAME, NEW_NAME, Superblock, SuperblockFile, sync_dir};
+use crate::superblock::{FILE_NAME, NEW_NAME, Superblock, SuperblockFile, sync_parent};
 use crate::volume::Volume;
 use frit_core::{Hints, Null};
 use frit_stack::Stack;
 use rustix::fs::RenameFlags;
+use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 
 /// What is copied at a time, in bytes.
@@ -72,11 +73,13 @@ pub fn grow(dir: &Path, stack: &Stack, step: &mut dyn FnMut(&str, u64, u64)) -> 
     let locked = old.finish()?;
     let full = growing_target(dir)?;
     step("exchanging", 0, 0);
-    rustix::fs::renameat_with(rustix::fs::CWD, &growing, rustix::fs::CWD, &full, RenameFlags::EXCHANGE)
-        .map_err(|e| io(format!("cannot exchange {} and {}", growing.display(), full.display()))(e.into()))?;
-    if let Some(parent) = full.parent() {
-        sync_dir(parent)?;
+    let exchanged =
+        rustix::fs::renameat_with(rustix::fs::CWD, &growing, rustix::fs::CWD, &full, RenameFlags::EXCHANGE);
+    if let Err(e) = exchanged {
+        remove(&growing, &kept, false)?;
+        return Err(io(format!("cannot exchange {} and {}", growing.display(), full.display()))(e.into()));
     }
+    sync_parent(&full)?;
     step("removing", 0, 0);
     remove(&growing, &kept, true)?;
     drop(locked);

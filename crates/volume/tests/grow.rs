@@ -1,7 +1,7 @@
 //! Growing, and growing that is stopped anywhere; images out and in.
 
 // Helpers of tests are tests, which clippy does not know.
-#![allow(clippy::unwrap_used, clippy::panic)]
+#![allow(clippy::unwrap_used, clippy::panic, clippy::print_stderr)]
 
 mod common;
 
@@ -227,4 +227,21 @@ fn damaged_data_ends_an_export_or_is_listed() {
     assert!(out[at as usize..(at + len) as usize].iter().all(|&b| b == 0));
     assert!(out[..at as usize] == data[..at as usize]);
     drop(base);
+}
+
+#[test]
+fn a_volume_that_is_a_mount_point_is_not_grown_in_vain() {
+    let (_dir, dir) = place();
+    std::fs::create_dir(&dir).unwrap();
+    let mount = |args: &[&str]| std::process::Command::new(args[0]).args(&args[1..]).arg(&dir).status();
+    if !mount(&["mount", "-t", "tmpfs", "tmpfs"]).is_ok_and(|s| s.success()) {
+        eprintln!("skipped: no right to mount on this machine");
+        return;
+    }
+    create(&dir).close().unwrap();
+    let e = grow(&dir, &stack(LARGER), &mut |_, _, _| {}).unwrap_err().to_string();
+    let again = open(&dir).close();
+    mount(&["umount"]).unwrap();
+    assert!(e.contains("is a mount point") && e.contains("export"), "{e}");
+    again.unwrap();
 }

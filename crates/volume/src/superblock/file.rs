@@ -144,6 +144,15 @@ impl SuperblockFile {
     }
 }
 
+/// The same for the directory that something lies in.
+pub(crate) fn sync_parent(path: &Path) -> Result<()> {
+    match path.parent() {
+        Some(parent) if parent.as_os_str().is_empty() => sync_dir(Path::new(".")),
+        Some(parent) => sync_dir(parent),
+        None => Ok(()),
+    }
+}
+
 fn open(dir: &Path, path: &Path, read_only: bool) -> Result<File> {
     OpenOptions::new().read(true).write(!read_only).open(path).map_err(|e| match e.kind() {
         ErrorKind::NotFound | ErrorKind::NotADirectory => Error::NotAVolume {
