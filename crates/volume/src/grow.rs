@@ -43,10 +43,19 @@ pub fn stack_with(superblock: &Superblock, sets: &[String]) -> frit_stack::Resul
 /// The directory in which the larger volume is put together.
 fn beside(dir: &Path) -> Result<PathBuf> {
     let full = dir.canonicalize().map_err(io(format!("cannot find {}", dir.display())))?;
-    let name = full.file_name().map(|n| n.to_string_lossy().into_owned());
-    let name =
-        name.ok_or_else(|| Error::Exists { dir: dir.into(), why: "a root cannot be a volume".into() })?;
-    Ok(full.with_file_name(format!("{name}.growing")))
+    let device = |p: &Path| p.metadata().map(|m| m.dev()).ok();
+    match full.file_name() {
+        Some(name) if full.parent().and_then(device) == device(&full) => {
+            let mut name = name.to_os_string();
+            name.push(".growing");
+            Ok(full.with_file_name(name))
+        }
+        _ => {
+            let why = "is a mount point, and cannot be exchanged for a larger volume beside it; export it, and import \
+                       the image into a larger one";
+            Err(Error::Exists { dir: dir.into(), why: why.into() })
+        }
+    }
 }
 
 /// Makes the volume in `dir` one of `stack`, with all that it holds, its UUID and its parameters.
@@ -58,13 +67,18 @@ fn beside(dir: &Path) -> Result<PathBuf> {
 pub fn grow(dir: &Path, stack: &Stack, step: &mut dyn FnMut(&str, u64, u64)) -> Result<Grown> {
     let mut old = Volume::open(dir, &OpenOptions::default())?;
     let kept = old.superblock().clone();
-    let growing = beside(dir)?;
-    let grown = match make_copy(&growing, stack, &mut old, step) {
-        Ok(grown) => grown,
+    let made = beside(dir).and_then(|growing| match make_copy(&growing, stack, &mut old, step) {
+        Ok(grown) => Ok((growing, grown)),
         Err(e) => {
-            // The old volume is as it was, whatever happened to its copy; the error says more than what
-            // keeps the copy from being removed, which the next call does anyway.
+            // The error says more than what keeps the copy from being removed, which the next call does.
             drop(remove(&growing, &kept, false));
+            Err(e)
+        }
+    });
+    let (growing, grown) = match made {
+        Ok(made) => made,
+        Err(e) => {
+            // The old volume is as it was, whatever happened to its copy.
             old.close()?;
             return Err(e);
         }

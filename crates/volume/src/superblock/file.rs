@@ -168,7 +168,7 @@ fn open(dir: &Path, path: &Path, read_only: bool) -> Result<File> {
 }
 
 /// Makes what was created or renamed in a directory outlive the machine.
-pub(crate) fn sync_dir(dir: &Path) -> Result<()> {
+fn sync_dir(dir: &Path) -> Result<()> {
     let cannot = io(format!("cannot sync the directory {}", dir.display()));
     File::open(dir).and_then(|d| d.sync_all()).map_err(cannot)
 }
