@@ -265,8 +265,10 @@ fn what_clients_do_is_recorded_as_a_trace() {
         server.stop(Duration::from_secs(1));
         device.close().unwrap();
         let mut workload = Workload::open(&file, &Options::default()).unwrap();
-        let mut got = Vec::new();
-        while workload.fill(&mut got).unwrap() {}
+        let (mut got, mut batch) = (Vec::new(), Vec::new());
+        while workload.fill(&mut batch).unwrap() {
+            got.extend_from_slice(&batch);
+        }
         let all: Vec<(ReqOp, u64, u32)> = got.iter().map(|r| (r.op, r.sector.0, r.sectors)).collect();
         let expected = [
             (ReqOp::Write, 8, 16),

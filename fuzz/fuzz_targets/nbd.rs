@@ -1,0 +1,28 @@
+//! Bytes of an NBD client into the protocol's core, over memory. The first byte says in pieces of which
+//! size they come. What must hold is in `frit_serve::nbd::fuzz`.
+
+#![no_main]
+
+use frit_serve::testing::Memory;
+use frit_serve::{Device, DeviceOptions};
+use libfuzzer_sys::fuzz_target;
+use std::sync::{Arc, LazyLock};
+
+/// One device for all sessions: none may harm the next.
+static DEVICE: LazyLock<Arc<Device>> =
+    LazyLock::new(|| Device::new(Box::new(Memory::new(1 << 16)), DeviceOptions::default()));
+
+fuzz_target!(
+    init: {
+        // Sessions to start from, where run.sh wants them.
+        if let Some(dir) = std::env::var_os("FRIT_SEEDS") {
+            for (i, seed) in frit_serve::nbd::fuzz::seeds().iter().enumerate() {
+                std::fs::write(std::path::Path::new(&dir).join(format!("seed-{i}")), seed).expect("a seed");
+            }
+        }
+    },
+    |bytes: &[u8]| {
+        frit_serve::nbd::fuzz::session(&DEVICE, bytes);
+        assert!(DEVICE.read_only().is_none(), "a client made the device refuse writes");
+    }
+);

@@ -1,0 +1,21 @@
+#!/bin/bash
+# Puts what a target starts from into its corpus: fuzz/seeds.sh TARGET DIRECTORY
+set -euo pipefail
+here=$(cd "$(dirname "$0")" && pwd)
+root=$(dirname "$here")
+target=$1 to=$2
+case $target in
+  toml) cp "$root"/stacks/*.toml "$to" ;;
+  trace)
+    for f in "$root"/crates/trace/tests/samples/*; do
+      # The first byte, 15, lets the format be told from the content.
+      case $f in *.rs) ;; *) { printf '\017'; head -c 4096 "$f"; } >"$to/$(basename "$f")" ;; esac
+    done
+    printf '\000time_us,op,sector,sectors,flags\n1,W,8,16,F\n2.5,R,0,8,\n3,F,0,0,\n4,D,8,8,P\n' >"$to/recorded"
+    ;;
+  volume)
+    for f in "$root"/crates/volume/tests/fixtures/*.tar.zst; do
+      { printf '\001'; tar -I zstd -xOf "$f" --wildcards 'clean/frit.volume' | head -c 4096; } >"$to/$(basename "$f")" || true
+    done
+    ;;
+esac
