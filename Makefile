@@ -46,8 +46,9 @@ unit:
 guide:
 	scripts/extending.sh
 
-bench: toolchain ## speed and memory, each beside a baseline measured in the same run
+bench: build ## speed and memory, each beside a baseline measured in the same run
 	$(CARGO) bench --locked -p frit-replay --bench frit
+	scripts/bench-nbd.sh
 
 clean: ## what was built
 	$(CARGO) clean
