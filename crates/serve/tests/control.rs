@@ -223,7 +223,9 @@ fn write(device: &Device, writer: u64, stop: &AtomicBool, versions: &[AtomicU64]
                 let _ = device.lock().read(block * 4096, &mut buffer).unwrap();
                 assert_eq!(version(block, &buffer), seen.load(Ordering::Relaxed));
             }
-            7 => drop(device.flush().unwrap()),
+            7 => {
+                let _ = device.flush().unwrap();
+            }
             part => {
                 last += 1;
                 let bytes = stamped(block, last);
@@ -280,7 +282,10 @@ fn parameters_change_at_any_moment_under_writers() {
     });
     assert!(switched >= SWITCHES, "a writer failed");
     drop(maintenance);
-    verify(&mut |at, into| drop(c.device.lock().read(at, into).unwrap()), &versions);
+    let mut read = |at, into: &mut [u8]| {
+        let _ = c.device.lock().read(at, into).unwrap();
+    };
+    verify(&mut read, &versions);
     let stat = c.stat();
     let writes = stat.op("write").unwrap();
     assert!(writes.requests > 0 && writes.errors == 0);

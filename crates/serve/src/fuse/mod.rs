@@ -1,7 +1,7 @@
 //! A device as one raw file, through FUSE: with `losetup` it becomes a block device of the kernel on
 //! machines without NBD or ublk drivers.
 //!
-//! What the file does is in [`file`], without FUSE; [`adapter`] translates; [`Export`] mounts and unmounts.
+//! What the file does is in `file`, without FUSE; `adapter` translates; [`Export`] mounts and unmounts.
 //! docs/fuse.md says what programs see, also when the server is killed.
 
 mod adapter;

@@ -1,10 +1,19 @@
 //! Waiting for a moment, precisely.
 
+use std::num::NonZeroU64;
 use std::time::{Duration, Instant};
 
-/// The last part of a wait is spent looking at the clock: a sleep ends as late as this (50 µs is the
-/// timer slack of Linux, and about what a wake-up takes).
+/// The last part of a wait is spent looking at the clock: a sleep ends as late as this, since a wake-up of
+/// a core takes 20 to 60 µs.
 const SPIN: Duration = Duration::from_micros(60);
+
+thread_local! {
+    /// Linux adds 50 µs to the sleeps of a thread, unless the thread asks for less once.
+    static NO_SLACK: () = {
+        // A kernel that refuses makes it less precise.
+        let _ = rustix::thread::set_current_timer_slack(NonZeroU64::new(1));
+    };
+}
 
 /// A clock and a way to sleep.
 pub trait Sleeper {
@@ -33,6 +42,7 @@ impl Sleeper for System {
 
 /// Returns at this moment, or at once when it is over. Most of the time is slept, the rest spun.
 pub fn wait_until(moment: Instant) {
+    NO_SLACK.with(|()| ());
     wait(&mut System, moment);
 }
 
