@@ -77,7 +77,8 @@ pub(crate) struct PcmSpace<T, P: Store> {
     pub(crate) slots: u32,
     /// Free slots, the one that was freed first in front: wear goes round.
     pub(crate) free: VecDeque<u32>,
-    /// When a free slot may be written again: what it held must be durable elsewhere.
+    /// When a free slot may be written again: what it held must be durable elsewhere. For a slot in use:
+    /// when it is written.
     pub(crate) ready: Vec<T>,
     /// Checksums of what slots hold; empty without bytes.
     pub(crate) sums: Vec<u32>,

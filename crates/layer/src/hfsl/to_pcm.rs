@@ -113,6 +113,7 @@ impl<T: Token, N: Store, P: Store> Hfsl<T, N, P> {
             if let Source::Bytes(bytes) = bytes {
                 pcm.note_sum(span.lpn.0, part.sub, slot, bytes);
             }
+            pcm.ready[slot as usize] = done;
             all.add(sink, done);
         }
         Ok((desc, all.get(sink)))
@@ -241,6 +242,8 @@ impl<T: Token, N: Store, P: Store> Hfsl<T, N, P> {
         for (sub, &slot) in before.subs.iter().enumerate() {
             if slot != NONE && replaced & (1 << sub) == 0 {
                 pcm.attach(new, sub, slot);
+                // An earlier request may still be writing it.
+                all.add(sink, pcm.ready[slot as usize]);
             }
         }
         Ok(Shadow { desc: new, written: all.get(sink), kept: !replaced })
@@ -272,6 +275,20 @@ impl<T: Token, P: Store> PcmSpace<T, P> {
     ) -> Result<T> {
         let (slot, ready) = self.take_slot()?;
         self.attach(desc, part.sub, slot);
+        let done = self.fill_slot(sink, desc, slot, (part, data), old, ready)?;
+        self.ready[slot as usize] = done;
+        Ok(done)
+    }
+
+    fn fill_slot<S: Sink<Tok = T>>(
+        &mut self,
+        sink: &mut S,
+        desc: u32,
+        slot: u32,
+        (part, data): (SubSpan, Source<'_>),
+        old: Option<u32>,
+        ready: T,
+    ) -> Result<T> {
         let at = self.slot_at(slot);
         let lpn = self.desc[desc as usize].lpn;
         if part.len == self.sub_bytes {
