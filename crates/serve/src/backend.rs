@@ -90,11 +90,11 @@ pub trait Backend: Send {
     /// Its parameters.
     fn params(&mut self) -> Vec<ParamInfo>;
 
-    /// Changes a parameter; the change outlives a restart.
+    /// Changes parameters: all of them or none; the change outlives a restart.
     ///
     /// # Errors
     /// An unknown key, or a value that cannot be.
-    fn set_param(&mut self, key: &str, value: &str) -> Result<()>;
+    fn set_params(&mut self, settings: &[(&str, &str)]) -> Result<()>;
 
     /// The files under it, each opened anew. When much was written since the last flush, they are synced
     /// without the lock before [`Backend::flush`], which then has little left to do. A failure is seen

@@ -168,8 +168,8 @@ impl Backend for Memory {
         Vec::new()
     }
 
-    fn set_param(&mut self, key: &str, value: &str) -> Result<()> {
-        Err(Error::param(key, value, "memory has no parameters"))
+    fn set_params(&mut self, settings: &[(&str, &str)]) -> Result<()> {
+        settings.first().map_or(Ok(()), |(key, value)| Err(Error::param(key, value, "memory has no parameters")))
     }
 
     fn close(self: Box<Self>) -> Result<()> {

@@ -54,8 +54,8 @@ impl<S: Sink + Send> Backend for Volume<S> {
         Volume::params(self)
     }
 
-    fn set_param(&mut self, key: &str, value: &str) -> Result<()> {
-        Volume::set_param(self, key, value)
+    fn set_params(&mut self, settings: &[(&str, &str)]) -> Result<()> {
+        Volume::set_params(self, settings)
     }
 
     fn files(&self) -> Result<Vec<File>> {

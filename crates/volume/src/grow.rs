@@ -126,9 +126,8 @@ fn make_copy(
     let options = CreateOptions { stack: stack.clone(), force: false };
     let mut new = Volume::create_as(growing, &options, was.uuid, was.created_unix)?;
     copy(old, &mut new, &held, &mut |done| step("copying", data, done))?;
-    for (key, value) in &was.params {
-        new.set_param(key, value)?;
-    }
+    let params: Vec<(&str, &str)> = was.params.iter().map(|(key, value)| (&key[..], &value[..])).collect();
+    new.set_params(&params)?;
     new.close()?;
     let mut new = Volume::open(growing, &OpenOptions { read_only: true, stop: None })?;
     compare(old, &mut new, &held, &mut |done| step("comparing", data, done))?;

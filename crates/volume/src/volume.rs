@@ -89,9 +89,14 @@ impl<S: Sink> Volume<S> {
 
     /// Sets the parameters that were changed in an earlier life.
     pub(crate) fn reapply(&mut self) -> Result<()> {
-        // They were set one after the other, and only the last of each is kept: two that are only possible
-        // together (marks of cleaning, say) may have to be set in another order now.
-        let mut left = self.superblock.now().params.clone();
+        let kept = self.superblock.now().params.clone();
+        Ok(self.in_some_order(&kept)?)
+    }
+
+    /// Sets parameters of the layer. Two that are only possible together (marks of cleaning, say) may have to be
+    /// set in another order than the one given: what can be set is, until all is or none of the rest can be.
+    fn in_some_order<T: AsRef<str>>(&mut self, settings: &[(T, T)]) -> CoreResult<()> {
+        let mut left: Vec<(&str, &str)> = settings.iter().map(|(k, v)| (k.as_ref(), v.as_ref())).collect();
         loop {
             let (had, mut first) = (left.len(), None);
             left.retain(|(key, value)| {
@@ -100,7 +105,7 @@ impl<S: Sink> Volume<S> {
             });
             match first {
                 None => return Ok(()),
-                Some(e) if left.len() == had => return Err(e.into()),
+                Some(e) if left.len() == had => return Err(e),
                 Some(_) => {}
             }
         }
@@ -258,25 +263,36 @@ impl<S: Sink> Volume<S> {
         self.layer.params().list()
     }
 
-    /// Changes a parameter. It is in force with the next request and in the superblock when this
-    /// returns.
+    /// Changes a parameter, as [`Volume::set_params`] does.
+    ///
+    /// # Errors
+    /// As for [`Volume::set_params`].
+    pub fn set_param(&mut self, key: &str, value: &str) -> CoreResult<()> {
+        self.set_params(&[(key, value)])
+    }
+
+    /// Changes parameters: all of them or none, also when the program is stopped meanwhile. They are in force with
+    /// the next request and in the superblock when this returns. Their order does not matter.
     ///
     /// # Errors
     /// An unknown key, a value that cannot be, a parameter that is fixed; a superblock that cannot be
-    /// written, and then nothing changes.
-    pub fn set_param(&mut self, key: &str, value: &str) -> CoreResult<()> {
+    /// written.
+    pub fn set_params(&mut self, settings: &[(&str, &str)]) -> CoreResult<()> {
         self.writable()?;
-        if value.chars().any(char::is_control) {
+        if let Some((key, value)) = settings.iter().find(|(_, value)| value.chars().any(char::is_control)) {
             return Err(frit_core::Error::param(key, value.escape_debug(), "has a control character"));
         }
-        let before = self.layer.params().get(key)?;
-        self.layer.params().set(key, value)?;
-        let written = self.superblock.update(|s| s.set_param(key, value));
-        if let Err(e) = written {
-            self.layer.params().set(key, &before)?;
-            return Err(core(e));
+        let now = |(key, _): &(&str, &str)| Ok(((*key).to_owned(), self.layer.params().get(key)?));
+        let before = settings.iter().map(now).collect::<CoreResult<Vec<_>>>()?;
+        let done = self.in_some_order(settings).and_then(|()| {
+            let kept =
+                self.superblock.update(|s| settings.iter().for_each(|(key, value)| s.set_param(key, value)));
+            kept.map_err(core)
+        });
+        if done.is_err() {
+            self.in_some_order(&before)?;
         }
-        Ok(())
+        done
     }
 
     /// Compares map, spare areas and descriptors, and data when asked to.

@@ -55,6 +55,11 @@ pub(crate) struct Args {
 /// What is missing, and what a killed server left.
 pub(crate) fn run(args: &Args) -> Result<()> {
     able()?;
+    let taken = |word: &&String| word.split('=').next().is_some_and(|w| ["--fuse", "--ctl"].contains(&w));
+    if let Some(word) = args.serve.iter().find(taken) {
+        let help = "--mountpoint moves the file; the control socket stays in the volume";
+        return Err(miette!(help = help, "{word} is not for frit attach to pass on"));
+    }
     let dir =
         args.volume.canonicalize().into_diagnostic().wrap_err_with(|| args.volume.display().to_string())?;
     let attached = match Client::connect(&dir.join(SOCKET)) {

@@ -6,10 +6,6 @@ use frit_core::{Error, ParamInfo};
 
 /// Changes parameters of a device that nobody else uses meanwhile: all of them, or none.
 ///
-/// The order in which they are given does not matter: two values that are only possible together (the
-/// marks between which cleaning works, say) are tried in the order in which they are possible. When one is
-/// not possible in any order, what was changed is set back.
-///
 /// # Errors
 /// The first setting that cannot be.
 pub fn apply(device: &mut dyn Backend, settings: &[Setting]) -> Result<Vec<Change>, Refused> {
@@ -21,20 +17,7 @@ pub fn apply(device: &mut dyn Backend, settings: &[Setting]) -> Result<Vec<Chang
         }
     }
     let wanted: Vec<(&str, &str)> = settings.iter().map(|s| (&s.key[..], &s.value[..])).collect();
-    if let Err(error) = in_some_order(device, &wanted) {
-        let old: Vec<(&str, &str)> = before
-            .iter()
-            .filter(|p| settings.iter().any(|s| s.key == p.key))
-            .map(|p| (p.key, &p.value[..]))
-            .collect();
-        return Err(match in_some_order(device, &old) {
-            Ok(()) => refused(&error),
-            Err(back) => {
-                let what = format!("{error}; and what was changed before it could not be set back: {back}");
-                Refused::new(Refusal::Failed, what)
-            }
-        });
-    }
+    device.set_params(&wanted).map_err(|e| refused(&e))?;
     let value = |key: &str, all: &[ParamInfo]| all.iter().find(|p| p.key == key).map(|p| p.value.clone());
     let after = device.params();
     let change = |s: &Setting| {
@@ -55,26 +38,6 @@ fn allowed(params: &[ParamInfo], setting: &Setting) -> Result<(), Refused> {
         }
     };
     Err(Refused::new(Refusal::Invalid, why))
-}
-
-/// Sets what can be set until all is, or none of the rest can be.
-fn in_some_order(device: &mut dyn Backend, settings: &[(&str, &str)]) -> Result<(), Error> {
-    let mut left = settings.to_vec();
-    while !left.is_empty() {
-        let mut first = None;
-        let had = left.len();
-        left.retain(|&(key, value)| match device.set_param(key, value) {
-            Ok(()) => false,
-            Err(e) => {
-                first.get_or_insert(e);
-                true
-            }
-        });
-        if let Some(error) = first.filter(|_| left.len() == had) {
-            return Err(error);
-        }
-    }
-    Ok(())
 }
 
 /// An error of the device in the words of the protocol.

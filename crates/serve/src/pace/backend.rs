@@ -108,8 +108,8 @@ impl Backend for Paced {
         self.volume.params()
     }
 
-    fn set_param(&mut self, key: &str, value: &str) -> Result<()> {
-        self.volume.set_param(key, value)
+    fn set_params(&mut self, settings: &[(&str, &str)]) -> Result<()> {
+        self.volume.set_params(settings)
     }
 
     fn close(self: Box<Self>) -> Result<()> {
