@@ -8,7 +8,7 @@ FRIT := target/release/frit
 # A target directory set from outside would hide the program from the line above.
 unexport CARGO_TARGET_DIR
 
-.PHONY: help toolchain build demo test lint docs unit guide bench clean
+.PHONY: help toolchain clients build demo test lint docs unit guide bench stress clean
 
 help: ## this list
 	@grep -E '^[a-z]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 10
@@ -19,6 +19,17 @@ toolchain:
 	@command -v cc >/dev/null || { \
 	  if [ "$$(id -u)" = 0 ] && command -v apt-get >/dev/null; then apt-get update -qq && apt-get install -y -qq gcc libc6-dev; \
 	  else echo "frit needs a C compiler for zstd and xz: install gcc (Debian: apt-get install gcc libc6-dev)" >&2; exit 1; fi; }
+
+# Foreign clients that tests put to a served volume. A test without its program says that it is skipped.
+CLIENTS := nbdinfo:libnbd-bin nbdsh:python3-libnbd qemu-io:qemu-utils fio:fio nbdkit:nbdkit fusermount3:fuse3 mkfs.ext4:e2fsprogs mkfs.xfs:xfsprogs mkfs.btrfs:btrfs-progs
+
+clients: ## what tests serve volumes to: installed as root on Debian, else named
+	@missing=""; for c in $(CLIENTS); do command -v "$${c%%:*}" >/dev/null || missing="$$missing $${c##*:}"; done; \
+	if [ -n "$$missing" ]; then \
+	  if [ "$$(id -u)" = 0 ] && command -v apt-get >/dev/null; then \
+	    { timeout 120 apt-get update -qq && DEBIAN_FRONTEND=noninteractive timeout 600 apt-get install -y -qq --no-install-recommends $$missing; } >/dev/null 2>&1 \
+	      || echo "could not install$$missing: tests that need them are skipped" >&2; \
+	  else echo "tests that need$$missing are skipped: install them to run all" >&2; fi; fi
 
 build: toolchain ## the program, target/release/frit
 	$(CARGO) build --release --locked -p frit-cli
@@ -31,7 +42,7 @@ demo: build ## HFSL beside the same flash without PCM, on a bundled recording
 	@echo
 	@echo "The same with plots: out/demo.html"
 
-test: toolchain lint docs unit guide ## everything that must pass
+test: toolchain clients lint docs unit guide ## everything that must pass
 
 lint:
 	$(CARGO) fmt --all --check
@@ -49,6 +60,10 @@ guide:
 bench: build ## speed and memory, each beside a baseline measured in the same run
 	$(CARGO) bench --locked -p frit-replay --bench frit
 	scripts/bench-nbd.sh
+
+stress: build ## file systems and databases on volumes, servers killed under them; as root, half an hour
+	scripts/stress-fs.sh
+	scripts/kill-loop.sh --kills 100
 
 clean: ## what was built
 	$(CARGO) clean
