@@ -68,6 +68,10 @@ fn a_volume_from_making_to_growing() {
     let scrubbed = json(d, &["scrub", "vol", "--json"]);
     assert_eq!((&scrubbed["ok"], scrubbed["findings"].as_array().unwrap().len()), (&true.into(), 0));
     assert!(scrubbed["checked"]["bytes_verified"].as_u64().unwrap() >= 3_000_000);
+    std::fs::create_dir(d.join("empty")).unwrap();
+    let checked = json(d, &["check", "vol", "empty", "--json"]);
+    assert_eq!((&checked[0]["ok"], &checked[1]["ok"]), (&true.into(), &false.into()));
+    assert!(checked[1]["error"].as_str().unwrap().contains("no volume here"), "{checked}");
     assert!(ends(d, &["grow", "vol", "--size", "12M"], 0).contains("12 MiB (12582912 bytes) now"));
     ends(d, &["export", "vol", "out"], 0);
     let out = std::fs::read(d.join("out")).unwrap();

@@ -33,7 +33,8 @@ pub(crate) struct Args {
     /// has the key. Can be given again.
     #[arg(long, value_name = "KEY=VALUE")]
     set: Vec<String>,
-    /// Print JSON: one object a stack, with its errors or what it comes to.
+    /// Print JSON: one object a stack, with its errors or what it comes to; or one a volume, with its
+    /// findings.
     #[arg(long)]
     json: bool,
     /// Print the text of builtin stacks instead.
@@ -68,9 +69,12 @@ fn volumes(args: &Args) -> Result<ExitCode> {
         return Err(miette!("--set, --print and --all are for stacks"));
     }
     let how = How { data: args.data, repair: args.repair, json: args.json };
-    let mut worst = 0;
+    let (mut worst, mut outcomes) = (0, Vec::new());
     for volume in &args.stacks {
-        worst = worst.max(check_volume(Path::new(volume), how)?);
+        worst = worst.max(check_volume(Path::new(volume), how, &mut outcomes)?);
+    }
+    if args.json {
+        print_json(&outcomes)?;
     }
     Ok(ExitCode::from(worst))
 }

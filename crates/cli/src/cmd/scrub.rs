@@ -1,6 +1,7 @@
 //! `frit scrub`.
 
 use super::volume::check::{How, check};
+use crate::output::print_json;
 use miette::Result;
 use std::path::PathBuf;
 use std::process::ExitCode;
@@ -30,5 +31,11 @@ pub(crate) struct Args {
 /// # Errors
 /// A volume that cannot be read.
 pub(crate) fn run(args: &Args) -> Result<ExitCode> {
-    check(&args.volume, How { data: true, repair: args.repair, json: args.json }).map(ExitCode::from)
+    let mut outcomes = Vec::new();
+    let how = How { data: true, repair: args.repair, json: args.json };
+    let code = check(&args.volume, how, &mut outcomes)?;
+    if let Some(outcome) = outcomes.first() {
+        print_json(outcome)?;
+    }
+    Ok(ExitCode::from(code))
 }

@@ -1,11 +1,12 @@
 //! Checking a volume: what `frit check VOLUME` and `frit scrub` do.
 
 use super::{NOT_OPENED, Watch, not_opened, open};
-use crate::output::{complain, print, print_json, right, table, text};
+use crate::output::{complain, print, right, table, text};
 use frit_core::{CheckScope, Checked, Finding, size};
 use frit_volume::{Recovered, Volume, inspect};
 use miette::{IntoDiagnostic, Report, Result};
 use serde::Serialize;
+use serde_json::{Value, json};
 use std::path::Path;
 use std::time::Instant;
 
@@ -38,16 +39,16 @@ struct Outcome<'a> {
     mb_per_second: f64,
 }
 
-/// Checks the volume and reports. The exit code is 0 for none left, 1 for some left, 2 when it cannot be
-/// opened.
-pub(crate) fn check(dir: &Path, how: How) -> Result<u8> {
+/// Checks the volume and reports; JSON goes into `outcomes`, to be printed by the caller. Returns the
+/// exit code: 0 for none left, 1 for some left, 2 when it cannot be opened.
+pub(crate) fn check(dir: &Path, how: How, outcomes: &mut Vec<Value>) -> Result<u8> {
     let superblock = match inspect(dir) {
         Ok(i) => i.damaged_copy,
-        Err(e) => return not_opened(e).map(|_| NOT_OPENED),
+        Err(e) => return fails(dir, how, e, outcomes),
     };
     let mut volume = match open(dir, !how.repair, how.json) {
         Ok(v) => v,
-        Err(e) => return not_opened(e).map(|_| NOT_OPENED),
+        Err(e) => return fails(dir, how, e, outcomes),
     };
     let mut findings = Vec::new();
     let start = Instant::now();
@@ -65,7 +66,7 @@ pub(crate) fn check(dir: &Path, how: How) -> Result<u8> {
     let ok = left == 0 && !copy_left && recovery.recovery.lost.is_empty() && closed.is_ok();
     let rate = checked.bytes_verified as f64 / 1e6 / seconds.max(1e-9);
     if how.json {
-        print_json(&Outcome {
+        let outcome = Outcome {
             volume: dir,
             ok,
             superblock: superblock.as_deref(),
@@ -74,7 +75,8 @@ pub(crate) fn check(dir: &Path, how: How) -> Result<u8> {
             findings: &findings,
             seconds,
             mb_per_second: rate,
-        })?;
+        };
+        outcomes.push(serde_json::to_value(&outcome).into_diagnostic()?);
     } else {
         let outcome = Found { superblock: superblock.as_deref(), recovery: &recovery, findings: &findings };
         print(&shown(dir, how, &checked, &outcome, page_bytes))?;
@@ -88,6 +90,14 @@ pub(crate) fn check(dir: &Path, how: How) -> Result<u8> {
         complain(&format!("{:?}\n", Report::new(e)))?;
     }
     Ok(u8::from(!ok))
+}
+
+/// A volume that cannot be opened, on standard error and in the JSON.
+fn fails(dir: &Path, how: How, e: frit_volume::Error, outcomes: &mut Vec<Value>) -> Result<u8> {
+    if how.json {
+        outcomes.push(json!({ "volume": dir, "ok": false, "error": e.to_string() }));
+    }
+    not_opened(e).map(|_| NOT_OPENED)
 }
 
 fn count(left: usize) -> String {
