@@ -6,7 +6,7 @@
 use crate::graph::{Effect, Graph};
 use crate::set::Set;
 use rand::rngs::SmallRng;
-use rand::seq::IndexedRandom;
+use rand::seq::{IndexedRandom, SliceRandom};
 use rand::{Rng, SeedableRng};
 use std::collections::HashSet;
 
@@ -85,9 +85,14 @@ pub fn choose(graph: &Graph, seed: u64, cutting: Cutting) -> Vec<Cut> {
     if cutting.exhaustive {
         c.exhaustive();
     } else {
+        // A share for each way, in percent of all; what one leaves over goes to the last.
+        c.most = cutting.most * 30 / 100;
         c.in_order();
+        c.most = cutting.most * 50 / 100;
         c.minimal();
+        c.most = cutting.most * 85 / 100;
         c.late();
+        c.most = cutting.most;
         c.random_orders();
     }
     c.cuts
@@ -171,9 +176,19 @@ impl Chooser<'_> {
         }
     }
 
+    /// Numbers below `n` in an order by chance: when there is room for some only, they are from all over.
+    fn shuffled(&mut self, n: usize) -> Vec<usize> {
+        let mut all: Vec<usize> = (0..n).collect();
+        all.shuffle(&mut self.rng);
+        all
+    }
+
     /// The run as it was, cut at every command, the next one torn in every way.
     fn in_order(&mut self) {
-        for upto in 0..=self.graph.len() {
+        for upto in self.shuffled(self.graph.len() + 1) {
+            if self.full() {
+                return;
+            }
             let set = Set::below(self.graph.len(), upto);
             self.with_words(&set, &[], 3);
             let next: Vec<_> =
@@ -187,14 +202,17 @@ impl Chooser<'_> {
 
     /// As little as an acknowledgement, or a command, needs.
     fn minimal(&mut self) {
-        for r in 0..self.graph.acks.len() {
+        for r in self.shuffled(self.graph.acks.len()) {
             let set = self.graph.closure_of(&self.graph.acks[r].clone());
             self.with_words(&set, &[], 1);
             for t in self.torn_alone(&set) {
                 self.add(&set, vec![t], Words::None);
             }
         }
-        for n in 0..self.graph.len() {
+        for n in self.shuffled(self.graph.len()) {
+            if self.full() {
+                return;
+            }
             let set = self.graph.nodes[n].before.clone();
             let kinds = kinds(self.graph.nodes[n].effect);
             for &k in kinds {
@@ -208,7 +226,10 @@ impl Chooser<'_> {
     /// One command is late: all is done that does not need it.
     fn late(&mut self) {
         let n = self.graph.len();
-        for late in 0..n {
+        for late in self.shuffled(n) {
+            if self.full() {
+                return;
+            }
             for reach in [8, 40, n] {
                 let mut set = Set::below(n, (late + reach).min(n));
                 set.remove_all(&self.graph.needed_by[late]);

@@ -2,7 +2,7 @@
 //! fences make it certain, and what each acknowledgement waited for.
 //!
 //! Only commands that leave something behind are nodes: reads hand on what they waited for. Edges are the
-//! recorded `after`, the order within a NAND block, and the order of writes to one PCM line. Not taken over
+//! recorded `after`, the order within a NAND block, and the order of writes to one cache line of PCM. Not taken over
 //! is the recorder's own order of fences on a line: a fence is no write.
 
 use crate::set::Set;
@@ -311,8 +311,11 @@ impl Graph {
     }
 }
 
+/// A cache line: writes to one reach persistent memory in their order, whatever the medium calls a line.
+const CACHE_LINE: u64 = 64;
+
 fn line_of(media: &[MediumShape], unit: u16) -> u64 {
-    media.iter().find(|m| m.units.contains(&unit)).map_or(512, |m| m.line_bytes.max(1))
+    media.iter().find(|m| m.units.contains(&unit)).map_or(CACHE_LINE, |m| m.line_bytes.clamp(8, CACHE_LINE))
 }
 
 #[cfg(test)]

@@ -7,6 +7,7 @@ use frit_torture::subject::StackSubject;
 
 /// NAND of 2 units × `blocks` × 8 pages, PCM of 2 channels.
 pub(crate) fn text(method: &str, page: u32, blocks: u32, pcm: &str, more: &str) -> String {
+    let spare = if more.contains("over_provisioning") { "" } else { "over_provisioning = 0.25" };
     format!(
         r#"
 [media.nand]
@@ -25,7 +26,7 @@ chip_bytes = "{pcm}"
 FUSION_METHOD = "{method}"
 map_persist = "each"
 heat_window = 64
-over_provisioning = 0.25
+{spare}
 {more}
 "#
     )
@@ -41,6 +42,7 @@ pub(crate) fn subjects() -> Vec<(&'static str, StackSubject)> {
         ("both-4k", text("both", 4096, 12, "4K", "SSW = 2048")),
         ("level-2k", text("same-level", 2048, 14, "3K", "SSW = 1024")),
         ("cache-1k", text("cache", 1024, 16, "2K", "")),
+        ("none-4k", text("none", 4096, 9, "2K", "over_provisioning = 0.1")),
         ("none-512", text("none", 512, 16, "2K", "")),
         ("level-16k", text("same-level", 16384, 12, "8K", "SSW = 4096\ncopyback = true")),
     ]
