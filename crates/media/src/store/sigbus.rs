@@ -133,6 +133,9 @@ extern "C" fn on_sigbus(signal: libc::c_int, info: *mut libc::siginfo_t, context
 fn zeros_over(address: usize, slot: &Slot) -> bool {
     let size = PAGE.load(Ordering::Relaxed);
     let page = address & !(size - 1);
+    // First, so that no other thread meets the zeros and not the mark.
+    slot.low.fetch_min(page, Ordering::SeqCst);
+    slot.high.fetch_max(page + size, Ordering::SeqCst);
     // SAFETY: the page lies in a mapping of ours (its guard is dropped before it is unmapped), so that
     // nothing but that mapping is replaced; its length is one page. errno belongs to the interrupted code.
     unsafe {
@@ -150,8 +153,6 @@ fn zeros_over(address: usize, slot: &Slot) -> bool {
             return false;
         }
     }
-    slot.low.fetch_min(page, Ordering::Relaxed);
-    slot.high.fetch_max(page + size, Ordering::Relaxed);
     true
 }
 
