@@ -121,7 +121,7 @@ one() {
   timeout 60 umount "$at"
   timeout 60 "$frit" ctl "$volume" stat --json >"$root/stat-$fs.json"
   step "$fs" detach 200 "$frit" detach "$volume" || return
-  step "$fs" "frit check --data" 300 "$frit" scrub "$volume"
+  step "$fs" "frit scrub" 300 "$frit" scrub "$volume"
 }
 
 for fs in "${systems[@]}"; do

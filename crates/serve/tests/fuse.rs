@@ -7,7 +7,7 @@ mod common;
 
 use common::{stamped, version};
 use frit_core::Hints;
-use frit_serve::fuse::{Export, FILE_NAME, mounts_at};
+use frit_serve::fuse::{Export, FILE_NAME, mounts_at, volumes_at};
 use frit_serve::testing::Memory;
 use frit_serve::{Device, DeviceOptions};
 use rustix::fs::{FallocateFlags, SeekFrom, fallocate, seek};
@@ -71,6 +71,8 @@ fn the_file_is_the_device() {
     let Some(m) = Mounted::new(Memory::new(BYTES), false) else { return };
     let names: Vec<_> = std::fs::read_dir(&m.at).unwrap().map(|e| e.unwrap().file_name()).collect();
     assert_eq!(names, [FILE_NAME]);
+    assert_eq!((mounts_at(&m.at).unwrap(), volumes_at(&m.at).unwrap()), (1, 1));
+    assert_eq!(volumes_at(std::path::Path::new("/proc")).unwrap(), 0, "what is mounted there is no volume");
     let file = m.open();
     assert_eq!(file.metadata().unwrap().len(), BYTES as u64);
     // Large, and at odd places; what one side writes the other reads.

@@ -6,7 +6,7 @@ pub(crate) mod state;
 use crate::output::print;
 use bounded::output;
 use frit_serve::ctl::{Client, Do, Done, SOCKET};
-use frit_serve::fuse::{FILE_NAME, loops, mounts_at};
+use frit_serve::fuse::{FILE_NAME, loops, volumes_at};
 use miette::{IntoDiagnostic, Result, WrapErr, miette};
 use state::{Attached, mountpoint};
 use std::fs::OpenOptions;
@@ -128,7 +128,7 @@ fn served(dir: &Path, client: &mut Client) -> Result<Attached> {
 fn start(args: &Args, dir: &Path) -> Result<Attached> {
     let mountpoint = mountpoint(dir, args.mountpoint.as_deref())?;
     let file = mountpoint.join(FILE_NAME);
-    if mounts_at(&mountpoint).into_diagnostic()? > 0 || !loops::over(&file).into_diagnostic()?.is_empty() {
+    if volumes_at(&mountpoint).into_diagnostic()? > 0 || !loops::over(&file).into_diagnostic()?.is_empty() {
         return Err(miette!(
             help = format!("frit detach {}", args.volume.display()),
             "{} was attached and its server is gone: detach it first",
@@ -166,7 +166,7 @@ fn wait(child: &mut Child, dir: &Path, mountpoint: &Path, patience: Duration) ->
         if let Some(status) = child.try_wait().into_diagnostic()? {
             return Err(miette!("the server ended at once ({status})"));
         }
-        let mounted = mounts_at(mountpoint).into_diagnostic()? > 0;
+        let mounted = volumes_at(mountpoint).into_diagnostic()? > 0;
         if mounted && Client::connect(&dir.join(SOCKET)).is_ok() {
             return Ok(());
         }

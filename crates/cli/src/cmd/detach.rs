@@ -5,7 +5,7 @@ use super::attach::bounded::output;
 use super::attach::state::{Attached, mountpoint};
 use crate::output::{complain, print};
 use frit_serve::ctl::{Client, SOCKET};
-use frit_serve::fuse::{FILE_NAME, loops, mounts_at, unmount};
+use frit_serve::fuse::{FILE_NAME, loops, unmount, volumes_at};
 use miette::{IntoDiagnostic, Result, WrapErr, miette};
 use rustix::process::{Pid, Signal, kill_process, test_kill_process};
 use std::path::{Path, PathBuf};
@@ -71,7 +71,7 @@ pub(crate) fn run(args: &Args) -> Result<()> {
     }
     // What a server that is gone left; one that goes on keeps its mount.
     let goes_on = server.is_some() && !known.as_ref().is_some_and(|k| k.started);
-    while !goes_on && mounts_at(&mounted).into_diagnostic()? > 0 {
+    while !goes_on && volumes_at(&mounted).into_diagnostic()? > 0 {
         unmount(&mounted, true).into_diagnostic().wrap_err_with(|| mounted.display().to_string())?;
         did.push(mounted.display().to_string());
     }

@@ -14,6 +14,8 @@ use std::time::{Duration, Instant};
 /// Threads that answer requests. The device serves one at a time; copying to and from the kernel, and
 /// flushes that wait for the disk, go on beside it.
 const THREADS: usize = 4;
+/// What the kernel's list of mounts names as the source.
+const SOURCE: &str = "frit";
 /// How often an unmount that finds the file in use is tried again.
 const RETRY: Duration = Duration::from_millis(50);
 
@@ -121,7 +123,7 @@ fn config(device: &Device) -> Config {
     let mut config = Config::default();
     let access = if device.read_only().is_some() { MountOption::RO } else { MountOption::RW };
     config.mount_options = vec![
-        MountOption::FSName("frit".into()),
+        MountOption::FSName(SOURCE.into()),
         MountOption::Subtype("frit".into()),
         MountOption::DefaultPermissions,
         MountOption::NoDev,
@@ -174,13 +176,31 @@ fn fusermount(mountpoint: &Path, lazy: bool) -> io::Result<()> {
     Err(io::Error::new(if busy { io::ErrorKind::ResourceBusy } else { io::ErrorKind::Other }, said))
 }
 
-/// How many file systems are mounted at a directory, one over the other. It asks the kernel's list, never
-/// the file systems themselves, which may not answer.
+/// How many file systems are mounted at a directory, one over the other.
 ///
 /// # Errors
 /// No /proc.
 pub fn mounts_at(directory: &Path) -> io::Result<usize> {
+    Ok(kinds_at(directory)?.len())
+}
+
+/// How many of them are volumes, served or left by a server that is gone.
+///
+/// # Errors
+/// No /proc.
+pub fn volumes_at(directory: &Path) -> io::Result<usize> {
+    let ours = |k: &&(String, String)| k.0.starts_with("fuse") && k.1 == SOURCE;
+    Ok(kinds_at(directory)?.iter().filter(ours).count())
+}
+
+/// Types and sources of the file systems that are mounted at a directory. It asks the kernel's list, never the
+/// file systems themselves, which may not answer.
+fn kinds_at(directory: &Path) -> io::Result<Vec<(String, String)>> {
     let list = std::fs::read_to_string("/proc/self/mountinfo")?;
     let at = |line: &&str| line.split(' ').nth(4).is_some_and(|p| super::loops::unescape(p) == directory);
-    Ok(list.lines().filter(at).count())
+    let kind = |line: &str| {
+        let mut rest = line.split(" - ").nth(1)?.split(' ');
+        Some((rest.next()?.to_owned(), rest.next()?.to_owned()))
+    };
+    Ok(list.lines().filter(at).filter_map(kind).collect())
 }

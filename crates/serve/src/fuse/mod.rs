@@ -10,4 +10,4 @@ mod file;
 pub mod loops;
 
 pub use adapter::FILE_NAME;
-pub use export::{Export, mounts_at, unmount};
+pub use export::{Export, mounts_at, unmount, volumes_at};

@@ -193,3 +193,20 @@ fn handle(queue: u16, dev: &UblkDev, device: &Device) -> Result<(), UblkError> {
     });
     failed.into_inner().map_or(Ok(()), Err)
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::DeviceOptions;
+    use crate::testing::Memory;
+
+    #[test]
+    fn a_kernel_without_ublk_is_told_from_a_failure() {
+        if Path::new(CONTROL).exists() {
+            return;
+        }
+        let device = Device::new(Box::new(Memory::new(1 << 20)), DeviceOptions::default());
+        let said = Export::start(&device).unwrap_err().to_string();
+        assert!(said.contains("no ublk") && said.contains("frit attach"), "{said}");
+    }
+}
