@@ -59,17 +59,21 @@ impl<T: Token, N: Store> Flash<T, N> {
                         self.blocks.block[b as usize].suspect = suspect;
                         self.units[unit as usize].free.push_back(b);
                     }
-                    n if n < pages && begun.len() < 3 => begun.push(Open { block: b, next: n }),
+                    n if n < pages => begun.push(Open { block: b, next: n }),
                     _ => self.seal(b),
                 }
             }
             // The fullest for the host, the emptiest for cleaning, which must not run out of room.
             begun.sort_by_key(|open| std::cmp::Reverse(open.next));
             let slots = if begun.len() == 1 { vec![Stream::Gc as usize] } else { vec![0, 2, 1] };
-            for (slot, open) in slots.into_iter().zip(begun) {
+            let rest = begun.split_off(begun.len().min(slots.len()));
+            for open in begun.iter().chain(&rest) {
                 self.blocks.block[open.block as usize].state = BlockState::Open;
+            }
+            for (slot, open) in slots.into_iter().zip(begun) {
                 self.units[unit as usize].open[slot] = Some(open);
             }
+            self.units[unit as usize].begun = rest;
             self.degrade(unit);
         }
     }

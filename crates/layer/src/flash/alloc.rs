@@ -34,7 +34,7 @@ impl<T: Token, N: Store> Flash<T, N> {
     fn unit_is_full(&self, unit: u32, stream: Stream) -> bool {
         let u = &self.units[unit as usize];
         let open = u.open[stream as usize].is_some_and(|o| o.next < self.blocks.pages_per_block());
-        !open && u.free.len() <= RESERVE
+        !open && u.begun.is_empty() && u.free.len() <= RESERVE
     }
 
     /// Programs a page into the next place of its stream; a failed program dooms the block, and the
@@ -114,13 +114,31 @@ impl<T: Token, N: Store> Flash<T, N> {
     /// Seals the full block of a stream and opens a free one.
     fn open_block<S: Sink<Tok = T>>(&mut self, sink: &mut S, unit: u32, stream: Stream) -> Result<()> {
         self.close(unit, stream);
-        let block = self.take_block(sink, unit, stream)?;
+        if let Some(begun) = self.units[unit as usize].begun.pop() {
+            self.units[unit as usize].open[stream as usize] = Some(begun);
+            return Ok(());
+        }
+        let block = match self.take_block(sink, unit, stream) {
+            Err(Error::NoSpace { .. }) if stream == Stream::Gc && self.borrow_open(unit) => return Ok(()),
+            taken => taken?,
+        };
         self.blocks.block[block as usize].state = BlockState::Open;
         self.restless = true;
         self.units[unit as usize].open[stream as usize] =
             Some(Open { block, next: self.nand.next_page(BlockId(block)) });
         self.fetch_reverse(block);
         Ok(())
+    }
+
+    /// Cleaning goes on in a block of another stream when there is no free one: it gives back more than
+    /// it takes.
+    fn borrow_open(&mut self, unit: u32) -> bool {
+        let pages = self.blocks.pages_per_block();
+        let open = &mut self.units[unit as usize].open;
+        let lender = open.iter().position(|o| o.is_some_and(|o| o.next < pages));
+        let lent = lender.and_then(|l| open[l].take());
+        open[Stream::Gc as usize] = lent;
+        lent.is_some()
     }
 
     /// Takes a free block, erased for sure.

@@ -124,6 +124,8 @@ pub(super) struct Victim<T> {
 pub(super) struct Unit<T> {
     pub(super) free: VecDeque<u32>,
     pub(super) open: [Option<Open>; STREAMS],
+    /// Blocks that a stop left begun beyond one a stream: they are filled on before a free one is taken.
+    pub(super) begun: Vec<Open>,
     pub(super) victim: Option<Victim<T>>,
     pub(super) doomed: Vec<u32>,
     /// Blocks that are erased after the next flush.
@@ -221,6 +223,7 @@ impl<T: Token, N: Store> Flash<T, N> {
                 usable_blocks: free.len() as u32,
                 free,
                 open: [None; STREAMS],
+                begun: Vec::new(),
                 victim: None,
                 doomed: Vec::new(),
                 emptied: Vec::new(),
