@@ -46,6 +46,18 @@ pub struct Options {
     pub mutation: Option<Mutation>,
 }
 
+impl Options {
+    /// The `n`-th workload: modes take turns, and one that is there twice has two turns.
+    fn case(&self, n: u32) -> Case {
+        let turn = n as usize % self.modes.len();
+        let mode = self.modes[turn];
+        let same = |m: &&Mode| **m == mode;
+        let all = self.modes.iter().filter(same).count() as u32;
+        let before = self.modes[..turn].iter().filter(same).count() as u32;
+        Case::workload(mode, n / self.modes.len() as u32 * all + before)
+    }
+}
+
 impl Default for Options {
     fn default() -> Self {
         Options {
@@ -199,9 +211,7 @@ pub fn run(subject: &dyn Subject, options: &Options, progress: &(dyn Fn(&Report)
                     {
                         return;
                     }
-                    let mode = options.modes[n as usize % options.modes.len()];
-                    let case = Case::workload(mode, n / options.modes.len() as u32);
-                    let tally = item(subject, options, case);
+                    let tally = item(subject, options, options.case(n));
                     let mut total = total.lock().unwrap_or_else(std::sync::PoisonError::into_inner);
                     total.add(tally);
                     total.report.seconds = begun.elapsed().as_secs_f64();

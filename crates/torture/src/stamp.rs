@@ -2,10 +2,11 @@
 //!
 //! ```text
 //! 0   8  the sector's address, xor MARK        16 492  filler that follows from address and version
-//! 8   8  version: the request that wrote it   508   4  CRC32C of the 508 bytes before, masked
+//! 8   8  version: the request that wrote it   508   4  CRC32C of the 508 bytes before, masked when even
 //! ```
-//! Masked, since all bytes that end with their own CRC32C have the same CRC32C: the checksums of the
-//! layer that is tested would not tell one such sector from another.
+//! All bytes that end with their own CRC32C have the same CRC32C: a layer that trusts in that alone does
+//! not tell one such sector from another. Users write such data, so sectors of odd versions are like
+//! that; in those of even ones the checksum is masked, as LevelDB does it.
 //!
 //! A sector of zeros is one that was never written, or was discarded: version 0. Stamping sectors and
 //! not blocks of 4 KiB shows torn and mixed blocks by themselves: a block is the versions of its
@@ -34,7 +35,9 @@ pub fn mix(mut z: u64) -> u64 {
 }
 
 fn checksum(bytes: &[u8]) -> [u8; 4] {
-    crc32c::crc32c(&bytes[..508]).rotate_right(15).wrapping_add(0x5EED_0FF5).to_le_bytes()
+    let crc = crc32c::crc32c(&bytes[..508]);
+    let masked = if bytes[8] & 1 == 0 { crc.rotate_right(15).wrapping_add(0x5EED_0FF5) } else { crc };
+    masked.to_le_bytes()
 }
 
 /// Fills a sector.
