@@ -36,6 +36,8 @@ pub struct Knobs {
     pub writes_flushed: AtomicU64,
     /// Steps of background work that are left to do.
     pub work: AtomicU64,
+    /// The next write panics, half done.
+    pub panics: AtomicBool,
     /// It was closed in order.
     pub closed: AtomicBool,
 }
@@ -87,6 +89,11 @@ impl Memory {
     }
 }
 
+#[allow(clippy::panic, reason = "a test asked for it")]
+fn panic_as_told() {
+    panic!("memory is told to panic");
+}
+
 impl Backend for Memory {
     fn bytes(&self) -> u64 {
         self.bytes.len() as u64
@@ -112,6 +119,10 @@ impl Backend for Memory {
 
     fn write(&mut self, at: u64, data: &[u8], _: Hints) -> Result<Done> {
         let range = self.range(at, data.len() as u64)?;
+        if self.knobs.panics.swap(false, Ordering::Relaxed) {
+            self.bytes[range.start] = data[0];
+            panic_as_told();
+        }
         self.bytes[range].copy_from_slice(data);
         self.mark(at, data.len() as u64, true);
         self.knobs.writes.fetch_add(1, Ordering::Relaxed);
@@ -169,7 +180,9 @@ impl Backend for Memory {
     }
 
     fn set_params(&mut self, settings: &[(&str, &str)]) -> Result<()> {
-        settings.first().map_or(Ok(()), |(key, value)| Err(Error::param(key, value, "memory has no parameters")))
+        settings
+            .first()
+            .map_or(Ok(()), |(key, value)| Err(Error::param(key, value, "memory has no parameters")))
     }
 
     fn close(self: Box<Self>) -> Result<()> {
