@@ -10,8 +10,9 @@ pub(super) fn serve(device: &Device, request: &sys::ublksrv_io_desc, buffer: &mu
     let op = request.op_flags & 0xff;
     let fua = request.op_flags & sys::UBLK_IO_F_FUA != 0;
     let (at, len) = (request.start_sector << 9, u64::from(request.nr_sectors) << 9);
-    let Some(part) = buffer.get_mut(..len as usize).or(Some(&mut [][..]).filter(|_| moves_nothing(op)))
-    else {
+    // Requests without data may be longer than a buffer.
+    let moves = matches!(op, sys::UBLK_IO_OP_READ | sys::UBLK_IO_OP_WRITE);
+    let Some(part) = buffer.get_mut(..if moves { len as usize } else { 0 }) else {
         return -Errno::INVAL.raw_os_error();
     };
     // An access takes the device's lock: it is gone before a flush.
@@ -31,11 +32,6 @@ pub(super) fn serve(device: &Device, request: &sys::ublksrv_io_desc, buffer: &mu
         Ok(_) => part.len() as i32,
         Err(e) => -errno(&e).raw_os_error(),
     }
-}
-
-/// Requests without data may be longer than a buffer.
-fn moves_nothing(op: u32) -> bool {
-    matches!(op, sys::UBLK_IO_OP_FLUSH | sys::UBLK_IO_OP_DISCARD | sys::UBLK_IO_OP_WRITE_ZEROES)
 }
 
 fn errno(failure: &Failure) -> Errno {
