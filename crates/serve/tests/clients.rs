@@ -4,7 +4,7 @@
 //! does nothing.
 
 // Helpers of tests are tests, which clippy does not know.
-#![allow(clippy::unwrap_used, clippy::panic)]
+#![allow(clippy::unwrap_used, clippy::panic, clippy::print_stderr)]
 
 mod common;
 
