@@ -3,13 +3,13 @@
 mod fronts;
 
 use crate::output::{complain, print};
-pub(crate) use fronts::defaults;
-use fronts::{FrontArgs, Fronts, Opened};
-use frit_serve::ctl::About;
 use frit_core::size;
+use frit_serve::ctl::About;
 use frit_serve::nbd::{Address, Export, Server, ServerOptions};
 use frit_serve::{Device, DeviceOptions, Log, Recorder};
 use frit_volume::{OpenOptions, Recovered};
+pub(crate) use fronts::defaults;
+use fronts::{FrontArgs, Fronts, Opened};
 use miette::{IntoDiagnostic, Result, WrapErr, bail};
 use signal_hook::consts::{SIGINT, SIGTERM};
 use signal_hook::iterator::Signals;
@@ -26,7 +26,8 @@ const LOOK_EVERY: Duration = Duration::from_millis(50);
 
 /// Serve a volume to other programs.
 #[derive(clap::Args, Debug)]
-#[command(after_help = "It runs in the foreground and prints one line when clients can connect. SIGTERM or SIGINT ends it: what \
+#[command(
+    after_help = "It runs in the foreground and prints one line when clients can connect. SIGTERM or SIGINT ends it: what \
 clients have sent is done and answered, and the volume is closed in order; a second signal ends it at once, which the \
 next start recovers from.
 
@@ -37,7 +38,8 @@ Examples:
   frit serve vol --fuse /mnt/vol --metrics 9100
   frit serve vol --nbd unix:vol.sock --pace model       replies take the modelled device's time
 
-While it runs, `frit ctl VOLUME` looks into it and changes parameters. See docs/control.md and docs/fuse.md.")]
+While it runs, `frit ctl VOLUME` looks into it and changes parameters. See docs/control.md and docs/fuse.md."
+)]
 pub(crate) struct Args {
     /// The volume: a directory that frit create made.
     volume: PathBuf,
@@ -136,7 +138,8 @@ fn second_signal_exits() -> Result<()> {
     let once = Arc::new(AtomicBool::new(false));
     for signal in [SIGINT, SIGTERM] {
         let exit = 128 + signal;
-        signal_hook::flag::register_conditional_shutdown(signal, exit, Arc::clone(&once)).into_diagnostic()?;
+        signal_hook::flag::register_conditional_shutdown(signal, exit, Arc::clone(&once))
+            .into_diagnostic()?;
         signal_hook::flag::register(signal, Arc::clone(&once)).into_diagnostic()?;
     }
     Ok(())
@@ -184,7 +187,9 @@ struct PidFile(PathBuf);
 impl PidFile {
     fn write(path: &Path) -> Result<PidFile> {
         let text = format!("{}\n", std::process::id());
-        fs::write(path, text).into_diagnostic().wrap_err_with(|| format!("cannot write {}", path.display()))?;
+        fs::write(path, text)
+            .into_diagnostic()
+            .wrap_err_with(|| format!("cannot write {}", path.display()))?;
         Ok(PidFile(path.into()))
     }
 }
