@@ -22,7 +22,7 @@ impl Default for Tearing {
     }
 }
 
-/// Makes images of one recorded run, best in rising order of [`Applier::first_open`].
+/// Makes images of one recorded run, best in rising order of the first command that each leaves out.
 #[derive(Debug)]
 pub struct Applier<'a> {
     graph: &'a Graph,
