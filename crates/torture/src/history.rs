@@ -134,6 +134,12 @@ impl History {
         b.start[sector] == version
     }
 
+    /// Whether part of a block held nothing at the start.
+    #[must_use]
+    pub fn had_zeros(&self, block: usize) -> bool {
+        self.blocks[block].start.contains(&0)
+    }
+
     /// The requests that changed a block.
     #[must_use]
     pub fn changes(&self, block: usize) -> &[Change] {

@@ -70,6 +70,19 @@ impl Mix {
     /// A mix by chance: short ones for exhaustive cuts.
     pub fn draw(rng: &mut SmallRng, short: bool) -> Mix {
         let sizes = [4, 8, 16, 32, 128];
+        // One in five is long: what is used again in turns (slots, descriptors, blocks) has to come round.
+        let long = !short && rng.random_bool(0.2);
+        if long {
+            let hot_blocks = rng.random_range(0..24);
+            let requests = rng.random_range(100..160);
+            return Mix {
+                requests,
+                clients: 3,
+                hot_blocks,
+                most_sectors: 8,
+                discards: rng.random_range(0..20),
+            };
+        }
         Mix {
             requests: if short { rng.random_range(1..5) } else { rng.random_range(12..48) },
             clients: rng.random_range(1..4),

@@ -7,7 +7,8 @@ use frit_torture::campaign::Report;
 use frit_torture::subject::StackSubject;
 
 /// The stacks in `stacks/`, fast ones first.
-pub(crate) const STACKS: [&str; 6] = ["none-512", "none-4k", "cache-1k", "level-2k", "both-4k", "level-16k"];
+pub(crate) const STACKS: [&str; 7] =
+    ["none-512", "none-4k", "cache-1k", "cache-4k", "level-2k", "both-4k", "level-16k"];
 
 fn path(name: &str) -> String {
     format!("{}/stacks/{name}.toml", env!("CARGO_MANIFEST_DIR"))
