@@ -14,6 +14,7 @@ mod input;
 mod listen;
 mod output;
 mod paced;
+mod patience;
 mod reply;
 mod request;
 mod server;

@@ -4,6 +4,7 @@ use super::connection::{Connection, Next};
 use super::input::Input;
 use super::listen::Listener;
 use super::paced::Waiting;
+use super::patience::Patience;
 use super::stream::Stream;
 use super::{Address, Export};
 use parking_lot::{Condvar, Mutex};
@@ -230,6 +231,7 @@ fn exchange(
     let mut input = Input::new();
     let start = Instant::now();
     let mut chosen = false;
+    let mut patience = Patience::default();
     loop {
         let step = connection.advance(input.bytes());
         input.used(step.used);
@@ -251,7 +253,11 @@ fn exchange(
             }
             stream.set_read_timeout(if chosen { None } else { Some(left) })?;
         }
-        let n = stream.read(input.room(whole))?;
+        let room = input.room(whole);
+        let n = match if chosen { patience.read(stream, room)? } else { None } {
+            Some(n) => n,
+            None => stream.read(room)?,
+        };
         if n == 0 {
             return Ok(());
         }

@@ -1,7 +1,10 @@
 //! A client's socket, of either kind.
 
+use rustix::io::Errno;
+use rustix::net::RecvFlags;
 use std::io::{self, Read, Write};
 use std::net::{Shutdown, TcpStream};
+use std::os::fd::AsFd;
 use std::os::unix::net::UnixStream;
 use std::time::Duration;
 
@@ -24,6 +27,19 @@ impl Stream {
                 Err(e) if e.kind() == io::ErrorKind::Interrupted => {}
                 other => return other,
             }
+        }
+    }
+
+    /// Reads what the socket holds without waiting; `None` when it holds nothing.
+    pub(super) fn try_read(&self, into: &mut [u8]) -> io::Result<Option<usize>> {
+        let fd = match self {
+            Stream::Unix(s) => s.as_fd(),
+            Stream::Tcp(s) => s.as_fd(),
+        };
+        match rustix::net::recv(fd, into, RecvFlags::DONTWAIT) {
+            Ok((n, _)) => Ok(Some(n)),
+            Err(Errno::AGAIN | Errno::INTR) => Ok(None),
+            Err(e) => Err(e.into()),
         }
     }
 
