@@ -1,5 +1,7 @@
 //! Faults without a power cut, and media that wear out under power cuts.
 
+#![allow(clippy::print_stdout)]
+
 mod common;
 
 use common::{STACKS, complain, subject};

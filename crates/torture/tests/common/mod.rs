@@ -1,6 +1,6 @@
 //! Small stacks of every kind, and what the tests share.
 
-#![allow(dead_code, clippy::expect_used)]
+#![allow(dead_code, clippy::expect_used, clippy::print_stdout)]
 
 use frit_stack::Stack;
 use frit_torture::campaign::Report;
