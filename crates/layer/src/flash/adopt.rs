@@ -1,7 +1,7 @@
 //! A space that is not new: pages that a map names after a boot, or that preconditioning puts there.
 
 use super::BlockState;
-use super::space::{Flash, Open, RESERVE, Stream};
+use super::space::{Flash, Open, Stream};
 use crate::Token;
 use frit_core::planted::{Bug, is};
 use frit_core::{BlockId, Cause, Error, Lpn, MediumKind, Ppn, Result, Sink, Source};
@@ -63,9 +63,9 @@ impl<T: Token, N: Store> Flash<T, N> {
                     _ => self.seal(b),
                 }
             }
-            // The fullest for the host, the emptiest for cleaning, which must not run out of room.
-            begun.sort_by_key(|open| std::cmp::Reverse(open.next));
-            let slots = if begun.len() == 1 { vec![Stream::Gc as usize] } else { vec![0, 2, 1] };
+            // The emptiest for cleaning, which must not run out of room, and so all beyond three.
+            begun.sort_by_key(|open| open.next);
+            let slots = [Stream::Gc as usize, Stream::Host as usize, Stream::Cold as usize];
             let rest = begun.split_off(begun.len().min(slots.len()));
             for open in begun.iter().chain(&rest) {
                 self.blocks.block[open.block as usize].state = BlockState::Open;
@@ -114,7 +114,7 @@ impl<T: Token, N: Store> Flash<T, N> {
     /// Free blocks that preconditioning may fill in a unit, in order.
     pub(crate) fn fillable(&self, unit: u32) -> Vec<u32> {
         let free = &self.units[unit as usize].free;
-        free.iter().copied().take(free.len().saturating_sub(RESERVE)).collect()
+        free.iter().copied().take(free.len().saturating_sub(self.reserve)).collect()
     }
 
     /// Preconditioning: fills a free block with pages, 0 for one that is invalid, else LPN + 1, and

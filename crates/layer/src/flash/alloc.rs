@@ -1,6 +1,6 @@
 //! Where the next page goes, and programming it there whatever fails on the way.
 
-use super::space::{Flash, ForwardMap, Open, RESERVE, Stream};
+use super::space::{Flash, ForwardMap, Open, Stream};
 use super::{BlockState, GcPolicy, WearPolicy};
 use crate::Token;
 use frit_core::planted::{Bug, is};
@@ -34,7 +34,7 @@ impl<T: Token, N: Store> Flash<T, N> {
     fn unit_is_full(&self, unit: u32, stream: Stream) -> bool {
         let u = &self.units[unit as usize];
         let open = u.open[stream as usize].is_some_and(|o| o.next < self.blocks.pages_per_block());
-        !open && u.begun.is_empty() && u.free.len() <= RESERVE
+        !open && u.free.len() <= self.reserve
     }
 
     /// Programs a page into the next place of its stream; a failed program dooms the block, and the
@@ -114,8 +114,9 @@ impl<T: Token, N: Store> Flash<T, N> {
     /// Seals the full block of a stream and opens a free one.
     fn open_block<S: Sink<Tok = T>>(&mut self, sink: &mut S, unit: u32, stream: Stream) -> Result<()> {
         self.close(unit, stream);
-        if let Some(begun) = self.units[unit as usize].begun.pop() {
-            self.units[unit as usize].open[stream as usize] = Some(begun);
+        let u = &mut self.units[unit as usize];
+        if let Some(begun) = if stream == Stream::Gc { u.begun.pop() } else { None } {
+            u.open[stream as usize] = Some(begun);
             return Ok(());
         }
         let block = match self.take_block(sink, unit, stream) {

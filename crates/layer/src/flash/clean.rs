@@ -1,7 +1,7 @@
 //! Cleaning in small pieces: each write pays for the page it takes, idle time works ahead, and only
 //! a unit without a block to spare makes a write wait.
 
-use super::space::{Flash, ForwardMap, Moved, RESERVE, Stream, Victim};
+use super::space::{Flash, ForwardMap, Moved, Stream, Victim};
 use super::{BlockState, GcPolicy, WearPolicy};
 use crate::Token;
 use frit_core::planted::{Bug, is};
@@ -62,7 +62,7 @@ impl<T: Token, N: Store> Flash<T, N> {
     ) -> Result<()> {
         let u = &self.units[unit as usize];
         let left = u.open[stream as usize].map_or(0, |o| self.blocks.pages_per_block() - o.next);
-        if left >= pages || u.free.len() > RESERVE {
+        if left >= pages || u.free.len() > self.reserve {
             return Ok(());
         }
         self.make_room(sink, map, unit)
@@ -76,7 +76,7 @@ impl<T: Token, N: Store> Flash<T, N> {
         map: &mut M,
         unit: u32,
     ) -> Result<()> {
-        while self.units[unit as usize].free.len() <= RESERVE {
+        while self.units[unit as usize].free.len() <= self.reserve {
             if !self.units[unit as usize].emptied.is_empty() {
                 self.outlive(sink, map)?;
                 continue;
@@ -261,7 +261,7 @@ impl<T: Token, N: Store> Flash<T, N> {
             let u = &mut self.units[unit as usize];
             u.emptied.push(v);
             // The next victim needs a block to move to.
-            if u.free.len() <= RESERVE {
+            if u.free.len() <= self.reserve {
                 self.outlive(sink, map)?;
             }
             return Ok(v.done);

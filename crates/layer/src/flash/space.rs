@@ -25,6 +25,12 @@ pub enum Stream {
 
 pub(super) const STREAMS: usize = 3;
 
+/// The reserve, with one block more where stops have to be survived: each may cost a page of the block
+/// that cleaning fills, and with that the page that a victim's last one needs.
+fn reserve(lasting: bool) -> usize {
+    RESERVE + usize::from(lasting)
+}
+
 /// Emptied blocks of a unit that wait for a flush together, at most: each flush syncs files twice.
 const HELD_MAX: usize = 4;
 
@@ -159,6 +165,8 @@ pub struct Flash<T, N: Store> {
     pub(super) freed: Vec<T>,
     /// Blocks are emptied first and erased after the next flush.
     pub(super) holds_back: bool,
+    /// Free blocks of a unit that only cleaning may take.
+    pub(super) reserve: usize,
 }
 
 impl<T: Token, N: Store> Flash<T, N> {
@@ -182,6 +190,7 @@ impl<T: Token, N: Store> Flash<T, N> {
             restless: true,
             freed: Vec::new(),
             holds_back: false,
+            reserve: RESERVE,
             nand,
             config,
         };
@@ -194,6 +203,9 @@ impl<T: Token, N: Store> Flash<T, N> {
     pub(crate) fn keep_order(&mut self, hold_back: bool) {
         self.freed = vec![T::default(); self.blocks.count() as usize];
         self.holds_back = hold_back;
+        self.reserve = reserve(true);
+        self.config.low_blocks = self.config.low_blocks.max(self.reserve + 1);
+        self.config.high_blocks = self.config.high_blocks.max(self.config.low_blocks);
         if hold_back {
             // Cleaning starts earlier, so that several blocks wait for one flush.
             let ahead = (self.blocks.blocks_per_unit() as usize / 32).min(HELD_MAX);
@@ -235,11 +247,11 @@ impl<T: Token, N: Store> Flash<T, N> {
     }
 
     /// Fewest usable pages of any unit, less what cleaning needs for itself: what over-provisioning
-    /// is counted from.
+    /// is counted from. `lasting`: the space has to go on after stops.
     #[must_use]
-    pub fn usable_pages_per_unit(nand: &Nand<N>) -> u32 {
+    pub fn usable_pages_per_unit(nand: &Nand<N>, lasting: bool) -> u32 {
         let g = nand.geometry();
-        let spare = (RESERVE + STREAMS) as u32;
+        let spare = (reserve(lasting) + STREAMS) as u32;
         (0..g.units())
             .map(|u| {
                 let blocks = u * g.blocks_per_unit()..(u + 1) * g.blocks_per_unit();
@@ -394,7 +406,7 @@ impl<T: Token, N: Store> Flash<T, N> {
     pub(super) fn degrade(&mut self, unit: u32) {
         let u = &self.units[unit as usize];
         // With fewer, all invalid pages may lie in open blocks, and cleaning finds no victim.
-        let need = self.share.div_ceil(self.blocks.pages_per_block()) + (RESERVE + STREAMS) as u32;
+        let need = self.share.div_ceil(self.blocks.pages_per_block()) + (self.reserve + STREAMS) as u32;
         if u.usable_blocks < need {
             let has = u.usable_blocks;
             self.refuse_writes(format!(

@@ -259,12 +259,12 @@ fn check_sizes(config: &HfslConfig, g: &NandGeometry, pcm_bytes: Option<u64>) ->
 /// Logical pages, and how many of them one NAND unit takes at most.
 fn capacity<N: Store>(config: &HfslConfig, nand: &Nand<N>) -> Result<(u32, u32)> {
     let g = nand.geometry();
-    let usable = Flash::<(), N>::usable_pages_per_unit(nand);
+    let usable = Flash::<(), N>::usable_pages_per_unit(nand, config.map_persist == MapPersist::Each);
     // One block's worth of invalid pages, so that cleaning always gains something.
     let most = u64::from(usable.saturating_sub(g.pages_per_block)) * u64::from(g.units());
     if most == 0 {
-        let why =
-            "a NAND unit needs at least 7 good blocks: 2 for cleaning, 3 open, 1 to gain and 1 for data";
+        let why = "a NAND unit needs at least 7 good blocks: 2 for cleaning, 3 open, 1 to gain and 1 for data \
+             (with map_persist = \"each\" one more for cleaning)";
         return Err(Error::param("blocks_per_plane", g.blocks_per_plane, why));
     }
     let pages = if config.capacity == 0 {

@@ -161,7 +161,7 @@ fn settings() -> impl Strategy<Value = Action> {
     proptest::sample::select(all).prop_map(|(k, v)| Action::Set(k, v))
 }
 
-const SECTORS: u64 = 700;
+const SECTORS: u64 = 640;
 
 fn actions() -> impl Strategy<Value = Vec<Action>> {
     let place = || (0..SECTORS, prop_oneof![4 => 1u64..5, 1 => 1u64..40]);
