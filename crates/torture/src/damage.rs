@@ -288,15 +288,19 @@ impl Item<'_> {
         let closed_found = told.found;
         let told = Told { error: told.error || error, found: told.found || open_found };
         for (b, v) in got.iter().flatten().enumerate() {
-            // Nothing but the map knew of a discard; what was written has to be found on a closed volume, too.
+            // Nothing but the map knew of a discard, and a misplaced entry may hit the very descriptor that it
+            // names. What else was written has to be found on a closed volume, too.
             let discarded = clients.history.changes(b).iter().any(|c| c.version == 0);
-            let known = told.found && (closed_found || discarded || clients.history.had_zeros(b));
+            let hidden = discarded || what != What::Lost || clients.history.had_zeros(b);
+            let known = told.found && (closed_found || hidden);
             if let Some(v) = v.filter(|v| !clients.history.allows(b, &lasted, v))
                 && (!known || !clients.history.ever_or_zero(b, &v))
             {
                 let want = clients.history.now(b);
-                let what =
-                    format!("block {b} reads as {v:?}, written was {want:?}; a check found {}", told.found);
+                let what = format!(
+                    "block {b} reads as {v:?}, written was {want:?}; a check of the open volume found {open_found}, \
+                     of the closed one {closed_found}"
+                );
                 return Err(named(Violation::new(Oracle::Unseen, what)));
             }
         }
