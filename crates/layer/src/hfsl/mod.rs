@@ -263,8 +263,14 @@ fn capacity<N: Store>(config: &HfslConfig, nand: &Nand<N>) -> Result<(u32, u32)>
     // One block's worth of invalid pages, so that cleaning always gains something.
     let most = u64::from(usable.saturating_sub(g.pages_per_block)) * u64::from(g.units());
     if most == 0 {
-        let why = "a NAND unit needs at least 7 good blocks: 2 for cleaning, 3 open, 1 to gain and 1 for data \
-             (with map_persist = \"each\" one more for cleaning)";
+        let why = match config.map_persist {
+            MapPersist::Halt => {
+                "a NAND unit needs at least 7 good blocks: 2 for cleaning, 3 open, 1 to gain and 1 for data"
+            }
+            MapPersist::Each => {
+                "a NAND unit needs at least 8 good blocks: 3 for cleaning, 3 open, 1 to gain and 1 for data"
+            }
+        };
         return Err(Error::param("blocks_per_plane", g.blocks_per_plane, why));
     }
     let pages = if config.capacity == 0 {
