@@ -63,6 +63,10 @@ impl Store for AnyStore {
         each!(self, s => Store::copies(s))
     }
 
+    fn fetch(&self, at: u64, len: usize) {
+        each!(self, s => Store::fetch(s, at, len));
+    }
+
     fn volatile(&self) -> bool {
         each!(self, s => Store::volatile(s))
     }

@@ -1,5 +1,6 @@
 //! Bytes in a file, mapped into memory.
 
+use super::cache;
 use super::populate::Populate;
 use super::sigbus::Guard;
 use super::{FileStore, Store, check_range};
@@ -41,6 +42,8 @@ pub struct MmapStore {
     path: PathBuf,
     mapping: Mapping,
     blank: bool,
+    /// Too large for the processor's cache: writes go past it.
+    past_cache: bool,
     /// A sync failed: what it should have written may be gone from the page cache, and a second sync
     /// would say that all is well.
     sync_failed: bool,
@@ -77,8 +80,18 @@ impl MmapStore {
         };
         let map = map.map_err(cannot)?;
         let guard = Guard::new(map.as_ptr(), map.len());
-        let mut store =
-            MmapStore { populate: None, guard, map, file, path, mapping, blank, sync_failed: false };
+        let past_cache = map.len() >= cache::PAST_CACHE_STORE_MIN;
+        let mut store = MmapStore {
+            populate: None,
+            guard,
+            map,
+            file,
+            path,
+            mapping,
+            blank,
+            past_cache,
+            sync_failed: false,
+        };
         store.advise();
         Ok(store)
     }
@@ -128,7 +141,12 @@ impl Store for MmapStore {
         check_range(at, data.len(), self.len())?;
         self.blank = false;
         let at = at as usize;
-        self.map[at..at + data.len()].copy_from_slice(data);
+        let into = &mut self.map[at..at + data.len()];
+        if self.past_cache && data.len() >= cache::PAST_CACHE_BYTES_MIN {
+            cache::copy_past(into, data);
+        } else {
+            into.copy_from_slice(data);
+        }
         if self.guard.hurt(at, data.len()) { Err(self.hurt(at, data.len())) } else { Ok(()) }
     }
 
@@ -171,6 +189,13 @@ impl Store for MmapStore {
 
     fn copies(&self) -> bool {
         true
+    }
+
+    fn fetch(&self, at: u64, len: usize) {
+        let at = at as usize;
+        if let Some(bytes) = self.map.get(at..at.saturating_add(len)) {
+            cache::fetch(bytes);
+        }
     }
 
     fn volatile(&self) -> bool {

@@ -4,6 +4,7 @@
 //! A store knows no rules: those are the medium's.
 
 mod any;
+mod cache;
 mod custom;
 mod file;
 mod map;
@@ -73,6 +74,9 @@ pub trait Store {
         false
     }
 
+    /// Bytes will be read soon: loads them ahead, where the store has them in memory.
+    fn fetch(&self, _at: u64, _len: usize) {}
+
     /// Whether what was written may be lost with the machine until [`Store::sync`]: files behind a page
     /// cache, as against modelled media.
     fn volatile(&self) -> bool {
@@ -114,6 +118,10 @@ impl<S: Store> Store for &mut S {
 
     fn copies(&self) -> bool {
         (**self).copies()
+    }
+
+    fn fetch(&self, at: u64, len: usize) {
+        (**self).fetch(at, len);
     }
 
     fn volatile(&self) -> bool {

@@ -156,3 +156,25 @@ fn a_sync_of_the_file_cleans_the_pages_that_were_written_through_the_mapping() {
         other => panic!("{other:?} KiB were dirty before and after the sync"),
     }
 }
+
+#[test]
+fn a_large_file_takes_writes_past_the_cache_as_any_other() {
+    let dir = tempfile::tempdir().unwrap();
+    let path = dir.path().join("large.img");
+    let len = super::cache::PAST_CACHE_STORE_MIN as u64;
+    let mut s = MmapStore::open(&path, len).unwrap();
+    let data: Vec<u8> = (0..9000u32).map(|i| (i % 251) as u8).collect();
+    let mut back = vec![0; data.len()];
+    for (at, n) in [(0, 4096), (4096, 1024), (len - 4096, 4096), (12_345, 9000), (77, 1500)] {
+        s.write(at, &data[..n]).unwrap();
+        s.read(at, &mut back[..n]).unwrap();
+        assert!(back[..n] == data[..n], "{n} bytes at {at}");
+    }
+    s.read(12_345 + 8999, &mut back[..2]).unwrap();
+    assert_eq!(back[..2], [data[8999], 0], "written beside");
+    assert!(s.write(len - 4096, &data[..4097]).is_err(), "past the end");
+    s.fetch(len - 10, 4096);
+    std::fs::OpenOptions::new().write(true).open(&path).unwrap().set_len(4096).unwrap();
+    let e = s.write(len / 2, &data[..4096]).unwrap_err().to_string();
+    assert!(e.contains("large.img are gone"), "{e}");
+}

@@ -1,0 +1,90 @@
+//! Copies that go past the processor's cache, and loads that go ahead of their use.
+//!
+//! A page that is programmed lies in memory that was not touched for long: a plain copy would first fetch what
+//! it is about to overwrite, and put out of the cache what is still needed. With these, programming a page of
+//! 4 KiB out of a warm buffer and taking its digest takes 280 ns instead of 510 in a file of 2 GiB.
+
+#![allow(unsafe_code)]
+
+/// A line of the processor's cache, in bytes.
+const LINE: usize = 64;
+
+/// Stores of fewer bytes may live in the cache.
+pub(super) const PAST_CACHE_STORE_MIN: usize = 64 << 20;
+/// Shorter copies are not worth it.
+pub(super) const PAST_CACHE_BYTES_MIN: usize = 1024;
+
+/// Copies `from` over `into`, which is of the same length, past the cache where the processor can; the bytes are
+/// in memory, for all to see and before all that is written later, when it returns.
+#[cfg(target_arch = "x86_64")]
+pub(super) fn copy_past(into: &mut [u8], from: &[u8]) {
+    use std::arch::x86_64::{__m128i, _mm_loadu_si128, _mm_sfence, _mm_stream_si128};
+
+    let (head, body, tail) = aligned(into);
+    let (start, rest) = from.split_at(head.len());
+    let (middle, end) = rest.split_at(body.len() * LINE);
+    head.copy_from_slice(start);
+    tail.copy_from_slice(end);
+    let (lines, _) = middle.as_chunks::<LINE>();
+    for (to, from) in body.iter_mut().zip(lines) {
+        let (to, from) = (to.0.as_mut_ptr().cast::<__m128i>(), from.as_ptr().cast::<__m128i>());
+        for i in 0..LINE / size_of::<__m128i>() {
+            // SAFETY: both lines are 64 bytes, borrowed for this; `to` is aligned to 64. SSE2 is part of every
+            // x86-64. The fence below orders these stores before all later ones, as the language assumes.
+            unsafe { _mm_stream_si128(to.add(i), _mm_loadu_si128(from.add(i))) };
+        }
+    }
+    // SAFETY: as above.
+    unsafe { _mm_sfence() };
+}
+
+#[cfg(not(target_arch = "x86_64"))]
+pub(super) fn copy_past(into: &mut [u8], from: &[u8]) {
+    into.copy_from_slice(from);
+}
+
+/// Starts to load bytes that will be needed soon.
+#[cfg(target_arch = "x86_64")]
+#[inline]
+pub(super) fn fetch(bytes: &[u8]) {
+    use std::arch::x86_64::{_MM_HINT_T0, _mm_prefetch};
+
+    for line in bytes.chunks(LINE) {
+        // SAFETY: a prefetch changes nothing and cannot fault.
+        unsafe { _mm_prefetch::<_MM_HINT_T0>(line.as_ptr().cast()) };
+    }
+}
+
+#[cfg(not(target_arch = "x86_64"))]
+#[inline]
+pub(super) fn fetch(_: &[u8]) {}
+
+#[cfg(target_arch = "x86_64")]
+#[repr(align(64))]
+struct Line([u8; LINE]);
+
+/// What lies before the first whole line, the lines, and what lies behind the last.
+#[cfg(target_arch = "x86_64")]
+fn aligned(bytes: &mut [u8]) -> (&mut [u8], &mut [Line], &mut [u8]) {
+    // SAFETY: a line is any 64 bytes; `align_to_mut` sees to the alignment.
+    unsafe { bytes.align_to_mut() }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_copy_past_the_cache_is_a_copy() {
+        let from: Vec<u8> = (0..5000u32).map(|i| ((i * 7) >> 2) as u8).collect();
+        for (start, len) in [(0, 0), (1, 1), (0, 64), (3, 63), (5, 128), (7, 1000), (64, 4096), (9, 4900)] {
+            let mut into = vec![0xEE; 5000];
+            copy_past(&mut into[start..start + len], &from[..len]);
+            assert!(into[start..start + len] == from[..len], "{len} bytes at {start}");
+            let around = into[..start].iter().chain(&into[start + len..]);
+            assert!(around.into_iter().all(|&b| b == 0xEE), "{len} bytes at {start}: written beside");
+        }
+        fetch(&from);
+        fetch(&[]);
+    }
+}
