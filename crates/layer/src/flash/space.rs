@@ -367,6 +367,13 @@ impl<T: Token, N: Store> Flash<T, N> {
         std::hint::black_box(rows.fold(0, |a, r| a ^ r));
     }
 
+    /// This page will be read soon: fetches what that needs.
+    #[inline]
+    pub(crate) fn read_soon(&self, ppn: Ppn) {
+        std::hint::black_box(self.reverse[ppn.idx()]);
+        self.nand.expect(ppn);
+    }
+
     /// Takes note that a page is no longer the current one, once `done`.
     #[inline]
     pub(crate) fn give_up<S: Sink<Tok = T>>(&mut self, sink: &mut S, ppn: Ppn, done: T) {

@@ -14,6 +14,9 @@ use frit_media::Store;
 /// Zeros, for discarded parts of pages.
 static ZEROS: [u8; 64 << 10] = [0; 64 << 10];
 
+/// Pages of a request ahead of the one that is read, whose records and first bytes are loaded.
+const READ_AHEAD: u32 = 2;
+
 /// Pages that [`BlockLayer::expect`] looks at together, and of one request at most.
 const EXPECT: usize = 64;
 const EXPECT_PAGES: u64 = 4;
@@ -119,10 +122,33 @@ impl<T: Token, N: Store, P: Store> Hfsl<T, N, P> {
         at: u64,
         mut into: Target<'_>,
     ) -> Result<()> {
+        let (first, last) = self.pages_of(at, into.len());
+        if N::HOLDS && first < last {
+            (first + 1..last.min(first + READ_AHEAD)).for_each(|lpn| self.read_soon(lpn));
+        }
         for span in spans(at, into.len(), self.page_bytes) {
+            if N::HOLDS && span.lpn.0 + READ_AHEAD <= last {
+                self.read_soon(span.lpn.0 + READ_AHEAD);
+            }
             self.read_page(sink, span, into.part(span.from, span.len))?;
         }
         Ok(())
+    }
+
+    /// The first and the last page of a range.
+    #[inline]
+    fn pages_of(&self, at: u64, len: u32) -> (u32, u32) {
+        let page = u64::from(self.page_bytes);
+        let end = (at + u64::from(len)).saturating_sub(1).max(at);
+        (split(at, page).0 as u32, split(end, page).0 as u32)
+    }
+
+    /// A page will be read soon: what that needs is loaded ahead.
+    #[inline]
+    fn read_soon(&self, lpn: u32) {
+        if let Place::Nand(ppn) = self.map.get(Lpn(lpn)).place() {
+            self.flash.read_soon(ppn);
+        }
     }
 }
 
