@@ -61,7 +61,9 @@ impl<T: Token, N: Store> Flash<T, N> {
     ) -> Result<Option<(Ppn, T)>> {
         let ppn = self.next_page(sink, page.unit, page.stream)?;
         let spare = Spare { lpn: page.lpn.0, seq: self.next_seq() };
-        let done = match self.nand.program(sink, ppn, page.data, spare, page.cause, page.after) {
+        let begins = self.begins(ppn);
+        let after = if begins { sink.join(page.after, self.named) } else { page.after };
+        let done = match self.nand.program(sink, ppn, page.data, spare, page.cause, after) {
             Ok(done) => done,
             Err(Error::ProgramFailed { .. }) if is(Bug::ProgramFailureIgnored) => page.after,
             Err(Error::ProgramFailed { .. }) => {
@@ -70,6 +72,10 @@ impl<T: Token, N: Store> Flash<T, N> {
             }
             Err(e) => return Err(e),
         };
+        if begins {
+            // It waits for all of them.
+            self.named = done;
+        }
         self.note_valid(page.unit, ppn, page.lpn);
         Ok(Some((ppn, done)))
     }

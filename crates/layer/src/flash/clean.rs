@@ -207,6 +207,7 @@ impl<T: Token, N: Store> Flash<T, N> {
             Some((to, done)) => map.moved(sink, Moved { lpn, to, seq: self.seq, done })?,
             None => v.done,
         };
+        self.note_named(sink, durable);
         if let Some(v) = &mut self.units[unit as usize].victim {
             v.cursor = at + 1;
             v.done = sink.join(v.done, durable);
@@ -226,7 +227,8 @@ impl<T: Token, N: Store> Flash<T, N> {
     ) -> Result<(Ppn, T)> {
         loop {
             let to = self.next_page(sink, unit, Stream::Gc)?;
-            let (spare, after) = (Spare { lpn: lpn.0, seq: self.next_seq() }, sink.start());
+            let spare = Spare { lpn: lpn.0, seq: self.next_seq() };
+            let after = if self.begins(to) { self.named } else { sink.start() };
             let copied = if self.config.copyback {
                 self.nand.copyback(sink, from, to, spare, expect, cause, after)
             } else {

@@ -163,6 +163,9 @@ pub struct Flash<T, N: Store> {
     /// When all that was given up in a block since its erase is durable elsewhere; empty where the map
     /// is not kept with each write.
     pub(super) freed: Vec<T>,
+    /// When entries name all pages that were programmed. Where the map is kept with each write a new block is begun
+    /// after it: a stop leaves at most one block a stream with pages that no entry names, and cleaning room to go on.
+    pub(super) named: T,
     /// Blocks are emptied first and erased after the next flush.
     pub(super) holds_back: bool,
     /// Free blocks of a unit that only cleaning may take.
@@ -189,6 +192,7 @@ impl<T: Token, N: Store> Flash<T, N> {
             turn: 0,
             restless: true,
             freed: Vec::new(),
+            named: T::default(),
             holds_back: false,
             reserve: RESERVE,
             nand,
@@ -220,6 +224,7 @@ impl<T: Token, N: Store> Flash<T, N> {
         self.blocks = Blocks::new(g.units(), g.blocks_per_unit(), g.pages_per_block);
         self.reverse.fill(0);
         self.freed.fill(T::default());
+        self.named = T::default();
         self.restless = true;
         self.units.clear();
         for unit in 0..g.units() {
@@ -350,6 +355,20 @@ impl<T: Token, N: Store> Flash<T, N> {
             self.seq += 1;
         }
         self.seq
+    }
+
+    /// An entry names a page that was programmed, once `done`.
+    #[inline]
+    pub(crate) fn note_named<S: Sink<Tok = T>>(&mut self, sink: &mut S, done: T) {
+        if !self.freed.is_empty() {
+            self.named = sink.join(self.named, done);
+        }
+    }
+
+    /// Whether a page is the first of its block, where that has to wait for [`Flash::named`].
+    #[inline]
+    pub(super) fn begins(&self, ppn: Ppn) -> bool {
+        !self.freed.is_empty() && self.nand.geometry().page_in_block(ppn) == 0
     }
 
     /// The sequence number given last.

@@ -263,6 +263,7 @@ impl<T: Token, N: Store, P: Store> Hfsl<T, N, P> {
         if !is(Bug::RedoNotCleared) {
             self.map.gate = pcm.clear_redo(sink, done)?;
         }
+        self.flash.note_named(sink, done);
         for p in placed {
             let old = self.map.get(p.lpn).place();
             self.map.note(p.lpn, p.entry.clean());

@@ -88,6 +88,7 @@ impl<T: Token, N: Store, P: Store> Hfsl<T, N, P> {
         let old = self.map.get(lpn);
         let entry = old.moved(Place::Nand(ppn), 0, self.flash.last_seq());
         let done = self.map.set(sink, lpn, entry, programmed)?;
+        self.flash.note_named(sink, done);
         if matches!(old.place(), Place::Pcm(_)) && cause == Cause::Host {
             self.stats.to_nand += 1;
         }
