@@ -4,14 +4,26 @@ use crate::error::{Error, Result, io};
 use std::fs::{File, TryLockError};
 use std::os::unix::fs::MetadataExt;
 use std::path::Path;
+use std::time::{Duration, Instant};
+
+/// How long a lock is asked for again: others hold it for a moment to look at the volume, or while a child
+/// that they fork has not yet closed what it inherits.
+const PATIENCE: Duration = Duration::from_millis(500);
+const PAUSE: Duration = Duration::from_millis(5);
 
 /// Locks a file until it is closed (flock); `dir` is what errors name.
 pub(crate) fn lock(file: &File, shared: bool, dir: &Path) -> Result<()> {
-    let tried = if shared { file.try_lock_shared() } else { file.try_lock() };
-    tried.map_err(|e| match e {
-        TryLockError::WouldBlock => Error::InUse { dir: dir.into(), by: holder(file) },
-        TryLockError::Error(e) => io(format!("cannot lock {}", dir.display()))(e),
-    })
+    let begin = Instant::now();
+    loop {
+        match if shared { file.try_lock_shared() } else { file.try_lock() } {
+            Ok(()) => return Ok(()),
+            Err(TryLockError::WouldBlock) if begin.elapsed() < PATIENCE => std::thread::sleep(PAUSE),
+            Err(TryLockError::WouldBlock) => {
+                return Err(Error::InUse { dir: dir.into(), by: holder(file) });
+            }
+            Err(TryLockError::Error(e)) => return Err(io(format!("cannot lock {}", dir.display()))(e)),
+        }
+    }
 }
 
 /// Who holds a lock on the file, for an error message.
@@ -58,7 +70,11 @@ mod tests {
         let second = File::open(&path).unwrap();
         let e = lock(&second, true, dir.path()).unwrap_err().to_string();
         assert!(e.contains("in use") && e.contains(&format!("by process {}", std::process::id())), "{e}");
-        drop(first);
+        // Somebody who is about to go is waited for.
+        std::thread::spawn(move || {
+            std::thread::sleep(PAUSE * 4);
+            drop(first);
+        });
         lock(&second, true, dir.path()).unwrap();
         lock(&File::open(&path).unwrap(), true, dir.path()).unwrap();
     }

@@ -94,16 +94,21 @@ pub(crate) fn run(args: &Args) -> Result<ExitCode> {
         print(&found.superblock.stack)?;
         return Ok(ExitCode::SUCCESS);
     }
-    let inside = match &found.in_use {
-        Some(_) => Err("it is in use; frit ctl shows what is inside".to_owned()),
-        None => look_inside(&args.volume).map_err(|e| e.to_string()),
+    let mut in_use = found.in_use.is_some();
+    let inside = match in_use {
+        true => Err("it is in use; frit ctl shows what is inside".to_owned()),
+        false => look_inside(&args.volume).map_err(|e| {
+            // By somebody who came just now.
+            in_use = matches!(e, frit_volume::Error::InUse { .. });
+            e.to_string()
+        }),
     };
     if args.json {
         print_json(&shown(&args.volume, &found, &inside))?;
     } else {
         print(&told(&args.volume, &found, &inside))?;
     }
-    let fails = inside.is_err() && found.in_use.is_none();
+    let fails = inside.is_err() && !in_use;
     Ok(if fails { ExitCode::from(NOT_OPENED) } else { ExitCode::SUCCESS })
 }
 
