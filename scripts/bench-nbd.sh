@@ -1,6 +1,7 @@
 #!/bin/bash
 # fio over NBD on a Unix socket: frit (HFSL with PCM and NAND, checksums on, files on tmpfs) beside
-# `nbdkit memory` in the same run, pinned the same way, in alternating rounds; medians of the rounds.
+# `nbdkit memory` in the same run, pinned the same way; medians of the rounds. Each round has the two in the
+# other order and each job a warm-up: after reads the kernel's socket buffers are cold for whoever writes first.
 #
 #   scripts/bench-nbd.sh                     the program at target/release/frit
 #   FRIT=/path/to/frit ROUNDS=5 SECONDS_EACH=3 scripts/bench-nbd.sh
@@ -13,7 +14,7 @@ cd "$(dirname "$0")/.."
 
 FRIT=${FRIT:-target/release/frit}
 STACK=${STACK:-stacks/bench-volume.toml}
-ROUNDS=${ROUNDS:-3}
+ROUNDS=${ROUNDS:-4}
 SECONDS_EACH=${SECONDS_EACH:-2}
 PREFIX=${PREFIX:-}
 
@@ -58,28 +59,39 @@ for server in frit nbdkit; do
   for _ in 1 2 3; do job $server 1 "$dir/fill.json" --rw=write --bs=128k --iodepth=16; done
 done
 
-cells=()
-for qd in 1 16 32; do cells+=("randread 4k $qd 1" "randwrite 4k $qd 1"); done
-cells+=("randread 4k 1 0" "randwrite 4k 1 0" "read 128k 16 1" "write 128k 16 1")
-for round in $(seq "$ROUNDS"); do
-  for cell in "${cells[@]}"; do
-    read -r rw bs qd core <<<"$cell"
-    for server in frit nbdkit; do
-      job $server "$core" "$dir/$server-$rw-$bs-$qd-$core-$round.json" --rw="$rw" --bs="$bs" --iodepth="$qd" \
-        --time_based --runtime="$SECONDS_EACH" --fsync=0
+# Requests of 128 KiB first, while pages lie as a sequential fill put them; then random writes of 4 KiB, which
+# scatter them; then sequential reads of what is scattered.
+measure() { # when cells…
+  local state=$1 cell rw bs qd core server order
+  shift
+  for round in $(seq "$ROUNDS"); do
+    order="frit nbdkit"
+    [ $((round % 2)) = 1 ] || order="nbdkit frit"
+    for cell in "$@"; do
+      read -r rw bs qd core <<<"$cell"
+      for server in $order; do
+        job $server "$core" "$dir/$server-$rw-$bs-$qd-$core-$state-$round.json" --rw="$rw" --bs="$bs" \
+          --iodepth="$qd" --time_based --ramp_time=1 --runtime="$SECONDS_EACH" --fsync=0
+      done
     done
   done
-done
+  for cell in "$@"; do cells+=("$cell $state"); done
+}
+cells=()
+measure filled "read 128k 16 1" "write 128k 16 1"
+small=()
+for qd in 1 16 32; do small+=("randread 4k $qd 1" "randwrite 4k $qd 1"); done
+measure random "${small[@]}" "randread 4k 1 0" "randwrite 4k 1 0" "read 128k 16 1"
 
 python3 - "$dir" "$ROUNDS" "${cells[@]}" <<'PY'
 import json, statistics, sys
 
 dir, rounds, cells = sys.argv[1], int(sys.argv[2]), sys.argv[3:]
 
-def figures(server, rw, bs, qd, core):
+def figures(server, rw, bs, qd, core, state):
     iops, p99 = [], []
     for r in range(1, rounds + 1):
-        text = open(f"{dir}/{server}-{rw}-{bs}-{qd}-{core}-{r}.json").read()
+        text = open(f"{dir}/{server}-{rw}-{bs}-{qd}-{core}-{state}-{r}.json").read()
         job = json.loads(text[text.index("{"):])["jobs"][0]
         assert job["error"] == 0, f"{server}: fio failed"
         side = job["read" if "read" in rw else "write"]
@@ -89,11 +101,12 @@ def figures(server, rw, bs, qd, core):
 
 print(f"{'NBD over a Unix socket':26} {'frit':>10} {'nbdkit':>10} {'ratio':>6}   {'p99 us':>7} {'nbdkit':>7} {'ratio':>6}")
 for cell in cells:
-    rw, bs, qd, core = cell.split()
-    (a, ap), (b, bp) = figures("frit", rw, bs, qd, core), figures("nbdkit", rw, bs, qd, core)
+    rw, bs, qd, core, state = cell.split()
+    (a, ap), (b, bp) = figures("frit", *cell.split()), figures("nbdkit", *cell.split())
     unit = " IOPS" if bs == "4k" else " MiB/s"
     if bs != "4k":
         a, b = a / 8, b / 8  # requests of 128 KiB
     name = f"{rw} {bs} QD {qd}" + (" one core" if core == "0" else "")
+    name += ", scattered" if bs != "4k" and state == "random" else ""
     print(f"{name:26} {a:10.0f} {b:10.0f} {a / b:6.2f}   {ap:7.0f} {bp:7.0f} {ap / bp:6.2f} {unit}")
 PY
