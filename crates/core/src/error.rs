@@ -82,6 +82,12 @@ pub enum Error {
         /// Why it cannot be, and what can.
         why: String,
     },
+    /// A medium that cannot be used: of an impossible shape, or over bytes that are not its own.
+    #[error("{what}")]
+    Medium {
+        /// Which one, what is wrong, and what would help.
+        what: String,
+    },
     /// The host failed to read or write a backing file.
     #[error("{what}: {source}")]
     Io {

@@ -9,6 +9,7 @@
 pub mod checksum;
 mod dram;
 pub mod hardware;
+mod header;
 pub mod nand;
 pub mod pcm;
 pub mod profile;

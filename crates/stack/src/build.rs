@@ -23,14 +23,24 @@ pub enum Bytes {
 
 /// Opens the store of a medium, by its name and its size in bytes.
 #[derive(Clone)]
-pub struct Opener(Arc<OpenFn>);
+pub struct Opener {
+    open: Arc<OpenFn>,
+    owner: Option<[u8; 16]>,
+}
 
 type OpenFn = dyn Fn(&str, u64) -> frit_core::Result<AnyStore> + Send + Sync;
 
 impl Opener {
     /// From a function.
     pub fn new(open: impl Fn(&str, u64) -> frit_core::Result<AnyStore> + Send + Sync + 'static) -> Opener {
-        Opener(Arc::new(open))
+        Opener { open: Arc::new(open), owner: None }
+    }
+
+    /// Whose media they are: each gets a serial number from it and its name, and no other's is taken for it.
+    #[must_use]
+    pub fn owned_by(mut self, owner: [u8; 16]) -> Opener {
+        self.owner = Some(owner);
+        self
     }
 }
 
@@ -55,12 +65,23 @@ impl Bytes {
         }))
     }
 
+    /// The serial number of a medium; 0 when nobody owns it.
+    pub(crate) fn serial(&self, name: &str) -> u64 {
+        match self {
+            Bytes::Opener(Opener { owner: Some(owner), .. }) => {
+                // Zero stands for none.
+                frit_media::checksum::digest(&[owner, name.as_bytes()].concat()).max(1)
+            }
+            _ => 0,
+        }
+    }
+
     /// A store for a medium.
     pub(crate) fn store(&self, name: &str, len: u64) -> frit_core::Result<AnyStore> {
         match self {
             // `None` is compiled into stores of its own; memory of which nothing is used is as good.
             Bytes::None | Bytes::Memory => Ok(AnyStore::Memory(MemoryStore::new(len))),
-            Bytes::Opener(open) => (open.0)(name, len),
+            Bytes::Opener(opener) => (opener.open)(name, len),
         }
     }
 }

@@ -94,7 +94,7 @@ impl Volume {
             clear(dir, old.now(), &media)?;
         }
         let made = make_media(dir, &mut media, options.force).and_then(|files| {
-            let mut layer = build::<Null>(&stack, &files, true)?.layer;
+            let mut layer = build::<Null>(&stack, &files, uuid, true)?.layer;
             layer.format(&mut Null)?;
             layer.flush(&mut Null)?;
             Ok((files, layer))

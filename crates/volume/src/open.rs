@@ -46,7 +46,12 @@ impl Recovered {
 }
 
 /// The stack over the files.
-pub(crate) fn build<S: Sink>(stack: &Stack, files: &Arc<Vec<MediumFile>>, blank: bool) -> Result<Built<S>>
+pub(crate) fn build<S: Sink>(
+    stack: &Stack,
+    files: &Arc<Vec<MediumFile>>,
+    uuid: [u8; 16],
+    blank: bool,
+) -> Result<Built<S>>
 where
     S::Tok: 'static,
 {
@@ -60,7 +65,7 @@ where
         };
         file.ok_or_else(none)?.store(blank)
     });
-    Ok(stack.build(&Bytes::Opener(opener))?)
+    Ok(stack.build(&Bytes::Opener(opener.owned_by(uuid)))?)
 }
 
 /// The stack that a superblock holds.
@@ -124,7 +129,7 @@ where
         if was.state == State::Clean && !options.read_only {
             superblock.set_state(State::Dirty, boot)?;
         }
-        let built = build::<S>(&stack, &files, false)?;
+        let built = build::<S>(&stack, &files, was.uuid, false)?;
         let mut sink = sink(&built.hardware);
         let mut layer = built.layer;
         let start = Instant::now();

@@ -243,9 +243,8 @@ fn a_block_device_holds_a_medium_when_it_is_blank_and_large_enough() {
         assert!(e.contains("has 16777216 bytes, and the medium needs"), "{e}");
         create_with(&second, &sets, true).unwrap().close().unwrap();
         // The first volume's medium is another one now: nothing is served in the place of what it held.
-        let mut v = open(&volume);
-        assert!(!v.recovery().recovery.lost.is_empty());
-        assert!(v.read(0, &mut [0; 4096]).is_err());
+        let e = try_open(&volume).unwrap_err().to_string();
+        assert!(e.contains("that of another device"), "{e}");
     });
 }
 
@@ -275,4 +274,27 @@ fn a_full_disk_is_an_error_at_create() {
         v.close().unwrap();
         open(&volume).close().unwrap();
     });
+}
+
+#[test]
+fn media_of_another_volume_are_refused_though_they_look_alike() {
+    let ((_d, one), (_e, two)) = (place(), place());
+    for volume in [&one, &two] {
+        // The same in the same order: page by page their media are alike.
+        let mut v = create(volume);
+        v.write(0, &[u8::from(volume == &one); 8192], Hints::NONE).unwrap();
+        v.close().unwrap();
+    }
+    let media: Vec<_> = files(&one).into_iter().map(|f| f.0).filter(|n| n != "frit.volume").collect();
+    assert_eq!(media.len(), 2, "{media:?}");
+    for name in media {
+        let own = std::fs::read(one.join(&name)).unwrap();
+        std::fs::copy(two.join(&name), one.join(&name)).unwrap();
+        let e = try_open(&one).unwrap_err().to_string();
+        assert!(e.contains("another device: serial number") && e.contains("put the right file back"), "{e}");
+        std::fs::write(one.join(&name), own).unwrap();
+    }
+    let mut read = [0; 8192];
+    open(&one).read(0, &mut read).unwrap();
+    assert!(read.iter().all(|&b| b == 1));
 }

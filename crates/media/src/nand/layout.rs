@@ -11,10 +11,12 @@
 use super::page::{Found, Record, SPARE_RECORD_BYTES, find};
 use super::{BAD, Block, ERASE_FAILED, Nand, NandGeometry};
 use crate::Store;
-use frit_core::{BlockId, Error, MediumKind, Ppn, Result};
+use crate::header::{self, HEADER_BYTES, Header};
+use frit_core::{BlockId, Ppn, Result};
 
 const STATE_BYTES: usize = 16;
-const HEADER_BYTES: usize = 64;
+/// Where the serial number lies in the header.
+const SERIAL_AT: usize = 48;
 const MAGIC: &[u8; 8] = b"fritNAND";
 const VERSION: u32 = 1;
 
@@ -37,8 +39,9 @@ impl NandGeometry {
         self.state_at(BlockId(self.blocks()))
     }
 
-    /// Magic (8), version (4), the nine values of the geometry (36), zeros (12), CRC32C (4).
-    fn header(&self) -> [u8; HEADER_BYTES] {
+    /// Magic (8), version (4), the nine values of the geometry (36), serial number (8), zeros (4), CRC32C (4).
+    /// The serial number and the checksum are put in by [`header::seal`].
+    fn header(&self) -> Header {
         let mut h = [0; HEADER_BYTES];
         h[..8].copy_from_slice(MAGIC);
         let words = [
@@ -56,8 +59,6 @@ impl NandGeometry {
         for (i, w) in words.iter().enumerate() {
             h[8 + 4 * i..12 + 4 * i].copy_from_slice(&w.to_le_bytes());
         }
-        let crc = crc32c::crc32c(&h[..60]);
-        h[60..].copy_from_slice(&crc.to_le_bytes());
         h
     }
 }
@@ -85,13 +86,18 @@ fn state_from(block: BlockId, b: &[u8]) -> Option<Block> {
 
 impl<St: Store> Nand<St> {
     /// A new device, or the one in the store.
-    pub(super) fn start(&mut self) -> Result<()> {
+    pub(super) fn start(&mut self) -> std::result::Result<(), String> {
         if St::HOLDS && !self.store.is_blank() {
-            return self.recover();
+            self.identify()?;
+            return self.recover().map_err(|e| e.to_string());
         }
+        self.begin().map_err(|e| e.to_string())
+    }
+
+    fn begin(&mut self) -> Result<()> {
         if St::HOLDS {
             let g = self.config.geometry;
-            self.store.write(g.header_at(), &g.header())?;
+            self.store.write(g.header_at(), &header::seal(g.header(), SERIAL_AT, self.config.serial))?;
         }
         for b in 0..self.state.len() as u32 {
             if self.config.faults.is_factory_bad(b) {
@@ -102,18 +108,16 @@ impl<St: Store> Nand<St> {
         Ok(())
     }
 
+    /// The store has to be this device's.
+    fn identify(&self) -> std::result::Result<(), String> {
+        let g = self.config.geometry;
+        let mut found = [0; HEADER_BYTES];
+        self.store.read(g.header_at(), &mut found).map_err(|e| e.to_string())?;
+        header::check(&found, g.header(), SERIAL_AT, self.config.serial, &format!("NAND of {g}"))
+    }
+
     fn recover(&mut self) -> Result<()> {
         let g = self.config.geometry;
-        let mut header = [0; HEADER_BYTES];
-        self.store.read(g.header_at(), &mut header)?;
-        if header != g.header() {
-            let what = if &header[..8] == MAGIC {
-                format!("its header is damaged, or describes another device than {g}")
-            } else {
-                format!("the store holds something, but no NAND of {g}")
-            };
-            return Err(Error::Corrupt { medium: MediumKind::Nand, at: g.header_at(), what });
-        }
         let mut states = vec![0; self.state.len() * STATE_BYTES];
         self.store.read(g.state_at(BlockId(0)), &mut states)?;
         let mut records = vec![0; g.pages_per_block as usize * SPARE_RECORD_BYTES];

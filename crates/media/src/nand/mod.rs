@@ -33,6 +33,8 @@ pub struct NandConfig {
     pub endurance: u32,
     /// What goes wrong.
     pub faults: NandFaults,
+    /// Its serial number, kept in the store: a store that holds another device is refused. 0: none.
+    pub serial: u64,
 }
 
 /// Marked bad, by the factory or grown.

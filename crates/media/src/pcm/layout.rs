@@ -8,9 +8,11 @@
 
 use super::{Pcm, PcmGeometry};
 use crate::Store;
-use frit_core::{Error, MediumKind, Result};
+use crate::header::{self, HEADER_BYTES, Header};
+use frit_core::Result;
 
-const HEADER_BYTES: usize = 64;
+/// Where the serial number lies in the header.
+const SERIAL_AT: usize = 40;
 const MAGIC: &[u8; 8] = b"fritPCM\0";
 const VERSION: u32 = 1;
 
@@ -26,8 +28,8 @@ impl PcmGeometry {
     }
 
     /// Magic (8), version (4), channels, chips, write unit, line, interleave (4 each), bytes of a chip
-    /// (8), zeros (20), CRC32C (4).
-    fn header(&self) -> [u8; HEADER_BYTES] {
+    /// (8), serial number (8), zeros (12), CRC32C (4). The serial number and the checksum are put in by [`header::seal`].
+    fn header(&self) -> Header {
         let mut h = [0; HEADER_BYTES];
         h[..8].copy_from_slice(MAGIC);
         let words = [
@@ -42,31 +44,35 @@ impl PcmGeometry {
             h[8 + 4 * i..12 + 4 * i].copy_from_slice(&w.to_le_bytes());
         }
         h[32..40].copy_from_slice(&self.chip_bytes.to_le_bytes());
-        let crc = crc32c::crc32c(&h[..60]);
-        h[60..].copy_from_slice(&crc.to_le_bytes());
         h
     }
 }
 
 impl<St: Store> Pcm<St> {
     /// A new device, or the one in the store.
-    pub(super) fn start(&mut self) -> Result<()> {
+    pub(super) fn start(&mut self) -> std::result::Result<(), String> {
         if !St::HOLDS {
             return Ok(());
         }
+        if !self.store.is_blank() {
+            self.identify()?;
+        }
+        self.begin().map_err(|e| e.to_string())
+    }
+
+    /// The store has to be this device's.
+    fn identify(&self) -> std::result::Result<(), String> {
+        let g = self.config.geometry;
+        let mut found = [0; HEADER_BYTES];
+        self.store.read(g.header_at(), &mut found).map_err(|e| e.to_string())?;
+        header::check(&found, g.header(), SERIAL_AT, self.config.serial, "PCM of this geometry")
+    }
+
+    /// The wear as the store has it.
+    fn begin(&mut self) -> Result<()> {
         let g = self.config.geometry;
         if self.store.is_blank() {
-            return self.store.write(g.header_at(), &g.header());
-        }
-        let mut header = [0; HEADER_BYTES];
-        self.store.read(g.header_at(), &mut header)?;
-        if header != g.header() {
-            let what = if &header[..8] == MAGIC {
-                "its header is damaged, or describes a device of another geometry"
-            } else {
-                "the store holds something, but no PCM of this geometry"
-            };
-            return Err(Error::Corrupt { medium: MediumKind::Pcm, at: g.header_at(), what: what.into() });
+            return self.store.write(g.header_at(), &header::seal(g.header(), SERIAL_AT, self.config.serial));
         }
         let mut at = g.bytes();
         let mut part = vec![0; 64 << 10];

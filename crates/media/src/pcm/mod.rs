@@ -42,6 +42,8 @@ pub struct PcmConfig {
     pub endurance: u64,
     /// Bytes that one refresh cleans; none for a part without clean writes.
     pub refresh_bytes: Option<u32>,
+    /// Its serial number, kept in the store: a store that holds another device is refused. 0: none.
+    pub serial: u64,
 }
 
 /// A PCM device on a store.

@@ -25,6 +25,7 @@ fn config(channels: u32, refresh: bool) -> PcmConfig {
         },
         endurance: 3,
         refresh_bytes: refresh.then_some(512),
+        serial: 0,
     }
 }
 

@@ -149,7 +149,7 @@ impl MediumConfig {
             t_erase: duration("t_erase", self.t_erase)?,
             bus_ps_per_byte: bus.0,
         };
-        Ok(NandConfig { name: name.into(), geometry, timing, endurance, faults })
+        Ok(NandConfig { name: name.into(), geometry, timing, endurance, faults, serial: 0 })
     }
 
     fn pcm(&self, name: &str) -> Result<PcmConfig> {
@@ -184,7 +184,7 @@ impl MediumConfig {
             refresh,
             fence: self.t_fence.map_or(Nanos::ZERO, Time::nanos),
         };
-        Ok(PcmConfig { name: name.into(), geometry, timing, endurance, refresh_bytes })
+        Ok(PcmConfig { name: name.into(), geometry, timing, endurance, refresh_bytes, serial: 0 })
     }
 
     fn dram(&self, name: &str) -> Result<DramConfig> {

@@ -165,6 +165,7 @@ fn volume(case: &Case) -> Result<(Layer, u64)> {
         timing,
         endurance: u32::MAX,
         faults: NandFaults::default(),
+        serial: 0,
     };
     let refused = |why: String| Error::Description { name: case.policy.name().into(), why };
     let nand = Nand::new(config, NoStore, &mut Hardware::new()).map_err(|e| refused(e.to_string()))?;

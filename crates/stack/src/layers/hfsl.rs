@@ -114,13 +114,17 @@ pub(crate) struct Media {
 /// The layer over its media.
 pub(crate) fn build<S: Sink>(
     config: HfslConfig,
-    media: Media,
+    mut media: Media,
     bytes: &Bytes,
     hardware: &mut Hardware,
 ) -> Result<Box<dyn Top<S>>>
 where
     S::Tok: 'static,
 {
+    media.nand.serial = bytes.serial(&media.nand.name);
+    if let Some(pcm) = &mut media.pcm {
+        pcm.serial = bytes.serial(&pcm.name);
+    }
     match bytes {
         Bytes::None => compose(config, media, hardware, |_, _| Ok(NoStore), |_| NoStore),
         // What DRAM holds does not outlive the process: it has no file.
@@ -144,24 +148,21 @@ fn compose<S: Sink, St: Store + Send + 'static>(
 where
     S::Tok: 'static,
 {
-    let refused = |name: &str, why: String| Error::param(name, "media", why);
-    let name = media.nand.name.clone();
-    let held = store(&name, media.nand.geometry.store_bytes())?;
-    let nand = Nand::new(media.nand, held, hardware).map_err(|why| refused(&name, why))?;
+    let refused = |what: String| Error::Medium { what };
+    let held = store(&media.nand.name, media.nand.geometry.store_bytes())?;
+    let nand = Nand::new(media.nand, held, hardware).map_err(refused)?;
     let pcm = match media.pcm {
         Some(pcm) => {
-            let name = pcm.name.clone();
-            let held = store(&name, pcm.geometry.store_bytes())?;
-            Some(Pcm::new(pcm, held, hardware).map_err(|why| refused(&name, why))?)
+            let held = store(&pcm.name, pcm.geometry.store_bytes())?;
+            Some(Pcm::new(pcm, held, hardware).map_err(refused)?)
         }
         None => None,
     };
     let layer = Hfsl::<S::Tok, St, St>::new(config, nand, pcm)?;
     Ok(match media.dram {
         Some(dram) => {
-            let name = dram.name.clone();
             let held = volatile(dram.bytes);
-            let dram = Dram::new(dram, held, hardware).map_err(|why| refused(&name, why))?;
+            let dram = Dram::new(dram, held, hardware).map_err(refused)?;
             Box::new(layer.with_dram(dram)?)
         }
         None => Box::new(layer),

@@ -39,7 +39,7 @@ pub(crate) fn nand_config(geometry: NandGeometry, faults: NandFaults) -> NandCon
         t_erase: Nanos(1_500_000),
         bus_ps_per_byte: 6_445,
     };
-    NandConfig { name: "nand".into(), geometry, timing, endurance: 1_000_000, faults }
+    NandConfig { name: "nand".into(), geometry, timing, endurance: 1_000_000, faults, serial: 0 }
 }
 
 fn pcm_config(chip_bytes: u64) -> PcmConfig {
@@ -63,6 +63,7 @@ fn pcm_config(chip_bytes: u64) -> PcmConfig {
         },
         endurance: 1_000_000_000,
         refresh_bytes: None,
+        serial: 0,
     }
 }
 

@@ -32,6 +32,7 @@ fn config() -> NandConfig {
         },
         endurance: 1000,
         faults: NandFaults::default(),
+        serial: 0,
     }
 }
 

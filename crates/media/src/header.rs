@@ -1,0 +1,68 @@
+//! The header that a device keeps in its store: what it is, so that nothing else is taken for it.
+
+/// Bytes of a header. The last four are a CRC32C over those before.
+pub(crate) const HEADER_BYTES: usize = 64;
+
+/// A header.
+pub(crate) type Header = [u8; HEADER_BYTES];
+
+/// The header with its serial number (little endian, at `serial_at`) and its checksum.
+pub(crate) fn seal(mut header: Header, serial_at: usize, serial: u64) -> Header {
+    header[serial_at..serial_at + 8].copy_from_slice(&serial.to_le_bytes());
+    let crc = crc32c::crc32c(&header[..HEADER_BYTES - 4]);
+    header[HEADER_BYTES - 4..].copy_from_slice(&crc.to_le_bytes());
+    header
+}
+
+/// Whether a store holds the device `what`, whose header is `own` with serial number `serial`.
+///
+/// # Errors
+/// In words: damage, another kind of device, another geometry, another device.
+pub(crate) fn check(
+    found: &Header,
+    own: Header,
+    serial_at: usize,
+    serial: u64,
+    what: &str,
+) -> Result<(), String> {
+    if *found == seal(own, serial_at, serial) {
+        return Ok(());
+    }
+    if found[..8] != own[..8] {
+        return Err(format!("the store holds something, but no {what}"));
+    }
+    let mut number = [0; 8];
+    number.copy_from_slice(&found[serial_at..serial_at + 8]);
+    let theirs = u64::from_le_bytes(number);
+    if *found == seal(own, serial_at, theirs) {
+        return Err(format!(
+            "the store is that of another device: serial number {theirs:016x}, expected {serial:016x}; it belongs to \
+             another volume, put the right file back"
+        ));
+    }
+    Err(format!("its header is damaged, or describes another device than {what}"))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn each_difference_has_its_words() {
+        let mut own = [0; HEADER_BYTES];
+        own[..8].copy_from_slice(b"fritTEST");
+        own[8] = 1;
+        let check = |found: Header| check(&found, own, 40, 7, "NAND of 2 blocks");
+        assert_eq!(check(seal(own, 40, 7)), Ok(()));
+        assert!(
+            check(seal(own, 40, 8)).unwrap_err().contains("another device: serial number 0000000000000008")
+        );
+        assert!(check([0; HEADER_BYTES]).unwrap_err().contains("no NAND of 2 blocks"));
+        let mut wider = own;
+        wider[8] = 2;
+        assert!(check(seal(wider, 40, 7)).unwrap_err().contains("another device than NAND of 2 blocks"));
+        let mut damaged = seal(own, 40, 7);
+        damaged[41] ^= 1;
+        assert!(check(damaged).unwrap_err().contains("damaged"));
+    }
+}
