@@ -1,7 +1,8 @@
 //! Writing to the terminal.
 
 use comfy_table::{CellAlignment, ContentArrangement, Table, presets};
-use miette::{IntoDiagnostic, Result};
+use miette::{Diagnostic, IntoDiagnostic, MietteHandlerOpts, ReportHandler, Result};
+use std::fmt;
 use std::io::{self, ErrorKind, Write};
 
 /// Writes to standard output; a reader that has seen enough (`| head`) is no error.
@@ -47,4 +48,22 @@ pub(crate) fn right(t: &mut Table, column: usize) {
 /// A table as text, without blanks at the ends of lines.
 pub(crate) fn text(t: &Table) -> String {
     t.lines().map(|l| format!("{}\n", l.trim_end())).collect()
+}
+
+/// Shows an error with its causes, but for those that it tells of itself.
+#[derive(Debug)]
+pub(crate) struct Teller;
+
+impl ReportHandler for Teller {
+    fn debug(&self, error: &dyn Diagnostic, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let told = error.to_string();
+        let mut causes = std::iter::successors(error.source(), |&e| e.source());
+        let options = MietteHandlerOpts::new();
+        let options = if causes.all(|c| told.contains(&c.to_string())) {
+            options.without_cause_chain()
+        } else {
+            options
+        };
+        options.build().debug(error, f)
+    }
 }

@@ -52,6 +52,8 @@ pub struct CheckScope {
     /// Mends what can be mended: stale entries point to the newest page again, lost pages that were
     /// found are mapped.
     pub repair: bool,
+    /// With `repair`: also maps versions that are, or may be, older than those that cannot be given back.
+    pub older: bool,
 }
 
 /// How bad a finding is.

@@ -9,6 +9,7 @@ use frit_trace::write::{WriteFormat, Writer};
 use frit_trace::{ReqOp, Request};
 use parking_lot::Mutex;
 use std::fmt;
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Instant;
 
 /// Requests that may wait to be written, before the clients wait for the file (24 bytes each).
@@ -19,6 +20,8 @@ pub struct Recorder {
     path: String,
     start: Instant,
     waiting: Mutex<Vec<Request>>,
+    /// When the request noted last came, in nanoseconds.
+    last: AtomicU64,
     /// `None` once the file is complete, or cannot be written.
     writer: Mutex<Option<Writer>>,
 }
@@ -34,6 +37,7 @@ impl Recorder {
             path: path.into(),
             start: Instant::now(),
             waiting: Mutex::new(Vec::with_capacity(1 << 12)),
+            last: AtomicU64::new(0),
             writer: Mutex::new(Some(writer)),
         })
     }
@@ -45,8 +49,10 @@ impl Recorder {
 
     /// Notes a request that succeeded.
     pub(crate) fn note(&self, when: Instant, op: ReqOp, sector: Sector, sectors: u64, hints: Hints) {
-        let at = Nanos(when.saturating_duration_since(self.start).as_nanos() as u64);
+        let came = when.saturating_duration_since(self.start).as_nanos() as u64;
         let mut waiting = self.waiting.lock();
+        // In the order in which they were done: one that had to wait may have come before the last one.
+        let at = Nanos(came.max(self.last.fetch_max(came, Ordering::Relaxed)));
         let mut push = |sector, sectors| {
             waiting.push(Request { at, sector: Sector(sector), sectors, device: 0, op, hints });
         };

@@ -311,7 +311,7 @@ fn check(path: &Path, versions: &[AtomicU64]) {
     assert!(volume.recovery().recovery.clean);
     verify(&mut |at, into| volume.read(at, into).unwrap(), versions);
     let mut found = Vec::new();
-    volume.check(CheckScope { data: true, repair: false }, &mut |f| found.push(f)).unwrap();
+    volume.check(CheckScope { data: true, ..CheckScope::default() }, &mut |f| found.push(f)).unwrap();
     assert!(found.is_empty(), "{found:?}");
     volume.close().unwrap();
 }

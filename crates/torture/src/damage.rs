@@ -72,6 +72,37 @@ fn read_each(layer: &mut dyn Top<Null>, blocks: usize) -> Result<(Got, bool), Vi
     Ok((got, errors))
 }
 
+/// What is told to be a hole has to read as zeros: who copies a volume by its extents leaves it out.
+fn holes_are_zeros(layer: &mut dyn Top<Null>) -> Result<(), Violation> {
+    let sectors = layer.info().sectors;
+    let (mut holes, mut at) = (Vec::new(), 0);
+    let told = layer.extents(Sector(0), sectors, &mut |e| {
+        if e.place.is_none() {
+            holes.push(at..at + e.sectors);
+        }
+        at += e.sectors;
+    });
+    if told.is_err() {
+        return Ok(());
+    }
+    let mut bytes = [0u8; BLOCK];
+    for hole in holes {
+        for first in hole.clone().step_by(PER_BLOCK) {
+            let part = &mut bytes[..(hole.end - first).min(PER_BLOCK as u64) as usize * SECTOR];
+            let read = layer.read(&mut Null, Sector(first), Target::Bytes(part), Hints::NONE);
+            let what = match read {
+                Err(e) => format!("sector {first} is told to be a hole, and reading it fails: {e}"),
+                Ok(()) if part.iter().any(|&b| b != 0) => {
+                    format!("sector {first} is told to be a hole, and holds data")
+                }
+                Ok(()) => continue,
+            };
+            return Err(Violation::new(Oracle::Content, what));
+        }
+    }
+    Ok(())
+}
+
 /// A volume whose contents are known, and nobody uses.
 struct Still {
     stores: Vec<Shared>,
@@ -157,9 +188,10 @@ impl Item<'_> {
             Err(_) => return Ok((error, None)),
         };
         let mut found = !recovery.lost.is_empty();
-        let scope = CheckScope { data: true, repair: false };
+        let scope = CheckScope { data: true, ..CheckScope::default() };
         let checked = layer.check(&mut Null, scope, &mut |_| found = true);
         let (got, errors) = read_each(layer.as_mut(), still.blocks)?;
+        holes_are_zeros(layer.as_mut())?;
         if wrong == Wrong::Never || wrong == Wrong::IfFound && !found {
             for (b, v) in got.iter().enumerate() {
                 let want = still.history.now(b);
@@ -276,7 +308,7 @@ impl Item<'_> {
             struck_at = trouble.map_or((0, 0), |t| t.place);
             // While it is open the map in memory says what should be in PCM: only this sees a lost entry of a
             // discard, or over one, since afterwards nothing else names the page.
-            let scope = CheckScope { data: false, repair: false };
+            let scope = CheckScope { data: false, ..CheckScope::default() };
             error |= layer.check(&mut Null, scope, &mut |_| open_found = true).is_err();
             error |= layer.halt(&mut Null).is_err();
         }

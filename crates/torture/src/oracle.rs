@@ -148,7 +148,7 @@ pub fn bring_up(
 /// The first finding.
 pub fn check(layer: &mut dyn Top<Null>, when: &str) -> Result<(), Violation> {
     let mut first = None;
-    let scope = CheckScope { data: true, repair: false };
+    let scope = CheckScope { data: true, ..CheckScope::default() };
     let done = layer.check(&mut Null, scope, &mut |f| {
         // What only costs space is no fault of a recovery: a later one, or cleaning, takes care of it.
         if f.severity > Severity::Minor {

@@ -5,12 +5,12 @@ use crate::create::{CreateOptions, durable_stack};
 use crate::error::{Error, Result, io};
 use crate::image::{Progress, stretches};
 use crate::open::OpenOptions;
-use crate::superblock::{FILE_NAME, NEW_NAME, Superblock, SuperblockFile, sync_parent};
+use crate::superblock::{FILE_NAME, NEW_NAME, Superblock, SuperblockFile, sync_dir, sync_parent};
 use crate::volume::Volume;
 use frit_core::{Hints, Null};
 use frit_stack::Stack;
 use rustix::fs::RenameFlags;
-use std::os::unix::fs::MetadataExt;
+use std::os::unix::fs::{FileTypeExt, MetadataExt};
 use std::path::{Path, PathBuf};
 
 /// What is copied at a time, in bytes.
@@ -71,7 +71,7 @@ pub fn grow(dir: &Path, stack: &Stack, step: &mut dyn FnMut(&str, u64, u64)) -> 
         Ok(grown) => Ok((growing, grown)),
         Err(e) => {
             // The error says more than what keeps the copy from being removed, which the next call does.
-            drop(remove(&growing, &kept, false));
+            drop(remove(&growing, dir, &kept, false));
             Err(e)
         }
     });
@@ -90,12 +90,12 @@ pub fn grow(dir: &Path, stack: &Stack, step: &mut dyn FnMut(&str, u64, u64)) -> 
     let exchanged =
         rustix::fs::renameat_with(rustix::fs::CWD, &growing, rustix::fs::CWD, &full, RenameFlags::EXCHANGE);
     if let Err(e) = exchanged {
-        remove(&growing, &kept, false)?;
+        remove(&growing, dir, &kept, false)?;
         return Err(io(format!("cannot exchange {} and {}", growing.display(), full.display()))(e.into()));
     }
     sync_parent(&full)?;
     step("removing", 0, 0);
-    remove(&growing, &kept, true)?;
+    remove(&growing, dir, &kept, true)?;
     drop(locked);
     Ok(grown)
 }
@@ -119,7 +119,7 @@ fn make_copy(
     check_size(old, &held, size)?;
     let left = check_paths(&was, stack)?;
     if growing.exists() {
-        remove(growing, &was, false)?;
+        remove(growing, old.dir(), &was, false)?;
     }
     let data: u64 = held.iter().filter(|(_, mapped)| *mapped).map(|(len, _)| len).sum();
     step("making room", 0, 0);
@@ -223,8 +223,9 @@ fn each_chunk(
 }
 
 /// Removes what an earlier growing left: only a volume of the same UUID, or one that was never finished,
-/// and only its files. `locked`: the lock on it is ours.
-fn remove(growing: &Path, of: &Superblock, locked: bool) -> Result<()> {
+/// and only its files. What else lies there (a log, a mountpoint, the user's own) goes to the volume in `home`.
+/// `locked`: the lock on it is ours.
+fn remove(growing: &Path, home: &Path, of: &Superblock, locked: bool) -> Result<()> {
     let cannot = |what: &str| io(format!("cannot {what} {}", growing.display()));
     let mut files = vec![growing.join(NEW_NAME)];
     if growing.join(FILE_NAME).exists() {
@@ -239,6 +240,7 @@ fn remove(growing: &Path, of: &Superblock, locked: bool) -> Result<()> {
         files.extend(inside.map(|m| path_of(growing, m)));
         // Last: while it is there, it says whose files these are.
         files.push(growing.join(FILE_NAME));
+        carry(growing, home, &files)?;
     }
     for file in files {
         match std::fs::remove_file(&file) {
@@ -247,4 +249,27 @@ fn remove(growing: &Path, of: &Superblock, locked: bool) -> Result<()> {
         }
     }
     std::fs::remove_dir(growing).map_err(cannot("remove"))
+}
+
+/// Moves what is none of the volume's `own` files to the volume that takes its place.
+fn carry(growing: &Path, home: &Path, own: &[PathBuf]) -> Result<()> {
+    let cannot = || io(format!("cannot list {}", growing.display()));
+    for entry in std::fs::read_dir(growing).map_err(cannot())? {
+        let entry = entry.map_err(cannot())?;
+        let (from, to) = (entry.path(), home.join(entry.file_name()));
+        if own.contains(&from) {
+            continue;
+        }
+        let failed = |e| io(format!("cannot move {} to {}", from.display(), home.display()))(e);
+        if entry.file_type().map_err(cannot())?.is_socket() {
+            // A server that was killed left it.
+            std::fs::remove_file(&from).map_err(failed)?;
+        } else if to.symlink_metadata().is_ok() {
+            let why = format!("is in the way: {} is there, too; move one of them away", to.display());
+            return Err(Error::Exists { dir: from, why });
+        } else {
+            std::fs::rename(&from, &to).map_err(failed)?;
+        }
+    }
+    sync_dir(home)
 }

@@ -119,9 +119,11 @@ where
         let files = Arc::new(files.collect::<Result<Vec<_>>>()?);
         let boot = boot_id();
         let rebooted = was.boot_id != boot || boot == [0; 16];
+        // A superblock that says clean over a layer that is in use is an older copy, put back by hand: what has
+        // stopped since is not known.
         let stop = match was.state {
-            State::Dirty if rebooted => Stop::Machine,
-            _ => Stop::Process,
+            State::Dirty if !rebooted => Stop::Process,
+            _ => Stop::Machine,
         };
         let stop = options.stop.unwrap_or(stop);
         // A stop of the machine is known by the boot that is recorded: it is replaced only once recovery
@@ -138,8 +140,8 @@ where
         let seconds = taken.as_secs_f64();
         let gb = (layer.info().sectors * frit_core::SECTOR_BYTES) as f64 / 1e9;
         let recovered = Recovered {
+            machine: stop == Stop::Machine && !recovery.clean,
             recovery,
-            machine: stop == Stop::Machine,
             seconds,
             seconds_per_gb: seconds / gb.max(1e-9),
         };

@@ -372,7 +372,7 @@ impl<S: Sink> Volume<S> {
 
     /// Every file has to be the one that was opened.
     fn check_files(&mut self) -> CoreResult<()> {
-        match self.files.iter().find_map(MediumFile::vanished) {
+        match self.superblock.vanished().or_else(|| self.files.iter().find_map(MediumFile::vanished)) {
             None => Ok(()),
             Some(why) => {
                 self.layer.refuse(why.clone());

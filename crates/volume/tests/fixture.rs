@@ -143,7 +143,7 @@ fn every_version_has_a_fixture_that_opens_and_holds_what_it_held() {
                 }
             }
             let mut found = Vec::new();
-            v.check(CheckScope { data: true, repair: false }, &mut |f| found.push(f)).unwrap();
+            v.check(CheckScope { data: true, ..CheckScope::default() }, &mut |f| found.push(f)).unwrap();
             assert!(found.is_empty(), "format {version}, {name}: {found:?}");
             v.write(0, &data(0, 7, 4096), Hints::FUA).unwrap();
             v.close().unwrap();

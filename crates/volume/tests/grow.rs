@@ -28,7 +28,17 @@ fn filled(dir: &Path) -> (Vec<u8>, [u8; 16]) {
     v.set_param("SSW", "1024").unwrap();
     let uuid = v.superblock().uuid;
     v.close().unwrap();
+    // What servers leave beside the media, and what a user may.
+    std::fs::write(dir.join("changes.log"), "SSW").unwrap();
+    std::fs::create_dir(dir.join("mnt")).unwrap();
+    drop(std::os::unix::net::UnixListener::bind(dir.join("ctl.sock")).unwrap());
     (data, uuid)
+}
+
+/// What is no part of the volume stays with it.
+fn keeps_the_rest(dir: &Path) {
+    assert_eq!(std::fs::read_to_string(dir.join("changes.log")).unwrap(), "SSW");
+    assert!(dir.join("mnt").is_dir() && !dir.join("ctl.sock").exists());
 }
 
 fn holds(dir: &Path, data: &[u8]) -> Volume {
@@ -54,6 +64,7 @@ fn a_volume_grows_with_all_that_it_holds() {
     v.write(grown.now - 512, &[1; 512], Hints::NONE).unwrap();
     v.close().unwrap();
     assert!(!beside(&dir).exists());
+    keeps_the_rest(&dir);
 }
 
 #[test]
@@ -81,6 +92,7 @@ fn growing_that_is_stopped_anywhere_leaves_one_whole_volume() {
         let grown = grow(&dir, &stack(LARGER), &mut |_, _, _| {}).unwrap();
         assert!(has == grown.before && grown.now >= has);
         assert!(!beside(&dir).exists(), "stopped at {stop}");
+        keeps_the_rest(&dir);
         holds(&dir, &data).close().unwrap();
     }
 }

@@ -127,7 +127,7 @@ proptest! {
         let found = v.params().into_iter().find(|p| p.key == "SSW").unwrap().value;
         prop_assert!(ssw.is_none_or(|s| s == found));
         let mut findings = Vec::new();
-        let scope = frit_core::CheckScope { data: true, repair: false };
+        let scope = frit_core::CheckScope { data: true, ..frit_core::CheckScope::default() };
         v.check(scope, &mut |f| findings.push(f)).unwrap();
         prop_assert!(findings.is_empty(), "{findings:?}");
     }

@@ -60,8 +60,7 @@ pub(crate) fn run(args: &Args) -> Result<()> {
         let help = "--mountpoint moves the file; the control socket stays in the volume";
         return Err(miette!(help = help, "{word} is not for frit attach to pass on"));
     }
-    let dir =
-        args.volume.canonicalize().into_diagnostic().wrap_err_with(|| args.volume.display().to_string())?;
+    let dir = super::volume::whole_path(&args.volume)?;
     let attached = match Client::connect(&dir.join(SOCKET)) {
         Ok(mut client) => served(&dir, &mut client)?,
         Err(_) => start(args, &dir)?,

@@ -49,6 +49,10 @@ pub(crate) struct Args {
     /// Volumes: mend what can be mended.
     #[arg(long)]
     repair: bool,
+    /// Volumes, with --repair: where a page cannot be given back, map an older version of it if there is one. It
+    /// reads without an error then, and is not what was written last.
+    #[arg(long, requires = "repair")]
+    older: bool,
 }
 
 /// A target that is a directory is a volume, unless a builtin stack has its name.
@@ -68,7 +72,7 @@ fn volumes(args: &Args) -> Result<ExitCode> {
     if !args.set.is_empty() || args.print || args.all {
         return Err(miette!("--set, --print and --all are for stacks"));
     }
-    let how = How { data: args.data, repair: args.repair, json: args.json };
+    let how = How { data: args.data, repair: args.repair, older: args.older, json: args.json };
     let (mut worst, mut outcomes) = (0, Vec::new());
     for volume in &args.stacks {
         worst = worst.max(check_volume(Path::new(volume), how, &mut outcomes)?);

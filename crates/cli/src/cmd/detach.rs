@@ -45,8 +45,7 @@ pub(crate) struct Args {
 /// A device that is mounted or in use; a server that does not end.
 pub(crate) fn run(args: &Args) -> Result<()> {
     able()?;
-    let dir =
-        args.volume.canonicalize().into_diagnostic().wrap_err_with(|| args.volume.display().to_string())?;
+    let dir = super::volume::whole_path(&args.volume)?;
     let known = Attached::read(&dir);
     let server = Client::connect(&dir.join(SOCKET)).ok().map(|c| c.server());
     let mounted = match (&args.mountpoint, &known) {

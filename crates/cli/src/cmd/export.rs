@@ -4,7 +4,7 @@ use super::volume::{Bar, not_opened, open};
 use crate::output::{complain, print_json};
 use frit_core::size;
 use frit_volume::{ImageOut, Moved, export};
-use miette::{IntoDiagnostic, Result, WrapErr, bail};
+use miette::{IntoDiagnostic, Report, Result, WrapErr, bail, miette};
 use std::fs::OpenOptions;
 use std::os::unix::fs::FileTypeExt;
 use std::path::{Path, PathBuf};
@@ -54,9 +54,13 @@ pub(crate) fn run(args: &Args) -> Result<ExitCode> {
         let (file, stream) = create(&args.image, args.force)?;
         let mut writer = &file;
         let mut out = if stream { ImageOut::Stream(&mut writer) } else { ImageOut::Sparse(&file) };
-        let moved = export(&mut volume, &mut out, args.rescue, &mut progress)?;
-        file.sync_all().into_diagnostic().wrap_err("cannot sync the image")?;
-        moved
+        match export(&mut volume, &mut out, args.rescue, &mut progress) {
+            Ok(moved) => {
+                file.sync_all().into_diagnostic().wrap_err("cannot sync the image")?;
+                moved
+            }
+            Err(e) => return Err(unfinished(args, stream, &e)),
+        }
     };
     drop(bar);
     volume.close()?;
@@ -65,6 +69,18 @@ pub(crate) fn run(args: &Args) -> Result<ExitCode> {
 }
 
 /// The image's file, and whether it takes every byte: a device has no holes.
+/// An image that ends early is not left behind: it would look whole.
+fn unfinished(args: &Args, stream: bool, e: &frit_volume::Error) -> Report {
+    let removed = !stream && std::fs::remove_file(&args.image).is_ok();
+    let image = args.image.display();
+    let left =
+        if removed { format!("{image} was removed") } else { format!("what is in {image} is not whole") };
+    let rescue = "--rescue puts zeros where data cannot be read";
+    let damaged = matches!(e, frit_volume::Error::Core(frit_core::Error::Corrupt { .. }));
+    let help = if damaged { format!("{left}; {rescue}") } else { left };
+    miette!(help = help, "{e}")
+}
+
 fn create(image: &Path, force: bool) -> Result<(std::fs::File, bool)> {
     let there = std::fs::metadata(image).ok();
     if there.is_some() && !force {

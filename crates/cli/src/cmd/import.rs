@@ -3,7 +3,7 @@
 use super::volume::{Bar, not_opened, open};
 use crate::output::{print, print_json};
 use frit_core::size;
-use frit_volume::{ImageIn, import};
+use frit_volume::{ImageIn, import, inspect};
 use miette::{IntoDiagnostic, Result, WrapErr};
 use std::fs::File;
 use std::path::{Path, PathBuf};
@@ -33,6 +33,9 @@ pub(crate) struct Args {
 /// # Errors
 /// An image that cannot be read or does not fit.
 pub(crate) fn run(args: &Args) -> Result<ExitCode> {
+    if let Err(e) = inspect(&args.volume) {
+        return not_opened(e);
+    }
     let file = if args.image == Path::new("-") {
         None
     } else {

@@ -21,6 +21,10 @@ pub(crate) struct Args {
     /// Mend what can be mended.
     #[arg(long)]
     repair: bool,
+    /// With --repair: where a page cannot be given back, map an older version of it if there is one. It reads
+    /// without an error then, and is not what was written last.
+    #[arg(long, requires = "repair")]
+    older: bool,
     /// Print JSON.
     #[arg(long)]
     json: bool,
@@ -32,7 +36,7 @@ pub(crate) struct Args {
 /// A volume that cannot be read.
 pub(crate) fn run(args: &Args) -> Result<ExitCode> {
     let mut outcomes = Vec::new();
-    let how = How { data: true, repair: args.repair, json: args.json };
+    let how = How { data: true, repair: args.repair, older: args.older, json: args.json };
     let code = check(&args.volume, how, &mut outcomes)?;
     if let Some(outcome) = outcomes.first() {
         print_json(outcome)?;

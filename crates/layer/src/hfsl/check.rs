@@ -31,16 +31,17 @@ pub(super) struct Check<'a> {
     pub(super) seen: Checked,
     /// Sequence numbers of the versions that the map names; 0 for none.
     mapped: Vec<u64>,
-    /// Pages that cannot be given back.
-    bad: BTreeMap<u32, ()>,
+    /// Pages that cannot be given back, and what is told of each once it is known what else lies there.
+    bad: BTreeMap<u32, Vec<Finding>>,
     /// The newest page that no entry names, by logical page.
     newest: BTreeMap<u32, Orphan>,
 }
 
 impl Check<'_> {
     fn report(&mut self, kind: &'static str, lpn: u32, (medium, at): (MediumKind, u64), what: String) {
-        self.bad.insert(lpn, ());
-        self.tell(kind, lpn, (medium, at), what, false);
+        let severity = Severity::Major;
+        let finding = Finding { kind, severity, lpn: Some(lpn), medium, at, what, repaired: false };
+        self.bad.entry(lpn).or_default().push(finding);
     }
 
     pub(super) fn tell(
@@ -102,7 +103,9 @@ impl<T: Token, N: Store, P: Store> Hfsl<T, N, P> {
         }
         self.find_orphans(sink, &mut check)?;
         self.judge_orphans(sink, &mut check)?;
-        Ok(check.seen)
+        let Check { bad, found, seen, .. } = check;
+        bad.into_values().flatten().for_each(found);
+        Ok(seen)
     }
 
     /// The entry in PCM against the one in DRAM.
@@ -192,28 +195,62 @@ impl<T: Token, N: Store, P: Store> Hfsl<T, N, P> {
     /// Which of them an entry should name.
     fn judge_orphans<S: Sink<Tok = T>>(&mut self, sink: &mut S, check: &mut Check<'_>) -> Result<()> {
         for (lpn, orphan) in std::mem::take(&mut check.newest) {
-            let bad = check.bad.contains_key(&lpn);
-            if !bad && (is(Bug::StaleEntryUnseen) || !self.is_stale(Lpn(lpn), orphan, check)?) {
-                continue;
-            }
-            let repaired = check.scope.repair && self.take_over(sink, Lpn(lpn), orphan)?;
             let at = match orphan.place {
                 Place::Nand(ppn) => (MediumKind::Nand, u64::from(ppn.0)),
                 Place::Pcm(desc) => (MediumKind::Pcm, u64::from(desc)),
                 Place::Unmapped => continue,
             };
+            if let Some(findings) = check.bad.remove(&lpn) {
+                let findings = self.replace(sink, Lpn(lpn), (orphan, at), findings, check)?;
+                check.bad.insert(lpn, findings);
+                continue;
+            }
+            if is(Bug::StaleEntryUnseen) || !self.is_stale(Lpn(lpn), orphan, check)? {
+                continue;
+            }
+            let repaired = check.scope.repair && self.take_over(sink, Lpn(lpn), orphan)?;
             let what = format!(
                 "version {} of the page lies here, the map names version {}",
                 orphan.seq, check.mapped[lpn as usize]
             );
-            if !bad {
-                check.tell("stale-entry", lpn, at, what, repaired);
-            } else if repaired {
-                let what = format!("{what}, which cannot be given back; the map now names this one");
-                check.tell("replaced", lpn, at, what, true);
-            }
+            check.tell("stale-entry", lpn, at, what, repaired);
         }
         Ok(())
+    }
+
+    /// What else there is of a page that cannot be given back. It is mapped when it is the version that was
+    /// lost, or when older ones are wanted.
+    fn replace<S: Sink<Tok = T>>(
+        &mut self,
+        sink: &mut S,
+        lpn: Lpn,
+        (orphan, (medium, at)): (Orphan, (MediumKind, u64)),
+        mut findings: Vec<Finding>,
+        check: &Check<'_>,
+    ) -> Result<Vec<Finding>> {
+        let raw = self.map.pcm.as_ref().map(|p| p.peek_entry(lpn.0)).transpose()?;
+        // Of a lost page the entry in PCM still says which version it was, unless the entry is what is damaged.
+        let named = raw.and_then(|raw| Entry::unsealed(raw, lpn.0)).map(Entry::tag);
+        let (same, which) = match named {
+            Some(tag) if tag == orphan.seq as u16 => (true, "the same version"),
+            Some(_) => (false, "an older version"),
+            // The lost entry may have named a newer one, or none: a discard leaves no record.
+            None => (false, "a version that may be older"),
+        };
+        let scope = check.scope;
+        let mapped = scope.repair && (same || scope.older) && self.take_over(sink, lpn, orphan)?;
+        let medium: &'static str = medium.into();
+        let then = match (mapped, same || scope.older) {
+            (true, _) => "; the map names that one now",
+            (false, false) => "; --repair --older maps it",
+            (false, true) if scope.repair => ", damaged as well",
+            (false, true) => "; --repair maps it",
+        };
+        for f in &mut findings {
+            f.what += &format!("; {which}, {}, lies in {medium} at {at}{then}", orphan.seq);
+            f.repaired = mapped;
+        }
+        Ok(findings)
     }
 
     /// Whether the map should name a page that it does not: it is newer, and no stop has left it.

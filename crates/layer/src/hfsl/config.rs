@@ -196,14 +196,23 @@ impl HfslConfig {
         if !(2..=512).contains(&gran) || !gran.is_power_of_two() {
             return Err(Error::param("ADDR_GRAN_PCM", gran, "has to be a power of two from 2 to 512"));
         }
-        if self.gc_low_blocks < 3 || self.gc_high_blocks < self.gc_low_blocks {
-            let why = "has to be at least 3 (two blocks are cleaning's own), and gc_high_blocks no less";
+        if self.gc_low_blocks < 3 {
+            let why = "has to be at least 3 (two blocks are cleaning's own)";
             return Err(Error::param("gc_low_blocks", self.gc_low_blocks, why));
         }
-        if self.heat_window == 0 || self.destage_run == 0 || self.wear_threshold == 0 {
-            return Err(Error::param("heat_window, destage_run, wear_threshold", 0, "have to be above 0"));
+        if self.gc_high_blocks < self.gc_low_blocks {
+            let why = format!("has to be at least gc_low_blocks, which is {}", self.gc_low_blocks);
+            return Err(Error::param("gc_high_blocks", self.gc_high_blocks, why));
         }
-        Ok(())
+        let counts = [
+            ("heat_window", self.heat_window == 0),
+            ("destage_run", self.destage_run == 0),
+            ("wear_threshold", self.wear_threshold == 0),
+        ];
+        match counts.iter().find(|(_, zero)| *zero) {
+            Some((key, _)) => Err(Error::param(key, 0, "has to be above 0")),
+            None => Ok(()),
+        }
     }
 }
 

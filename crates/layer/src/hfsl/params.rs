@@ -11,7 +11,14 @@ use std::fmt::Display;
 use std::str::FromStr;
 
 fn number<V: FromStr>(key: &str, value: &str) -> Result<V> {
-    value.trim().parse().map_err(|_| Error::param(key, value, "is no number of the kind that is needed"))
+    value
+        .trim()
+        .parse()
+        .map_err(|_| Error::param(key, value, "is no number, or too large or too small for it"))
+}
+
+fn switch(key: &str, value: &str) -> Result<bool> {
+    value.trim().parse().map_err(|_| Error::param(key, value, "is neither true nor false"))
 }
 
 fn bytes(key: &str, value: &str) -> Result<u64> {
@@ -129,7 +136,7 @@ impl<T: Token, N: Store, P: Store> Params for Hfsl<T, N, P> {
             "gc" => c.gc = value.into(),
             "gc_low_blocks" => c.gc_low_blocks = number(key, value)?,
             "gc_high_blocks" => c.gc_high_blocks = number(key, value)?,
-            "copyback" => c.copyback = number(key, value)?,
+            "copyback" => c.copyback = switch(key, value)?,
             "wear_leveling" => c.wear_leveling = value.into(),
             "wear_threshold" => c.wear_threshold = number(key, value)?,
             "heat" => c.heat = value.into(),

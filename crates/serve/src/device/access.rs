@@ -266,6 +266,19 @@ impl<'a> Access<'a> {
         if item.op == Some(ReqOp::Write) && result.is_ok() {
             self.device.unsynced.fetch_add(item.len, Ordering::Relaxed);
         }
+        match &result {
+            Err(Failure::Backend(e @ Error::Corrupt { .. })) => {
+                self.device.met_damage(item.at, item.len, e);
+            }
+            Err(Failure::Backend(e @ Error::Io { .. })) if !changes => {
+                self.device.met_damage(item.at, item.len, e);
+            }
+            // What the volume found out by itself.
+            Err(Failure::Backend(Error::ReadOnly { why })) => {
+                self.device.refuse(&mut self.state, why);
+            }
+            _ => {}
+        }
         if let (Err(Failure::Backend(e)), true) = (&result, changes)
             && is_unexpected(e)
         {

@@ -38,6 +38,9 @@ pub const SLICE_BYTES: u64 = 16 << 20;
 /// Bytes written since the last flush from which on files are synced before the lock is taken.
 const SYNC_AHEAD_BYTES: u64 = 1 << 20;
 
+/// Requests that met damage and are told of one by one.
+const DAMAGE_TOLD: u64 = 20;
+
 /// How a device is served.
 #[derive(Debug)]
 pub struct DeviceOptions {
@@ -71,6 +74,8 @@ pub struct Device {
     /// The files under the backend, for syncs without the lock.
     files: Vec<File>,
     clients: Clients,
+    /// Requests that met damage.
+    damaged: AtomicU64,
     recorder: Option<Recorder>,
     meter: Option<Arc<Meter>>,
     log: Log,
@@ -104,6 +109,7 @@ impl Device {
             unsynced: AtomicU64::new(0),
             files,
             clients: Clients::default(),
+            damaged: AtomicU64::new(0),
             recorder: options.recorder,
             meter: options.meter,
             log: options.log,
@@ -243,6 +249,18 @@ impl Device {
             backend.close()?;
         }
         recorded
+    }
+
+    /// Says that a request met damage, the first few times: most clients show an error number only.
+    #[cold]
+    fn met_damage(&self, at: u64, len: u64, why: &Error) {
+        match self.damaged.fetch_add(1, Ordering::Relaxed) {
+            n if n < DAMAGE_TOLD => {
+                self.log.say(format_args!("an I/O error for a client, {len} bytes at {at}: {why}"));
+            }
+            DAMAGE_TOLD => self.log.say(format_args!("more damage was met; frit scrub lists all")),
+            _ => {}
+        }
     }
 
     fn refuse(&self, state: &mut MutexGuard<'_, State>, why: &str) {

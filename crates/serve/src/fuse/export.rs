@@ -43,6 +43,10 @@ impl Export {
             };
             io::Error::new(e.kind(), format!("{}: {e}; {hint}", directory.display()))
         })?;
+        if !mountpoint.is_dir() {
+            let what = format!("{}: is no directory, and FUSE mounts a volume on one", mountpoint.display());
+            return Err(io::Error::new(io::ErrorKind::NotADirectory, what));
+        }
         if mounts_at(&mountpoint)? > 0 {
             let what = format!("{}: something is mounted there already", mountpoint.display());
             return Err(io::Error::new(io::ErrorKind::AlreadyExists, what));

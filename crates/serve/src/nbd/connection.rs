@@ -6,7 +6,7 @@ use super::execute::{Outcome, errno, execute};
 use super::handshake::{Agreed, Haggle, Handshake};
 use super::output::Output;
 use super::request::{Command, Limits, Request};
-use super::wire::REQUEST_BYTES;
+use super::wire::{Errno, REQUEST_BYTES};
 use super::{Export, reply};
 use crate::backend::Done;
 use crate::device::Access;
@@ -173,8 +173,13 @@ impl Connection {
             let Some(data) = rest[REQUEST_BYTES..].get(..payload) else {
                 return self.pause(used, REQUEST_BYTES + payload);
             };
-            let access = access.get_or_insert_with(|| export.device().lock());
-            self.execute(access, command, &request, data);
+            if command == Command::Flush {
+                // Without the lock: it covers what is answered, and others that wait may share it.
+                self.after_flush.push(Waiting { cookie: request.cookie, done: Done::NOW, is_flush: true });
+            } else {
+                let access = access.get_or_insert_with(|| export.device().lock());
+                self.execute(access, command, &request, data);
+            }
             used += REQUEST_BYTES + payload;
             written += payload;
             count += 1;
@@ -185,8 +190,7 @@ impl Connection {
         match execute(access, &self.agreed, command, request, data, &mut self.out) {
             Outcome::Replied(done) => self.mark(done),
             Outcome::AfterFlush(done) => {
-                let is_flush = command == Command::Flush;
-                self.after_flush.push(Waiting { cookie: request.cookie, done, is_flush });
+                self.after_flush.push(Waiting { cookie: request.cookie, done, is_flush: false });
             }
         }
     }
@@ -216,7 +220,12 @@ impl Connection {
                 }
                 Err(failure) => {
                     let words = failure.to_string();
-                    reply::error(&mut self.out, self.agreed.structured, cookie, errno(failure), &words);
+                    // To flush is permitted always; here what was written is not kept.
+                    let number = match errno(failure) {
+                        Errno::Perm => Errno::Io,
+                        number => number,
+                    };
+                    reply::error(&mut self.out, self.agreed.structured, cookie, number, &words);
                     self.mark(Done::NOW);
                 }
             }

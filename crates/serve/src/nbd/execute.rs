@@ -90,9 +90,8 @@ fn apply(
             }
             return Ok(Outcome::Replied(Done::NOW));
         }
-        Command::Flush => return Ok(Outcome::AfterFlush(Done::NOW)),
-        // The session ends before anybody asks for it to be done.
-        Command::Disc => Done::NOW,
+        // The session takes these before anybody asks for them to be done.
+        Command::Flush | Command::Disc => Done::NOW,
     };
     let changes = matches!(command, Command::Write | Command::WriteZeroes | Command::Trim);
     if changes && request.has(flag::FUA) {

@@ -6,7 +6,7 @@ use crate::error::{Error, Result, io};
 use crate::lock;
 use std::fs::{File, OpenOptions};
 use std::io::ErrorKind;
-use std::os::unix::fs::FileExt;
+use std::os::unix::fs::{FileExt, MetadataExt};
 use std::path::{Path, PathBuf};
 
 /// The superblock's name in a volume.
@@ -50,6 +50,17 @@ impl SuperblockFile {
             return Err(Error::Superblock { path, why });
         }
         Ok(SuperblockFile { file, path, now, other })
+    }
+
+    /// Why the file is no longer what was opened, if it is not: what is written to it would be gone with it.
+    pub(crate) fn vanished(&self) -> Option<String> {
+        let gone = self.file.metadata().is_ok_and(|m| m.nlink() == 0);
+        gone.then(|| {
+            format!(
+                "{} was deleted; copy what is still readable before the program ends",
+                self.path.display()
+            )
+        })
     }
 
     /// Reads the superblock without a lock: what it says, what is wrong with its other copy, and who has
@@ -159,6 +170,8 @@ fn open(dir: &Path, path: &Path, read_only: bool) -> Result<File> {
             dir: dir.into(),
             why: if dir.is_dir() {
                 format!("the directory has no {FILE_NAME}; frit create makes one")
+            } else if dir.exists() {
+                "it is no directory, and a volume is one".into()
             } else {
                 "there is no such directory; frit create makes one".into()
             },
@@ -168,7 +181,7 @@ fn open(dir: &Path, path: &Path, read_only: bool) -> Result<File> {
 }
 
 /// Makes what was created or renamed in a directory outlive the machine.
-fn sync_dir(dir: &Path) -> Result<()> {
+pub(crate) fn sync_dir(dir: &Path) -> Result<()> {
     let cannot = io(format!("cannot sync the directory {}", dir.display()));
     File::open(dir).and_then(|d| d.sync_all()).map_err(cannot)
 }

@@ -7,7 +7,7 @@ mod bytes;
 mod file;
 
 pub use file::{COPY_BYTES, FILE_NAME, SuperblockFile, newest};
-pub(crate) use file::{NEW_NAME, sync_parent};
+pub(crate) use file::{NEW_NAME, sync_dir, sync_parent};
 
 use frit_core::{MediumKind, Recovery, Stop};
 use std::time::{SystemTime, UNIX_EPOCH};

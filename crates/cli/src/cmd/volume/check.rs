@@ -20,6 +20,8 @@ pub(crate) struct How {
     pub(crate) data: bool,
     /// Mends what can be mended.
     pub(crate) repair: bool,
+    /// Also with versions that may be older than what was lost.
+    pub(crate) older: bool,
     /// JSON instead of tables.
     pub(crate) json: bool,
 }
@@ -62,8 +64,8 @@ pub(crate) fn check(dir: &Path, how: How, outcomes: &mut Vec<Value>) -> Result<u
     findings.sort_by(|a: &Finding, b| b.severity.cmp(&a.severity).then(a.lpn.cmp(&b.lpn)));
     // Opening for repair has written the other copy anew.
     let copy_left = superblock.is_some() && !how.repair;
-    let left = findings.iter().filter(|f| !f.repaired).count();
-    let ok = left == 0 && !copy_left && recovery.recovery.lost.is_empty() && closed.is_ok();
+    let left = findings.iter().filter(|f| !f.repaired).count() + usize::from(copy_left);
+    let ok = left == 0 && recovery.recovery.lost.is_empty() && closed.is_ok();
     let rate = checked.bytes_verified as f64 / 1e6 / seconds.max(1e-9);
     if how.json {
         let outcome = Outcome {
@@ -113,7 +115,7 @@ fn run(v: &mut Volume<Watch>, how: How, findings: &mut Vec<Finding>) -> frit_cor
         None
     };
     v.sink().bar().begin("checking", length);
-    let scope = CheckScope { data: how.data, repair: how.repair };
+    let scope = CheckScope { data: how.data, repair: how.repair, older: how.older };
     v.check(scope, &mut |f| findings.push(f))
 }
 
@@ -146,7 +148,7 @@ fn shown(dir: &Path, how: How, checked: &Checked, found: &Found<'_>, page_bytes:
     if found.findings.is_empty() {
         return out;
     }
-    let mut t = table(&["severity", "kind", "page", "medium", "address", "what", "mended"]);
+    let mut t = table(&["severity", "kind", "page", "from byte", "medium", "address", "what", "mended"]);
     for f in found.findings.iter().take(SHOWN) {
         let kind: &str = f.medium.into();
         let severity = if f.severity == frit_core::Severity::Major { "major" } else { "minor" };
@@ -154,6 +156,7 @@ fn shown(dir: &Path, how: How, checked: &Checked, found: &Found<'_>, page_bytes:
             severity.to_owned(),
             f.kind.to_owned(),
             f.lpn.map(|l| l.to_string()).unwrap_or_default(),
+            f.lpn.map(|l| (u64::from(l) * u64::from(page_bytes)).to_string()).unwrap_or_default(),
             kind.to_owned(),
             f.at.to_string(),
             f.what.clone(),
@@ -161,10 +164,18 @@ fn shown(dir: &Path, how: How, checked: &Checked, found: &Found<'_>, page_bytes:
         ]);
     }
     right(&mut t, 2);
-    right(&mut t, 4);
+    right(&mut t, 3);
+    right(&mut t, 5);
     out += &text(&t);
     if found.findings.len() > SHOWN {
         out += &format!("... and {} more; --json lists all\n", found.findings.len() - SHOWN);
+    }
+    let left = found.findings.iter().any(|f| f.severity == frit_core::Severity::Major && !f.repaired);
+    if left && how.repair {
+        out += "A page that could not be mended reads as an error until its bytes are written anew or discarded; frit \
+                export --rescue copies the rest.\n";
+    } else if left {
+        out += "frit check --repair mends what it can.\n";
     }
     out
 }

@@ -9,8 +9,8 @@ pub(crate) use show::{recovery, sizes, when};
 
 use crate::output::complain;
 use frit_volume::{OpenOptions, Volume};
-use miette::{Report, Result};
-use std::path::Path;
+use miette::{IntoDiagnostic, Report, Result, WrapErr};
+use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
 /// What a command ends with when the volume cannot be opened.
@@ -20,6 +20,15 @@ pub(crate) const NOT_OPENED: u8 = 2;
 pub(crate) fn open(dir: &Path, read_only: bool, quiet: bool) -> frit_volume::Result<Volume<Watch>> {
     let bar = Bar::bytes(quiet, "recovering", None);
     Volume::open_with(dir, &OpenOptions { read_only, stop: None }, |_| Watch::new(bar))
+}
+
+/// The path of a volume from the root.
+///
+/// # Errors
+/// There is no volume.
+pub(crate) fn whole_path(volume: &Path) -> Result<PathBuf> {
+    frit_volume::inspect(volume)?;
+    volume.canonicalize().into_diagnostic().wrap_err_with(|| volume.display().to_string())
 }
 
 /// Says why a volume could not be opened, as the exit code for that.

@@ -256,7 +256,7 @@ impl Model {
 
     /// A check that finds nothing.
     fn checked(&mut self) {
-        let scope = CheckScope { data: true, repair: false };
+        let scope = CheckScope { data: true, ..CheckScope::default() };
         self.layer.check(&mut Null, scope, &mut |f| panic!("{f:?}")).unwrap();
     }
 
