@@ -117,6 +117,13 @@ fn mistakes_have_words_and_codes() {
     let e = ends(d, &["check", "vol"], 2);
     assert!(e.contains("medium 'pcm' (vol/pcm.medium): is missing"), "{e}");
     assert!(ends(d, &["inspect", "vol"], 2).contains("is missing"));
+    std::fs::rename(d.join("vol/pcm.gone"), d.join("vol/pcm.medium")).unwrap();
+    std::fs::write(d.join("file"), b"x").unwrap();
+    assert!(ends(d, &["inspect", "file"], 2).contains("it is no directory"));
+    assert!(ends(d, &["torture", "--mode", "foo"], 2).contains("cuts, exhaustive, files"));
+    assert!(ends(d, &["torture", "--replay", "c0.0.99999"], 1).contains("no case c0.0.99999"));
+    assert!(ends(d, &["ctl", "vol", "set", "copyback=yes"], 1).contains("neither true nor false"));
+    assert!(ends(d, &["ctl", "vol", "set", "gc_high_blocks=1"], 1).contains("at least gc_low_blocks"));
 }
 
 #[test]
@@ -137,7 +144,8 @@ fn a_flipped_bit_is_found_by_a_scrub_and_by_an_export() {
     let found = ends(d, &["scrub", "vol"], 1);
     assert!(found.contains("major") && found.contains("1 finding is left"), "{found}");
     assert!(ends(d, &["export", "vol", "out"], 1).contains("damaged"));
-    let found = ends(d, &["export", "vol", "out", "--force", "--rescue"], 1);
+    assert!(!d.join("out").exists(), "half an image looks whole");
+    let found = ends(d, &["export", "vol", "out", "--rescue"], 1);
     assert!(found.contains("zeros instead of 2048 bytes at 499712"), "{found}");
     assert!(std::fs::read(&nand).unwrap() == bytes, "looking changed something");
 }

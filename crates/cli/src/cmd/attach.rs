@@ -68,6 +68,14 @@ pub(crate) fn run(args: &Args) -> Result<()> {
     let file = attached.mountpoint.join(FILE_NAME);
     let found = loops::over(&file).into_diagnostic()?;
     if let [first, ..] = &found[..] {
+        if args.read_only && !is_read_only(&first.device) {
+            let device = first.device.display();
+            return Err(miette!(
+                help = "frit detach it first",
+                "{} is attached as {device} already, for writing",
+                dir.display()
+            ));
+        }
         return print(&format!("{}\n", first.device.display()));
     }
     let mut losetup = Command::new("losetup");
@@ -98,6 +106,13 @@ pub(crate) fn able() -> Result<()> {
         Some((path, what)) => Err(miette!("{path} is missing: attaching needs {what}")),
         None => Ok(()),
     }
+}
+
+/// What the kernel says of a block device.
+fn is_read_only(device: &Path) -> bool {
+    let name = device.file_name().unwrap_or_default();
+    let ro = std::fs::read_to_string(Path::new("/sys/class/block").join(name).join("ro"));
+    ro.is_ok_and(|ro| ro.trim() == "1")
 }
 
 /// What a server that runs already offers.

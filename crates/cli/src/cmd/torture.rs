@@ -36,7 +36,7 @@ pub(crate) struct Args {
     #[arg(long, default_value_t = 1)]
     seed: u64,
     /// What is done, in turns: cuts, exhaustive, files, damage, errors, wear. Default: all.
-    #[arg(long, value_delimiter = ',')]
+    #[arg(long, value_delimiter = ',', value_parser = mode)]
     mode: Vec<Mode>,
     /// One case, as a violation names it: tells the commands around it.
     #[arg(long, value_name = "CASE")]
@@ -70,7 +70,15 @@ pub(crate) fn run(args: &Args) -> Result<ExitCode> {
     let report = match &args.replay {
         Some(case) => {
             let case: Case = case.parse().map_err(|e: String| miette!("{e}"))?;
-            replay(&subject, &Options { explain: true, ..options }, case)
+            let report = replay(&subject, &Options { explain: true, ..options }, case.clone());
+            if report.images == 0 && report.faults == 0 && report.violations.is_empty() {
+                return Err(miette!(
+                    help =
+                        "a case belongs to a stack, its --set and --full-size, a seed and a version of frit",
+                    "there is no case {case} here"
+                ));
+            }
+            report
         }
         None => with_progress(args, &subject, &options),
     };
@@ -80,6 +88,13 @@ pub(crate) fn run(args: &Args) -> Result<ExitCode> {
         print(&show(args, &report))?;
     }
     Ok(if report.violations.is_empty() { ExitCode::SUCCESS } else { ExitCode::FAILURE })
+}
+
+fn mode(word: &str) -> std::result::Result<Mode, String> {
+    word.parse().map_err(|_| {
+        let names = Mode::all().iter().map(|&m| <&str>::from(m)).collect::<Vec<_>>().join(", ");
+        format!("there are {names}")
+    })
 }
 
 fn subject(args: &Args) -> Result<StackSubject> {
