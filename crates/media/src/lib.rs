@@ -7,6 +7,7 @@
 //! It is not: a queue, a scheduler or a translation layer. `docs/media.md` is the manual.
 
 pub mod checksum;
+pub mod disk;
 mod dram;
 pub mod hardware;
 mod header;

@@ -1,0 +1,135 @@
+//! Writing behind: a cache that acknowledges writes while it has room, and writes them to the media in the
+//! order in which the arm reaches them soonest.
+
+use super::drive::{Drive, Hit, Kind, Request, Service};
+use frit_core::Nanos;
+use std::collections::BTreeMap;
+
+/// Neighbours on either side that are looked at for the next to be written.
+const LOOK: usize = 24;
+
+/// Blocks that are acknowledged and not on the media: first block → blocks.
+#[derive(Clone, Default, Debug)]
+pub(super) struct Dirty {
+    runs: BTreeMap<u64, u32>,
+    sectors: u64,
+    /// Behind the run that was written last: where the arm is.
+    last: u64,
+}
+
+impl Dirty {
+    /// Adds blocks; what was there is replaced, what adjoins becomes one run of at most `most` blocks.
+    fn add(&mut self, block: u64, sectors: u32, most: u64) {
+        self.remove(block, sectors);
+        let (mut first, mut n) = (block, u64::from(sectors));
+        if let Some((&b, &len)) = self.runs.range(..block).next_back()
+            && b + u64::from(len) == block
+            && u64::from(len) + n <= most
+        {
+            self.runs.remove(&b);
+            first = b;
+            n += u64::from(len);
+        }
+        if let Some(&len) = self.runs.get(&(first + n))
+            && u64::from(len) + n <= most
+        {
+            self.runs.remove(&(first + n));
+            n += u64::from(len);
+        }
+        self.runs.insert(first, n as u32);
+        self.sectors += u64::from(sectors);
+    }
+
+    /// Forgets blocks.
+    fn remove(&mut self, block: u64, sectors: u32) {
+        let end = block + u64::from(sectors);
+        while let Some((&b, &len)) = self.runs.range(..end).next_back() {
+            let over = b + u64::from(len);
+            if over <= block {
+                break;
+            }
+            self.runs.remove(&b);
+            self.sectors -= over.min(end) - b.max(block);
+            if b < block {
+                self.runs.insert(b, (block - b) as u32);
+            }
+            if over > end {
+                self.runs.insert(end, (over - end) as u32);
+            }
+        }
+    }
+
+    /// Whether all these blocks are in one run.
+    pub(super) fn holds(&self, block: u64, end: u64) -> bool {
+        self.runs.range(..=block).next_back().is_some_and(|(b, n)| b + u64::from(*n) >= end)
+    }
+
+    /// Whether some of these blocks are dirty.
+    pub(super) fn touches(&self, block: u64, end: u64) -> bool {
+        self.runs.range(..end).next_back().is_some_and(|(b, n)| b + u64::from(*n) > block)
+    }
+}
+
+impl Drive {
+    /// A write that is acknowledged as soon as the cache has room for it.
+    pub(super) fn write_behind(&mut self, r: &Request, at: u64) -> Service {
+        let o = self.spec.overheads;
+        let room = u64::from(self.spec.cache.dirty_sectors).max(u64::from(r.sectors));
+        let mut bus = at + self.after(o.write_hit) + o.data_prepare.0;
+        let mut hit = Hit::Whole;
+        if self.dirty.sectors + u64::from(r.sectors) > room {
+            hit = Hit::Partial;
+            self.stop(at);
+            while self.dirty.sectors + u64::from(r.sectors) > room && self.destage_one(at) {}
+            bus = bus.max(self.free);
+        }
+        let done = bus + u64::from(r.sectors) * self.spec.bus.write_ps / 1000 + o.write_complete.0;
+        let (first, end) = (r.sector.0, r.sector.0 + u64::from(r.sectors));
+        let most = u64::from(self.spec.cache.segment_sectors).max(u64::from(r.sectors));
+        if self.dirty.runs.is_empty() {
+            self.free = self.free.max(done);
+        }
+        self.dirty.add(first, r.sectors, most);
+        self.segments.drop_overlapping(usize::MAX, first, end);
+        Service { done: Nanos(done), seek: Nanos::ZERO, rotation: Nanos::ZERO, hit }
+    }
+
+    /// Writes dirty blocks while the arm is free before `now`.
+    pub(super) fn destage(&mut self, now: u64) {
+        while !self.dirty.runs.is_empty() && self.free < now && self.destage_one(self.free) {}
+    }
+
+    /// Writes the run that the arm reaches soonest from `at` on; false when there is none.
+    fn destage_one(&mut self, at: u64) -> bool {
+        let at = at.max(self.free);
+        let hint = self.dirty.last;
+        let up = self.dirty.runs.range(hint..).take(LOOK);
+        let down = self.dirty.runs.range(..hint).rev().take(LOOK);
+        let soonest = up.chain(down).min_by_key(|&(&b, _)| {
+            let mut arm = self.arm;
+            let p = self.mechanism.pass(&mut arm, at, b, 1, true);
+            p.begin
+        });
+        let Some((&block, &n)) = soonest else { return false };
+        let (mut t, mut b, mut left) = (at, block, n);
+        while left > 0 {
+            let p = self.mechanism.pass(&mut self.arm, t, b, left, true);
+            t = p.end;
+            b += u64::from(p.sectors);
+            left -= p.sectors;
+        }
+        self.dirty.remove(block, n);
+        self.free = t;
+        self.dirty.last = b;
+        true
+    }
+
+    /// When everything that was acknowledged is on the media, if nothing else is asked for.
+    pub fn flush(&mut self, begin: Nanos) -> Nanos {
+        self.advance(begin.0);
+        self.stop(begin.0);
+        while self.destage_one(begin.0) {}
+        self.last = Kind::Write;
+        Nanos(self.free.max(begin.0))
+    }
+}

@@ -1,0 +1,307 @@
+//! The `disksim_disk` block: electronics, bus, cache, queue.
+
+use super::text::{Block, Kind, Value};
+use super::{Loaded, ReadError, model};
+use crate::disk::schedule::Scheduler;
+use crate::disk::spec::{After, Bus, CacheSpec, DiskSpec, ExtraDisconnect, Overheads, ReadAhead, WriteBack};
+use frit_core::Nanos;
+
+/// Parameters that say nothing about timing here, and why.
+const IGNORED: [(&str, &str); 12] = [
+    ("Print stats", ""),
+    ("Calc sector by sector", ""),
+    ("Avg sectors per cylinder", ""),
+    ("Low (write) water mark", "the bus takes the data of a write in one piece"),
+    ("Allow sneaky full read hits", "requests are served one after the other"),
+    ("Allow sneaky partial read hits", "requests are served one after the other"),
+    ("Allow sneaky intermediate read hits", "requests are served one after the other"),
+    ("Allow write prebuffering", "requests are served one after the other"),
+    ("Preseeking level", "the arm is free when the media are"),
+    ("Disconnect write if seek", "nobody else is on the bus"),
+    ("Write hit stop prefetch", "a write always ends reading on"),
+    ("Maximum number of write segments", "one write stream is on its way to the media at a time"),
+];
+
+/// A block whose parameters are taken one by one; what is left over is named.
+pub(super) struct Taker<'a> {
+    pub block: &'a Block,
+    taken: Vec<&'a str>,
+}
+
+impl<'a> Taker<'a> {
+    pub(super) fn new(block: &'a Block) -> Taker<'a> {
+        Taker { block, taken: Vec::new() }
+    }
+
+    pub(super) fn value(&mut self, key: &'static str) -> Option<&'a Value> {
+        self.taken.push(key);
+        self.block.find(key)
+    }
+
+    pub(super) fn text(&mut self, key: &'static str) -> Result<Option<&'a str>, ReadError> {
+        match self.value(key) {
+            None => Ok(None),
+            Some(Value { kind: Kind::Text(t), .. }) => Ok(Some(t)),
+            Some(v) => Err(v.at.error(format!("'{key}' should be a word or a number"))),
+        }
+    }
+
+    pub(super) fn number(&mut self, key: &'static str) -> Result<Option<f64>, ReadError> {
+        self.value(key).map(|v| number(key, v)).transpose()
+    }
+
+    pub(super) fn needed(&mut self, key: &'static str) -> Result<f64, ReadError> {
+        let missing = || self.block.at.error(format!("'{key}' is missing in this block"));
+        let value = self.block.find(key).ok_or_else(missing)?;
+        self.taken.push(key);
+        number(key, value)
+    }
+
+    /// A whole number from 0 to `max`.
+    pub(super) fn whole(&mut self, key: &'static str, max: u64) -> Result<Option<u64>, ReadError> {
+        let Some(x) = self.number(key)? else { return Ok(None) };
+        if x < 0.0 || x > max as f64 || x.fract() != 0.0 {
+            let at = self.block.find(key).map_or(&self.block.at, |v| &v.at);
+            return Err(at.error(format!("'{key}' is {x}; it should be a whole number from 0 to {max}")));
+        }
+        Ok(Some(x as u64))
+    }
+
+    pub(super) fn flag(&mut self, key: &'static str) -> Result<bool, ReadError> {
+        Ok(self.whole(key, 9)?.is_some_and(|x| x != 0))
+    }
+
+    /// Milliseconds from 0 to a minute.
+    pub(super) fn time(&mut self, key: &'static str) -> Result<Option<Nanos>, ReadError> {
+        let Some(ms) = self.number(key)? else { return Ok(None) };
+        if !(0.0..=60_000.0).contains(&ms) {
+            let at = self.block.find(key).map_or(&self.block.at, |v| &v.at);
+            return Err(at.error(format!("'{key}' is {ms}; it should be a time from 0 to 60000 ms")));
+        }
+        Ok(Some(Nanos::from_us(ms * 1e3)))
+    }
+
+    fn time_or_zero(&mut self, key: &'static str) -> Result<Nanos, ReadError> {
+        Ok(self.time(key)?.unwrap_or(Nanos::ZERO))
+    }
+
+    fn after(&mut self, read: &'static str, write: &'static str) -> Result<After, ReadError> {
+        Ok(After { read: self.time_or_zero(read)?, write: self.time_or_zero(write)? })
+    }
+
+    /// Says which parameters were not taken, and refuses none of them: DiskSim's dialects differ.
+    pub(super) fn rest(self, notes: &mut Vec<String>) {
+        for (key, v) in &self.block.entries {
+            if !self.taken.contains(&key.as_str()) {
+                notes.push(format!(
+                    "{}:{}: '{key}' is not known and ignored",
+                    v.at.file.display(),
+                    v.at.line
+                ));
+            }
+        }
+    }
+}
+
+pub(super) fn number(key: &str, v: &Value) -> Result<f64, ReadError> {
+    let Kind::Text(t) = &v.kind else { return Err(v.at.error(format!("'{key}' should be a number"))) };
+    let parsed: Option<f64> = match t.strip_prefix("0x") {
+        Some(hex) => u64::from_str_radix(hex, 16).ok().map(|x| x as f64),
+        None => t.parse().ok(),
+    };
+    parsed
+        .filter(|x| x.is_finite())
+        .ok_or_else(|| v.at.error(format!("'{key}' is '{t}'; it should be a number")))
+}
+
+/// A `dm_disk` block alone: mechanics and layout, no cache, no overheads.
+pub(super) fn bare(block: &Block) -> Result<Loaded, ReadError> {
+    let mut notes = vec!["the file has no electronics: no overheads, no cache".to_string()];
+    let (geometry, mechanics) = model::model(block, &mut notes)?;
+    let spec = DiskSpec {
+        name: block.name.clone(),
+        geometry,
+        mechanics,
+        overheads: Overheads::default(),
+        bus: Bus::default(),
+        cache: CacheSpec::default(),
+        queue_depth: 1,
+        scheduler: Scheduler::Fifo,
+    };
+    Ok(Loaded { spec, notes })
+}
+
+pub(super) fn disk(block: &Block) -> Result<Loaded, ReadError> {
+    let mut notes = Vec::new();
+    let mut t = Taker::new(block);
+    let model = match t.value("Model") {
+        Some(Value { kind: Kind::Block(b), .. }) => b,
+        Some(v) => return Err(v.at.error("'Model' should be a dm_disk block, or 'source FILE' with one")),
+        None => {
+            return Err(block.at.error("'Model' is missing: the dm_disk block, or 'source FILE' with one"));
+        }
+    };
+    let (geometry, mechanics) = model::model(model, &mut notes)?;
+    let overheads = overheads(&mut t)?;
+    let cache = cache(&mut t)?;
+    let bus = bus_of(&mut t)?;
+    let scheduler = match t.value("Scheduler") {
+        Some(Value { kind: Kind::Block(b), .. }) => scheduler(b, &mut notes)?,
+        _ => Scheduler::Fifo,
+    };
+    let queue_depth = t.whole("Max queue length", 1 << 20)?.unwrap_or(1).max(1) as u32;
+    for (key, why) in IGNORED {
+        let on = matches!(t.value(key), Some(Value { kind: Kind::Text(v), .. }) if v.parse() != Ok(0.0));
+        let common = ["Maximum number of write segments", "Write hit stop prefetch"].contains(&key);
+        if on && !why.is_empty() && !common {
+            notes.push(format!("'{key}' is ignored: {why}"));
+        }
+    }
+    t.rest(&mut notes);
+    let name = block.name.clone();
+    let spec = DiskSpec { name, geometry, mechanics, overheads, bus, cache, queue_depth, scheduler };
+    Ok(Loaded { spec, notes })
+}
+
+fn overheads(t: &mut Taker<'_>) -> Result<Overheads, ReadError> {
+    let scale = t.number("Time scale for overheads")?.unwrap_or(1.0);
+    if !(0.0..=1000.0).contains(&scale) {
+        return Err(t
+            .block
+            .at
+            .error(format!("'Time scale for overheads' is {scale}; it should be 0 to 1000")));
+    }
+    let extra = ExtraDisconnect {
+        command: t.time_or_zero("Extradisc command overhead")?,
+        disconnect: t.time_or_zero("Extradisc disconnect overhead")?,
+        between: t.time_or_zero("Extradisc inter-disconnect delay")?,
+        disconnect_again: t.time_or_zero("Extradisc 2nd disconnect overhead")?,
+        seek_delta: t.time_or_zero("Extradisc seek delta")?,
+    };
+    let o = Overheads {
+        command: t.time_or_zero("Per-request overhead time")?,
+        read_hit: t.after("Read hit over. after read", "Read hit over. after write")?,
+        read_miss: t.after("Read miss over. after read", "Read miss over. after write")?,
+        write_hit: t.after("Write hit over. after read", "Write hit over. after write")?,
+        write_miss: t.after("Write miss over. after read", "Write miss over. after write")?,
+        read_complete: t.time_or_zero("Read completion overhead")?,
+        write_complete: t.time_or_zero("Write completion overhead")?,
+        data_prepare: t.time_or_zero("Data preparation overhead")?,
+        reselect_first: t.time_or_zero("First reselect overhead")?,
+        reselect_other: t.time_or_zero("Other reselect overhead")?,
+        read_disconnect: t.after("Read disconnect afterread", "Read disconnect afterwrite")?,
+        write_disconnect: t.time_or_zero("Write disconnect overhead")?,
+        extra: t.flag("Extra write disconnect")?.then_some(extra),
+        seek_delay_min: t.time_or_zero("Minimum seek delay")?,
+    };
+    Ok(if scale == 1.0 { o } else { scaled(o, scale) })
+}
+
+/// All times of the electronics, times a factor. The minimum delay of a seek is mechanical and stays.
+fn scaled(o: Overheads, scale: f64) -> Overheads {
+    let f = |t: Nanos| Nanos((t.0 as f64 * scale).round() as u64);
+    let a = |t: After| After { read: f(t.read), write: f(t.write) };
+    Overheads {
+        command: f(o.command),
+        read_hit: a(o.read_hit),
+        read_miss: a(o.read_miss),
+        write_hit: a(o.write_hit),
+        write_miss: a(o.write_miss),
+        read_complete: f(o.read_complete),
+        write_complete: f(o.write_complete),
+        data_prepare: f(o.data_prepare),
+        reselect_first: f(o.reselect_first),
+        reselect_other: f(o.reselect_other),
+        read_disconnect: a(o.read_disconnect),
+        write_disconnect: f(o.write_disconnect),
+        extra: o.extra.map(|x| ExtraDisconnect {
+            command: f(x.command),
+            disconnect: f(x.disconnect),
+            between: f(x.between),
+            disconnect_again: f(x.disconnect_again),
+            seek_delta: f(x.seek_delta),
+        }),
+        seek_delay_min: o.seek_delay_min,
+    }
+}
+
+fn bus_of(t: &mut Taker<'_>) -> Result<Bus, ReadError> {
+    let sector = t.time_or_zero("Bulk sector transfer time")?;
+    Ok(Bus {
+        read_ps: sector.0 * 1000,
+        write_ps: sector.0 * 1000,
+        never_disconnects: t.flag("Never disconnect")?,
+        holds_reads: t.flag("Hold bus entire read xfer")?,
+        holds_writes: t.flag("Hold bus entire write xfer")?,
+        read_watermark: t.number("High (read) water mark")?.unwrap_or(0.0),
+        watermark_of_request: t.flag("Set watermark by reqsize")?,
+    })
+}
+
+fn cache(t: &mut Taker<'_>) -> Result<CacheSpec, ReadError> {
+    let read_ahead = match t.whole("Buffer continuous read", 4)?.unwrap_or(0) {
+        0 => ReadAhead::Off,
+        1 => ReadAhead::Track,
+        2 => ReadAhead::Cylinder,
+        3 => ReadAhead::Segment,
+        _ => ReadAhead::NextTrack,
+    };
+    let write_back = match t.whole("Fast write level", 2)?.unwrap_or(0) {
+        0 => WriteBack::Off,
+        _ => WriteBack::Stream,
+    };
+    let sectors = |t: &mut Taker<'_>, key| Ok::<_, ReadError>(t.whole(key, 1 << 30)?.unwrap_or(0) as u32);
+    let c = CacheSpec {
+        enabled: t.flag("Enable caching in buffer")?,
+        segments: t.whole("Number of buffer segments", 4096)?.unwrap_or(1).max(1) as u32,
+        segment_sectors: sectors(t, "Segment size (in blks)")?.max(1),
+        write_segment: t.flag("Use separate write segment")?,
+        read_ahead,
+        read_ahead_min: sectors(t, "Minimum read-ahead (blks)")?,
+        read_ahead_max: sectors(t, "Maximum read-ahead (blks)")?,
+        read_ahead_on_hit: t.flag("Read-ahead on idle hit")?,
+        keeps_passing: t.flag("Read any free blocks")?,
+        read_on_arrival: t.flag("Immediate buffer read")?,
+        write_on_arrival: t.flag("Immediate buffer write")?,
+        almost_hits: t.flag("Allow almost read hits")?,
+        hits_on_writes: t.flag("Allow read hits on write data")?,
+        stops_in_sector: t.flag("Stop prefetch in sector")?,
+        write_back,
+        dirty_sectors: 0,
+        joins_writes: t.flag("Combine seq writes")?,
+    };
+    // Segment bookkeeping that comes to the same here.
+    for key in ["Read-ahead over requested", "Read directly to buffer", "Immed transfer partial hit"] {
+        t.value(key);
+    }
+    Ok(c)
+}
+
+/// DiskSim's numbers of scheduling algorithms, as far as there is one of these here.
+fn scheduler(b: &Block, notes: &mut Vec<String>) -> Result<Scheduler, ReadError> {
+    let n = Taker::new(b).whole("Scheduling policy", 64)?.unwrap_or(1);
+    Ok(match n {
+        1 => Scheduler::Fifo,
+        2 | 3 => Scheduler::Scan,
+        4 | 5 => Scheduler::CLook,
+        6 | 7 => Scheduler::Sstf,
+        8..=20 => Scheduler::Sptf,
+        _ => {
+            notes.push(format!("scheduling policy {n} is not known; FIFO is used"));
+            Scheduler::Fifo
+        }
+    })
+}
+
+/// Takes the transfer times of the buses for a drive that leaves them open.
+pub(super) fn bus(blocks: &[Block], loaded: &mut Loaded) -> Result<(), ReadError> {
+    let bus = &mut loaded.spec.bus;
+    for b in blocks.iter().filter(|b| b.kind == "disksim_bus") {
+        let mut t = Taker::new(b);
+        let read = t.time_or_zero("Read block transfer time")?.0 * 1000;
+        let write = t.time_or_zero("Write block transfer time")?.0 * 1000;
+        bus.read_ps = bus.read_ps.max(read);
+        bus.write_ps = bus.write_ps.max(write);
+    }
+    Ok(())
+}

@@ -1,0 +1,249 @@
+//! DiskSim's parameter grammar: blocks of `key = value`, lists, sources, comments.
+
+use super::ReadError;
+use std::path::{Path, PathBuf};
+
+/// Files that may include each other in a chain, and blocks that may nest.
+const DEPTH_MAX: usize = 16;
+/// Largest parameter file that is read.
+const BYTES_MAX: u64 = 64 << 20;
+
+/// Where something stands.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub(super) struct At {
+    pub file: PathBuf,
+    pub line: usize,
+}
+
+impl At {
+    pub(super) fn error(&self, what: impl Into<String>) -> ReadError {
+        ReadError { file: self.file.clone(), line: self.line, what: what.into() }
+    }
+}
+
+/// A value and where it stands.
+#[derive(Clone, Debug)]
+pub(super) struct Value {
+    pub at: At,
+    pub kind: Kind,
+}
+
+#[derive(Clone, Debug)]
+pub(super) enum Kind {
+    Text(String),
+    List(Vec<Value>),
+    Block(Block),
+}
+
+/// `type name { key = value, … }`.
+#[derive(Clone, Debug)]
+pub(super) struct Block {
+    pub at: At,
+    pub kind: String,
+    pub name: String,
+    pub entries: Vec<(String, Value)>,
+}
+
+impl Block {
+    pub(super) fn find(&self, key: &str) -> Option<&Value> {
+        // The last one counts, as in DiskSim.
+        self.entries.iter().rev().find(|(k, _)| k == key).map(|(_, v)| v)
+    }
+}
+
+/// Reads a file of at most [`BYTES_MAX`] bytes.
+pub(super) fn load(file: &Path) -> Result<String, ReadError> {
+    let fail = |what: String| ReadError { file: file.to_path_buf(), line: 0, what };
+    let size = std::fs::metadata(file).map_err(|e| fail(format!("cannot be read: {e}")))?.len();
+    if size > BYTES_MAX {
+        return Err(fail(format!("has {size} bytes, far more than a parameter file of DiskSim")));
+    }
+    let bytes = std::fs::read(file).map_err(|e| fail(format!("cannot be read: {e}")))?;
+    Ok(String::from_utf8_lossy(&bytes).into_owned())
+}
+
+/// The blocks at the top of a file and of the files that it sources there.
+pub(super) fn blocks(file: &Path) -> Result<Vec<Block>, ReadError> {
+    blocks_of(file, &load(file)?, 0)
+}
+
+/// The same for a text that claims to be `file`.
+pub(super) fn blocks_of(file: &Path, text: &str, depth: usize) -> Result<Vec<Block>, ReadError> {
+    let tokens = tokens(file, text);
+    let mut p = Parser { tokens: &tokens, next: 0, file, depth };
+    let mut out = Vec::new();
+    while let Some((at, token)) = p.peek() {
+        let Token::Text(words) = token else {
+            p.next += 1;
+            continue;
+        };
+        p.next += 1;
+        if matches!(p.peek(), Some((_, Token::Open))) {
+            let (at, words) = (at.clone(), words.clone());
+            out.push(p.block(at, &words)?);
+        } else if let Some(source) = words.strip_prefix("source ") {
+            let sourced = beside(file, source.trim());
+            if !sourced.is_file() {
+                return Err(at.error(format!("sources '{}', which is not there", sourced.display())));
+            }
+            p.enter(at, depth)?;
+            out.extend(blocks_of(&sourced, &load(&sourced)?, depth + 1)?);
+        }
+        // `instantiate`, `topology`: not about the drive.
+    }
+    Ok(out)
+}
+
+/// A path that a file names, from its own folder on.
+pub(super) fn beside(file: &Path, name: &str) -> PathBuf {
+    file.parent().map_or_else(|| PathBuf::from(name), |d| d.join(name))
+}
+
+enum Token {
+    Text(String),
+    Open,
+    Close,
+    ListOpen,
+    ListClose,
+    Equals,
+    Comma,
+}
+
+/// Words between the punctuation, without comments; a line's end ends them.
+fn tokens(file: &Path, text: &str) -> Vec<(At, Token)> {
+    let mut out = Vec::new();
+    for (i, line) in text.lines().enumerate() {
+        let at = At { file: file.to_path_buf(), line: i + 1 };
+        let line = line.split('#').next().unwrap_or_default();
+        let mut words = String::new();
+        for c in line.chars() {
+            let token = match c {
+                '{' => Token::Open,
+                '}' => Token::Close,
+                '[' => Token::ListOpen,
+                ']' => Token::ListClose,
+                '=' => Token::Equals,
+                ',' => Token::Comma,
+                c => {
+                    words.push(c);
+                    continue;
+                }
+            };
+            flush(&at, &mut words, &mut out);
+            out.push((at.clone(), token));
+        }
+        flush(&at, &mut words, &mut out);
+    }
+    out
+}
+
+fn flush(at: &At, words: &mut String, out: &mut Vec<(At, Token)>) {
+    let text: Vec<&str> = words.split_whitespace().collect();
+    if !text.is_empty() {
+        out.push((at.clone(), Token::Text(text.join(" "))));
+    }
+    words.clear();
+}
+
+struct Parser<'a> {
+    tokens: &'a [(At, Token)],
+    next: usize,
+    file: &'a Path,
+    depth: usize,
+}
+
+impl<'a> Parser<'a> {
+    fn peek(&self) -> Option<&'a (At, Token)> {
+        self.tokens.get(self.next)
+    }
+
+    fn take(&mut self, at: &At, wanted: &str) -> Result<&'a (At, Token), ReadError> {
+        let t = self.peek().ok_or_else(|| at.error(format!("the file ends here, before {wanted}")))?;
+        self.next += 1;
+        Ok(t)
+    }
+
+    fn enter(&self, at: &At, depth: usize) -> Result<(), ReadError> {
+        if depth >= DEPTH_MAX {
+            return Err(at.error(format!("nests more than {DEPTH_MAX} deep; does a file source itself?")));
+        }
+        Ok(())
+    }
+
+    /// A block whose type and name were read and whose `{` comes next.
+    fn block(&mut self, at: At, words: &str) -> Result<Block, ReadError> {
+        self.enter(&at, self.depth)?;
+        self.depth += 1;
+        self.next += 1;
+        let (kind, name) = words.split_once(' ').unwrap_or((words, ""));
+        let mut block = Block { kind: kind.into(), name: name.into(), entries: Vec::new(), at };
+        loop {
+            let (at, token) = self.take(&block.at, "the '}' of the block that opens here")?;
+            match token {
+                Token::Close => break,
+                Token::Comma => {}
+                Token::Text(key) => {
+                    let (at, equals) = self.take(at, &format!("'=' after '{key}'"))?;
+                    if !matches!(equals, Token::Equals) {
+                        return Err(at.error(format!("'=' is missing after '{key}'")));
+                    }
+                    let value = self.value(at, key)?;
+                    block.entries.push((key.clone(), value));
+                }
+                _ => return Err(at.error(format!("a parameter's name should stand here, in '{kind}'"))),
+            }
+        }
+        self.depth -= 1;
+        Ok(block)
+    }
+
+    fn value(&mut self, at: &At, key: &str) -> Result<Value, ReadError> {
+        let (at, token) = self.take(at, &format!("the value of '{key}'"))?;
+        let kind = match token {
+            Token::ListOpen => Kind::List(self.list(at, key)?),
+            Token::Text(words) if matches!(self.peek(), Some((_, Token::Open))) => {
+                Kind::Block(self.block(at.clone(), words)?)
+            }
+            Token::Text(words) => match words.strip_prefix("source ") {
+                Some(name) => Kind::Block(self.source(at, key, name.trim())?),
+                None => Kind::Text(words.clone()),
+            },
+            _ => return Err(at.error(format!("the value of '{key}' is missing"))),
+        };
+        Ok(Value { at: at.clone(), kind })
+    }
+
+    fn list(&mut self, at: &At, key: &str) -> Result<Vec<Value>, ReadError> {
+        self.enter(at, self.depth)?;
+        self.depth += 1;
+        let mut out = Vec::new();
+        loop {
+            match self.peek() {
+                Some((_, Token::ListClose)) => break,
+                Some((_, Token::Comma)) => self.next += 1,
+                Some(_) => out.push(self.value(at, key)?),
+                None => return Err(at.error(format!("the file ends inside the list of '{key}'"))),
+            }
+        }
+        self.next += 1;
+        self.depth -= 1;
+        Ok(out)
+    }
+
+    fn source(&self, at: &At, key: &str, name: &str) -> Result<Block, ReadError> {
+        let file = beside(self.file, name);
+        if !file.is_file() {
+            let why = format!(
+                "'{key}' sources '{}', which is not there; put the file beside this one, or mend the name",
+                file.display()
+            );
+            return Err(at.error(why));
+        }
+        self.enter(at, self.depth)?;
+        let mut all = blocks_of(&file, &load(&file)?, self.depth + 1)?;
+        if all.is_empty() {
+            return Err(ReadError { file, line: 0, what: format!("has no block for '{key}'") });
+        }
+        Ok(all.swap_remove(0))
+    }
+}

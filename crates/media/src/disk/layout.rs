@@ -1,0 +1,340 @@
+//! From block numbers to cylinders, heads and angles.
+//!
+//! A zone is divided into regions (tracks, cylinders, ranges, or the zone itself) that each end, or begin,
+//! with their spares. Slipped sectors push the blocks behind them on, within the region or to the end of
+//! the zone. Source of the schemes: the DiskSim 4.0 reference manual, "Disk layout".
+
+use super::geometry::{Geometry, Mapping, Sparing, Zone};
+use frit_core::{Error, Result};
+
+/// Where a block lies.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(super) struct Spot {
+    /// Index of its zone.
+    pub zone: u32,
+    /// Its cylinder.
+    pub cylinder: u32,
+    /// Its head.
+    pub head: u32,
+    /// Its sector on the track, counted without skew.
+    pub sector: u32,
+    /// Angle at which its sector begins, in picoseconds of a revolution.
+    pub angle_ps: u64,
+    /// How many blocks from this one on lie in neighbouring sectors of this track.
+    pub run: u32,
+}
+
+#[derive(Clone, Debug)]
+struct Band {
+    first_block: u64,
+    blocks: u64,
+    first_cylinder: u32,
+    sectors: u32,
+    reserved: u64,
+    region_blocks: u64,
+    region_sectors: u64,
+    region_front: u64,
+    slips: Slips,
+    defects: Vec<(u64, u64)>,
+    offset_ps: u64,
+    track_skew_ps: u64,
+    cylinder_skew_ps: u64,
+}
+
+#[derive(Clone, Debug)]
+enum Slips {
+    None,
+    /// `(sector, sector − slips before it in its region, slips before it in its region)`.
+    Local(Vec<(u64, u64, u64)>),
+    /// Slot numbers less the slips before: they push all that follows.
+    Onward(Vec<u64>),
+    /// The same for tracks.
+    Tracks(Vec<u64>),
+}
+
+/// The layout of a disk, ready for use.
+#[derive(Clone, Debug)]
+pub(super) struct Layout {
+    bands: Vec<Band>,
+    heads: u32,
+    mapping: Mapping,
+    /// Whether slips in front of a cylinder or track shift its angle.
+    slips_skew: bool,
+    period_ps: u64,
+    blocks: u64,
+}
+
+impl Layout {
+    pub(super) fn new(g: &Geometry, period_ps: u64) -> Result<Layout> {
+        g.check()?;
+        let mut bands = Vec::with_capacity(g.zones.len());
+        let mut first_block = 0;
+        for (i, z) in g.zones.iter().enumerate() {
+            let band = band(g, z, i, first_block, period_ps)?;
+            first_block += band.blocks;
+            bands.push(band);
+        }
+        let slips_skew = matches!(
+            g.sparing,
+            Sparing::CylinderEnd
+                | Sparing::TrackEnd
+                | Sparing::CylinderEndSlipOn
+                | Sparing::CylinderFront
+                | Sparing::CylinderFrontSlipOn
+        );
+        Ok(Layout { bands, heads: g.heads, mapping: g.mapping, slips_skew, period_ps, blocks: first_block })
+    }
+
+    /// Blocks of the disk.
+    pub(super) fn blocks(&self) -> u64 {
+        self.blocks
+    }
+
+    /// First block and number of blocks of a zone.
+    pub(super) fn zone_blocks(&self, zone: usize) -> (u64, u64) {
+        (self.bands[zone].first_block, self.bands[zone].blocks)
+    }
+
+    /// Sectors on a track of a zone.
+    #[inline]
+    pub(super) fn sectors(&self, zone: u32) -> u32 {
+        self.bands[zone as usize].sectors
+    }
+
+    /// Where block `block` lies; a block past the end counts as the last one.
+    #[inline]
+    pub(super) fn locate(&self, block: u64) -> Spot {
+        let block = block.min(self.blocks - 1);
+        let zone = self.bands.partition_point(|b| b.first_block <= block) - 1;
+        let band = &self.bands[zone];
+        let (mut p, mut run) = band.sector_of(block - band.first_block);
+        if !band.defects.is_empty() {
+            (p, run) = band.remap(p, run);
+        }
+        let n = u64::from(band.sectors);
+        let track = p / n;
+        let sector = (p - track * n) as u32;
+        let run = run.min(u64::from(band.sectors - sector)).max(1) as u32;
+        let heads = u64::from(self.heads);
+        let cylinder = track / heads;
+        let turn = (track - cylinder * heads) as u32;
+        let back = match self.mapping {
+            Mapping::Cylinders => false,
+            Mapping::SerpentineZone => cylinder % 2 == 1,
+            Mapping::SerpentineDisk => (cylinder + u64::from(band.first_cylinder)) % 2 == 1,
+        };
+        Spot {
+            zone: zone as u32,
+            cylinder: band.first_cylinder + cylinder as u32,
+            head: if back { self.heads - 1 - turn } else { turn },
+            sector,
+            angle_ps: self.angle(band, cylinder, turn, sector),
+            run,
+        }
+    }
+
+    fn angle(&self, band: &Band, cylinder: u64, turn: u32, sector: u32) -> u64 {
+        let switches = u64::from(turn) + u64::from(self.heads - 1) * cylinder;
+        let mut sector = u64::from(sector);
+        if self.slips_skew {
+            let track = cylinder * u64::from(self.heads);
+            sector += band.slips.before(track * u64::from(band.sectors));
+        }
+        let within = sector * self.period_ps / u64::from(band.sectors);
+        (band.offset_ps + switches * band.track_skew_ps + cylinder * band.cylinder_skew_ps + within)
+            % self.period_ps
+    }
+
+    /// The first block on the track of `block`, given where it lies.
+    pub(super) fn track_first(&self, block: u64, spot: &Spot) -> u64 {
+        let band = &self.bands[spot.zone as usize];
+        // Slips make this a lower bound; the first that is on the track is near.
+        let mut first = block.saturating_sub(u64::from(spot.sector)).max(band.first_block);
+        while first < block {
+            let s = self.locate(first);
+            if (s.cylinder, s.head) == (spot.cylinder, spot.head) {
+                break;
+            }
+            first += u64::from(s.run);
+        }
+        first.min(block)
+    }
+
+    /// The block after the last on the track of `block`.
+    pub(super) fn track_end(&self, block: u64, spot: &Spot) -> u64 {
+        let mut end = block + u64::from(spot.run);
+        while end < self.blocks {
+            let s = self.locate(end);
+            if (s.cylinder, s.head) != (spot.cylinder, spot.head) {
+                break;
+            }
+            end += u64::from(s.run);
+        }
+        end.min(self.blocks)
+    }
+}
+
+impl Slips {
+    fn before(&self, sector: u64) -> u64 {
+        match self {
+            Slips::Local(s) => s.partition_point(|x| x.0 < sector) as u64,
+            Slips::Onward(s) => {
+                s.iter().enumerate().take_while(|&(i, &x)| x + i as u64 <= sector).count() as u64
+            }
+            Slips::None | Slips::Tracks(_) => 0,
+        }
+    }
+}
+
+impl Band {
+    /// The sector of the zone that holds a block of the zone, and how many follow without a gap.
+    #[inline]
+    fn sector_of(&self, block: u64) -> (u64, u64) {
+        let off = block + self.reserved;
+        match &self.slips {
+            Slips::Tracks(slips) => {
+                let n = u64::from(self.sectors);
+                let track = off / n;
+                let sector = off - track * n;
+                let slipped = slips.partition_point(|&s| s <= track) as u64;
+                ((track + slipped) * n + sector, n - sector)
+            }
+            Slips::None => self.in_region(off),
+            Slips::Onward(slips) => {
+                let i = slips.partition_point(|&s| s <= off);
+                let (p, run) = self.in_region(off + i as u64);
+                let gap = slips.get(i).map_or(u64::MAX, |s| s - off);
+                (p, run.min(gap))
+            }
+            Slips::Local(slips) => {
+                let (p, run) = self.in_region(off);
+                let i = slips.partition_point(|s| s.1 <= p);
+                let base = p - p % self.region_sectors;
+                let slipped = match i.checked_sub(1).map(|j| slips[j]) {
+                    Some((sector, _, before)) if sector >= base => before + 1,
+                    _ => 0,
+                };
+                let gap = slips.get(i).map_or(u64::MAX, |s| s.1 - p);
+                (p + slipped, run.min(gap))
+            }
+        }
+    }
+
+    #[inline]
+    fn in_region(&self, off: u64) -> (u64, u64) {
+        let region = off / self.region_blocks;
+        let within = off - region * self.region_blocks;
+        (region * self.region_sectors + self.region_front + within, self.region_blocks - within)
+    }
+
+    fn remap(&self, p: u64, run: u64) -> (u64, u64) {
+        let i = self.defects.partition_point(|d| d.0 < p);
+        match self.defects.get(i) {
+            Some(&(from, to)) if from == p => (to, 1),
+            Some(&(from, _)) => (p, run.min(from - p)),
+            None => (p, run),
+        }
+    }
+}
+
+fn band(g: &Geometry, z: &Zone, index: usize, first_block: u64, period_ps: u64) -> Result<Band> {
+    let n = u64::from(z.sectors_per_track);
+    let per_cylinder = n * u64::from(g.heads);
+    let cylinders = u64::from(z.cylinders());
+    let all = per_cylinder * cylinders;
+    let (region_sectors, spares) = match g.sparing {
+        Sparing::None => (all, 0),
+        Sparing::Tracks => (all, 0),
+        Sparing::TrackEnd => (n, z.spares),
+        Sparing::CylinderEnd | Sparing::CylinderEndSlipOn => (per_cylinder, z.spares),
+        Sparing::CylinderFront | Sparing::CylinderFrontSlipOn => (per_cylinder, z.spares),
+        Sparing::DiskEnd => (per_cylinder, z.spares),
+        Sparing::Range => (per_cylinder * u64::from(g.range_cylinders), z.spares),
+        Sparing::ZoneEnd | Sparing::ZoneEndSlipOn => (all, z.spares),
+    };
+    let refuse = |what: &str| {
+        let why = format!("leaves no blocks of {all} sectors; give fewer {what}");
+        Err(Error::param(&format!("{what} of zone {index}"), z.spares, why))
+    };
+    let Some(region_blocks) = region_sectors.checked_sub(spares).filter(|&b| b > 0) else {
+        return refuse("spares");
+    };
+    let slipped = z.slips.len() as u64;
+    let lost = match g.sparing {
+        Sparing::None => 0,
+        Sparing::Tracks => z.spares.saturating_mul(n),
+        Sparing::TrackEnd => z.spares * cylinders * u64::from(g.heads),
+        Sparing::CylinderEnd | Sparing::CylinderFront => z.spares * cylinders,
+        Sparing::CylinderEndSlipOn | Sparing::CylinderFrontSlipOn => z.spares * cylinders + slipped,
+        Sparing::DiskEnd => z.spares * cylinders + slipped,
+        Sparing::Range => z.spares * (cylinders / u64::from(g.range_cylinders)),
+        Sparing::ZoneEnd => z.spares,
+        Sparing::ZoneEndSlipOn => z.spares.saturating_add(slipped),
+    };
+    let Some(blocks) = all.checked_sub(lost).and_then(|b| b.checked_sub(z.reserved)).filter(|&b| b > 0)
+    else {
+        return refuse("spares and reserved sectors");
+    };
+    let front = matches!(g.sparing, Sparing::CylinderFront | Sparing::CylinderFrontSlipOn);
+    let region_front = if front { spares } else { 0 };
+    let ps = |sectors: f64| {
+        let turns = sectors / f64::from(z.sectors_per_track);
+        ((turns - turns.floor()) * period_ps as f64).round() as u64
+    };
+    let mut defects = z.defects.clone();
+    if g.sparing == Sparing::Tracks {
+        defects = defects.iter().flat_map(|&(a, b)| (0..n).map(move |i| (a * n + i, b * n + i))).collect();
+    }
+    defects.retain(|d| d.0 != d.1 && d.0 < all && d.1 < all);
+    defects.sort_unstable();
+    Ok(Band {
+        first_block,
+        blocks,
+        first_cylinder: z.first_cylinder,
+        sectors: z.sectors_per_track,
+        reserved: z.reserved,
+        region_blocks,
+        region_sectors,
+        region_front,
+        slips: slips(g.sparing, z, region_sectors, region_blocks, region_front),
+        defects,
+        offset_ps: ps(z.offset),
+        track_skew_ps: ps(z.track_skew),
+        cylinder_skew_ps: ps(z.cylinder_skew),
+    })
+}
+
+fn slips(sparing: Sparing, z: &Zone, region_sectors: u64, region_blocks: u64, front: u64) -> Slips {
+    let mut sectors = z.slips.clone();
+    sectors.sort_unstable();
+    sectors.dedup();
+    if sectors.is_empty() {
+        return Slips::None;
+    }
+    let less_index = |v: Vec<u64>| v.into_iter().enumerate().map(|(i, s)| s - (i as u64).min(s)).collect();
+    match sparing {
+        Sparing::Tracks => Slips::Tracks(less_index(sectors)),
+        Sparing::CylinderEndSlipOn
+        | Sparing::CylinderFrontSlipOn
+        | Sparing::DiskEnd
+        | Sparing::ZoneEndSlipOn => {
+            // Only slips among blocks push; those among spares do not matter.
+            let slot = |s: u64| {
+                let within = (s % region_sectors).checked_sub(front).filter(|&w| w < region_blocks)?;
+                Some(s / region_sectors * region_blocks + within)
+            };
+            Slips::Onward(less_index(sectors.into_iter().filter_map(slot).collect()))
+        }
+        _ => {
+            let mut out: Vec<(u64, u64, u64)> = Vec::with_capacity(sectors.len());
+            for s in sectors {
+                let before = match out.last() {
+                    Some(l) if l.0 / region_sectors == s / region_sectors => l.2 + 1,
+                    _ => 0,
+                };
+                out.push((s, s - before, before));
+            }
+            Slips::Local(out)
+        }
+    }
+}

@@ -1,0 +1,125 @@
+//! Arm and platter: where they are, and when a sector passes.
+//!
+//! The platter turns all the time: its angle is a function of time alone. The arm is where the last access
+//! left it. Times are whole nanoseconds; angles are picoseconds of a revolution, so that the phase stays
+//! right over days of virtual time.
+
+use super::layout::{Layout, Spot};
+use super::spec::{DiskSpec, Positioning};
+use frit_core::{Nanos, Result};
+
+/// Where the arm is.
+#[derive(Clone, Copy, PartialEq, Eq, Default, Debug)]
+pub(super) struct Arm {
+    pub cylinder: u32,
+    pub head: u32,
+}
+
+impl Arm {
+    pub(super) fn at(spot: &Spot) -> Arm {
+        Arm { cylinder: spot.cylinder, head: spot.head }
+    }
+}
+
+/// Neighbouring sectors that pass under the head one after the other.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(super) struct Pass {
+    /// Sectors.
+    pub sectors: u32,
+    /// When the first begins.
+    pub begin: u64,
+    /// When the last ends.
+    pub end: u64,
+    /// Time that the arm took before.
+    pub seek: u64,
+    /// Time that the platter took after that.
+    pub rotation: u64,
+}
+
+/// A sector that passed less than this ago, in picoseconds, is not missed: whole nanoseconds are rounded.
+const JUST_PASSED_PS: u64 = 4_000;
+
+#[derive(Clone, Debug)]
+pub(super) struct Mechanism {
+    pub layout: Layout,
+    seeks: Box<[u32]>,
+    pub period_ps: u64,
+    head_switch: u64,
+    write_settle: i64,
+    positioning: Positioning,
+}
+
+impl Mechanism {
+    pub(super) fn new(spec: &DiskSpec) -> Result<Mechanism> {
+        spec.check()?;
+        let m = &spec.mechanics;
+        let layout = Layout::new(&spec.geometry, m.revolution_ps)?;
+        let last = spec.geometry.zones.iter().map(|z| z.last_cylinder + 1).max().unwrap_or(1);
+        Ok(Mechanism {
+            layout,
+            seeks: m.seek.table(last.max(spec.geometry.cylinders))?,
+            period_ps: m.revolution_ps,
+            head_switch: m.head_switch.0,
+            write_settle: m.write_settle_ns,
+            positioning: m.positioning,
+        })
+    }
+
+    /// The time that every access takes, where mechanics are not modelled.
+    pub(super) fn constant(&self) -> Option<Nanos> {
+        match self.positioning {
+            Positioning::Constant(t) => Some(t),
+            _ => None,
+        }
+    }
+
+    /// Angle of the platter at a time.
+    #[inline]
+    pub(super) fn angle(&self, t: u64) -> u64 {
+        match t.checked_mul(1000) {
+            Some(ps) => ps % self.period_ps,
+            None => (u128::from(t) * 1000 % u128::from(self.period_ps)) as u64,
+        }
+    }
+
+    /// Time from `t` until the platter is at an angle.
+    #[inline]
+    pub(super) fn wait(&self, t: u64, angle_ps: u64) -> u64 {
+        if self.positioning == Positioning::AverageRotation {
+            return self.period_ps / 2000;
+        }
+        let now = self.angle(t);
+        let ps = if angle_ps >= now { angle_ps - now } else { angle_ps + self.period_ps - now };
+        if ps + JUST_PASSED_PS > self.period_ps { 0 } else { ps.div_ceil(1000) }
+    }
+
+    /// Time for the arm to come from one track to another.
+    #[inline]
+    pub(super) fn position(&self, from: Arm, to: Arm, write: bool) -> u64 {
+        if from == to {
+            return 0;
+        }
+        let seek = u64::from(self.seeks[from.cylinder.abs_diff(to.cylinder) as usize]);
+        let t = if from.head == to.head { seek } else { seek.max(self.head_switch) };
+        if write { t.saturating_add_signed(self.write_settle) } else { t }
+    }
+
+    /// Time for sectors of a zone to pass.
+    #[inline]
+    pub(super) fn span(&self, zone: u32, sectors: u32) -> u64 {
+        (u64::from(sectors) * self.period_ps / u64::from(self.layout.sectors(zone))).div_ceil(1000)
+    }
+
+    /// The next blocks from `block` on that lie side by side, at most `count`, when the arm is free at `t`.
+    #[inline]
+    pub(super) fn pass(&self, arm: &mut Arm, t: u64, block: u64, count: u32, write: bool) -> Pass {
+        let spot = self.layout.locate(block);
+        let to = Arm::at(&spot);
+        let seek = self.position(*arm, to, write);
+        let rotation = self.wait(t + seek, spot.angle_ps);
+        let sectors = spot.run.min(count);
+        let begin = t + seek + rotation;
+        *arm = to;
+        Pass { sectors, begin, end: begin + self.span(spot.zone, sectors), seek, rotation }
+    }
+}

@@ -1,0 +1,27 @@
+//! Disk drives: geometry with zones, arm, platter, electronics, cache and queue, in virtual time.
+//!
+//! A [`DiskSpec`] says all that a drive is; it comes from a profile, or from DiskSim's parameter files
+//! ([`diskspecs`]). A [`Drive`] is one at work: [`Drive::service`] says when a request that begins now is
+//! done, given where the arm and the platter are and what the cache holds; a [`Queue`] chooses which
+//! request begins. Time is whole nanoseconds, and nothing is random. `docs/disk.md` is the manual.
+
+mod cache;
+mod destage;
+pub mod diskspecs;
+mod drive;
+pub mod geometry;
+mod layout;
+mod mechanism;
+mod read;
+mod schedule;
+pub mod score;
+mod seek;
+mod spec;
+mod write;
+
+pub use drive::{Drive, Hit, Kind, Request, Service};
+pub use schedule::{Queue, Scheduler};
+pub use seek::{CYLINDERS_MAX, SeekCurve};
+pub use spec::{
+    After, Bus, CacheSpec, DiskSpec, ExtraDisconnect, Mechanics, Overheads, Positioning, ReadAhead, WriteBack,
+};

@@ -1,0 +1,324 @@
+//! Reads, and reading on.
+
+use super::drive::{Ahead, Drive, Hit, Kind, Moved, Request, Service};
+use super::mechanism::{Arm, Pass};
+use super::spec::ReadAhead;
+use frit_core::Nanos;
+
+impl Drive {
+    pub(super) fn read(&mut self, r: &Request, at: u64) -> Service {
+        let (first, end) = (r.sector.0, r.sector.0 + u64::from(r.sectors));
+        let growing = self.ahead.map(|a| a.segment);
+        match self.segments.find(first, end, growing, self.spec.cache.almost_hits) {
+            Some((segment, true)) => self.read_whole(r, at, segment),
+            Some((segment, false)) => self.read_rest(r, at, segment),
+            None => self.read_miss(r, at),
+        }
+    }
+
+    /// All of it is in the cache.
+    fn read_whole(&mut self, r: &Request, at: u64, segment: usize) -> Service {
+        self.segments.touch(segment);
+        let bus = self.hit_ready(at);
+        let done = bus + self.bus_time(r) + self.spec.overheads.read_complete.0;
+        let end = r.sector.0 + u64::from(r.sectors);
+        if self.ahead.is_some_and(|a| a.segment == segment) {
+            self.read_on_to(segment, end, None);
+        } else {
+            let free = self.stop(at);
+            if self.spec.cache.read_ahead_on_hit && !self.segments.get(segment).written {
+                let start = free.max(at + self.after(self.spec.overheads.read_miss));
+                self.read_on_to(segment, end, Some(start));
+            }
+        }
+        Service { done: Nanos(done), seek: Nanos::ZERO, rotation: Nanos::ZERO, hit: Hit::Whole }
+    }
+
+    /// The first part of it is in the cache, or about to be.
+    fn read_rest(&mut self, r: &Request, at: u64, segment: usize) -> Service {
+        self.segments.touch(segment);
+        let bus = self.hit_ready(at);
+        let end = r.sector.0 + u64::from(r.sectors);
+        let from = self.segments.get(segment).end;
+        let start = match self.ahead {
+            Some(a) if a.segment == segment => a.at,
+            _ => self.stop(at).max(at + self.after(self.spec.overheads.read_miss)),
+        };
+        self.ahead = None;
+        let have = (from - r.sector.0) as u32;
+        let ready = bus + u64::from(have) * self.spec.bus.read_ps / 1000;
+        let (over, moved) = self.read_media(start, from, (end - from) as u32);
+        let done = self.deliver(ready) + self.spec.overheads.read_complete.0;
+        self.segments.grow(segment, end);
+        self.free = over;
+        self.read_on_to(segment, end, Some(over));
+        Service {
+            done: Nanos(done),
+            seek: Nanos(moved.seek),
+            rotation: Nanos(moved.rotation),
+            hit: Hit::Partial,
+        }
+    }
+
+    fn read_miss(&mut self, r: &Request, at: u64) -> Service {
+        let o = &self.spec.overheads;
+        let command = self.after(o.read_miss);
+        let off_bus = at + command + self.after(o.read_disconnect);
+        let (prepare, reselect) = (o.data_prepare.0, o.reselect_first.0);
+        let complete = o.read_complete.0;
+        let free = self.stop(at);
+        let start = free.max(at + command);
+        let (first, end) = (r.sector.0, r.sector.0 + u64::from(r.sectors));
+        let (mut from, mut landed) = (first, start);
+        if self.spec.cache.keeps_passing {
+            (from, landed) = self.passing(start, first);
+        }
+        let (over, moved) = self.read_media(start, first, r.sectors);
+        let ready = if self.spec.bus.never_disconnects {
+            at + command + prepare
+        } else {
+            off_bus.max(self.watermark(r.sectors)) + reselect + prepare
+        };
+        let done = self.deliver(ready.max(landed)) + complete;
+        let segment = self.segments.victim(false, first, end, None);
+        self.segments.fill(segment, from, end, false);
+        self.segments.touch(segment);
+        self.free = over;
+        self.read_on_to(segment, end, Some(over));
+        Service {
+            done: Nanos(done),
+            seek: Nanos(moved.seek),
+            rotation: Nanos(moved.rotation),
+            hit: Hit::Miss,
+        }
+    }
+
+    /// When data of a hit can move.
+    fn hit_ready(&self, at: u64) -> u64 {
+        let o = &self.spec.overheads;
+        if self.free > at && self.ahead.is_none() {
+            // The drive let go of the bus and comes back when the arm is done.
+            let off_bus = at + self.after(o.read_miss) + self.after(o.read_disconnect);
+            return off_bus.max(self.free) + o.reselect_first.0 + o.data_prepare.0;
+        }
+        at + self.after(o.read_hit) + o.data_prepare.0
+    }
+
+    fn bus_time(&self, r: &Request) -> u64 {
+        let ps = if r.kind == Kind::Read { self.spec.bus.read_ps } else { self.spec.bus.write_ps };
+        u64::from(r.sectors) * ps / 1000
+    }
+
+    /// Reads blocks from the media, the arm being free at `start`, into `passes`. Returns when the last one
+    /// is in.
+    fn read_media(&mut self, start: u64, block: u64, count: u32) -> (u64, Moved) {
+        self.passes.clear();
+        let on_arrival = self.spec.cache.read_on_arrival || self.spec.cache.keeps_passing;
+        let (mut at, mut block, mut left) = (start, block, count);
+        let mut moved = Moved::default();
+        while left > 0 {
+            let from = self.arm;
+            let p = self.mechanism.pass(&mut self.arm, at, block, left, false);
+            moved.add(&p);
+            let n = p.sectors;
+            at = if on_arrival { self.arrive(from, at, block, p) } else { self.push(p) };
+            block += u64::from(n);
+            left -= n;
+        }
+        (at, moved)
+    }
+
+    fn push(&mut self, p: Pass) -> u64 {
+        self.passes.push(p);
+        p.end
+    }
+
+    /// Splits a pass where the head comes down in the middle of it: the rear part is read first and waits
+    /// in the buffer for the front part. Returns when both are in.
+    fn arrive(&mut self, from: Arm, at: u64, block: u64, p: Pass) -> u64 {
+        let spot = self.mechanism.layout.locate(block);
+        let seek = self.mechanism.position(from, Arm::at(&spot), false);
+        let turn = self.mechanism.period_ps / 1000;
+        let whole = p.end - p.begin;
+        // The sector that the head meets, when it comes down within the pass.
+        let met = p.begin + whole;
+        let down = at + seek + turn;
+        if p.sectors < 2 || met <= down {
+            return self.push(p);
+        }
+        let missed = (down - p.begin) * u64::from(p.sectors);
+        let front = missed.div_ceil(whole.max(1)).min(u64::from(p.sectors) - 1) as u32;
+        if front == 0 {
+            return self.push(p);
+        }
+        let over = p.begin + self.mechanism.span(spot.zone, front);
+        self.push(Pass { sectors: front, end: over, ..p });
+        self.push(Pass { sectors: p.sectors - front, begin: over, end: over, seek: 0, rotation: 0 });
+        over
+    }
+
+    /// The first block of the track that passes before `block` is reached, and when the head is there.
+    fn passing(&self, start: u64, block: u64) -> (u64, u64) {
+        let m = &self.mechanism;
+        let spot = m.layout.locate(block);
+        let seek = m.position(self.arm, Arm::at(&spot), false);
+        let wait = m.wait(start + seek, spot.angle_ps);
+        let first = m.layout.track_first(block, &spot);
+        let sector = m.span(spot.zone, 1).max(1);
+        let passed = (wait / sector).min(block - first);
+        (block - passed, start + seek)
+    }
+
+    /// When as much of a read is in the buffer as the drive wants before it takes the bus.
+    fn watermark(&self, sectors: u32) -> u64 {
+        let b = &self.spec.bus;
+        let segment = self.segments.size() as u32;
+        let mark = if b.watermark_of_request {
+            f64::from(sectors.min(segment)) * b.read_watermark
+        } else {
+            (f64::from(segment) * b.read_watermark).ceil()
+        };
+        let mut want = (mark as u32).clamp(1, sectors.max(1));
+        for p in &self.passes {
+            if want <= p.sectors {
+                return p.begin + (p.end - p.begin) * u64::from(want) / u64::from(p.sectors);
+            }
+            want -= p.sectors;
+        }
+        self.passes.last().map_or(0, |p| p.end)
+    }
+
+    /// When the last block is over the bus that is ready at `ready`, each having passed the media first.
+    fn deliver(&self, ready: u64) -> u64 {
+        let (b, o) = (&self.spec.bus, &self.spec.overheads);
+        let gap =
+            if b.never_disconnects || b.holds_reads { 0 } else { o.reselect_first.0 + o.data_prepare.0 };
+        let mut bus = ready;
+        for p in &self.passes {
+            let n = u64::from(p.sectors);
+            let first = p.begin + (p.end - p.begin) / n;
+            if first > bus && gap > 0 {
+                bus = first.max(bus + self.after(o.read_disconnect)) + gap;
+            }
+            let all = n * b.read_ps / 1000;
+            bus = (bus.max(first) + all).max(p.end + b.read_ps / 1000);
+        }
+        bus
+    }
+
+    /// Sets how far the drive reads on in a segment after a read that ended at `end`; `from` is when it
+    /// starts, or none when it is at it already.
+    fn read_on_to(&mut self, segment: usize, end: u64, from: Option<u64>) {
+        let c = &self.spec.cache;
+        let limit = self.limit(segment, end).min(self.sectors());
+        let least = end + u64::from(c.read_ahead_min);
+        match (&mut self.ahead, from) {
+            (Some(a), None) => {
+                a.limit = a.limit.max(limit);
+                a.least = a.least.max(least);
+            }
+            (_, Some(at)) if limit > self.segments.get(segment).end => {
+                self.ahead = Some(Ahead { segment, limit, least, at });
+            }
+            _ => {}
+        }
+    }
+
+    /// The block that reading on stops before.
+    fn limit(&self, segment: usize, end: u64) -> u64 {
+        let c = &self.spec.cache;
+        let layout = &self.mechanism.layout;
+        let room = if c.read_ahead_max > 0 { u64::from(c.read_ahead_max) } else { self.segments.size() };
+        if end >= layout.blocks() {
+            return end;
+        }
+        match c.read_ahead {
+            ReadAhead::Off => end,
+            ReadAhead::Segment => end + room,
+            ReadAhead::Track => {
+                let last = layout.locate(end - 1);
+                layout.track_end(end - 1, &last).min(end + room)
+            }
+            ReadAhead::Cylinder => {
+                let last = layout.locate(end - 1);
+                let mut b = layout.track_end(end - 1, &last);
+                while b < layout.blocks() && b < end + room {
+                    let spot = layout.locate(b);
+                    if spot.cylinder != last.cylinder {
+                        break;
+                    }
+                    b = layout.track_end(b, &spot);
+                }
+                b.min(end + room)
+            }
+            ReadAhead::NextTrack => {
+                let spot = layout.locate(end);
+                let track_end = layout.track_end(end, &spot);
+                if self.segments.get(segment).start < layout.track_first(end, &spot) {
+                    track_end + u64::from(layout.sectors(spot.zone))
+                } else {
+                    track_end
+                }
+            }
+        }
+    }
+
+    /// Reads on until `now`.
+    pub(super) fn read_on(&mut self, now: u64) {
+        let Some(mut a) = self.ahead else { return };
+        loop {
+            let next = self.segments.get(a.segment).end;
+            if next >= a.limit {
+                self.ahead = None;
+                self.free = self.free.max(a.at);
+                return;
+            }
+            let left = (a.limit - next).min(u64::from(u32::MAX)) as u32;
+            let mut arm = self.arm;
+            let p = self.mechanism.pass(&mut arm, a.at, next, left, false);
+            if p.end <= now {
+                self.arm = arm;
+                a.at = p.end;
+                self.segments.grow(a.segment, next + u64::from(p.sectors));
+                continue;
+            }
+            if now > p.begin {
+                let n = (now - p.begin) * u64::from(p.sectors) / (p.end - p.begin).max(1);
+                if n > 0 {
+                    self.arm = arm;
+                    a.at = p.begin + (p.end - p.begin) * n / u64::from(p.sectors);
+                    self.segments.grow(a.segment, next + n);
+                }
+            }
+            break;
+        }
+        self.ahead = Some(a);
+    }
+
+    /// Ends what goes on in the background at `now`; returns when the arm is free.
+    pub(super) fn stop(&mut self, now: u64) -> u64 {
+        let Some(a) = self.ahead.take() else { return self.free.max(now) };
+        if self.segments.get(a.segment).end < a.least {
+            self.ahead = Some(Ahead { limit: a.least.min(self.sectors()), ..a });
+            let mut until = now;
+            while self.ahead.is_some() {
+                until += self.mechanism.period_ps / 1000;
+                self.read_on(until);
+            }
+            return self.free.max(now);
+        }
+        // A seek under way is finished; a sector under way only by drives that do not stop in one.
+        let next = self.segments.get(a.segment).end;
+        let mut arm = self.arm;
+        let p = self.mechanism.pass(&mut arm, a.at, next, 1, false);
+        self.free = if p.seek > 0 && a.at < now {
+            self.arm = arm;
+            (a.at + p.seek).max(now)
+        } else if !self.spec.cache.stops_in_sector && p.begin < now {
+            p.end.max(now)
+        } else {
+            now
+        };
+        self.free
+    }
+}
