@@ -65,6 +65,8 @@ pub(super) struct Ahead {
     pub least: u64,
     /// When the last block of the segment was read.
     pub at: u64,
+    /// Blocks ahead that passed before those that were asked for, and are in the buffer.
+    pub early: (u64, u64),
 }
 
 /// Times and counts of one pass over the media.
@@ -95,6 +97,8 @@ pub struct Drive {
     pub(super) wrote: Option<(usize, u64)>,
     pub(super) last: Kind,
     pub(super) passes: Vec<Pass>,
+    /// Blocks behind a read that passed first.
+    pub(super) early: (u64, u64),
     pub(super) dirty: super::destage::Dirty,
 }
 
@@ -113,6 +117,7 @@ impl Drive {
             wrote: None,
             last: Kind::Read,
             passes: Vec::with_capacity(16),
+            early: (0, 0),
             dirty: super::destage::Dirty::default(),
             spec: spec.clone(),
         })

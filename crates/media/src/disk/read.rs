@@ -113,15 +113,15 @@ impl Drive {
     /// is in.
     fn read_media(&mut self, start: u64, block: u64, count: u32) -> (u64, Moved) {
         self.passes.clear();
+        self.early = (0, 0);
         let on_arrival = self.spec.cache.read_on_arrival || self.spec.cache.keeps_passing;
         let (mut at, mut block, mut left) = (start, block, count);
         let mut moved = Moved::default();
         while left > 0 {
-            let from = self.arm;
             let p = self.mechanism.pass(&mut self.arm, at, block, left, false);
             moved.add(&p);
             let n = p.sectors;
-            at = if on_arrival { self.arrive(from, at, block, p) } else { self.push(p) };
+            at = if on_arrival { self.arrive(block, p) } else { self.push(p) };
             block += u64::from(n);
             left -= n;
         }
@@ -133,27 +133,29 @@ impl Drive {
         p.end
     }
 
-    /// Splits a pass where the head comes down in the middle of it: the rear part is read first and waits
-    /// in the buffer for the front part. Returns when both are in.
-    fn arrive(&mut self, from: Arm, at: u64, block: u64, p: Pass) -> u64 {
+    /// Where the head comes down in the middle of a pass, the rear part is read first and waits in the
+    /// buffer for the front part; what follows on the track was read before as well. Returns when the pass
+    /// is in.
+    fn arrive(&mut self, block: u64, p: Pass) -> u64 {
+        let n = u64::from(p.sectors);
         let spot = self.mechanism.layout.locate(block);
-        let seek = self.mechanism.position(from, Arm::at(&spot), false);
-        let turn = self.mechanism.period_ps / 1000;
-        let whole = p.end - p.begin;
-        // The sector that the head meets, when it comes down within the pass.
-        let met = p.begin + whole;
-        let down = at + seek + turn;
-        if p.sectors < 2 || met <= down {
+        let track = u64::from(self.mechanism.layout.sectors(spot.zone));
+        // The sector that the head met, counted from the first one wanted and from one turn before.
+        let sector = (p.end - p.begin).max(n) / n;
+        let whole = p.rotation / sector;
+        let Some(met) = track.checked_sub(whole).filter(|&m| whole > u64::from(spot.sector) && m > 0) else {
+            // The first one wanted, or one before it: nothing of use passed.
+            return self.push(p);
+        };
+        let tail = self.mechanism.layout.track_end(block, &spot);
+        if met >= n {
+            self.early = (block + met, tail.max(block + met));
             return self.push(p);
         }
-        let missed = (down - p.begin) * u64::from(p.sectors);
-        let front = missed.div_ceil(whole.max(1)).min(u64::from(p.sectors) - 1) as u32;
-        if front == 0 {
-            return self.push(p);
-        }
-        let over = p.begin + self.mechanism.span(spot.zone, front);
-        self.push(Pass { sectors: front, end: over, ..p });
-        self.push(Pass { sectors: p.sectors - front, begin: over, end: over, seek: 0, rotation: 0 });
+        self.early = (block + n, tail.max(block + n));
+        let over = p.begin + self.mechanism.span(spot.zone, met as u32);
+        self.push(Pass { sectors: met as u32, end: over, ..p });
+        self.push(Pass { sectors: (n - met) as u32, begin: over, end: over, seek: 0, rotation: 0 });
         over
     }
 
@@ -218,7 +220,7 @@ impl Drive {
                 a.least = a.least.max(least);
             }
             (_, Some(at)) if limit > self.segments.get(segment).end => {
-                self.ahead = Some(Ahead { segment, limit, least, at });
+                self.ahead = Some(Ahead { segment, limit, least, at, early: self.early });
             }
             _ => {}
         }
@@ -273,7 +275,12 @@ impl Drive {
                 self.free = self.free.max(a.at);
                 return;
             }
-            let left = (a.limit - next).min(u64::from(u32::MAX)) as u32;
+            if a.early.0 <= next && next < a.early.1 && a.at <= now {
+                self.segments.grow(a.segment, a.early.1.min(a.limit));
+                continue;
+            }
+            let stop = if next < a.early.0 { a.limit.min(a.early.0) } else { a.limit };
+            let left = (stop - next).min(u64::from(u32::MAX)) as u32;
             let mut arm = self.arm;
             let p = self.mechanism.pass(&mut arm, a.at, next, left, false);
             if p.end <= now {
