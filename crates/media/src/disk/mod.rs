@@ -9,9 +9,11 @@ mod cache;
 mod destage;
 pub mod diskspecs;
 mod drive;
+pub mod figures;
 pub mod geometry;
 mod layout;
 mod mechanism;
+mod profile;
 mod read;
 mod schedule;
 pub mod score;
@@ -20,6 +22,7 @@ mod spec;
 mod write;
 
 pub use drive::{Drive, Hit, Kind, Request, Service};
+pub use profile::{DiskConfig, DiskProfile};
 pub use schedule::{Queue, Scheduler};
 pub use seek::{CYLINDERS_MAX, SeekCurve};
 pub use spec::{

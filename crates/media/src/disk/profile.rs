@@ -1,0 +1,279 @@
+//! Profiles of drives: what data sheets say, with the source of every value.
+
+use super::geometry::{Geometry, Mapping, Sparing, Zone};
+use super::schedule::Scheduler;
+use super::seek::SeekCurve;
+use super::spec::{After, Bus, CacheSpec, DiskSpec, Mechanics, Overheads, Positioning, ReadAhead, WriteBack};
+use crate::profile::{Size, Time};
+use frit_core::{Error, Result, SECTOR_BYTES};
+use serde::{Deserialize, Serialize};
+use std::collections::BTreeMap;
+use std::path::Path;
+
+const BUILTINS: [&str; 3] = [
+    include_str!("../../profiles/disk/st3500320as-2008.toml"),
+    include_str!("../../profiles/disk/wd1502faex-2010.toml"),
+    include_str!("../../profiles/disk/exos-x18-2020.toml"),
+];
+
+/// A drive as its data sheet describes it. Zones are of equal width, and their tracks hold less and less
+/// from the first to the last.
+#[derive(Clone, PartialEq, Debug, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct DiskConfig {
+    /// Sectors of 512 bytes that the host sees.
+    pub sectors: u64,
+    /// Surfaces with data.
+    pub heads: u32,
+    /// Zones.
+    pub zones: u32,
+    /// Revolutions a minute.
+    pub rpm: u32,
+    /// Sustained rate of the first zone, in millions of bytes a second.
+    pub outer_mb_per_s: f64,
+    /// Sustained rate of the last zone, in millions of bytes a second.
+    pub inner_mb_per_s: f64,
+    /// Seek to the next cylinder, for reads.
+    pub single_seek: Time,
+    /// Average seek, for reads.
+    pub average_seek: Time,
+    /// Seek over all cylinders, for reads.
+    pub full_seek: Time,
+    /// What writes take longer.
+    pub write_settle: Time,
+    /// To another head.
+    pub head_switch: Time,
+    /// Between the tracks of a cylinder, as time.
+    pub track_skew: Time,
+    /// Between cylinders, as time.
+    pub cylinder_skew: Time,
+    /// Before the arm or a transfer starts.
+    pub command_overhead: Time,
+    /// The bus, in millions of bytes a second.
+    pub bus_mb_per_s: f64,
+    /// The cache.
+    pub cache_bytes: Size,
+    /// Segments that it is divided into for reads.
+    pub cache_segments: u32,
+    /// Whether the drive reads on until a segment is full.
+    pub read_ahead: bool,
+    /// Whether writes are acknowledged from the cache.
+    pub write_back: bool,
+    /// How much of the cache may be dirty.
+    pub dirty_bytes: Size,
+    /// Requests that the drive takes.
+    pub queue_depth: u32,
+    /// Their order.
+    pub scheduler: Scheduler,
+}
+
+/// A drive by name.
+#[derive(Clone, PartialEq, Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct DiskProfile {
+    /// Its name.
+    pub name: String,
+    /// What it is, and what is not known of it.
+    pub about: String,
+    /// Its values.
+    pub values: DiskConfig,
+    /// Where each value comes from.
+    pub sources: BTreeMap<String, String>,
+}
+
+impl DiskProfile {
+    /// Reads a profile from TOML.
+    ///
+    /// # Errors
+    /// What is no profile, with the line; a value without a source, or a source without a value.
+    pub fn parse(text: &str) -> Result<DiskProfile> {
+        let p: DiskProfile =
+            toml::from_str(text).map_err(|e| Error::param("disk profile", "", e.to_string().trim_end()))?;
+        let keys: Vec<String> = p.rows()?.into_iter().map(|r| r.0).collect();
+        if let Some(key) = keys.iter().find(|k| !p.sources.contains_key(*k)) {
+            return Err(Error::param(&format!("sources.{key}"), "", "is missing; say where the value comes from"));
+        }
+        if let Some(key) = p.sources.keys().find(|k| !keys.contains(k)) {
+            return Err(Error::param(&format!("sources.{key}"), key, "is no value of a disk"));
+        }
+        Ok(p)
+    }
+
+    /// All drives that come with frit.
+    ///
+    /// # Errors
+    /// None, as their test shows.
+    pub fn builtins() -> Result<Vec<DiskProfile>> {
+        BUILTINS.iter().map(|t| DiskProfile::parse(t)).collect()
+    }
+
+    /// A drive that comes with frit.
+    ///
+    /// # Errors
+    /// An unknown name; the message lists those that there are.
+    pub fn builtin(name: &str) -> Result<DiskProfile> {
+        let all = DiskProfile::builtins()?;
+        let names: Vec<String> = all.iter().map(|p| p.name.clone()).collect();
+        all.into_iter().find(|p| p.name == name).ok_or_else(|| {
+            let why = format!(
+                "no such disk; there are {}, or give the path of a .toml or .diskspecs file",
+                names.join(", ")
+            );
+            Error::param("disk", name, why)
+        })
+    }
+
+    /// A drive from a TOML file.
+    ///
+    /// # Errors
+    /// A file that cannot be read, or is no profile.
+    pub fn load(path: &Path) -> Result<DiskProfile> {
+        let text = std::fs::read_to_string(path)
+            .map_err(|source| Error::Io { what: format!("cannot read the disk {}", path.display()), source })?;
+        DiskProfile::parse(&text).map_err(|e| match e {
+            Error::Param { key, why, .. } => Error::param(&key, path.display(), why),
+            other => other,
+        })
+    }
+
+    /// Keys, values as text, and sources, for tables.
+    ///
+    /// # Errors
+    /// None for a profile that was read.
+    pub fn rows(&self) -> Result<Vec<(String, String, String)>> {
+        let table = toml::Table::try_from(&self.values)
+            .map_err(|e| Error::param("disk profile", &self.name, e.to_string()))?;
+        let row = |(key, value): (String, toml::Value)| {
+            let text = value.as_str().map_or_else(|| value.to_string(), str::to_string);
+            let source = self.sources.get(&key).cloned().unwrap_or_default();
+            (key, text, source)
+        };
+        Ok(table.into_iter().map(row).collect())
+    }
+
+    /// The drive.
+    ///
+    /// # Errors
+    /// Values that no drive has.
+    pub fn spec(&self) -> Result<DiskSpec> {
+        let v = &self.values;
+        v.check()?;
+        let revolution_ps = (60e12 / f64::from(v.rpm)).round() as u64;
+        let bus_ps = (SECTOR_BYTES as f64 * 1e6 / v.bus_mb_per_s).round() as u64;
+        let after = After { read: v.command_overhead.nanos(), write: v.command_overhead.nanos() };
+        let segment = v.cache_bytes.0 / SECTOR_BYTES / u64::from(v.cache_segments.max(1));
+        let spec = DiskSpec {
+            name: self.name.clone(),
+            geometry: v.geometry(revolution_ps)?,
+            mechanics: Mechanics {
+                positioning: Positioning::Full,
+                revolution_ps,
+                seek: SeekCurve::Curve {
+                    single: v.single_seek.nanos(),
+                    average: v.average_seek.nanos(),
+                    full: v.full_seek.nanos(),
+                },
+                head_switch: v.head_switch.nanos(),
+                write_settle_ns: v.write_settle.nanos().0 as i64,
+            },
+            overheads: Overheads {
+                read_hit: after,
+                read_miss: after,
+                write_hit: after,
+                write_miss: after,
+                ..Overheads::default()
+            },
+            bus: Bus { read_ps: bus_ps, write_ps: bus_ps, watermark_of_request: true, ..Bus::default() },
+            cache: CacheSpec {
+                enabled: true,
+                segments: v.cache_segments,
+                segment_sectors: segment.clamp(1, 1 << 30) as u32,
+                read_ahead: if v.read_ahead { ReadAhead::Segment } else { ReadAhead::Off },
+                read_on_arrival: true,
+                keeps_passing: true,
+                almost_hits: true,
+                write_back: if v.write_back { WriteBack::Full } else { WriteBack::Off },
+                dirty_sectors: (v.dirty_bytes.0 / SECTOR_BYTES).min(1 << 30) as u32,
+                ..CacheSpec::default()
+            },
+            queue_depth: v.queue_depth,
+            scheduler: v.scheduler,
+        };
+        spec.check()?;
+        Ok(spec)
+    }
+}
+
+impl DiskConfig {
+    fn check(&self) -> Result<()> {
+        let rate = |key: &str, x: f64| {
+            let fits = (0.1..=100_000.0).contains(&x);
+            if fits { Ok(()) } else { Err(Error::param(key, x, "has to be 0.1 to 100000 MB/s")) }
+        };
+        rate("outer_mb_per_s", self.outer_mb_per_s)?;
+        rate("inner_mb_per_s", self.inner_mb_per_s)?;
+        rate("bus_mb_per_s", self.bus_mb_per_s)?;
+        if !(1..=1000).contains(&self.zones) {
+            return Err(Error::param("zones", self.zones, "has to be 1 to 1000"));
+        }
+        if !(1..=256).contains(&self.heads) {
+            return Err(Error::param("heads", self.heads, "has to be 1 to 256"));
+        }
+        if !(100..=1_000_000).contains(&self.rpm) {
+            return Err(Error::param("rpm", self.rpm, "has to be 100 to 1000000"));
+        }
+        if self.sectors == 0 || self.sectors > 1 << 44 {
+            return Err(Error::param("sectors", self.sectors, "has to be 1 to 2^44"));
+        }
+        Ok(())
+    }
+
+    /// Zones whose tracks hold what the sustained rates ask for, and as many cylinders as the capacity does.
+    fn geometry(&self, revolution_ps: u64) -> Result<Geometry> {
+        let heads = f64::from(self.heads);
+        let turn = revolution_ps as f64 / 1e12;
+        let seconds = |t: Time| t.0 as f64 / 1e12;
+        // A cylinder takes a turn for each head, and the skews between them.
+        let cylinder =
+            heads * turn + (heads - 1.0) * seconds(self.track_skew) + seconds(self.cylinder_skew);
+        let track = |mb: f64| mb * 1e6 * cylinder / heads / SECTOR_BYTES as f64;
+        let (outer, inner) = (track(self.outer_mb_per_s), track(self.inner_mb_per_s));
+        let last = f64::from(self.zones.max(2) - 1);
+        let tracks: Vec<u32> = (0..self.zones)
+            .map(|i| (outer + (inner - outer) * f64::from(i) / last).round().max(1.0) as u32)
+            .collect();
+        let per_cylinder: u64 = tracks.iter().map(|&n| u64::from(n) * u64::from(self.heads)).sum();
+        let width = self.sectors.div_ceil(per_cylinder);
+        let cylinders = width * u64::from(self.zones);
+        if cylinders > u64::from(super::seek::CYLINDERS_MAX) {
+            let why = format!("makes {cylinders} cylinders of these tracks; at most 4000000 are modelled");
+            return Err(Error::param("sectors", self.sectors, why));
+        }
+        let mut spare = width * per_cylinder - self.sectors;
+        let mut zones: Vec<Zone> = Vec::with_capacity(tracks.len());
+        for (i, &n) in tracks.iter().enumerate().rev() {
+            let all = width * u64::from(n) * u64::from(self.heads);
+            let spares = spare.min(all - 1);
+            spare -= spares;
+            let skew = |t: Time| seconds(t) / turn * f64::from(n);
+            zones.push(Zone {
+                first_cylinder: (i as u64 * width) as u32,
+                last_cylinder: ((i as u64 + 1) * width - 1) as u32,
+                sectors_per_track: n,
+                track_skew: skew(self.track_skew),
+                cylinder_skew: skew(self.cylinder_skew),
+                spares,
+                ..Zone::default()
+            });
+        }
+        zones.reverse();
+        Ok(Geometry {
+            heads: self.heads,
+            cylinders: cylinders as u32,
+            mapping: Mapping::Cylinders,
+            sparing: Sparing::ZoneEnd,
+            range_cylinders: 1,
+            zones,
+        })
+    }
+}
