@@ -36,6 +36,8 @@ enum Command {
     Import(cmd::import::Args),
     /// List the profiles of media, and where their values come from.
     Profiles(cmd::profiles::Args),
+    /// Look into disk drives: profiles, figures, and how their models compare with measurements.
+    Disk(cmd::disk::Args),
     /// List the layers, their parameters and policies.
     Layers(cmd::layers::Args),
     /// Measure what papers report: published beside measured.
@@ -67,6 +69,7 @@ fn main() -> miette::Result<ExitCode> {
         Command::Export(args) => return cmd::export::run(&args),
         Command::Import(args) => return cmd::import::run(&args),
         Command::Profiles(args) => cmd::profiles::run(&args),
+        Command::Disk(args) => cmd::disk::run(&args),
         Command::Layers(args) => cmd::layers::run(&args),
         Command::Reproduce(args) => return cmd::reproduce::run(&args),
         Command::Attach(args) => cmd::attach::run(&args),

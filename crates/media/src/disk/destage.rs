@@ -13,6 +13,8 @@ const LOOK: usize = 24;
 pub(super) struct Dirty {
     runs: BTreeMap<u64, u32>,
     sectors: u64,
+    /// Sectors of the run that was taken last, which are on the media when the arm is free.
+    flying: u64,
     /// Behind the run that was written last: where the arm is.
     last: u64,
 }
@@ -63,11 +65,6 @@ impl Dirty {
     pub(super) fn holds(&self, block: u64, end: u64) -> bool {
         self.runs.range(..=block).next_back().is_some_and(|(b, n)| b + u64::from(*n) >= end)
     }
-
-    /// Whether some of these blocks are dirty.
-    pub(super) fn touches(&self, block: u64, end: u64) -> bool {
-        self.runs.range(..end).next_back().is_some_and(|(b, n)| b + u64::from(*n) > block)
-    }
 }
 
 impl Drive {
@@ -77,12 +74,24 @@ impl Drive {
         let room = u64::from(self.spec.cache.dirty_sectors).max(u64::from(r.sectors));
         let mut bus = at + self.after(o.write_hit) + o.data_prepare.0;
         let mut hit = Hit::Whole;
-        if self.dirty.sectors + u64::from(r.sectors) > room {
+        let mut ready = at;
+        loop {
+            // What is on its way to the media has its place until it is there.
+            let flying = if self.free > ready { self.dirty.flying } else { 0 };
+            if self.dirty.sectors + flying + u64::from(r.sectors) <= room {
+                break;
+            }
             hit = Hit::Partial;
-            self.stop(at);
-            while self.dirty.sectors + u64::from(r.sectors) > room && self.destage_one(at) {}
-            bus = bus.max(self.free);
+            if flying > 0 {
+                ready = self.free;
+            } else {
+                self.stop(ready);
+                if !self.destage_one(ready) {
+                    break;
+                }
+            }
         }
+        bus = bus.max(ready);
         let done = bus + u64::from(r.sectors) * self.spec.bus.write_ps / 1000 + o.write_complete.0;
         let (first, end) = (r.sector.0, r.sector.0 + u64::from(r.sectors));
         let most = u64::from(self.spec.cache.segment_sectors).max(u64::from(r.sectors));
@@ -121,6 +130,7 @@ impl Drive {
         self.dirty.remove(block, n);
         self.free = t;
         self.dirty.last = b;
+        self.dirty.flying = n.into();
         true
     }
 
@@ -131,5 +141,36 @@ impl Drive {
         while self.destage_one(begin.0) {}
         self.last = Kind::Write;
         Nanos(self.free.max(begin.0))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+    use std::collections::BTreeSet;
+
+    proptest! {
+        /// The runs are the set of blocks that were added and not removed.
+        #[test]
+        fn runs_are_a_set_of_blocks(
+            steps in prop::collection::vec((any::<bool>(), 0_u64..200, 1_u32..30), 1..80),
+        ) {
+            let (mut d, mut set) = (Dirty::default(), BTreeSet::new());
+            for (add, block, n) in steps {
+                let blocks = block..block + u64::from(n);
+                if add {
+                    d.add(block, n, 64);
+                    set.extend(blocks);
+                } else {
+                    d.remove(block, n);
+                    set.retain(|b| !blocks.contains(b));
+                }
+                let all: Vec<u64> =
+                    d.runs.iter().flat_map(|(&b, &n)| b..b + u64::from(n)).collect();
+                prop_assert_eq!(&all, &set.iter().copied().collect::<Vec<_>>());
+                prop_assert_eq!(d.sectors, set.len() as u64);
+            }
+        }
     }
 }

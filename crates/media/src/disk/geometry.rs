@@ -125,7 +125,7 @@ impl Zone {
             let why = format!("overlaps the zone before it, which ends at cylinder {}", next - 1);
             return Err(Error::param(&at("first cylinder"), self.first_cylinder, why));
         }
-        if self.last_cylinder < self.first_cylinder || self.last_cylinder >= geometry.cylinders + 1 {
+        if self.last_cylinder < self.first_cylinder || self.last_cylinder > geometry.cylinders {
             let why =
                 format!("has to be {} to {}", self.first_cylinder, geometry.cylinders.saturating_sub(1));
             return Err(Error::param(&at("last cylinder"), self.last_cylinder, why));

@@ -108,6 +108,7 @@ impl Layout {
         let zone = self.bands.partition_point(|b| b.first_block <= block) - 1;
         let band = &self.bands[zone];
         let (mut p, mut run) = band.sector_of(block - band.first_block);
+        run = run.min(band.first_block + band.blocks - block);
         if !band.defects.is_empty() {
             (p, run) = band.remap(p, run);
         }
@@ -243,12 +244,13 @@ fn band(g: &Geometry, z: &Zone, index: usize, first_block: u64, period_ps: u64) 
     let cylinders = u64::from(z.cylinders());
     let all = per_cylinder * cylinders;
     let (region_sectors, spares) = match g.sparing {
-        Sparing::None => (all, 0),
-        Sparing::Tracks => (all, 0),
+        Sparing::None | Sparing::Tracks => (all, 0),
         Sparing::TrackEnd => (n, z.spares),
-        Sparing::CylinderEnd | Sparing::CylinderEndSlipOn => (per_cylinder, z.spares),
-        Sparing::CylinderFront | Sparing::CylinderFrontSlipOn => (per_cylinder, z.spares),
-        Sparing::DiskEnd => (per_cylinder, z.spares),
+        Sparing::CylinderEnd
+        | Sparing::CylinderEndSlipOn
+        | Sparing::CylinderFront
+        | Sparing::CylinderFrontSlipOn
+        | Sparing::DiskEnd => (per_cylinder, z.spares),
         Sparing::Range => (per_cylinder * u64::from(g.range_cylinders), z.spares),
         Sparing::ZoneEnd | Sparing::ZoneEndSlipOn => (all, z.spares),
     };
@@ -259,15 +261,16 @@ fn band(g: &Geometry, z: &Zone, index: usize, first_block: u64, period_ps: u64) 
     let Some(region_blocks) = region_sectors.checked_sub(spares).filter(|&b| b > 0) else {
         return refuse("spares");
     };
-    let slipped = z.slips.len() as u64;
+    let (cylinder, slipped) = (z.spares.saturating_mul(cylinders), z.slips.len() as u64);
     let lost = match g.sparing {
         Sparing::None => 0,
         Sparing::Tracks => z.spares.saturating_mul(n),
-        Sparing::TrackEnd => z.spares * cylinders * u64::from(g.heads),
-        Sparing::CylinderEnd | Sparing::CylinderFront => z.spares * cylinders,
-        Sparing::CylinderEndSlipOn | Sparing::CylinderFrontSlipOn => z.spares * cylinders + slipped,
-        Sparing::DiskEnd => z.spares * cylinders + slipped,
-        Sparing::Range => z.spares * (cylinders / u64::from(g.range_cylinders)),
+        Sparing::TrackEnd => cylinder.saturating_mul(u64::from(g.heads)),
+        Sparing::CylinderEnd | Sparing::CylinderFront => cylinder,
+        Sparing::CylinderEndSlipOn | Sparing::CylinderFrontSlipOn | Sparing::DiskEnd => {
+            cylinder.saturating_add(slipped)
+        }
+        Sparing::Range => z.spares.saturating_mul(cylinders / u64::from(g.range_cylinders)),
         Sparing::ZoneEnd => z.spares,
         Sparing::ZoneEndSlipOn => z.spares.saturating_add(slipped),
     };
@@ -336,5 +339,138 @@ fn slips(sparing: Sparing, z: &Zone, region_sectors: u64, region_blocks: u64, fr
             }
             Slips::Local(out)
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+    use std::collections::HashSet;
+
+    const TURN: u64 = 8_333_333_333;
+
+    fn schemes() -> impl Strategy<Value = Sparing> {
+        use Sparing::*;
+        prop::sample::select(vec![
+            None,
+            Tracks,
+            CylinderEnd,
+            TrackEnd,
+            CylinderEndSlipOn,
+            CylinderFront,
+            CylinderFrontSlipOn,
+            DiskEnd,
+            Range,
+            ZoneEnd,
+            ZoneEndSlipOn,
+        ])
+    }
+
+    fn mappings() -> impl Strategy<Value = Mapping> {
+        prop::sample::select(vec![Mapping::Cylinders, Mapping::SerpentineZone, Mapping::SerpentineDisk])
+    }
+
+    /// Two zones with at most as many slips in a region as it has spares.
+    fn geometries() -> impl Strategy<Value = Geometry> {
+        (schemes(), mappings(), 1_u32..5, prop::collection::btree_set(0_u64..40, 0..3), 0_u64..5).prop_map(
+            |(sparing, mapping, heads, slips, reserved)| {
+                let zone = |first: u32, n: u32| Zone {
+                    first_cylinder: first,
+                    last_cylinder: first + 5,
+                    sectors_per_track: n,
+                    reserved,
+                    spares: if matches!(sparing, Sparing::None | Sparing::DiskEnd) { 0 } else { 3 },
+                    slips: match sparing {
+                        Sparing::None => vec![],
+                        Sparing::Tracks => slips.iter().map(|s| s % 5).collect(),
+                        _ => slips.iter().copied().collect(),
+                    },
+                    track_skew: 2.5,
+                    cylinder_skew: 4.0,
+                    ..Zone::default()
+                };
+                let zones = vec![zone(0, 17), zone(7, 11)];
+                Geometry { heads, cylinders: 13, mapping, sparing, range_cylinders: 2, zones }
+            },
+        )
+    }
+
+    proptest! {
+        /// No two blocks share a sector, and a run is what its blocks are one by one.
+        #[test]
+        fn blocks_have_places_of_their_own(g in geometries()) {
+            let layout = Layout::new(&g, TURN).unwrap();
+            let mut taken = HashSet::new();
+            for b in 0..layout.blocks() {
+                let s = layout.locate(b);
+                let z = &g.zones[s.zone as usize];
+                prop_assert!((z.first_cylinder..=z.last_cylinder).contains(&s.cylinder), "{b}: {s:?}");
+                prop_assert!(s.head < g.heads && s.sector < z.sectors_per_track);
+                prop_assert!(taken.insert((s.cylinder, s.head, s.sector)), "{b} shares {s:?}");
+                prop_assert!(s.angle_ps < TURN && s.run >= 1);
+                if s.run > 1 && b + 1 < layout.blocks() {
+                    let next = layout.locate(b + 1);
+                    prop_assert_eq!((next.cylinder, next.head, next.sector), (s.cylinder, s.head, s.sector + 1));
+                }
+            }
+        }
+
+        /// Tracks begin and end where the blocks say.
+        #[test]
+        fn tracks_end_where_their_blocks_do(g in geometries(), at in 0.0..1.0) {
+            let layout = Layout::new(&g, TURN).unwrap();
+            let b = (layout.blocks() as f64 * at) as u64;
+            let s = layout.locate(b);
+            let same = |x: u64| { let t = layout.locate(x); (t.cylinder, t.head) == (s.cylinder, s.head) };
+            let (first, end) = (layout.track_first(b, &s), layout.track_end(b, &s));
+            prop_assert!(first <= b && b < end && end <= layout.blocks());
+            prop_assert!((first..end).all(same), "{first}..{end}");
+            prop_assert!(end == layout.blocks() || !same(end));
+        }
+    }
+
+    #[test]
+    fn skews_turn_tracks_and_cylinders() {
+        let zone = Zone {
+            last_cylinder: 1,
+            sectors_per_track: 10,
+            offset: 1.0,
+            track_skew: 2.0,
+            cylinder_skew: 4.0,
+            ..Zone::default()
+        };
+        let g =
+            Geometry { heads: 2, cylinders: 2, zones: vec![zone], range_cylinders: 1, ..Geometry::default() };
+        let layout = Layout::new(&g, 10_000).unwrap();
+        let angle = |b| layout.locate(b).angle_ps / 1000;
+        // Offset 1; one track switch: + 2; then a cylinder switch: + 4; then a track switch: + 2.
+        assert_eq!((angle(0), angle(10), angle(20), angle(30)), (1, 3, 7, 9));
+        assert_eq!(angle(35), 4);
+    }
+
+    #[test]
+    fn a_defect_lies_where_it_was_moved_to() {
+        let zone = Zone {
+            last_cylinder: 0,
+            sectors_per_track: 10,
+            spares: 2,
+            defects: vec![(3, 19)],
+            ..Zone::default()
+        };
+        let g = Geometry {
+            heads: 2,
+            cylinders: 1,
+            zones: vec![zone],
+            sparing: Sparing::ZoneEnd,
+            ..Geometry::default()
+        };
+        let layout = Layout::new(&g, 10_000).unwrap();
+        assert_eq!(layout.blocks(), 18);
+        let place = |b| {
+            let s = layout.locate(b);
+            (s.head, s.sector, s.run)
+        };
+        assert_eq!((place(2), place(3), place(4)), ((0, 2, 1), (1, 9, 1), (0, 4, 6)));
     }
 }

@@ -19,6 +19,10 @@ mod schedule;
 pub mod score;
 mod seek;
 mod spec;
+#[cfg(test)]
+mod testing;
+#[cfg(test)]
+mod tests;
 mod write;
 
 pub use drive::{Drive, Hit, Kind, Request, Service};

@@ -91,7 +91,11 @@ impl DiskProfile {
             toml::from_str(text).map_err(|e| Error::param("disk profile", "", e.to_string().trim_end()))?;
         let keys: Vec<String> = p.rows()?.into_iter().map(|r| r.0).collect();
         if let Some(key) = keys.iter().find(|k| !p.sources.contains_key(*k)) {
-            return Err(Error::param(&format!("sources.{key}"), "", "is missing; say where the value comes from"));
+            return Err(Error::param(
+                &format!("sources.{key}"),
+                "",
+                "is missing; say where the value comes from",
+            ));
         }
         if let Some(key) = p.sources.keys().find(|k| !keys.contains(k)) {
             return Err(Error::param(&format!("sources.{key}"), key, "is no value of a disk"));
@@ -128,8 +132,10 @@ impl DiskProfile {
     /// # Errors
     /// A file that cannot be read, or is no profile.
     pub fn load(path: &Path) -> Result<DiskProfile> {
-        let text = std::fs::read_to_string(path)
-            .map_err(|source| Error::Io { what: format!("cannot read the disk {}", path.display()), source })?;
+        let text = std::fs::read_to_string(path).map_err(|source| Error::Io {
+            what: format!("cannot read the disk {}", path.display()),
+            source,
+        })?;
         DiskProfile::parse(&text).map_err(|e| match e {
             Error::Param { key, why, .. } => Error::param(&key, path.display(), why),
             other => other,
@@ -234,8 +240,7 @@ impl DiskConfig {
         let turn = revolution_ps as f64 / 1e12;
         let seconds = |t: Time| t.0 as f64 / 1e12;
         // A cylinder takes a turn for each head, and the skews between them.
-        let cylinder =
-            heads * turn + (heads - 1.0) * seconds(self.track_skew) + seconds(self.cylinder_skew);
+        let cylinder = heads * turn + (heads - 1.0) * seconds(self.track_skew) + seconds(self.cylinder_skew);
         let track = |mb: f64| mb * 1e6 * cylinder / heads / SECTOR_BYTES as f64;
         let (outer, inner) = (track(self.outer_mb_per_s), track(self.inner_mb_per_s));
         let last = f64::from(self.zones.max(2) - 1);
@@ -275,5 +280,52 @@ impl DiskConfig {
             range_cylinders: 1,
             zones,
         })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::disk::{Drive, figures};
+
+    #[test]
+    fn builtins_are_the_drives_that_their_sheets_describe() {
+        for p in DiskProfile::builtins().unwrap() {
+            let spec = p.spec().unwrap();
+            assert_eq!(Drive::new(&spec).unwrap().sectors(), p.values.sectors, "{}", p.name);
+            let z = figures::zones(&spec).unwrap();
+            let near = |zone: usize, mb: f64| (z[zone].bytes_per_second / mb / 1e6 - 1.0).abs() < 0.01;
+            assert!(near(0, p.values.outer_mb_per_s), "{}", p.name);
+            assert!(near(z.len() - 1, p.values.inner_mb_per_s), "{}", p.name);
+            let average = figures::seeks(&spec).unwrap().average.0 as f64;
+            assert!((average / p.values.average_seek.nanos().0 as f64 - 1.0).abs() < 0.01, "{}", p.name);
+        }
+    }
+
+    #[test]
+    fn every_value_needs_its_source() {
+        let text = BUILTINS[0];
+        let without: String =
+            text.lines().filter(|l| !l.starts_with("zones = \"")).map(|l| format!("{l}\n")).collect();
+        assert!(DiskProfile::parse(&without).unwrap_err().to_string().contains("sources.zones"));
+        let more = format!("{text}\nwings = \"none\"\n");
+        assert!(DiskProfile::parse(&more).unwrap_err().to_string().contains("sources.wings"));
+        assert!(DiskProfile::builtin("st1").unwrap_err().to_string().contains("exos-x18-2020"));
+    }
+
+    #[test]
+    fn impossible_values_are_refused() {
+        let p = DiskProfile::builtin("wd1502faex-2010").unwrap();
+        let refused = |f: fn(&mut DiskConfig)| {
+            let mut p = p.clone();
+            f(&mut p.values);
+            p.spec().is_err()
+        };
+        assert!(refused(|v| v.rpm = 0));
+        assert!(refused(|v| v.heads = 0));
+        assert!(refused(|v| v.zones = 0));
+        assert!(refused(|v| v.outer_mb_per_s = f64::NAN));
+        assert!(refused(|v| v.sectors = u64::MAX));
+        assert!(refused(|v| v.cache_segments = 0));
     }
 }

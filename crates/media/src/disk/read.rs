@@ -8,6 +8,10 @@ use frit_core::Nanos;
 impl Drive {
     pub(super) fn read(&mut self, r: &Request, at: u64) -> Service {
         let (first, end) = (r.sector.0, r.sector.0 + u64::from(r.sectors));
+        if self.dirty.holds(first, end) {
+            let done = self.hit_ready(at) + self.bus_time(r) + self.spec.overheads.read_complete.0;
+            return Service { done: Nanos(done), seek: Nanos::ZERO, rotation: Nanos::ZERO, hit: Hit::Whole };
+        }
         let growing = self.ahead.map(|a| a.segment);
         match self.segments.find(first, end, growing, self.spec.cache.almost_hits) {
             Some((segment, true)) => self.read_whole(r, at, segment),

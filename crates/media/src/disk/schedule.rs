@@ -104,3 +104,61 @@ impl<T> Queue<T> {
         Some((w.request, w.tag))
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::disk::drive::Kind;
+    use crate::disk::testing::simple;
+    use frit_core::Sector;
+    use strum::IntoEnumIterator;
+
+    /// Blocks of a drive with 100 blocks a cylinder, the arm being at cylinder 50, in the order of service.
+    fn order(scheduler: Scheduler, cylinders: &[u64]) -> Vec<u64> {
+        let mut drive = Drive::new(&simple()).unwrap();
+        let read = |c: u64| Request { kind: Kind::Read, sector: Sector(c * 100), sectors: 1 };
+        let mut now = drive.service(&read(50), Nanos::ZERO).done;
+        let mut queue = Queue::new(scheduler);
+        for &c in cylinders {
+            queue.push(&drive, read(c), c);
+        }
+        let mut out = Vec::new();
+        while let Some((r, c)) = queue.pop(&drive, now) {
+            now = drive.service(&r, now).done;
+            out.push(c);
+        }
+        out
+    }
+
+    #[test]
+    fn schedulers_keep_their_orders() {
+        let waiting = [60, 10, 55, 80, 45, 20];
+        assert_eq!(order(Scheduler::Fifo, &waiting), waiting);
+        assert_eq!(order(Scheduler::Sstf, &waiting), [55, 60, 45, 20, 10, 80]);
+        assert_eq!(order(Scheduler::Scan, &waiting), [55, 60, 80, 45, 20, 10]);
+        assert_eq!(order(Scheduler::CLook, &waiting), [55, 60, 80, 10, 20, 45]);
+    }
+
+    #[test]
+    fn nothing_is_lost_and_equals_keep_their_order() {
+        for s in Scheduler::iter() {
+            let mut served = order(s, &[3, 90, 3, 50, 7]);
+            served.sort_unstable();
+            assert_eq!(served, [3, 3, 7, 50, 90], "{s:?}");
+            assert!(Queue::<()>::new(s).is_empty());
+        }
+    }
+
+    #[test]
+    fn positioning_time_is_what_service_takes() {
+        let mut drive = Drive::new(&simple()).unwrap();
+        let mut now = Nanos::ZERO;
+        for block in [700, 12, 9_950, 4_401] {
+            let r = Request { kind: Kind::Read, sector: Sector(block), sectors: 1 };
+            let expected = drive.positioning(&r, now);
+            let s = drive.service(&r, now);
+            assert_eq!(s.seek + s.rotation, expected);
+            now = s.done;
+        }
+    }
+}

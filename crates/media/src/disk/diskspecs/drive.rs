@@ -2,9 +2,11 @@
 
 use super::text::{Block, Kind, Value};
 use super::{Loaded, ReadError, model};
-use crate::disk::schedule::Scheduler;
 use crate::disk::geometry::{Geometry, Zone};
-use crate::disk::spec::{Mechanics, After, Bus, CacheSpec, DiskSpec, ExtraDisconnect, Overheads, ReadAhead, WriteBack};
+use crate::disk::schedule::Scheduler;
+use crate::disk::spec::{
+    After, Bus, CacheSpec, DiskSpec, ExtraDisconnect, Mechanics, Overheads, ReadAhead, WriteBack,
+};
 use frit_core::Nanos;
 
 /// Parameters that say nothing about timing here, and why.
@@ -170,8 +172,11 @@ pub(super) fn disk(block: &Block) -> Result<Loaded, ReadError> {
 /// (HP C2247A, HP C2490A, DEC RZ26), while automatic extraction gives times that no head settles in.
 fn switching(geometry: &Geometry, mut mechanics: Mechanics, notes: &mut Vec<String>) -> Mechanics {
     let turn = mechanics.revolution_ps as f64 / 1000.0;
-    let skew = |z: &Zone| z.track_skew.rem_euclid(f64::from(z.sectors_per_track)) / f64::from(z.sectors_per_track);
-    let Some(least) = geometry.zones.iter().map(|z| (skew(z) * turn / 2.0) as u64).min() else { return mechanics };
+    let skew =
+        |z: &Zone| z.track_skew.rem_euclid(f64::from(z.sectors_per_track)) / f64::from(z.sectors_per_track);
+    let Some(least) = geometry.zones.iter().map(|z| (skew(z) * turn / 2.0) as u64).min() else {
+        return mechanics;
+    };
     let given = mechanics.head_switch;
     // More than half a turn is no skew for a head switch.
     if given.0 < least && least < (turn / 4.0) as u64 {

@@ -1,0 +1,70 @@
+//! `frit disk`: drives, their figures, and how well their models agree with measurements.
+
+mod list;
+mod score;
+mod show;
+
+use clap::Subcommand;
+use frit_core::Error;
+use frit_media::disk::DiskProfile;
+use frit_media::disk::diskspecs::{self, Loaded};
+use miette::{Result, miette};
+use std::path::Path;
+
+/// Look into disk drives: profiles, figures, and how their models compare with measurements.
+#[derive(clap::Args, Debug)]
+#[command(
+    after_help = "A DRIVE is a profile (see: frit disk list), a profile of your own (.toml), or DiskSim's \
+                  description of one (.diskspecs, with the .model and .seek files that it names beside it).
+docs/disk.md says what is modelled."
+)]
+pub(crate) struct Args {
+    #[command(subcommand)]
+    command: Command,
+}
+
+#[derive(Subcommand, Debug)]
+enum Command {
+    /// List the drives that come with frit.
+    List(list::Args),
+    /// Show a drive: zones, seeks, transfer rates, random requests a second.
+    Show(show::Args),
+    /// Compare a drive's model with measured service times.
+    Score(score::Args),
+}
+
+/// Runs the command.
+///
+/// # Errors
+/// What the user has to know, in one message.
+pub(crate) fn run(args: &Args) -> Result<()> {
+    match &args.command {
+        Command::List(a) => list::run(a),
+        Command::Show(a) => show::run(a),
+        Command::Score(a) => score::run(a),
+    }
+}
+
+/// A drive by name, or from a file.
+fn drive(name: &str) -> Result<Loaded> {
+    let path = Path::new(name);
+    match path.extension().and_then(|e| e.to_str()) {
+        Some("diskspecs" | "parv" | "model") => diskspecs::load(path).map_err(|e| miette!("{e}")),
+        Some("toml") => of_profile(&DiskProfile::load(path).map_err(|e| report(&e))?),
+        _ if name.contains('/') => {
+            Err(miette!("'{name}' is no drive; a drive is a profile, or a .toml or .diskspecs file"))
+        }
+        _ => of_profile(&DiskProfile::builtin(name).map_err(|e| report(&e))?),
+    }
+}
+
+fn of_profile(p: &DiskProfile) -> Result<Loaded> {
+    Ok(Loaded { spec: p.spec().map_err(|e| report(&e))?, notes: Vec::new() })
+}
+
+fn report(e: &Error) -> miette::Report {
+    match e {
+        Error::Param { key, value, why } if key == "disk" => miette!("'{value}': {why}"),
+        other => miette!("{other}"),
+    }
+}

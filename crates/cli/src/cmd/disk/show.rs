@@ -1,0 +1,209 @@
+//! `frit disk show`.
+
+use super::{drive, report};
+use crate::output::{print, print_json, right, table, text};
+use frit_core::{Error, Nanos, SECTOR_BYTES, size};
+use frit_media::disk::figures::{self, Random, SeekFigures, ZoneFigures};
+use frit_media::disk::{DiskProfile, DiskSpec, Drive, Kind, Scheduler};
+use miette::{Result, miette};
+use serde::Serialize;
+use std::fmt::Write;
+use strum::IntoEnumIterator;
+
+/// Show a drive: zones, seeks, transfer rates, random requests a second.
+#[derive(clap::Args, Debug)]
+#[command(after_help = "Examples:
+  frit disk show st3500320as-2008
+  frit disk show st3500320as-2008 --span 0.25           requests to the first quarter only
+  frit disk show exos-x18-2020 --write --size 64K       random writes, with the drive's write cache
+  frit disk show ../shared/drives/atlas10k.diskspecs    a drive that DiskSim describes
+
+Rates of zones are those of the media; the bus may be slower.")]
+pub(crate) struct Args {
+    /// A profile, or a .toml or .diskspecs file.
+    drive: String,
+    /// Fraction of the disk that random requests go to, from its start.
+    #[arg(long, default_value_t = 1.0, value_parser = fraction)]
+    span: f64,
+    /// Size of random requests.
+    #[arg(long, default_value = "4K", value_parser = bytes)]
+    size: u64,
+    /// Random writes, not reads.
+    #[arg(long)]
+    write: bool,
+    /// Requests for each figure.
+    #[arg(long, default_value_t = 4000, value_parser = clap::value_parser!(u64).range(10..=10_000_000))]
+    requests: u64,
+    /// Print JSON.
+    #[arg(long)]
+    json: bool,
+}
+
+fn fraction(text: &str) -> Result<f64, String> {
+    text.parse().ok().filter(|x| *x > 0.0 && *x <= 1.0).ok_or("should be a fraction above 0 up to 1".into())
+}
+
+fn bytes(text: &str) -> Result<u64, String> {
+    let fits = |b: &u64| *b > 0 && *b % SECTOR_BYTES == 0 && *b <= 1 << 30;
+    Some(size::parse(text)?).filter(fits).ok_or("should be a multiple of 512 bytes, up to 1G".into())
+}
+
+const DEPTHS: [usize; 6] = [1, 2, 4, 8, 16, 32];
+
+#[derive(Serialize)]
+struct ShowJson {
+    drive: String,
+    sectors: u64,
+    heads: u32,
+    cylinders: u32,
+    rpm: f64,
+    rotational_latency_ms: f64,
+    seek_single_ms: f64,
+    seek_average_ms: f64,
+    seek_full_ms: f64,
+    zones: Vec<ZoneJson>,
+    random: RandomJson,
+    notes: Vec<String>,
+}
+
+#[derive(Serialize)]
+struct ZoneJson {
+    first_cylinder: u32,
+    last_cylinder: u32,
+    sectors_per_track: u32,
+    first_sector: u64,
+    sectors: u64,
+    mb_per_s: f64,
+}
+
+#[derive(Serialize)]
+struct RandomJson {
+    kind: &'static str,
+    bytes: u64,
+    span: f64,
+    rows: Vec<DepthJson>,
+}
+
+#[derive(Serialize)]
+struct DepthJson {
+    depth: usize,
+    scheduler: &'static str,
+    iops: f64,
+}
+
+/// Runs the command.
+///
+/// # Errors
+/// A drive that is none.
+pub(super) fn run(args: &Args) -> Result<()> {
+    let loaded = drive(&args.drive)?;
+    let spec = &loaded.spec;
+    let shown = gather(args, spec, loaded.notes.clone()).map_err(|e| report(&e))?;
+    if args.json {
+        return print_json(&shown);
+    }
+    let mut out = text_of(&shown)?;
+    if let Ok(p) = DiskProfile::builtin(&args.drive) {
+        let mut t = table(&["value", "", "source"]);
+        for (key, value, source) in p.rows().map_err(|e| report(&e))? {
+            t.add_row([key, value, source]);
+        }
+        out = format!("{}\n\n{out}\n{}", p.about.trim(), text(&t));
+    }
+    print(&out)
+}
+
+fn ms(t: Nanos) -> f64 {
+    t.0 as f64 / 1e6
+}
+
+fn gather(args: &Args, spec: &DiskSpec, notes: Vec<String>) -> Result<ShowJson, Error> {
+    let seeks: SeekFigures = figures::seeks(spec)?;
+    let zone = |z: ZoneFigures| ZoneJson {
+        first_cylinder: z.first_cylinder,
+        last_cylinder: z.last_cylinder,
+        sectors_per_track: z.sectors_per_track,
+        first_sector: z.first_sector.0,
+        sectors: z.sectors,
+        mb_per_s: z.bytes_per_second / 1e6,
+    };
+    let kind = if args.write { Kind::Write } else { Kind::Read };
+    let mut rows = Vec::new();
+    for depth in DEPTHS {
+        for scheduler in Scheduler::iter() {
+            let w =
+                Random { kind, bytes: args.size, span: args.span, depth, scheduler, requests: args.requests };
+            rows.push(DepthJson {
+                depth,
+                scheduler: scheduler.into(),
+                iops: figures::random_iops(spec, &w)?,
+            });
+        }
+    }
+    let turn = spec.mechanics.revolution_ps as f64;
+    Ok(ShowJson {
+        drive: spec.name.clone(),
+        sectors: Drive::new(spec)?.sectors(),
+        heads: spec.geometry.heads,
+        cylinders: spec.geometry.cylinders,
+        rpm: 60e12 / turn,
+        rotational_latency_ms: turn / 2e9,
+        seek_single_ms: ms(seeks.single),
+        seek_average_ms: ms(seeks.average),
+        seek_full_ms: ms(seeks.full),
+        zones: figures::zones(spec)?.into_iter().map(zone).collect(),
+        random: RandomJson {
+            kind: if args.write { "write" } else { "read" },
+            bytes: args.size,
+            span: args.span,
+            rows,
+        },
+        notes,
+    })
+}
+
+fn text_of(s: &ShowJson) -> Result<String> {
+    let mut out = String::new();
+    let gb = (s.sectors * SECTOR_BYTES) as f64 / 1e9;
+    let mut line = |l: String| writeln!(out, "{l}").map_err(|e| miette!("{e}"));
+    line(format!("{}: {gb:.2} GB, {} heads, {} cylinders, {:.0} rpm", s.drive, s.heads, s.cylinders, s.rpm))?;
+    line(format!(
+        "seek {:.2} ms to the next cylinder, {:.2} ms on average, {:.2} ms over all; rotational latency {:.2} ms\n",
+        s.seek_single_ms, s.seek_average_ms, s.seek_full_ms, s.rotational_latency_ms
+    ))?;
+    let mut zones = table(&["zone", "cylinders", "sectors a track", "from", "sequential MB/s"]);
+    let all = s.sectors.max(1) as f64;
+    for (i, z) in s.zones.iter().enumerate() {
+        zones.add_row([
+            i.to_string(),
+            format!("{}-{}", z.first_cylinder, z.last_cylinder),
+            z.sectors_per_track.to_string(),
+            format!("{:.0} %", z.first_sector as f64 / all * 100.0),
+            format!("{:.1}", z.mb_per_s),
+        ]);
+    }
+    for column in [0, 2, 3, 4] {
+        right(&mut zones, column);
+    }
+    line(text(&zones))?;
+    let r = &s.random;
+    let span = if r.span < 1.0 { format!(" to the first {:.0} %", r.span * 100.0) } else { String::new() };
+    line(format!("random {}s of {}{span}, requests a second:\n", r.kind, size::show(r.bytes)))?;
+    let names: Vec<&str> = Scheduler::iter().map(Into::into).collect();
+    let mut header = vec!["queue"];
+    header.extend(&names);
+    let mut random = table(&header);
+    for rows in r.rows.chunks(names.len()) {
+        let mut cells = vec![rows[0].depth.to_string()];
+        cells.extend(rows.iter().map(|r| format!("{:.0}", r.iops)));
+        random.add_row(cells);
+    }
+    for column in 0..=names.len() {
+        right(&mut random, column);
+    }
+    line(text(&random))?;
+    for note in &s.notes {
+        line(format!("note: {note}"))?;
+    }
+    Ok(out)
+}

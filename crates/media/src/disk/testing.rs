@@ -1,0 +1,30 @@
+//! A drive whose times can be worked out by hand.
+
+use super::geometry::{Geometry, Zone};
+use super::schedule::Scheduler;
+use super::seek::SeekCurve;
+use super::spec::{Bus, CacheSpec, DiskSpec, Mechanics, Overheads, Positioning};
+use frit_core::Nanos;
+
+/// 100 cylinders of one track with 100 sectors, no skew; a turn takes 10 ms, so a sector 0.1 ms; a seek
+/// takes 1 ms and 0.1 ms a cylinder; no electronics, no cache, a bus of 1 µs a sector.
+pub(super) fn simple() -> DiskSpec {
+    let ms = |x: u64| Nanos(x * 1_000_000);
+    let zone = Zone { last_cylinder: 99, sectors_per_track: 100, ..Zone::default() };
+    DiskSpec {
+        name: "simple".into(),
+        geometry: Geometry { heads: 1, cylinders: 100, zones: vec![zone], ..Geometry::default() },
+        mechanics: Mechanics {
+            positioning: Positioning::Full,
+            revolution_ps: 10_000_000_000,
+            seek: SeekCurve::Points(vec![(1, Nanos(1_100_000)), (90, ms(10))]),
+            head_switch: ms(1),
+            write_settle_ns: 500_000,
+        },
+        overheads: Overheads::default(),
+        bus: Bus { read_ps: 1_000_000, write_ps: 1_000_000, holds_reads: true, ..Bus::default() },
+        cache: CacheSpec::default(),
+        queue_depth: 1,
+        scheduler: Scheduler::Fifo,
+    }
+}
