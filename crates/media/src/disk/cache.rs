@@ -120,6 +120,12 @@ impl Segments {
         s.start = s.start.max(s.end.saturating_sub(self.size));
     }
 
+    /// Lets the blocks before `block` go.
+    pub(super) fn forget(&mut self, i: usize, block: u64) {
+        let s = &mut self.all[i];
+        s.start = s.start.max(block.min(s.end));
+    }
+
     /// Empties all segments but `keep` that hold some of these blocks: a write made them stale.
     pub(super) fn drop_overlapping(&mut self, keep: usize, block: u64, end: u64) {
         for (i, s) in self.all.iter_mut().enumerate() {

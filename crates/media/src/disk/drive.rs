@@ -173,6 +173,9 @@ impl Drive {
             self.last = request.kind;
             return Service { done: Nanos(self.free), seek: t, rotation: Nanos::ZERO, hit: Hit::Miss };
         }
+        if request.sectors == 0 {
+            return Service { done: Nanos(at), seek: Nanos::ZERO, rotation: Nanos::ZERO, hit: Hit::Whole };
+        }
         self.advance(at);
         let service = match request.kind {
             Kind::Read => self.read(request, at),

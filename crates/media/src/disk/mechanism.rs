@@ -110,6 +110,18 @@ impl Mechanism {
         (u64::from(sectors) * self.period_ps / u64::from(self.layout.sectors(zone))).div_ceil(1000)
     }
 
+    /// As [`Mechanism::pass`], for blocks that follow those that passed last: on the same track they come
+    /// without waiting, also where rotation is only an average.
+    #[inline]
+    pub(super) fn pass_on(&self, arm: &mut Arm, t: u64, block: u64, count: u32, write: bool) -> Pass {
+        let from = *arm;
+        let mut p = self.pass(arm, t, block, count, write);
+        if self.positioning == Positioning::AverageRotation && from == *arm {
+            (p.begin, p.end, p.rotation) = (p.begin - p.rotation, p.end - p.rotation, 0);
+        }
+        p
+    }
+
     /// The next blocks from `block` on that lie side by side, at most `count`, when the arm is free at `t`.
     #[inline]
     pub(super) fn pass(&self, arm: &mut Arm, t: u64, block: u64, count: u32, write: bool) -> Pass {

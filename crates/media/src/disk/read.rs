@@ -122,7 +122,11 @@ impl Drive {
         let (mut at, mut block, mut left) = (start, block, count);
         let mut moved = Moved::default();
         while left > 0 {
-            let p = self.mechanism.pass(&mut self.arm, at, block, left, false);
+            let p = if left == count {
+                self.mechanism.pass(&mut self.arm, at, block, left, false)
+            } else {
+                self.mechanism.pass_on(&mut self.arm, at, block, left, false)
+            };
             moved.add(&p);
             let n = p.sectors;
             at = if on_arrival { self.arrive(block, p) } else { self.push(p) };
@@ -217,6 +221,9 @@ impl Drive {
     fn read_on_to(&mut self, segment: usize, end: u64, from: Option<u64>) {
         let c = &self.spec.cache;
         let limit = self.limit(segment, end).min(self.sectors());
+        if c.forgets_read {
+            self.segments.forget(segment, end);
+        }
         let least = end + u64::from(c.read_ahead_min);
         match (&mut self.ahead, from) {
             (Some(a), None) => {
@@ -286,7 +293,7 @@ impl Drive {
             let stop = if next < a.early.0 { a.limit.min(a.early.0) } else { a.limit };
             let left = (stop - next).min(u64::from(u32::MAX)) as u32;
             let mut arm = self.arm;
-            let p = self.mechanism.pass(&mut arm, a.at, next, left, false);
+            let p = self.mechanism.pass_on(&mut arm, a.at, next, left, false);
             if p.end <= now {
                 self.arm = arm;
                 a.at = p.end;
@@ -321,7 +328,7 @@ impl Drive {
         // A seek under way is finished; a sector under way only by drives that do not stop in one.
         let next = self.segments.get(a.segment).end;
         let mut arm = self.arm;
-        let p = self.mechanism.pass(&mut arm, a.at, next, 1, false);
+        let p = self.mechanism.pass_on(&mut arm, a.at, next, 1, false);
         self.free = if p.seek > 0 && a.at < now {
             self.arm = arm;
             (a.at + p.seek).max(now)

@@ -165,6 +165,8 @@ pub struct CacheSpec {
     pub write_on_arrival: bool,
     /// A read of the very block that is being read ahead is a hit.
     pub almost_hits: bool,
+    /// Blocks leave the cache when the host has read them; what was read ahead stays.
+    pub forgets_read: bool,
     /// Reads find what was written.
     pub hits_on_writes: bool,
     /// Reading on stops in the middle of a sector.
@@ -193,6 +195,7 @@ impl Default for CacheSpec {
             read_on_arrival: false,
             write_on_arrival: false,
             almost_hits: false,
+            forgets_read: false,
             hits_on_writes: false,
             stops_in_sector: true,
             write_back: WriteBack::Off,

@@ -132,6 +132,37 @@ fn what_passes_first_is_kept() {
 }
 
 #[test]
+fn what_the_host_has_read_may_go() {
+    let mut d = cached(|s| {
+        s.cache.read_ahead = ReadAhead::Segment;
+        s.cache.forgets_read = true;
+    });
+    d.service(&read(0, 10), Nanos::ZERO);
+    assert_eq!(d.service(&read(10, 5), us(9_000)).hit, Hit::Whole);
+    assert_eq!(d.service(&read(12, 1), us(9_500)).hit, Hit::Miss);
+}
+
+#[test]
+fn average_rotation_is_half_a_turn_for_each_access() {
+    let mut spec = simple();
+    spec.mechanics.positioning = super::Positioning::AverageRotation;
+    let mut d = Drive::new(&spec).unwrap();
+    assert_eq!(d.service(&read(1000, 1), us(123)).done, us(123 + 2000 + 5000 + 100 + 1));
+    spec.mechanics.positioning = super::Positioning::Constant(us(7_000));
+    let mut d = Drive::new(&spec).unwrap();
+    assert_eq!(d.service(&read(1000, 50), us(100)).done, us(7_100));
+    assert_eq!(d.service(&write(1, 1), us(200)).done, us(14_100));
+}
+
+#[test]
+fn nothing_takes_nothing() {
+    let mut d = cached(|s| s.cache.read_ahead = ReadAhead::Track);
+    for r in [read(0, 0), write(5, 0)] {
+        assert_eq!(d.service(&r, us(5)).done, us(5));
+    }
+}
+
+#[test]
 fn a_write_behind_is_done_with_the_bus_and_busies_the_arm() {
     let mut d = cached(|s| {
         s.cache.write_back = WriteBack::Stream;

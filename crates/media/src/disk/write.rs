@@ -1,6 +1,7 @@
 //! Writes to the media, and what a cache acknowledges before.
 
 use super::drive::{Drive, Hit, Moved, Request, Service};
+use super::mechanism::Pass;
 use super::spec::WriteBack;
 use frit_core::Nanos;
 
@@ -102,8 +103,11 @@ impl Drive {
                 let seek = self.mechanism.pass(&mut arm, at, block, 1, true).seek;
                 at += delay.saturating_sub(seek);
             }
-            let from = self.arm;
-            let p = self.mechanism.pass(&mut self.arm, at, block, left, true);
+            let p = if written == 0 {
+                self.mechanism.pass(&mut self.arm, at, block, left, true)
+            } else {
+                self.mechanism.pass_on(&mut self.arm, at, block, left, true)
+            };
             moved.add(&p);
             let need = supply.at(if written == 0 { supply.gate } else { written + 1 });
             let late = need.saturating_sub(p.begin).div_ceil(turn) * turn;
@@ -112,7 +116,7 @@ impl Drive {
             let n = runs_until_dry(begin, p.end - p.begin, p.sectors, supply, written);
             at = begin + (p.end - p.begin) * u64::from(n) / u64::from(p.sectors);
             if self.spec.cache.write_on_arrival && n == p.sectors && late == 0 {
-                at = self.arrive_write(from, at, start, p, supply);
+                at = self.arrive_write(at, p, supply);
             }
             block += u64::from(n);
             written += u64::from(n);
@@ -123,18 +127,10 @@ impl Drive {
 
     /// When a pass is over in which the head came down in the middle: with all its data there, it ends
     /// where the head met it, one turn later.
-    fn arrive_write(
-        &self,
-        _from: super::mechanism::Arm,
-        over: u64,
-        _start: u64,
-        p: super::mechanism::Pass,
-        supply: Supply,
-    ) -> u64 {
+    fn arrive_write(&self, over: u64, p: Pass, supply: Supply) -> u64 {
         let turn = self.mechanism.period_ps / 1000;
         let down = p.begin - p.rotation;
-        let whole = p.end - p.begin;
-        let inside = p.rotation + whole > turn;
+        let inside = p.rotation + (p.end - p.begin) > turn;
         if inside && supply.at(u64::from(p.sectors)) <= down { down + turn } else { over }
     }
 }

@@ -118,6 +118,7 @@ fn pairs(files: &[String]) -> Result<Vec<(String, PathBuf)>> {
             out.push((file.clone(), PathBuf::from(trace)));
         }
         if out.len() == before {
+            drive(file)?;
             out.push((file.clone(), beside(file)?));
         }
     }

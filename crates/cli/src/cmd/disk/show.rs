@@ -4,6 +4,7 @@ use super::{drive, report};
 use crate::output::{print, print_json, right, table, text};
 use frit_core::{Error, Nanos, SECTOR_BYTES, size};
 use frit_media::disk::figures::{self, Random, SeekFigures, ZoneFigures};
+use frit_media::disk::score;
 use frit_media::disk::{DiskProfile, DiskSpec, Drive, Kind, Scheduler};
 use miette::{Result, miette};
 use serde::Serialize;
@@ -96,9 +97,13 @@ struct DepthJson {
 /// # Errors
 /// A drive that is none.
 pub(super) fn run(args: &Args) -> Result<()> {
-    let loaded = drive(&args.drive)?;
-    let spec = &loaded.spec;
-    let shown = gather(args, spec, loaded.notes.clone()).map_err(|e| report(&e))?;
+    let mut loaded = drive(&args.drive)?;
+    let bus = &mut loaded.spec.bus;
+    if bus.read_ps == 0 {
+        (bus.read_ps, bus.write_ps) = (score::FAST_SCSI_PS, score::FAST_SCSI_PS);
+        loaded.notes.push("the drive's file leaves the bus open; assumed: 10 MB/s, as fast SCSI".into());
+    }
+    let shown = gather(args, &loaded.spec, loaded.notes).map_err(|e| report(&e))?;
     if args.json {
         return print_json(&shown);
     }

@@ -167,22 +167,26 @@ pub(super) fn disk(block: &Block) -> Result<Loaded, ReadError> {
     Ok(Loaded { spec, notes })
 }
 
-/// A head switch of less than half the track skew is taken as half of it. The skew is what the maker found
-/// to cover a switch with its settling; drives whose switch was measured directly need 0.55 to 0.69 of it
-/// (HP C2247A, HP C2490A, DEC RZ26), while automatic extraction gives times that no head settles in.
+/// The least that a head switch takes, as a fraction of the track skew. The skew is what the maker found to
+/// cover a switch and its settling; drives whose switch was measured directly need 0.41 to 0.69 of it (HP
+/// C3323A, HP C2247A, HP C2490A, DEC RZ26, by their parameter files). Automatic extraction (DIXtrac) gives
+/// times down to 0.06 of it, which no head settles in.
+const SWITCH_OF_SKEW: f64 = 0.4;
+
+/// Raises a head switch that is too short for the track skew.
 fn switching(geometry: &Geometry, mut mechanics: Mechanics, notes: &mut Vec<String>) -> Mechanics {
     let turn = mechanics.revolution_ps as f64 / 1000.0;
     let skew =
         |z: &Zone| z.track_skew.rem_euclid(f64::from(z.sectors_per_track)) / f64::from(z.sectors_per_track);
-    let Some(least) = geometry.zones.iter().map(|z| (skew(z) * turn / 2.0) as u64).min() else {
+    let Some(least) = geometry.zones.iter().map(|z| (skew(z) * turn * SWITCH_OF_SKEW) as u64).min() else {
         return mechanics;
     };
     let given = mechanics.head_switch;
     // More than half a turn is no skew for a head switch.
-    if given.0 < least && least < (turn / 4.0) as u64 {
+    if given.0 < least && least < (turn * SWITCH_OF_SKEW / 2.0) as u64 {
         mechanics.head_switch = Nanos(least);
         notes.push(format!(
-            "a head switch of {given} is short for the track skew; taken as {}, half of the skew",
+            "a head switch of {given} is short for the track skew; taken as {}, {SWITCH_OF_SKEW} of the skew",
             mechanics.head_switch
         ));
     }
@@ -290,6 +294,7 @@ fn cache(t: &mut Taker<'_>) -> Result<CacheSpec, ReadError> {
         read_on_arrival: t.flag("Immediate buffer read")?,
         write_on_arrival: t.flag("Immediate buffer write")?,
         almost_hits: t.flag("Allow almost read hits")?,
+        forgets_read: t.number("Read-ahead over requested")?.is_some_and(|x| x < 0.0),
         hits_on_writes: t.flag("Allow read hits on write data")?,
         stops_in_sector: t.flag("Stop prefetch in sector")?,
         write_back,
@@ -297,7 +302,7 @@ fn cache(t: &mut Taker<'_>) -> Result<CacheSpec, ReadError> {
         joins_writes: t.flag("Combine seq writes")?,
     };
     // Segment bookkeeping that comes to the same here.
-    for key in ["Read-ahead over requested", "Read directly to buffer", "Immed transfer partial hit"] {
+    for key in ["Read directly to buffer", "Immed transfer partial hit"] {
         t.value(key);
     }
     Ok(c)
