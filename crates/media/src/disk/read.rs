@@ -35,6 +35,9 @@ impl Drive {
                 self.read_on_to(segment, end, Some(start));
             }
         }
+        if self.spec.cache.forgets_read {
+            self.segments.forget(segment, end);
+        }
         Service { done: Nanos(done), seek: Nanos::ZERO, rotation: Nanos::ZERO, hit: Hit::Whole }
     }
 
