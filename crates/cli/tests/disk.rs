@@ -46,10 +46,13 @@ fn drives_are_listed_with_their_sources() {
 #[test]
 fn a_drive_is_shown() {
     let shown = text(&frit(&["disk", "show", "st3500320as-2008", "--requests", "200"]).stdout);
-    for words in ["500.11 GB, 4 heads", "8.50 ms on average", "105.2", "random reads of 4 KiB", "c-look", "Assumed"] {
+    for words in
+        ["500.11 GB, 4 heads", "8.50 ms on average", "105.2", "random reads of 4 KiB", "c-look", "Assumed"]
+    {
         assert!(shown.contains(words), "{words} in\n{shown}");
     }
-    let d = json(&["disk", "show", "wd1502faex-2010", "--write", "--span", "0.1", "--requests", "50", "--json"]);
+    let d =
+        json(&["disk", "show", "wd1502faex-2010", "--write", "--span", "0.1", "--requests", "50", "--json"]);
     assert_eq!((d["sectors"].as_u64(), d["random"]["kind"].as_str()), (Some(2_930_277_168), Some("write")));
     assert_eq!(d["random"]["rows"].as_array().unwrap().len(), 30);
     assert!(d["zones"][0]["mb_per_s"].as_f64().unwrap() > d["zones"][19]["mb_per_s"].as_f64().unwrap());

@@ -45,7 +45,7 @@ fn fraction(text: &str) -> Result<f64, String> {
 }
 
 fn bytes(text: &str) -> Result<u64, String> {
-    let fits = |b: &u64| *b > 0 && *b % SECTOR_BYTES == 0 && *b <= 1 << 30;
+    let fits = |b: &u64| *b > 0 && b.is_multiple_of(SECTOR_BYTES) && *b <= 1 << 30;
     Some(size::parse(text)?).filter(fits).ok_or("should be a multiple of 512 bytes, up to 1G".into())
 }
 
