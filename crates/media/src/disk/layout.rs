@@ -58,8 +58,10 @@ pub(super) struct Layout {
     bands: Vec<Band>,
     heads: u32,
     mapping: Mapping,
-    /// Whether slips in front of a cylinder or track shift its angle.
+    /// Whether slips in front of a cylinder shift its angle.
     slips_skew: bool,
+    /// Whether slips in front of a track do.
+    slips_skew_tracks: bool,
     period_ps: u64,
     blocks: u64,
 }
@@ -82,7 +84,15 @@ impl Layout {
                 | Sparing::CylinderFront
                 | Sparing::CylinderFrontSlipOn
         );
-        Ok(Layout { bands, heads: g.heads, mapping: g.mapping, slips_skew, period_ps, blocks: first_block })
+        Ok(Layout {
+            bands,
+            heads: g.heads,
+            mapping: g.mapping,
+            slips_skew,
+            slips_skew_tracks: g.sparing == Sparing::TrackEnd,
+            period_ps,
+            blocks: first_block,
+        })
     }
 
     /// Blocks of the disk.
@@ -138,7 +148,8 @@ impl Layout {
         let switches = u64::from(turn) + u64::from(self.heads - 1) * cylinder;
         let mut sector = u64::from(sector);
         if self.slips_skew {
-            let track = cylinder * u64::from(self.heads);
+            let within = if self.slips_skew_tracks { u64::from(turn) } else { 0 };
+            let track = cylinder * u64::from(self.heads) + within;
             sector += band.slips.before(track * u64::from(band.sectors));
         }
         let within = sector * self.period_ps / u64::from(band.sectors);
