@@ -13,6 +13,13 @@ pub(super) struct Segment {
     used: u64,
 }
 
+impl Segment {
+    /// Whether it holds some of these blocks.
+    pub(super) fn overlaps(&self, block: u64, end: u64) -> bool {
+        self.start < end && block < self.end
+    }
+}
+
 /// The segments, least recently used first to go.
 #[derive(Clone, Debug)]
 pub(super) struct Segments {
@@ -95,7 +102,7 @@ impl Segments {
         };
         let rank = |i: usize| {
             let s = &self.all[i];
-            let overlaps = write && s.start < end && block < s.end;
+            let overlaps = write && s.overlaps(block, end);
             match (growing == Some(i), overlaps, s.start == s.end) {
                 (true, ..) => 3,
                 (_, true, _) => 0,
@@ -129,7 +136,7 @@ impl Segments {
     /// Empties all segments but `keep` that hold some of these blocks: a write made them stale.
     pub(super) fn drop_overlapping(&mut self, keep: usize, block: u64, end: u64) {
         for (i, s) in self.all.iter_mut().enumerate() {
-            if i != keep && s.start < end && block < s.end {
+            if i != keep && s.overlaps(block, end) {
                 s.end = s.start;
             }
         }

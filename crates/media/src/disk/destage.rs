@@ -99,6 +99,9 @@ impl Drive {
             self.free = self.free.max(done);
         }
         self.dirty.add(first, r.sectors, most);
+        if self.ahead.is_some_and(|a| self.segments.get(a.segment).overlaps(first, end)) {
+            self.stop(at);
+        }
         self.segments.drop_overlapping(usize::MAX, first, end);
         Service { done: Nanos(done), seek: Nanos::ZERO, rotation: Nanos::ZERO, hit }
     }

@@ -2,7 +2,7 @@
 
 use super::drive::{Ahead, Drive, Hit, Kind, Moved, Request, Service};
 use super::mechanism::{Arm, Pass};
-use super::spec::ReadAhead;
+use super::spec::{ReadAhead, WriteBack};
 use frit_core::Nanos;
 
 impl Drive {
@@ -32,6 +32,7 @@ impl Drive {
             let free = self.stop(at);
             if self.spec.cache.read_ahead_on_hit && !self.segments.get(segment).written {
                 let start = free.max(at + self.after(self.spec.overheads.read_miss));
+                self.early = (0, 0);
                 self.read_on_to(segment, end, Some(start));
             }
         }
@@ -76,17 +77,14 @@ impl Drive {
         let free = self.stop(at);
         let start = free.max(at + command);
         let (first, end) = (r.sector.0, r.sector.0 + u64::from(r.sectors));
-        let (mut from, mut landed) = (first, start);
-        if self.spec.cache.keeps_passing {
-            (from, landed) = self.passing(start, first);
-        }
+        let from = if self.spec.cache.keeps_passing { self.passing(start, first) } else { first };
         let (over, moved) = self.read_media(start, first, r.sectors);
         let ready = if self.spec.bus.never_disconnects {
             at + command + prepare
         } else {
             off_bus.max(self.watermark(r.sectors)) + reselect + prepare
         };
-        let done = self.deliver(ready.max(landed)) + complete;
+        let done = self.deliver(ready) + complete;
         let segment = self.segments.victim(false, first, end, None);
         self.segments.fill(segment, from, end, false);
         self.segments.touch(segment);
@@ -103,7 +101,8 @@ impl Drive {
     /// When data of a hit can move.
     fn hit_ready(&self, at: u64) -> u64 {
         let o = &self.spec.overheads;
-        if self.free > at && self.ahead.is_none() {
+        let writes_alone = self.spec.cache.write_back != WriteBack::Full;
+        if writes_alone && self.free > at && self.ahead.is_none() {
             // The drive let go of the bus and comes back when the arm is done.
             let off_bus = at + self.after(o.read_miss) + self.after(o.read_disconnect);
             return off_bus.max(self.free) + o.reselect_first.0 + o.data_prepare.0;
@@ -170,8 +169,8 @@ impl Drive {
         over
     }
 
-    /// The first block of the track that passes before `block` is reached, and when the head is there.
-    fn passing(&self, start: u64, block: u64) -> (u64, u64) {
+    /// The first block of the track that passes whole before `block` does.
+    fn passing(&self, start: u64, block: u64) -> u64 {
         let m = &self.mechanism;
         let spot = m.layout.locate(block);
         let seek = m.position(self.arm, Arm::at(&spot), false);
@@ -179,7 +178,7 @@ impl Drive {
         let first = m.layout.track_first(block, &spot);
         let sector = m.span(spot.zone, 1).max(1);
         let passed = (wait / sector).min(block - first);
-        (block - passed, start + seek)
+        block - passed
     }
 
     /// When as much of a read is in the buffer as the drive wants before it takes the bus.

@@ -201,6 +201,33 @@ fn a_full_write_cache_makes_writes_wait() {
 }
 
 #[test]
+fn a_write_cache_serves_reads_while_the_arm_is_busy() {
+    let mut d = cached(|s| {
+        s.cache.write_back = WriteBack::Full;
+        s.cache.dirty_sectors = 100;
+        s.cache.read_ahead = ReadAhead::Segment;
+    });
+    d.service(&read(0, 10), Nanos::ZERO);
+    d.service(&write(9_000, 10), us(10_000));
+    d.service(&write(3_000, 10), us(10_100));
+    // The arm is on its way; the cache has these.
+    for r in [read(15, 5), read(20, 5), read(3_002, 4)] {
+        let s = d.service(&r, us(10_500));
+        assert_eq!((s.hit, s.done), (Hit::Whole, us(10_500 + u64::from(r.sectors))), "{r:?}");
+    }
+    // A write into what is being read ahead ends that.
+    let mut d = cached(|s| {
+        s.cache.write_back = WriteBack::Full;
+        s.cache.dirty_sectors = 100;
+        s.cache.read_ahead = ReadAhead::Segment;
+    });
+    d.service(&read(0, 10), Nanos::ZERO);
+    d.service(&write(12, 1), us(1_500));
+    assert_eq!(d.service(&read(12, 1), us(1_600)).hit, Hit::Whole, "dirty");
+    assert_eq!(d.service(&read(0, 10), us(90_000)).hit, Hit::Miss, "stale");
+}
+
+#[test]
 fn a_write_makes_cached_blocks_stale() {
     let mut d = cached(|_| {});
     d.service(&read(0, 10), Nanos::ZERO);
