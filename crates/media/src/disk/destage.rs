@@ -13,8 +13,8 @@ const LOOK: usize = 24;
 pub(super) struct Dirty {
     runs: BTreeMap<u64, u32>,
     sectors: u64,
-    /// Sectors of the run that was taken last, which are on the media when the arm is free.
-    flying: u64,
+    /// The run that was taken last: block and blocks. They are on the media when the arm is free.
+    flying: (u64, u32),
     /// Behind the run that was written last: where the arm is.
     last: u64,
 }
@@ -61,8 +61,12 @@ impl Dirty {
         }
     }
 
-    /// Whether all these blocks are in one run.
-    pub(super) fn holds(&self, block: u64, end: u64) -> bool {
+    /// Whether all these blocks are in one run, or in the one that is being written.
+    pub(super) fn holds(&self, block: u64, end: u64, writing: bool) -> bool {
+        let (first, n) = self.flying;
+        if writing && first <= block && end <= first + u64::from(n) {
+            return true;
+        }
         self.runs.range(..=block).next_back().is_some_and(|(b, n)| b + u64::from(*n) >= end)
     }
 }
@@ -77,7 +81,7 @@ impl Drive {
         let mut ready = at;
         loop {
             // What is on its way to the media has its place until it is there.
-            let flying = if self.free > ready { self.dirty.flying } else { 0 };
+            let flying = if self.free > ready { u64::from(self.dirty.flying.1) } else { 0 };
             if self.dirty.sectors + flying + u64::from(r.sectors) <= room {
                 break;
             }
@@ -133,7 +137,7 @@ impl Drive {
         self.dirty.remove(block, n);
         self.free = t;
         self.dirty.last = b;
-        self.dirty.flying = n.into();
+        self.dirty.flying = (block, n);
         true
     }
 

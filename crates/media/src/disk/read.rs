@@ -8,7 +8,7 @@ use frit_core::Nanos;
 impl Drive {
     pub(super) fn read(&mut self, r: &Request, at: u64) -> Service {
         let (first, end) = (r.sector.0, r.sector.0 + u64::from(r.sectors));
-        if self.dirty.holds(first, end) {
+        if self.dirty.holds(first, end, self.free > at) {
             let done = self.hit_ready(at) + self.bus_time(r) + self.spec.overheads.read_complete.0;
             return Service { done: Nanos(done), seek: Nanos::ZERO, rotation: Nanos::ZERO, hit: Hit::Whole };
         }
