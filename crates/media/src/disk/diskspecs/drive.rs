@@ -168,8 +168,8 @@ pub(super) fn disk(block: &Block) -> Result<Loaded, ReadError> {
 }
 
 /// The least that a head switch takes, as a fraction of the track skew. The skew is what the maker found to
-/// cover a switch and its settling; drives whose switch was measured directly need 0.41 to 0.69 of it (HP
-/// C3323A, HP C2247A, HP C2490A, DEC RZ26, by their parameter files). Automatic extraction (DIXtrac) gives
+/// cover a switch and its settling; drives whose switch was measured directly need 0.42 to 0.66 of the
+/// least one (HP C3323A, HP C2247A, HP C2490A, DEC RZ26, by their parameter files). Automatic extraction (DIXtrac) gives
 /// times down to 0.06 of it, which no head settles in.
 const SWITCH_OF_SKEW: f64 = 0.4;
 
@@ -183,7 +183,8 @@ fn switching(geometry: &Geometry, mut mechanics: Mechanics, notes: &mut Vec<Stri
     };
     let given = mechanics.head_switch;
     // More than half a turn is no skew for a head switch.
-    if given.0 < least && least < (turn * SWITCH_OF_SKEW / 2.0) as u64 {
+    // None at all is what a file may mean.
+    if (1..least).contains(&given.0) && least < (turn * SWITCH_OF_SKEW / 2.0) as u64 {
         mechanics.head_switch = Nanos(least);
         notes.push(format!(
             "a head switch of {given} is short for the track skew; taken as {}, {SWITCH_OF_SKEW} of the skew",
