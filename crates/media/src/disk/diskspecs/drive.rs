@@ -168,9 +168,9 @@ pub(super) fn disk(block: &Block) -> Result<Loaded, ReadError> {
 }
 
 /// The least that a head switch takes, as a fraction of the track skew. The skew is what the maker found to
-/// cover a switch and its settling; drives whose switch was measured directly need 0.42 to 0.66 of the
-/// least one (HP C3323A, HP C2247A, HP C2490A, DEC RZ26, by their parameter files). Automatic extraction (DIXtrac) gives
-/// times down to 0.06 of it, which no head settles in.
+/// cover a switch and its settling; drives whose switch was measured directly need 0.42 to 0.66 of the least
+/// one (HP C3323A, HP C2247A, HP C2490A, DEC RZ26, by their parameter files). Automatic extraction (DIXtrac)
+/// gives times down to 0.06 of it, which no head settles in.
 const SWITCH_OF_SKEW: f64 = 0.4;
 
 /// Raises a head switch that is too short for the track skew.
