@@ -1,40 +1,51 @@
 //! The header that a device keeps in its store: what it is, so that nothing else is taken for it.
 
+use crate::Store;
+
 /// Bytes of a header. The last four are a CRC32C over those before.
 pub(crate) const HEADER_BYTES: usize = 64;
+
+/// Where the serial number lies in it.
+const SERIAL_AT: usize = 48;
 
 /// A header.
 pub(crate) type Header = [u8; HEADER_BYTES];
 
-/// The header with its serial number (little endian, at `serial_at`) and its checksum.
-pub(crate) fn seal(mut header: Header, serial_at: usize, serial: u64) -> Header {
-    header[serial_at..serial_at + 8].copy_from_slice(&serial.to_le_bytes());
+/// The header with its serial number (little endian) and its checksum.
+pub(crate) fn seal(mut header: Header, serial: u64) -> Header {
+    header[SERIAL_AT..SERIAL_AT + 8].copy_from_slice(&serial.to_le_bytes());
     let crc = crc32c::crc32c(&header[..HEADER_BYTES - 4]);
     header[HEADER_BYTES - 4..].copy_from_slice(&crc.to_le_bytes());
     header
 }
 
-/// Whether a store holds the device `what`, whose header is `own` with serial number `serial`.
+/// Whether a store holds, at `at`, the header of the device `what`: `own` with serial number `serial`.
 ///
 /// # Errors
 /// In words: damage, another kind of device, another geometry, another device.
-pub(crate) fn check(
-    found: &Header,
+pub(crate) fn identify<St: Store>(
+    store: &St,
+    at: u64,
     own: Header,
-    serial_at: usize,
     serial: u64,
     what: &str,
 ) -> Result<(), String> {
-    if *found == seal(own, serial_at, serial) {
+    let mut found = [0; HEADER_BYTES];
+    store.read(at, &mut found).map_err(|e| e.to_string())?;
+    check(&found, own, serial, what)
+}
+
+fn check(found: &Header, own: Header, serial: u64, what: &str) -> Result<(), String> {
+    if *found == seal(own, serial) {
         return Ok(());
     }
     if found[..8] != own[..8] {
         return Err(format!("the store holds something, but no {what}"));
     }
     let mut number = [0; 8];
-    number.copy_from_slice(&found[serial_at..serial_at + 8]);
+    number.copy_from_slice(&found[SERIAL_AT..SERIAL_AT + 8]);
     let theirs = u64::from_le_bytes(number);
-    if *found == seal(own, serial_at, theirs) {
+    if *found == seal(own, theirs) {
         return Err(format!(
             "the store is that of another device: serial number {theirs:016x}, expected {serial:016x}; it belongs to \
              another volume, put the right file back"
@@ -52,17 +63,15 @@ mod tests {
         let mut own = [0; HEADER_BYTES];
         own[..8].copy_from_slice(b"fritTEST");
         own[8] = 1;
-        let check = |found: Header| check(&found, own, 40, 7, "NAND of 2 blocks");
-        assert_eq!(check(seal(own, 40, 7)), Ok(()));
-        assert!(
-            check(seal(own, 40, 8)).unwrap_err().contains("another device: serial number 0000000000000008")
-        );
+        let check = |found: Header| check(&found, own, 7, "NAND of 2 blocks");
+        assert_eq!(check(seal(own, 7)), Ok(()));
+        assert!(check(seal(own, 8)).unwrap_err().contains("another device: serial number 0000000000000008"));
         assert!(check([0; HEADER_BYTES]).unwrap_err().contains("no NAND of 2 blocks"));
         let mut wider = own;
         wider[8] = 2;
-        assert!(check(seal(wider, 40, 7)).unwrap_err().contains("another device than NAND of 2 blocks"));
-        let mut damaged = seal(own, 40, 7);
-        damaged[41] ^= 1;
+        assert!(check(seal(wider, 7)).unwrap_err().contains("another device than NAND of 2 blocks"));
+        let mut damaged = seal(own, 7);
+        damaged[SERIAL_AT + 1] ^= 1;
         assert!(check(damaged).unwrap_err().contains("damaged"));
     }
 }

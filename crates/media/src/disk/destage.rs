@@ -1,7 +1,7 @@
 //! Writing behind: a cache that acknowledges writes while it has room, and writes them to the media in the
 //! order in which the arm reaches them soonest.
 
-use super::drive::{Drive, Hit, Kind, Request, Service};
+use super::drive::{Drive, Hit, Kind, Moved, Request, Service};
 use frit_core::Nanos;
 use std::collections::BTreeMap;
 
@@ -107,7 +107,7 @@ impl Drive {
             self.stop(at);
         }
         self.segments.drop_overlapping(usize::MAX, first, end);
-        Service { done: Nanos(done), seek: Nanos::ZERO, rotation: Nanos::ZERO, hit }
+        Service::over(done, Moved::default(), hit)
     }
 
     /// Writes dirty blocks while the arm is free before `now`.

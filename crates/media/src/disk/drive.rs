@@ -55,6 +55,13 @@ pub struct Service {
     pub hit: Hit,
 }
 
+impl Service {
+    /// Over when `done`, after the media had `moved`.
+    pub(super) fn over(done: u64, moved: Moved, hit: Hit) -> Service {
+        Service { done: Nanos(done), seek: Nanos(moved.seek), rotation: Nanos(moved.rotation), hit }
+    }
+}
+
 /// Reading on in the background.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Ahead {

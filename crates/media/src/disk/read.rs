@@ -3,14 +3,13 @@
 use super::drive::{Ahead, Drive, Hit, Kind, Moved, Request, Service};
 use super::mechanism::{Arm, Pass};
 use super::spec::{ReadAhead, WriteBack};
-use frit_core::Nanos;
 
 impl Drive {
     pub(super) fn read(&mut self, r: &Request, at: u64) -> Service {
         let (first, end) = (r.sector.0, r.sector.0 + u64::from(r.sectors));
         if self.dirty.holds(first, end, self.free > at) {
             let done = self.hit_ready(at) + self.bus_time(r) + self.spec.overheads.read_complete.0;
-            return Service { done: Nanos(done), seek: Nanos::ZERO, rotation: Nanos::ZERO, hit: Hit::Whole };
+            return Service::over(done, Moved::default(), Hit::Whole);
         }
         let growing = self.ahead.map(|a| a.segment);
         match self.segments.find(first, end, growing, self.spec.cache.almost_hits) {
@@ -39,7 +38,7 @@ impl Drive {
         if self.spec.cache.forgets_read {
             self.segments.forget(segment, end);
         }
-        Service { done: Nanos(done), seek: Nanos::ZERO, rotation: Nanos::ZERO, hit: Hit::Whole }
+        Service::over(done, Moved::default(), Hit::Whole)
     }
 
     /// The first part of it is in the cache, or about to be.
@@ -60,12 +59,7 @@ impl Drive {
         self.segments.grow(segment, end);
         self.free = over;
         self.read_on_to(segment, end, Some(over));
-        Service {
-            done: Nanos(done),
-            seek: Nanos(moved.seek),
-            rotation: Nanos(moved.rotation),
-            hit: Hit::Partial,
-        }
+        Service::over(done, moved, Hit::Partial)
     }
 
     fn read_miss(&mut self, r: &Request, at: u64) -> Service {
@@ -90,12 +84,7 @@ impl Drive {
         self.segments.touch(segment);
         self.free = over;
         self.read_on_to(segment, end, Some(over));
-        Service {
-            done: Nanos(done),
-            seek: Nanos(moved.seek),
-            rotation: Nanos(moved.rotation),
-            hit: Hit::Miss,
-        }
+        Service::over(done, moved, Hit::Miss)
     }
 
     /// When data of a hit can move.

@@ -3,7 +3,6 @@
 use super::drive::{Drive, Hit, Moved, Request, Service};
 use super::mechanism::Pass;
 use super::spec::WriteBack;
-use frit_core::Nanos;
 
 /// When the data of a write comes over the bus.
 #[derive(Clone, Copy, Debug)]
@@ -87,7 +86,7 @@ impl Drive {
         self.segments.touch(segment);
         self.wrote = Some((segment, end));
         let hit = if behind { Hit::Whole } else { Hit::Miss };
-        Service { done: Nanos(done), seek: Nanos(moved.seek), rotation: Nanos(moved.rotation), hit }
+        Service::over(done, moved, hit)
     }
 
     /// Writes blocks to the media as they come over the bus, the arm being free at `start`. A block that is

@@ -15,8 +15,6 @@ use crate::header::{self, HEADER_BYTES, Header};
 use frit_core::{BlockId, Ppn, Result};
 
 const STATE_BYTES: usize = 16;
-/// Where the serial number lies in the header.
-const SERIAL_AT: usize = 48;
 const MAGIC: &[u8; 8] = b"fritNAND";
 const VERSION: u32 = 1;
 
@@ -88,7 +86,14 @@ impl<St: Store> Nand<St> {
     /// A new device, or the one in the store.
     pub(super) fn start(&mut self) -> std::result::Result<(), String> {
         if St::HOLDS && !self.store.is_blank() {
-            self.identify()?;
+            let g = self.config.geometry;
+            header::identify(
+                &self.store,
+                g.header_at(),
+                g.header(),
+                self.config.serial,
+                &format!("NAND of {g}"),
+            )?;
             return self.recover().map_err(|e| e.to_string());
         }
         self.begin().map_err(|e| e.to_string())
@@ -97,7 +102,7 @@ impl<St: Store> Nand<St> {
     fn begin(&mut self) -> Result<()> {
         if St::HOLDS {
             let g = self.config.geometry;
-            self.store.write(g.header_at(), &header::seal(g.header(), SERIAL_AT, self.config.serial))?;
+            self.store.write(g.header_at(), &header::seal(g.header(), self.config.serial))?;
         }
         for b in 0..self.state.len() as u32 {
             if self.config.faults.is_factory_bad(b) {
@@ -106,14 +111,6 @@ impl<St: Store> Nand<St> {
             }
         }
         Ok(())
-    }
-
-    /// The store has to be this device's.
-    fn identify(&self) -> std::result::Result<(), String> {
-        let g = self.config.geometry;
-        let mut found = [0; HEADER_BYTES];
-        self.store.read(g.header_at(), &mut found).map_err(|e| e.to_string())?;
-        header::check(&found, g.header(), SERIAL_AT, self.config.serial, &format!("NAND of {g}"))
     }
 
     fn recover(&mut self) -> Result<()> {

@@ -11,8 +11,6 @@ use crate::Store;
 use crate::header::{self, HEADER_BYTES, Header};
 use frit_core::Result;
 
-/// Where the serial number lies in the header.
-const SERIAL_AT: usize = 40;
 const MAGIC: &[u8; 8] = b"fritPCM\0";
 const VERSION: u32 = 1;
 
@@ -28,7 +26,7 @@ impl PcmGeometry {
     }
 
     /// Magic (8), version (4), channels, chips, write unit, line, interleave (4 each), bytes of a chip
-    /// (8), serial number (8), zeros (12), CRC32C (4). The serial number and the checksum are put in by [`header::seal`].
+    /// (8), zeros (8), serial number (8), zeros (4), CRC32C (4). The serial number and the checksum are put in by [`header::seal`].
     fn header(&self) -> Header {
         let mut h = [0; HEADER_BYTES];
         h[..8].copy_from_slice(MAGIC);
@@ -55,24 +53,23 @@ impl<St: Store> Pcm<St> {
             return Ok(());
         }
         if !self.store.is_blank() {
-            self.identify()?;
+            let g = self.config.geometry;
+            header::identify(
+                &self.store,
+                g.header_at(),
+                g.header(),
+                self.config.serial,
+                "PCM of this geometry",
+            )?;
         }
         self.begin().map_err(|e| e.to_string())
-    }
-
-    /// The store has to be this device's.
-    fn identify(&self) -> std::result::Result<(), String> {
-        let g = self.config.geometry;
-        let mut found = [0; HEADER_BYTES];
-        self.store.read(g.header_at(), &mut found).map_err(|e| e.to_string())?;
-        header::check(&found, g.header(), SERIAL_AT, self.config.serial, "PCM of this geometry")
     }
 
     /// The wear as the store has it.
     fn begin(&mut self) -> Result<()> {
         let g = self.config.geometry;
         if self.store.is_blank() {
-            return self.store.write(g.header_at(), &header::seal(g.header(), SERIAL_AT, self.config.serial));
+            return self.store.write(g.header_at(), &header::seal(g.header(), self.config.serial));
         }
         let mut at = g.bytes();
         let mut part = vec![0; 64 << 10];
