@@ -219,7 +219,7 @@ impl<T: Token, N: Store, P: Store> Hfsl<T, N, P> {
     }
 
     /// What else there is of a page that cannot be given back. It is mapped when it is the version that was
-    /// lost, or when older ones are wanted.
+    /// lost or a newer one, or when older ones are wanted.
     fn replace<S: Sink<Tok = T>>(
         &mut self,
         sink: &mut S,
@@ -233,6 +233,10 @@ impl<T: Token, N: Store, P: Store> Hfsl<T, N, P> {
         let named = raw.and_then(|raw| Entry::unsealed(raw, lpn.0)).map(Entry::tag);
         let (same, which) = match named {
             Some(tag) if tag == orphan.seq as u16 => (true, "the same version"),
+            // The map is stale as well.
+            Some(_) if check.mapped[lpn.idx()] != 0 && self.is_stale(lpn, orphan, check)? => {
+                (true, "a newer version")
+            }
             Some(_) => (false, "an older version"),
             // The lost entry may have named a newer one, or none: a discard leaves no record.
             None => (false, "a version that may be older"),

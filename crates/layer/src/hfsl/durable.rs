@@ -13,7 +13,7 @@ impl<T: Token, N: Store, P: Store> Hfsl<T, N, P> {
     fn medium_of(&self, lpn: Lpn) -> Option<MediumKind> {
         match self.map.get(lpn).place() {
             // A page that was lost is no hole: who copies by extents has to meet the error.
-            Place::Unmapped if self.map.not_lost(lpn).is_err() => Some(MediumKind::Nand),
+            Place::Unmapped if self.is_mapped(lpn) => Some(MediumKind::Nand),
             Place::Unmapped => None,
             Place::Nand(_) => Some(MediumKind::Nand),
             Place::Pcm(_) => Some(MediumKind::Pcm),

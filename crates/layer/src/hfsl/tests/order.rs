@@ -1,0 +1,68 @@
+//! What waits for what, where the order of durability is no edge of torture's small volumes alone.
+
+use super::*;
+use frit_core::{Cmd, Op, Sink, UnitId, UnitState};
+
+/// A sink whose tokens are times: map entries take long, all else takes one.
+struct Clock {
+    map: std::ops::Range<u64>,
+    /// When all entries so far are durable.
+    named: u64,
+    /// Of each program that began a block: why, and how long after `named` it was let go.
+    begun: Vec<(Cause, i64)>,
+}
+
+impl Sink for Clock {
+    type Tok = u64;
+    fn now(&self) -> Nanos {
+        Nanos::ZERO
+    }
+    fn start(&self) -> u64 {
+        0
+    }
+    fn unit(&self, _: UnitId) -> UnitState {
+        UnitState::Idle
+    }
+    fn emit(&mut self, cmd: Cmd, after: u64) -> u64 {
+        if cmd.op == Op::NandProgram && cmd.addr.is_multiple_of(u64::from(GEOMETRY.pages_per_block)) {
+            self.begun.push((cmd.cause, after as i64 - self.named as i64));
+        }
+        if cmd.op == Op::PcmWrite && self.map.contains(&cmd.addr) {
+            self.named = self.named.max(after + 1000);
+            return after + 1000;
+        }
+        after + 1
+    }
+    fn join(&mut self, a: u64, b: u64) -> u64 {
+        a.max(b)
+    }
+    fn ack(&mut self, _: u64) {}
+}
+
+/// Else a stop may leave every free block with a page that no entry names, and nothing to clean with.
+#[test]
+fn a_block_is_begun_once_entries_name_the_pages_of_the_last() {
+    let mut hw = Hardware::new();
+    let nand = Nand::new(nand_config(GEOMETRY, NandFaults::default()), NoStore, &mut hw).unwrap();
+    let pcm = Pcm::new(pcm_config(4096), NoStore, &mut hw).unwrap();
+    let config = HfslConfig {
+        fusion_method: crate::FusionMethod::None,
+        map_persist: MapPersist::Each,
+        ..HfslConfig::default()
+    };
+    let mut l = Hfsl::<u64, NoStore, NoStore>::new(config, nand, Some(pcm)).unwrap();
+    let at = l.map.pcm.as_ref().unwrap().map_at;
+    let map = at..at + 8 * u64::from(l.pages);
+    let mut clock = Clock { map, named: 0, begun: Vec::new() };
+    let mut state = 1u64;
+    for i in 0..u64::from(l.pages) * 8 {
+        state = state.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1);
+        let lpn = if i < u64::from(l.pages) { i } else { (state >> 33) % u64::from(l.pages) };
+        l.write(&mut clock, Sector(lpn * 4), Source::Len(2048), Hints::NONE).unwrap();
+    }
+    for cause in [Cause::Host, Cause::Gc] {
+        let waits: Vec<i64> = clock.begun.iter().filter(|b| b.0 == cause).map(|b| b.1).collect();
+        assert!(waits.len() > 10, "{cause:?} began {} blocks", waits.len());
+        assert!(waits.iter().all(|&w| w >= 0), "{cause:?}: begun before the entries were durable: {waits:?}");
+    }
+}
