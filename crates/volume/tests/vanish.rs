@@ -45,6 +45,20 @@ fn a_nand_file_that_is_cut_is_an_error_and_no_signal() {
 }
 
 #[test]
+fn a_superblock_that_is_deleted_is_found_by_the_next_flush() {
+    let (_dir, dir) = place();
+    let mut v = create(&dir);
+    let data = pattern(0, 1, 64 << 10);
+    v.write(0, &data, Hints::NONE).unwrap();
+    std::fs::remove_file(dir.join("frit.volume")).unwrap();
+    let e = v.flush().unwrap_err().to_string();
+    assert!(e.contains("frit.volume was deleted") && e.contains("copy what is still readable"), "{e}");
+    assert!(read(&mut v, 0, 64 << 10) == data);
+    assert!(v.write(0, &data, Hints::NONE).is_err());
+    assert!(v.close().is_err());
+}
+
+#[test]
 fn a_file_that_is_deleted_is_found_by_the_next_flush() {
     let (_dir, dir) = place();
     let mut v = create(&dir);

@@ -296,6 +296,24 @@ fn after_an_unexpected_error_writes_are_refused_and_reads_go_on() {
 }
 
 #[test]
+fn damage_that_clients_meet_is_told_to_who_runs_the_server() {
+    let said = Arc::new(parking_lot::Mutex::new(Vec::new()));
+    let log = {
+        let said = Arc::clone(&said);
+        crate::Log::new(move |line| said.lock().push(line.to_owned()))
+    };
+    let (device, knobs) = device(DeviceOptions { log, ..DeviceOptions::default() });
+    let mut c = Client::ready(&device, false);
+    knobs.damaged_page.store(2, Ordering::Relaxed);
+    for _ in 0..50 {
+        assert!(c.request(Req::new(Command::Read, 8192, 512), &[]).is(Errno::Io));
+    }
+    let said = said.lock();
+    assert!(said[0].contains("512 bytes at 8192") && said[0].contains("is damaged"), "{said:?}");
+    assert!(said.len() < 50 && said.last().unwrap().contains("frit scrub lists all"), "{said:?}");
+}
+
+#[test]
 fn a_flush_that_fails_fails_for_all_that_waited_for_it() {
     let (device, knobs) = device(DeviceOptions::default());
     let mut c = Client::ready(&device, false);
