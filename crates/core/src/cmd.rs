@@ -76,6 +76,12 @@ pub enum Op {
     DramRead,
     /// Write DRAM.
     DramWrite,
+    /// Read sectors of a disk.
+    DiskRead,
+    /// Write sectors of a disk: certain once flushed.
+    DiskWrite,
+    /// Put all that a disk has acknowledged on its platters.
+    DiskFlush,
 }
 
 impl Op {
@@ -86,14 +92,30 @@ impl Op {
             Op::NandRead | Op::NandProgram | Op::NandErase | Op::NandCopyback => MediumKind::Nand,
             Op::PcmRead | Op::PcmWrite | Op::PcmFence | Op::PcmWriteClean | Op::PcmRefresh => MediumKind::Pcm,
             Op::DramRead | Op::DramWrite => MediumKind::Dram,
+            Op::DiskRead | Op::DiskWrite | Op::DiskFlush => MediumKind::Disk,
         }
+    }
+
+    /// Whether the command writes data.
+    #[inline]
+    #[must_use]
+    pub fn is_write(self) -> bool {
+        matches!(
+            self,
+            Op::NandProgram
+                | Op::NandCopyback
+                | Op::PcmWrite
+                | Op::PcmWriteClean
+                | Op::DramWrite
+                | Op::DiskWrite
+        )
     }
 
     /// Whether the command only reads: what a read-first scheduler lets pass.
     #[inline]
     #[must_use]
     pub fn is_read(self) -> bool {
-        matches!(self, Op::NandRead | Op::PcmRead | Op::DramRead)
+        matches!(self, Op::NandRead | Op::PcmRead | Op::DramRead | Op::DiskRead)
     }
 }
 
@@ -135,12 +157,13 @@ pub enum Cause {
 /// One command to one unit of a medium. `Copy`, at most 24 bytes.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize, Deserialize)]
 pub struct Cmd {
-    /// Where: NAND, the physical page (erase: the block's first page); PCM and DRAM, the byte address.
+    /// Where: NAND, the physical page (erase: the block's first page); PCM, DRAM and
+    /// disks, the byte address.
     pub addr: u64,
     /// Payload in bytes (0 for an erase or a fence).
     pub len: u32,
     /// What may not be reordered against what: commands with the same hazard on the same unit keep
-    /// their order. NAND: the block; PCM: the line.
+    /// their order. NAND: the block; PCM: the line; disks: the MiB.
     pub hazard: u32,
     /// Who does it.
     pub unit: UnitId,

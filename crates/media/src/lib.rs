@@ -20,6 +20,7 @@ mod stripe;
 mod testing;
 pub mod timing;
 
+pub use disk::{Disk, DiskConfig};
 pub use dram::{Dram, DramConfig};
 pub use hardware::{Device, Hardware};
 pub use nand::{Expected, Nand, NandConfig, NandFaults, NandGeometry, PlaneOps, SPARE_RECORD_BYTES, Spare};

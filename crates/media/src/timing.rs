@@ -1,7 +1,8 @@
 //! How long a command takes on an idle device, split into the phases that occupy its bus and its
 //! cells. The engine adds up waiting; nothing here knows a queue.
 
-use frit_core::{Cmd, Nanos, Op};
+use crate::disk::{Drive, Kind, Request};
+use frit_core::{Cmd, Nanos, Op, SECTOR_BYTES, Sector};
 use serde::{Deserialize, Serialize};
 
 /// The phases of a command: data in over the channel, cells at work, data out over the channel.
@@ -161,7 +162,7 @@ impl DramTiming {
 }
 
 /// The timing of one device.
-#[derive(Clone, PartialEq, Eq, Debug)]
+#[derive(Clone, Debug)]
 pub enum Model {
     /// NAND flash.
     Nand(NandTiming),
@@ -169,19 +170,38 @@ pub enum Model {
     Pcm(PcmTiming),
     /// Volatile memory.
     Dram(DramTiming),
+    /// A disk at work.
+    Disk(Box<Drive>),
 }
 
 impl Model {
     /// Phases of a command. `&mut` because the cost of some devices depends on what they did last (a
     /// disk's arm); `begin` is when service would start.
     #[inline]
-    pub fn phases(&mut self, cmd: &Cmd, _begin: Nanos) -> Phases {
+    pub fn phases(&mut self, cmd: &Cmd, begin: Nanos) -> Phases {
         match self {
             Model::Nand(t) => t.phases(cmd),
             Model::Pcm(t) => t.phases(cmd),
             Model::Dram(t) => t.phases(cmd),
+            Model::Disk(drive) => disk_phases(drive, cmd, begin),
         }
     }
+}
+
+/// Phases of a disk command: the drive has its own bus, and the unit is what the host waits for. What a
+/// drive does behind an acknowledgement (reading on, writing behind) it knows itself.
+fn disk_phases(drive: &mut Drive, cmd: &Cmd, begin: Nanos) -> Phases {
+    let request = |kind| Request {
+        kind,
+        sector: Sector(cmd.addr / SECTOR_BYTES),
+        sectors: (u64::from(cmd.len) / SECTOR_BYTES) as u32,
+    };
+    let done = match cmd.op {
+        Op::DiskRead => drive.service(&request(Kind::Read), begin).done,
+        Op::DiskWrite => drive.service(&request(Kind::Write), begin).done,
+        _ => drive.flush(begin),
+    };
+    Phases { array: done.since(begin), ..Phases::default() }
 }
 
 #[cfg(test)]

@@ -38,6 +38,7 @@ impl Medium {
             MediumSpec::Nand(c) => c.geometry.channels,
             MediumSpec::Pcm(c) => c.geometry.channels,
             MediumSpec::Dram(c) => c.channels,
+            MediumSpec::Disk(_) => 1,
         }
     }
 

@@ -10,7 +10,7 @@ use std::sync::MutexGuard;
 /// How a cut tears.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Tearing {
-    /// Bytes of PCM that persist or not as a whole: 8, or 64.
+    /// Bytes of PCM that persist or not as a whole: 8, or 64. On a disk it is the sector.
     pub word_bytes: u64,
     /// An interrupted program of an odd page hurts the page before it (cells of two bits).
     pub paired_pages: bool,
@@ -115,7 +115,6 @@ impl<'a> Applier<'a> {
 
     /// The words that persist, of writes that nothing made certain: node, piece, address, length.
     fn choose_words(&self, cut: &Cut) -> Vec<(usize, usize, u64, u32)> {
-        let word = self.tearing.word_bytes;
         let mut open = Vec::new();
         for n in self.rolled..self.graph.len() {
             let node = &self.graph.nodes[n];
@@ -125,6 +124,7 @@ impl<'a> Applier<'a> {
             {
                 continue;
             }
+            let word = self.tearing.word_bytes.max(node.word_bytes);
             for (i, p) in node.pieces.iter().enumerate() {
                 let end = p.at + u64::from(p.len);
                 let mut at = p.at;

@@ -150,7 +150,11 @@ impl Chooser<'_> {
     }
 
     fn uncertain_words(&self, set: &Set) -> u64 {
-        self.uncertain(set).flat_map(|n| &self.graph.nodes[n].pieces).map(|p| words_of(p.at, p.len)).sum()
+        let of = |n: usize| {
+            let node = &self.graph.nodes[n];
+            node.pieces.iter().map(|p| words_of(p.at, p.len, node.word_bytes)).sum::<u64>()
+        };
+        self.uncertain(set).map(of).sum()
     }
 
     fn some_words(&mut self) -> Words {
@@ -302,8 +306,8 @@ fn kinds(effect: Effect) -> &'static [Torn] {
     }
 }
 
-/// Aligned words of 8 bytes that a range touches.
+/// Aligned words that a range touches.
 #[must_use]
-pub fn words_of(at: u64, len: u32) -> u64 {
-    (at + u64::from(len)).div_ceil(8) - at / 8
+pub fn words_of(at: u64, len: u32, word: u64) -> u64 {
+    (at + u64::from(len)).div_ceil(word) - at / word
 }

@@ -19,7 +19,7 @@ pub enum Effect {
     Program,
     /// An erased NAND block.
     Erase,
-    /// Bytes in PCM, certain once fenced.
+    /// Bytes in PCM, certain once fenced; sectors of a disk, certain once flushed.
     Write,
     /// Certainty.
     Fence,
@@ -49,6 +49,8 @@ pub struct Node {
     pub unit: u16,
     /// Its address, as in the command.
     pub addr: u64,
+    /// What of it a cut leaves whole, in bytes.
+    pub word_bytes: u64,
     /// What it wrote, in order.
     pub pieces: Vec<Piece>,
     /// Nodes that have to be done before it.
@@ -76,9 +78,9 @@ fn effect(op: Op) -> Option<Effect> {
     match op {
         Op::NandProgram | Op::NandCopyback => Some(Effect::Program),
         Op::NandErase => Some(Effect::Erase),
-        Op::PcmWrite | Op::PcmWriteClean | Op::PcmRefresh => Some(Effect::Write),
-        Op::PcmFence => Some(Effect::Fence),
-        Op::NandRead | Op::PcmRead | Op::DramRead | Op::DramWrite => None,
+        Op::PcmWrite | Op::PcmWriteClean | Op::PcmRefresh | Op::DiskWrite => Some(Effect::Write),
+        Op::PcmFence | Op::DiskFlush => Some(Effect::Fence),
+        Op::NandRead | Op::PcmRead | Op::DramRead | Op::DramWrite | Op::DiskRead => None,
     }
 }
 
@@ -148,7 +150,7 @@ impl Graph {
                         earlier.extend(last_in_block.insert((cmd.unit.0, cmd.hazard), n));
                     }
                     Effect::Write => {
-                        let line = line_of(media, cmd.unit.0);
+                        let line = grain_of(media, cmd.unit.0).0;
                         for l in cmd.addr / line..(cmd.addr + u64::from(cmd.len)).div_ceil(line) {
                             earlier.extend(last_on_line.insert((cmd.unit.0, l), n));
                         }
@@ -168,6 +170,7 @@ impl Graph {
                     cause: cmd.cause,
                     unit: cmd.unit.0,
                     addr: cmd.addr,
+                    word_bytes: grain_of(media, cmd.unit.0).1,
                     pieces: Vec::new(),
                     before: before.clone(),
                     fenced_by: Set::new(count),
@@ -311,11 +314,9 @@ impl Graph {
     }
 }
 
-/// A cache line: writes to one reach persistent memory in their order, whatever the medium calls a line.
-const CACHE_LINE: u64 = 64;
-
-fn line_of(media: &[MediumShape], unit: u16) -> u64 {
-    media.iter().find(|m| m.units.contains(&unit)).map_or(CACHE_LINE, |m| m.line_bytes.clamp(8, CACHE_LINE))
+/// The bytes that are ordered among themselves, and those that are whole, on a unit.
+fn grain_of(media: &[MediumShape], unit: u16) -> (u64, u64) {
+    media.iter().find(|m| m.units.contains(&unit)).map_or((8, 8), |m| (m.line_bytes, m.word_bytes))
 }
 
 #[cfg(test)]
@@ -327,7 +328,7 @@ mod tests {
     use std::sync::Arc;
 
     fn shape(units: std::ops::Range<u16>) -> MediumShape {
-        MediumShape { name: "pcm".into(), nand: None, line_bytes: 64, data_bytes: 1 << 20, units }
+        MediumShape { name: "pcm".into(), nand: None, line_bytes: 64, word_bytes: 8, data_bytes: 1 << 20, units }
     }
 
     fn cmd(op: Op, addr: u64, len: u32, unit: u16) -> Cmd {

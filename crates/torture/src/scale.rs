@@ -12,6 +12,8 @@ const PAGES: u32 = 8;
 const UNITS: u32 = 2;
 /// Sub-pages of PCM: enough to fill, few enough to run out of.
 const SLOTS: u64 = 120;
+/// A disk: a few regions of a MiB.
+const DISK_BYTES: u64 = 4 << 20;
 /// A NAND page beyond which images take long to make and show nothing more.
 const PAGE_MOST: u32 = 16 << 10;
 
@@ -53,6 +55,7 @@ pub fn overrides(stack: &Stack) -> Vec<String> {
                 sets.push(format!("media.{}.chip_bytes={chip}", m.name));
             }
             MediumSpec::Dram(_) => sets.push(format!("media.{}.bytes={}", m.name, 64 * u64::from(page))),
+            MediumSpec::Disk(_) => sets.push(format!("media.{}.bytes={DISK_BYTES}", m.name)),
             MediumSpec::Nand(_) => {}
         }
     }

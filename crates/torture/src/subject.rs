@@ -2,10 +2,13 @@
 
 use crate::medium::{Medium, NandPlan, Shared};
 use crate::tape::Tape;
-use frit_core::{Error, Null, Top};
+use frit_core::{Error, Null, SECTOR_BYTES, Top};
 use frit_media::{AnyStore, MediumSpec};
 use frit_stack::{Bytes, Opener, Stack};
 use std::sync::Arc;
+
+/// A cache line, in bytes.
+const CACHE_LINE: u64 = 64;
 
 /// A medium of a subject.
 #[derive(Clone, Debug)]
@@ -14,8 +17,10 @@ pub struct MediumShape {
     pub name: String,
     /// Where things lie, when it is NAND.
     pub nand: Option<NandPlan>,
-    /// Bytes that the medium orders among themselves: a PCM line.
+    /// Bytes that the medium orders among themselves: a PCM line, a sector of a disk.
     pub line_bytes: u64,
+    /// What a cut cannot tear, in bytes: a word of PCM, a sector of a disk.
+    pub word_bytes: u64,
     /// Bytes of data, before what the device keeps for itself.
     pub data_bytes: u64,
     /// Its units, by their numbers in the stack.
@@ -97,13 +102,19 @@ impl StackSubject {
             let units = 0..hardware.units() as u16;
             let first = units.clone().find(mine).unwrap_or(0);
             let last = units.rev().find(mine).unwrap_or(0);
-            let (nand, line_bytes, data_bytes) = match &medium.spec {
-                MediumSpec::Nand(c) => (Some(NandPlan::new(&c.geometry)), 0, c.geometry.bytes()),
-                MediumSpec::Pcm(c) => (None, u64::from(c.geometry.line_bytes), c.geometry.bytes()),
+            let pcm_word = u64::from(frit_media::pcm::ATOMIC_BYTES);
+            let (nand, line_bytes, word_bytes, data_bytes) = match &medium.spec {
+                MediumSpec::Nand(c) => (Some(NandPlan::new(&c.geometry)), 0, pcm_word, c.geometry.bytes()),
+                // Writes to a cache line reach persistent memory in their order, whatever a line of the medium is.
+                MediumSpec::Pcm(c) => {
+                    let line = u64::from(c.geometry.line_bytes).clamp(pcm_word, CACHE_LINE);
+                    (None, line, pcm_word, c.geometry.bytes())
+                }
+                MediumSpec::Disk(c) => (None, SECTOR_BYTES, SECTOR_BYTES, c.bytes),
                 MediumSpec::Dram(_) => continue,
             };
             let name = device.name.clone();
-            media.push(MediumShape { name, nand, line_bytes, data_bytes, units: first..last + 1 });
+            media.push(MediumShape { name, nand, line_bytes, word_bytes, data_bytes, units: first..last + 1 });
         }
         Ok(StackSubject { stack, media, load: load.clone(), over_files: None })
     }

@@ -7,6 +7,7 @@
 
 mod cache;
 mod destage;
+mod device;
 pub mod diskspecs;
 mod drive;
 pub mod figures;
@@ -25,8 +26,9 @@ mod testing;
 mod tests;
 mod write;
 
+pub use device::{Disk, DiskConfig, ORDER_BYTES};
 pub use drive::{Drive, Hit, Kind, Request, Service};
-pub use profile::{DiskConfig, DiskProfile};
+pub use profile::{DiskProfile, DriveConfig};
 pub use schedule::{Queue, Scheduler};
 pub use seek::{CYLINDERS_MAX, SeekCurve};
 pub use spec::{

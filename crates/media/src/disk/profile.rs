@@ -20,7 +20,7 @@ const BUILTINS: [&str; 3] = [
 /// from the first to the last.
 #[derive(Clone, PartialEq, Debug, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
-pub struct DiskConfig {
+pub struct DriveConfig {
     /// Sectors of 512 bytes that the host sees.
     pub sectors: u64,
     /// Surfaces with data.
@@ -76,7 +76,7 @@ pub struct DiskProfile {
     /// What it is, and what is not known of it.
     pub about: String,
     /// Its values.
-    pub values: DiskConfig,
+    pub values: DriveConfig,
     /// Where each value comes from.
     pub sources: BTreeMap<String, String>,
 }
@@ -162,14 +162,24 @@ impl DiskProfile {
     /// # Errors
     /// Values that no drive has.
     pub fn spec(&self) -> Result<DiskSpec> {
-        let v = &self.values;
+        self.values.spec(&self.name)
+    }
+}
+
+impl DriveConfig {
+    /// The drive that has these values, under a name.
+    ///
+    /// # Errors
+    /// Values that no drive has.
+    pub fn spec(&self, name: &str) -> Result<DiskSpec> {
+        let v = self;
         v.check()?;
         let revolution_ps = (60e12 / f64::from(v.rpm)).round() as u64;
         let bus_ps = (SECTOR_BYTES as f64 * 1e6 / v.bus_mb_per_s).round() as u64;
         let after = After { read: v.command_overhead.nanos(), write: v.command_overhead.nanos() };
         let segment = v.cache_bytes.0 / SECTOR_BYTES / u64::from(v.cache_segments.max(1));
         let spec = DiskSpec {
-            name: self.name.clone(),
+            name: name.into(),
             geometry: v.geometry(revolution_ps)?,
             mechanics: Mechanics {
                 positioning: Positioning::Full,
@@ -208,9 +218,7 @@ impl DiskProfile {
         spec.check()?;
         Ok(spec)
     }
-}
 
-impl DiskConfig {
     fn check(&self) -> Result<()> {
         let rate = |key: &str, x: f64| {
             let fits = (0.1..=100_000.0).contains(&x);
@@ -316,7 +324,7 @@ mod tests {
     #[test]
     fn impossible_values_are_refused() {
         let p = DiskProfile::builtin("wd1502faex-2010").unwrap();
-        let refused = |f: fn(&mut DiskConfig)| {
+        let refused = |f: fn(&mut DriveConfig)| {
             let mut p = p.clone();
             f(&mut p.values);
             p.spec().is_err()

@@ -1,7 +1,9 @@
 //! The keys of a medium, as a stack file or a profile gives them.
 
+use super::drive::DriveRef;
 use super::time::Time;
 use crate::PlaneOps;
+use crate::disk::Scheduler;
 use frit_core::{MediumKind, size};
 use serde::{Deserialize, Serialize};
 
@@ -33,7 +35,7 @@ macro_rules! show {
         }
     )*};
 }
-show!(u32, u64, f64, String, Time);
+show!(u32, u64, f64, bool, String, Time, DriveRef);
 
 impl Show for Size {
     fn show(&self) -> String {
@@ -42,6 +44,12 @@ impl Show for Size {
 }
 
 impl Show for PlaneOps {
+    fn show(&self) -> String {
+        <&str>::from(self).into()
+    }
+}
+
+impl Show for Scheduler {
     fn show(&self) -> String {
         <&str>::from(self).into()
     }
@@ -110,9 +118,9 @@ macro_rules! medium_config {
 
 medium_config! {
     /// The profile that gives what is not given here: a name, or a path to a TOML file.
-    [Nand Pcm Dram] profile: String;
-    /// What it is, where no profile says so: nand, pcm or dram.
-    [Nand Pcm Dram] medium: MediumKind;
+    [Nand Pcm Dram Disk] profile: String;
+    /// What it is, where no profile says so: nand, pcm, dram or disk.
+    [Nand Pcm Dram Disk] medium: MediumKind;
     /// Channels.
     [Nand Pcm Dram] channels: u32;
     /// Chips on a channel.
@@ -145,8 +153,8 @@ medium_config! {
     [Pcm] write_unit: Size;
     /// Bytes for which wear is counted together: a power of two.
     [Pcm] line_bytes: Size;
-    /// Size in bytes.
-    [Dram] bytes: Size;
+    /// Size in bytes; of a disk, how much of it is used, from its first sector on (default: all).
+    [Dram Disk] bytes: Size;
     /// Consecutive bytes on one channel: a power of two.
     [Pcm Dram] interleave_bytes: Size;
     /// Read latency by size: pairs such as `[128, "12.8 us"]`.
@@ -177,4 +185,12 @@ medium_config! {
     [Nand] erase_fail: f64;
     /// Which blocks, programs and erases fail (default 0).
     [Nand] seed: u64;
+    /// The drive: its values as `frit disk show` has them, or the path of a .diskspecs file.
+    [Disk] drive: DriveRef;
+    /// Whether the drive acknowledges writes from its cache (default: as the drive does).
+    [Disk] write_back: bool;
+    /// Requests that the drive takes at a time (default: as the drive does).
+    [Disk] queue_depth: u32;
+    /// The order in which it serves them: fifo, sstf, scan, c-look, sptf (default: as the drive does).
+    [Disk] order: Scheduler;
 }

@@ -1,13 +1,16 @@
 //! Profiles: media by name, with the source of every value.
 
 mod config;
+mod drive;
 mod resolve;
 mod time;
 
+pub use drive::DriveRef;
 pub use config::{KEYS, Key, MediumConfig, Points, Size};
 pub use resolve::MediumSpec;
 pub use time::Time;
 
+use crate::disk::DiskProfile;
 use frit_core::{Error, MediumKind, Result};
 use serde::Deserialize;
 use std::collections::BTreeMap;
@@ -87,7 +90,7 @@ impl Profile {
         let names: Vec<String> = all.iter().map(|p| p.name.clone()).collect();
         all.into_iter().find(|p| p.name == name).ok_or_else(|| {
             let why =
-                format!("no such profile; there are {}, or give the path of a .toml file", names.join(", "));
+                format!("no such profile; there are {}, the drives of `frit disk list`, or give the path of a .toml file", names.join(", "));
             Error::param("profile", name, why)
         })
     }
@@ -107,13 +110,20 @@ impl Profile {
         })
     }
 
-    /// A profile by name, or by path (what contains a `/` or ends in `.toml`; from `dir` on).
+    /// A profile by name, or by path (what contains a `/` or ends in `.toml` or `.diskspecs`; from `dir` on). Drives
+    /// are found here as well.
     ///
     /// # Errors
     /// As for [`Profile::builtin`] and [`Profile::load`].
     pub fn find(name: &str, dir: &Path) -> Result<Profile> {
-        if name.contains('/') || name.ends_with(".toml") {
-            Profile::load(&dir.join(name))
+        if drive::is_described(name) {
+            drive::described(&dir.join(name))
+        } else if name.contains('/') || name.ends_with(".toml") {
+            let path = dir.join(name);
+            // A drive's profile has keys of its own.
+            DiskProfile::load(&path).map(drive::as_profile).or_else(|_| Profile::load(&path))
+        } else if let Ok(disk) = DiskProfile::builtin(name) {
+            Ok(drive::as_profile(disk))
         } else {
             Profile::builtin(name)
         }

@@ -1,12 +1,13 @@
 //! From keys to a device that can be.
 
 use super::{KEYS, MediumConfig, Points, Profile, Size, Time};
+use crate::disk::{Drive, WriteBack};
 use crate::pcm::PcmGeometry;
 use crate::{
-    Curve, DramConfig, DramTiming, NandConfig, NandFaults, NandGeometry, NandTiming, PcmConfig, PcmTiming,
+    Curve, DiskConfig, DramConfig, DramTiming, NandConfig, NandFaults, NandGeometry, NandTiming, PcmConfig, PcmTiming,
     PlaneOps,
 };
-use frit_core::{Error, MediumKind, Nanos, Result, size};
+use frit_core::{Error, MediumKind, Nanos, Result, SECTOR_BYTES, size};
 use std::path::Path;
 
 /// How many profiles may refer to another in a chain.
@@ -21,6 +22,8 @@ pub enum MediumSpec {
     Pcm(PcmConfig),
     /// A DRAM buffer.
     Dram(DramConfig),
+    /// A disk.
+    Disk(DiskConfig),
 }
 
 impl MediumSpec {
@@ -31,6 +34,7 @@ impl MediumSpec {
             MediumSpec::Nand(_) => MediumKind::Nand,
             MediumSpec::Pcm(_) => MediumKind::Pcm,
             MediumSpec::Dram(_) => MediumKind::Dram,
+            MediumSpec::Disk(_) => MediumKind::Disk,
         }
     }
 
@@ -41,6 +45,7 @@ impl MediumSpec {
             MediumSpec::Nand(c) => c.geometry.bytes(),
             MediumSpec::Pcm(c) => c.geometry.bytes(),
             MediumSpec::Dram(c) => c.bytes,
+            MediumSpec::Disk(c) => c.bytes,
         }
     }
 
@@ -51,6 +56,7 @@ impl MediumSpec {
             MediumSpec::Nand(c) => c.geometry.store_bytes(),
             MediumSpec::Pcm(c) => c.geometry.store_bytes(),
             MediumSpec::Dram(c) => c.bytes,
+            MediumSpec::Disk(c) => c.store_bytes(),
         }
     }
 }
@@ -69,9 +75,6 @@ impl MediumConfig {
                 "name a profile (see `frit profiles`), or give medium and all of its keys",
             ));
         };
-        if medium == MediumKind::Disk {
-            return Err(no_disk());
-        }
         for (key, value) in all.given() {
             if !key.media.contains(&medium) {
                 let kind: &str = medium.into();
@@ -85,7 +88,7 @@ impl MediumConfig {
             MediumKind::Nand => all.nand(name).map(MediumSpec::Nand),
             MediumKind::Pcm => all.pcm(name).map(MediumSpec::Pcm),
             MediumKind::Dram => all.dram(name).map(MediumSpec::Dram),
-            MediumKind::Disk => Err(no_disk()),
+            MediumKind::Disk => all.disk(name).map(MediumSpec::Disk),
         }
     }
 
@@ -201,10 +204,30 @@ impl MediumConfig {
         config.check()?;
         Ok(config)
     }
-}
 
-fn no_disk() -> Error {
-    Error::param("medium", "disk", "has to be nand, pcm or dram")
+    fn disk(&self, name: &str) -> Result<DiskConfig> {
+        let Some(drive) = &self.drive else {
+            return Err(missing("drive", "is needed; name a drive of `frit disk list` as the profile"));
+        };
+        let mut spec = drive.spec()?;
+        if let Some(on) = self.write_back {
+            spec.cache.write_back = match spec.cache.write_back {
+                _ if !on => WriteBack::Off,
+                WriteBack::Off => WriteBack::Full,
+                kept => kept,
+            };
+        }
+        spec.queue_depth = self.queue_depth.unwrap_or(spec.queue_depth);
+        spec.scheduler = self.order.unwrap_or(spec.scheduler);
+        spec.check()?;
+        let all = Drive::new(&spec)?.sectors() * SECTOR_BYTES;
+        let bytes = self.bytes.map_or(all, |b| b.0);
+        if bytes == 0 || bytes > all || !bytes.is_multiple_of(SECTOR_BYTES) {
+            let why = format!("has to be whole sectors, and at most the {} of the drive", size::show(all));
+            return Err(Error::param("bytes", size::show(bytes), why));
+        }
+        Ok(DiskConfig { name: name.into(), spec: Box::new(spec), bytes, serial: 0 })
+    }
 }
 
 fn missing(key: &str, why: &str) -> Error {

@@ -64,6 +64,7 @@ fn modern_profiles_meet_what_they_cite() {
         MediumSpec::Nand(c) => Model::Nand(c.timing),
         MediumSpec::Pcm(c) => Model::Pcm(c.timing),
         MediumSpec::Dram(c) => Model::Dram(c.timing),
+        MediumSpec::Disk(c) => Model::Disk(Box::new(crate::disk::Drive::new(&c.spec).unwrap())),
     };
     let mut optane = model("dimm-optane-2019");
     assert_eq!(cost(&mut optane, Op::PcmRead, 64), Nanos(305));
@@ -128,7 +129,7 @@ fn a_device_without_a_profile_names_every_key() {
     assert!(error(c).contains("per_byte = (not given): is needed"), "{}", error(c));
     assert!(resolve(&format!("{c}per_byte = '40 ps'")).is_ok());
     assert!(error("channels = 2").contains("name a profile"));
-    assert!(error("medium = 'disk'").contains("nand, pcm or dram"));
+    assert!(error("medium = 'disk'").contains("frit disk list"));
 }
 
 #[test]
@@ -196,4 +197,30 @@ fn the_manual_names_every_key_and_every_profile() {
     for p in Profile::builtins().unwrap() {
         assert!(manual.contains(&format!("| `{}` |", p.name)), "{}", p.name);
     }
+}
+
+#[test]
+fn a_drive_is_a_profile_with_what_differs_from_it() {
+    let text = "profile = 'st3500320as-2008'\nbytes = '16G'\nwrite_back = false\norder = 'c-look'";
+    let MediumSpec::Disk(disk) = resolve(text).unwrap() else { panic!("no disk") };
+    assert_eq!((disk.bytes, disk.spec.queue_depth), (16 << 30, 32));
+    assert_eq!(disk.spec.scheduler, crate::disk::Scheduler::CLook);
+    let MediumSpec::Disk(whole) = resolve("profile = 'st3500320as-2008'").unwrap() else { panic!("no disk") };
+    assert_eq!(whole.bytes, 976_773_168 * 512);
+    for (text, key) in [
+        ("profile = 'st3500320as-2008'\nbytes = '1T'", "bytes"),
+        ("profile = 'st3500320as-2008'\nbytes = 100", "bytes"),
+        ("profile = 'st3500320as-2008'\nchannels = 2", "channels"),
+        ("medium = 'disk'", "drive"),
+    ] {
+        assert!(resolve(text).unwrap_err().to_string().starts_with(key), "{text}");
+    }
+}
+
+#[test]
+fn the_values_of_a_drive_go_into_toml_and_back() {
+    let profile = Profile::builtin("exos-x18-2020").err().map(|_| Profile::find("exos-x18-2020", Path::new("")));
+    let values = profile.unwrap().unwrap().values;
+    let text = toml::to_string(&values).unwrap();
+    assert_eq!(toml::from_str::<MediumConfig>(&text).unwrap(), values);
 }

@@ -130,10 +130,7 @@ fn ratio(n: u64, d: u64) -> Option<f64> {
 
 /// Bytes written to a kind of medium for a cause.
 fn written(counts: &Counts, kind: MediumKind, cause: Cause) -> u64 {
-    let writes = |op: &Op| {
-        matches!(op, Op::NandProgram | Op::NandCopyback | Op::PcmWrite | Op::PcmWriteClean | Op::DramWrite)
-    };
-    Op::iter().filter(|op| op.medium() == kind && writes(op)).map(|op| counts.get(op, cause).bytes).sum()
+    Op::iter().filter(|op| op.medium() == kind && op.is_write()).map(|op| counts.get(op, cause).bytes).sum()
 }
 
 fn write_amplification(counts: &Counts, host: u64) -> WriteAmplification {

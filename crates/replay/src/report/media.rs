@@ -4,6 +4,7 @@ use frit_core::visible::{MediumView, Wear, WearSummary};
 use frit_core::{Count, Counts, MediumKind, Op};
 use serde::Serialize;
 use std::collections::BTreeMap;
+use strum::IntoEnumIterator;
 
 /// Cells of a wear map at most.
 const MAP: usize = 1024;
@@ -79,8 +80,8 @@ pub struct WearMap {
 /// What a medium did between two views. Busy shares are put in by the caller.
 pub(crate) fn medium(before: &MediumView, after: &MediumView) -> (MediumReport, Counts) {
     let counts = after.counts.since(&before.counts);
-    let sum = |ops: &[Op]| {
-        ops.iter().map(|op| counts.of(*op)).fold(Count::default(), |a, c| Count {
+    let sum = |which: fn(Op) -> bool| {
+        Op::iter().filter(|op| which(*op)).map(|op| counts.of(op)).fold(Count::default(), |a, c| Count {
             commands: a.commands + c.commands,
             bytes: a.bytes + c.bytes,
         })
@@ -90,9 +91,9 @@ pub(crate) fn medium(before: &MediumView, after: &MediumView) -> (MediumReport, 
         kind: after.kind,
         bytes: after.bytes,
         geometry: after.geometry.iter().copied().collect(),
-        reads: sum(&[Op::NandRead, Op::PcmRead, Op::DramRead]),
-        writes: sum(&[Op::NandProgram, Op::NandCopyback, Op::PcmWrite, Op::PcmWriteClean, Op::DramWrite]),
-        erases: sum(&[Op::NandErase, Op::PcmRefresh]).commands,
+        reads: sum(Op::is_read),
+        writes: sum(Op::is_write),
+        erases: sum(|op| matches!(op, Op::NandErase | Op::PcmRefresh)).commands,
         wear: wear(&before.wear, &after.wear),
         channel_busy: Vec::new(),
         unit_busy: Vec::new(),

@@ -1,0 +1,328 @@
+//! A disk as a medium: sectors on a store, an arm in virtual time.
+//!
+//! The rules: accesses are whole sectors; a power cut leaves each sector old or new, and of what was
+//! written since the last flush any part; only a flush makes writes certain.
+
+use super::{DiskSpec, Drive};
+use crate::header::{self, HEADER_BYTES, Header};
+use crate::{Device, Hardware, Model, Store};
+use frit_core::visible::{MediumView, Wear};
+use frit_core::{
+    Cause, Cmd, Counts, Error, MediumKind, Op, Result, SECTOR_BYTES, Sink, Source, Target, UnitId, size,
+};
+
+const MAGIC: &[u8; 8] = b"fritDISK";
+const VERSION: u32 = 1;
+
+/// Bytes that keep their order among each other, as [`Cmd::hazard`]: no command crosses a multiple of it.
+pub const ORDER_BYTES: u64 = 1 << 20;
+
+/// All that makes a disk.
+#[derive(Clone, Debug)]
+pub struct DiskConfig {
+    /// Its name in the stack.
+    pub name: String,
+    /// The drive.
+    pub spec: Box<DiskSpec>,
+    /// Bytes that are used, from its first sector on: whole sectors.
+    pub bytes: u64,
+    /// Its serial number, kept in the store: a store that holds another device is refused. 0: none.
+    pub serial: u64,
+}
+
+impl DiskConfig {
+    /// How large a store has to be, in bytes: the data, and a header behind it.
+    #[must_use]
+    pub fn store_bytes(&self) -> u64 {
+        self.bytes + HEADER_BYTES as u64
+    }
+
+    /// Magic (8), version (4), zeros (4), bytes (8), zeros (24), serial number (8), zeros (4), CRC32C (4).
+    fn header(&self) -> Header {
+        let mut h = [0; HEADER_BYTES];
+        h[..8].copy_from_slice(MAGIC);
+        h[8..12].copy_from_slice(&VERSION.to_le_bytes());
+        h[16..24].copy_from_slice(&self.bytes.to_le_bytes());
+        h
+    }
+}
+
+/// A disk on a store.
+#[derive(Debug)]
+pub struct Disk<St> {
+    config: DiskConfig,
+    unit: UnitId,
+    counts: Counts,
+    store: St,
+}
+
+impl<St: Store> Disk<St> {
+    /// A disk on `store`: a new one when the store is blank, else the one that the store holds. Registers
+    /// its arm, the one unit that it has, with `hw`.
+    ///
+    /// # Errors
+    /// A drive that cannot be, a size that is none of its own, a store that is too small or holds another
+    /// device, or more units than a stack can have.
+    pub fn new(config: DiskConfig, mut store: St, hw: &mut Hardware) -> std::result::Result<Self, String> {
+        let drive = Drive::new(&config.spec).map_err(|e| e.to_string())?;
+        let all = drive.sectors() * SECTOR_BYTES;
+        if config.bytes == 0 || config.bytes > all || !config.bytes.is_multiple_of(SECTOR_BYTES) {
+            return Err(format!(
+                "the disk '{}' cannot have {} bytes: whole sectors are needed, and the drive has {}",
+                config.name,
+                config.bytes,
+                size::show(all)
+            ));
+        }
+        if St::HOLDS {
+            let (have, need) = (store.len(), config.store_bytes());
+            if have < need {
+                return Err(format!("the store of the disk '{}' has {have} bytes and needs {need}", config.name));
+            }
+            let own = config.header();
+            if store.is_blank() {
+                store.write(config.bytes, &header::seal(own, config.serial)).map_err(|e| e.to_string())?;
+            } else {
+                header::identify(&store, config.bytes, own, config.serial, "disk of this size")
+                    .map_err(|e| format!("disk '{}': {e}", config.name))?;
+            }
+        }
+        let unit = hw.add(Device {
+            name: config.name.clone(),
+            kind: MediumKind::Disk,
+            model: Model::Disk(Box::new(drive)),
+            unit_channel: vec![0],
+        })?;
+        Ok(Disk { config, unit, counts: Counts::default(), store })
+    }
+
+    /// Size in bytes.
+    #[inline]
+    #[must_use]
+    pub fn bytes(&self) -> u64 {
+        self.config.bytes
+    }
+
+    /// What it was made from.
+    #[must_use]
+    pub fn config(&self) -> &DiskConfig {
+        &self.config
+    }
+
+    /// Its arm.
+    #[must_use]
+    pub fn unit(&self) -> UnitId {
+        self.unit
+    }
+
+    /// Commands by operation and cause.
+    #[must_use]
+    pub fn counts(&self) -> &Counts {
+        &self.counts
+    }
+
+    /// What holds its bytes.
+    #[must_use]
+    pub fn store(&self) -> &St {
+        &self.store
+    }
+
+    /// What holds its bytes, to be changed behind its back.
+    pub fn store_mut(&mut self) -> &mut St {
+        &mut self.store
+    }
+
+    /// One command for each stretch in which order is kept.
+    fn give<S: Sink>(&mut self, sink: &mut S, op: Op, at: u64, len: u64, cause: Cause, after: S::Tok) -> S::Tok {
+        let (mut pos, end) = (at, at + len);
+        let mut done: Option<S::Tok> = None;
+        while pos < end {
+            let next = end.min((pos / ORDER_BYTES + 1) * ORDER_BYTES);
+            let tok = self.give_one(sink, op, pos, (next - pos) as u32, cause, after);
+            done = Some(match done {
+                Some(d) => sink.join(d, tok),
+                None => tok,
+            });
+            pos = next;
+        }
+        done.unwrap_or(after)
+    }
+
+    #[inline]
+    fn give_one<S: Sink>(
+        &mut self,
+        sink: &mut S,
+        op: Op,
+        addr: u64,
+        len: u32,
+        cause: Cause,
+        after: S::Tok,
+    ) -> S::Tok {
+        self.counts.add(op, cause, len);
+        let hazard = (addr / ORDER_BYTES) as u32;
+        sink.emit(Cmd { addr, len, hazard, unit: self.unit, op, cause }, after)
+    }
+
+    #[inline]
+    fn inside(&self, at: u64, len: u64) -> Result<()> {
+        let rule = |what| Err(Error::Rule { medium: MediumKind::Disk, at, what });
+        if !at.is_multiple_of(SECTOR_BYTES) || !len.is_multiple_of(SECTOR_BYTES) {
+            return rule("an access is not of whole sectors");
+        }
+        match at.checked_add(len) {
+            Some(end) if end <= self.config.bytes => Ok(()),
+            _ => rule("an access reaches past the end of the disk"),
+        }
+    }
+
+    /// Reads sectors.
+    ///
+    /// # Errors
+    /// `Rule` past the end or for parts of sectors, or a store that fails.
+    pub fn read<S: Sink>(
+        &mut self,
+        sink: &mut S,
+        at: u64,
+        mut into: Target<'_>,
+        cause: Cause,
+        after: S::Tok,
+    ) -> Result<S::Tok> {
+        let len = u64::from(into.len());
+        self.inside(at, len)?;
+        let tok = self.give(sink, Op::DiskRead, at, len, cause, after);
+        if let Some(into) = into.bytes() {
+            self.store.read(at, into)?;
+        }
+        Ok(tok)
+    }
+
+    /// Writes sectors: certain once flushed.
+    ///
+    /// # Errors
+    /// `Rule` past the end, for parts of sectors, or without bytes where bytes are held; a store that fails.
+    pub fn write<S: Sink>(
+        &mut self,
+        sink: &mut S,
+        at: u64,
+        data: Source<'_>,
+        cause: Cause,
+        after: S::Tok,
+    ) -> Result<S::Tok> {
+        let len = u64::from(data.len());
+        self.inside(at, len)?;
+        let Some(bytes) = data.bytes().filter(|_| St::HOLDS) else {
+            if St::HOLDS {
+                let what = "a write without bytes on a disk that holds bytes";
+                return Err(Error::Rule { medium: MediumKind::Disk, at, what });
+            }
+            return Ok(self.give(sink, Op::DiskWrite, at, len, cause, after));
+        };
+        // A store belongs to the command before it: each stretch is given and written in turn.
+        let mut done: Option<S::Tok> = None;
+        let (mut pos, end) = (at, at + len);
+        while pos < end {
+            let next = end.min((pos / ORDER_BYTES + 1) * ORDER_BYTES);
+            let tok = self.give_one(sink, Op::DiskWrite, pos, (next - pos) as u32, cause, after);
+            self.store.write(pos, &bytes[(pos - at) as usize..(next - at) as usize])?;
+            done = Some(match done {
+                Some(d) => sink.join(d, tok),
+                None => tok,
+            });
+            pos = next;
+        }
+        Ok(done.unwrap_or(after))
+    }
+
+    /// Puts all that was written on the platters: certain are then the writes that `after` waits for. What
+    /// backs the disk is synced.
+    ///
+    /// # Errors
+    /// A store that fails.
+    pub fn flush<S: Sink>(&mut self, sink: &mut S, cause: Cause, after: S::Tok) -> Result<S::Tok> {
+        let tok = self.give_one(sink, Op::DiskFlush, 0, 0, cause, after);
+        self.store.sync()?;
+        Ok(tok)
+    }
+
+    /// Bytes as they lie in the store, free of cost.
+    ///
+    /// # Errors
+    /// `Rule` past the end, or a store that fails.
+    pub fn peek(&self, at: u64, into: &mut [u8]) -> Result<()> {
+        self.inside(at, into.len() as u64)?;
+        self.store.read(at, into)
+    }
+
+    /// Geometry and counts.
+    #[must_use]
+    pub fn view(&self) -> MediumView {
+        let g = &self.config.spec.geometry;
+        let geometry = vec![
+            ("heads", u64::from(g.heads)),
+            ("cylinders", u64::from(g.cylinders)),
+            ("zones", g.zones.len() as u64),
+        ];
+        MediumView {
+            name: self.config.name.clone(),
+            kind: MediumKind::Disk,
+            bytes: self.config.bytes,
+            channels: 1,
+            first_unit: self.unit,
+            units: 1,
+            geometry,
+            counts: self.counts.clone(),
+            wear: Wear { per: "disk".into(), ..Wear::default() },
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::disk::testing::simple;
+    use crate::{MemoryStore, NoStore};
+    use frit_core::Null;
+
+    fn config() -> DiskConfig {
+        DiskConfig { name: "d".into(), spec: Box::new(simple()), bytes: 4 << 20, serial: 0 }
+    }
+
+    fn disk() -> Disk<MemoryStore> {
+        let c = config();
+        Disk::new(c.clone(), MemoryStore::new(c.store_bytes()), &mut Hardware::new()).unwrap()
+    }
+
+    #[test]
+    fn sectors_come_back_and_long_accesses_are_cut() {
+        let mut d = disk();
+        let data: Vec<u8> = (0..3 << 20).map(|i: u32| (i / 512) as u8).collect();
+        d.write(&mut Null, 512, Source::Bytes(&data), Cause::Host, ()).unwrap();
+        let mut back = vec![0; data.len()];
+        d.read(&mut Null, 512, Target::Bytes(&mut back), Cause::Host, ()).unwrap();
+        assert_eq!(back, data);
+        assert_eq!(d.counts().of(Op::DiskWrite).commands, 4);
+        assert_eq!(d.counts().of(Op::DiskRead).bytes, 3 << 20);
+    }
+
+    #[test]
+    fn parts_of_sectors_and_places_outside_are_refused() {
+        let mut d = disk();
+        let w = |d: &mut Disk<MemoryStore>, at, len| {
+            d.write(&mut Null, at, Source::Bytes(&vec![0; len]), Cause::Host, ()).is_ok()
+        };
+        assert!(w(&mut d, 0, 512) && w(&mut d, (4 << 20) - 512, 512));
+        assert!(!w(&mut d, 1, 512) && !w(&mut d, 0, 100) && !w(&mut d, 4 << 20, 512));
+        assert!(!w(&mut d, u64::MAX - 511, 512));
+    }
+
+    #[test]
+    fn a_store_of_something_else_is_refused() {
+        let mut d = disk();
+        let mut hw = Hardware::new();
+        let other = DiskConfig { serial: 9, ..config() };
+        assert!(Disk::new(other, d.store_mut(), &mut hw).unwrap_err().contains("another device"));
+        assert!(Disk::new(config(), d.store_mut(), &mut hw).is_ok());
+        let large = DiskConfig { bytes: 1 << 50, ..config() };
+        assert!(Disk::new(large, NoStore, &mut hw).unwrap_err().contains("whole sectors"));
+    }
+}
