@@ -96,6 +96,13 @@ impl Op {
         }
     }
 
+    /// Whether the command orders those before it on its unit before those behind it, and makes them certain.
+    #[inline]
+    #[must_use]
+    pub fn is_fence(self) -> bool {
+        matches!(self, Op::PcmFence | Op::DiskFlush)
+    }
+
     /// Whether the command writes data.
     #[inline]
     #[must_use]

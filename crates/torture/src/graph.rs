@@ -328,7 +328,14 @@ mod tests {
     use std::sync::Arc;
 
     fn shape(units: std::ops::Range<u16>) -> MediumShape {
-        MediumShape { name: "pcm".into(), nand: None, line_bytes: 64, word_bytes: 8, data_bytes: 1 << 20, units }
+        MediumShape {
+            name: "pcm".into(),
+            nand: None,
+            line_bytes: 64,
+            word_bytes: 8,
+            data_bytes: 1 << 20,
+            units,
+        }
     }
 
     fn cmd(op: Op, addr: u64, len: u32, unit: u16) -> Cmd {

@@ -114,7 +114,14 @@ impl StackSubject {
                 MediumSpec::Dram(_) => continue,
             };
             let name = device.name.clone();
-            media.push(MediumShape { name, nand, line_bytes, word_bytes, data_bytes, units: first..last + 1 });
+            media.push(MediumShape {
+                name,
+                nand,
+                line_bytes,
+                word_bytes,
+                data_bytes,
+                units: first..last + 1,
+            });
         }
         Ok(StackSubject { stack, media, load: load.clone(), over_files: None })
     }

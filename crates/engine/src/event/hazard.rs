@@ -78,7 +78,7 @@ impl Queues {
     pub fn must_follow(earlier: &Cmd, later: &Cmd) -> bool {
         earlier.hazard == later.hazard
             || (later.op == Op::NandErase && earlier.op.is_read())
-            || ((later.op == Op::PcmFence || earlier.op == Op::PcmFence)
+            || ((later.op.is_fence() || earlier.op.is_fence())
                 && !earlier.op.is_read()
                 && !later.op.is_read())
     }
@@ -91,7 +91,7 @@ impl Queues {
         let unit = &self.units[node.cmd.unit.idx()].order;
         node.order.before != NONE
             || node.order.unstarted > 0
-            || (node.cmd.op == Op::PcmFence && node.order.entered > unit.started)
+            || (node.cmd.op.is_fence() && node.order.entered > unit.started)
             || self.follows_fence(id.0, unit.fences.front())
     }
 
@@ -113,7 +113,7 @@ impl Queues {
                 order.unreleased = unit.unreleased_reads;
                 unit.erases.push(id);
             }
-            Op::PcmFence => unit.fences.push_back(id),
+            op if op.is_fence() => unit.fences.push_back(id),
             _ => {}
         }
         if cmd.op.is_read() {
@@ -132,7 +132,7 @@ impl Queues {
         let unit = &self.units[node.cmd.unit.idx()].order;
         (node.order.before == NONE || !unreleased(node.order.before))
             && node.order.unreleased == 0
-            && (node.cmd.op != Op::PcmFence || node.order.entered <= unit.released)
+            && (!node.cmd.op.is_fence() || node.order.entered <= unit.released)
             && !self.follows_fence(id, unit.fences.get(unit.fences_released))
     }
 
@@ -147,10 +147,10 @@ impl Queues {
             return self.each_erase_behind(&cmd, order.seq, |o| &mut o.unreleased);
         }
         unit.released += 1;
-        unit.fences_released += usize::from(cmd.op == Op::PcmFence);
+        unit.fences_released += usize::from(cmd.op.is_fence());
         let fence = unit.fences.get(unit.fences_released).copied().unwrap_or(NONE);
         self.wake_if_held(fence);
-        if cmd.op == Op::PcmFence {
+        if cmd.op.is_fence() {
             // What comes behind the next fence waits for that one.
             let mut at = next;
             while at != NONE && at != fence {
@@ -172,7 +172,7 @@ impl Queues {
         let unit = &mut self.units[cmd.unit.idx()].order;
         match cmd.op {
             Op::NandErase => unit.erases.retain(|&b| b != id),
-            Op::PcmFence => {
+            op if op.is_fence() => {
                 // Fences start in order, and only once they are released.
                 debug_assert_eq!(unit.fences.front(), Some(&id));
                 unit.fences.pop_front();

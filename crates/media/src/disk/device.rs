@@ -77,7 +77,10 @@ impl<St: Store> Disk<St> {
         if St::HOLDS {
             let (have, need) = (store.len(), config.store_bytes());
             if have < need {
-                return Err(format!("the store of the disk '{}' has {have} bytes and needs {need}", config.name));
+                return Err(format!(
+                    "the store of the disk '{}' has {have} bytes and needs {need}",
+                    config.name
+                ));
             }
             let own = config.header();
             if store.is_blank() {
@@ -133,7 +136,15 @@ impl<St: Store> Disk<St> {
     }
 
     /// One command for each stretch in which order is kept.
-    fn give<S: Sink>(&mut self, sink: &mut S, op: Op, at: u64, len: u64, cause: Cause, after: S::Tok) -> S::Tok {
+    fn give<S: Sink>(
+        &mut self,
+        sink: &mut S,
+        op: Op,
+        at: u64,
+        len: u64,
+        cause: Cause,
+        after: S::Tok,
+    ) -> S::Tok {
         let (mut pos, end) = (at, at + len);
         let mut done: Option<S::Tok> = None;
         while pos < end {

@@ -5,8 +5,8 @@ mod drive;
 mod resolve;
 mod time;
 
-pub use drive::DriveRef;
 pub use config::{KEYS, Key, MediumConfig, Points, Size};
+pub use drive::DriveRef;
 pub use resolve::MediumSpec;
 pub use time::Time;
 

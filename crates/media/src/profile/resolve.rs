@@ -4,8 +4,8 @@ use super::{KEYS, MediumConfig, Points, Profile, Size, Time};
 use crate::disk::{Drive, WriteBack};
 use crate::pcm::PcmGeometry;
 use crate::{
-    Curve, DiskConfig, DramConfig, DramTiming, NandConfig, NandFaults, NandGeometry, NandTiming, PcmConfig, PcmTiming,
-    PlaneOps,
+    Curve, DiskConfig, DramConfig, DramTiming, NandConfig, NandFaults, NandGeometry, NandTiming, PcmConfig,
+    PcmTiming, PlaneOps,
 };
 use frit_core::{Error, MediumKind, Nanos, Result, SECTOR_BYTES, size};
 use std::path::Path;

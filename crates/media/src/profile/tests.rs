@@ -219,7 +219,8 @@ fn a_drive_is_a_profile_with_what_differs_from_it() {
 
 #[test]
 fn the_values_of_a_drive_go_into_toml_and_back() {
-    let profile = Profile::builtin("exos-x18-2020").err().map(|_| Profile::find("exos-x18-2020", Path::new("")));
+    let profile =
+        Profile::builtin("exos-x18-2020").err().map(|_| Profile::find("exos-x18-2020", Path::new("")));
     let values = profile.unwrap().unwrap().values;
     let text = toml::to_string(&values).unwrap();
     assert_eq!(toml::from_str::<MediumConfig>(&text).unwrap(), values);
