@@ -28,6 +28,21 @@ impl<St: Store> Pcm<St> {
     /// # Errors
     /// A name that is taken, a size of zero, or more than is free: the message names all partitions.
     pub fn carve(&mut self, name: &'static str, bytes: u64, align: u64) -> Result<Partition> {
+        self.carve_within(self.bytes, name, bytes, align)
+    }
+
+    /// As [`Pcm::carve`], of the first `size` bytes: for what stands between the device and who carves, and
+    /// offers less.
+    ///
+    /// # Errors
+    /// As for [`Pcm::carve`].
+    pub fn carve_within(
+        &mut self,
+        size: u64,
+        name: &'static str,
+        bytes: u64,
+        align: u64,
+    ) -> Result<Partition> {
         if let Some(p) = self.partition(name) {
             let why = format!("is carved already, {} at {}", size::show(p.bytes), p.start);
             return Err(Error::param("partition", name, why));
@@ -42,15 +57,15 @@ impl<St: Store> Pcm<St> {
         let from = self.carved_bytes();
         let start = from.checked_next_multiple_of(align).unwrap_or(u64::MAX);
         match start.checked_add(bytes) {
-            Some(end) if end <= self.bytes => {}
-            _ => return Err(self.no_room(name, bytes)),
+            Some(end) if end <= size.min(self.bytes) => {}
+            _ => return Err(self.no_room(size.min(self.bytes), name, bytes)),
         }
         let p = Partition { start, bytes };
         self.partitions.push((name, p));
         Ok(p)
     }
 
-    fn no_room(&self, name: &str, bytes: u64) -> Error {
+    fn no_room(&self, of: u64, name: &str, bytes: u64) -> Error {
         let taken: Vec<String> =
             self.partitions.iter().map(|(n, p)| format!("{n} {}", size::show(p.bytes))).collect();
         let taken = if taken.is_empty() { "nothing".into() } else { taken.join(", ") };
@@ -60,7 +75,7 @@ impl<St: Store> Pcm<St> {
                  or what lies in it smaller",
                 size::show(bytes),
                 self.config.name,
-                size::show(self.bytes)
+                size::show(of)
             ),
         }
     }
