@@ -88,6 +88,38 @@ pub enum Bug {
     StaleEntryUnseen,
     /// After an error that nobody expected, writes go on.
     NotPoisoned,
+    /// Wear leveling: a register does not wait for the copy of the stripe.
+    WearRegisterEarly,
+    /// Wear leveling: there is no fence between the copy of a stripe and the register.
+    WearCopyNotFenced,
+    /// Wear leveling: there is no fence behind a register.
+    WearRegisterNotFenced,
+    /// Wear leveling: a copy does not wait for what was written to the stripe.
+    WearCopyEarly,
+    /// Wear leveling: a place is overwritten before the register is durable that gave it up.
+    WearGapEarly,
+    /// Wear leveling: a write to a stripe does not wait for the register of its move.
+    WearWriteEarly,
+    /// Wear leveling: the steps of an exchange by way of the scratch stripe are not noted.
+    WearSwapNotNoted,
+    /// Wear leveling: after a stop, a register is taken for the newest though a newer one is damaged.
+    WearDamageUnseen,
+    /// Wear leveling: a region moves twice between two flushes.
+    WearMovedTwice,
+    /// Wear leveling: registers as of the last flush are written before the data is synced.
+    WearSyncedFirst,
+    /// Wear leveling: after a stop of the machine the registers are taken that are ahead of their data.
+    WearSyncedIgnored,
+    /// Wear leveling: registers that a stop of the machine made void stay.
+    WearVoidKept,
+}
+
+impl Bug {
+    /// Whether it is one of wear leveling, which a stack without it cannot show.
+    #[must_use]
+    pub fn is_of_wear(self) -> bool {
+        self as u32 >= Bug::WearRegisterEarly as u32
+    }
 }
 
 #[cfg(feature = "planted")]

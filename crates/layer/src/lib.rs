@@ -1,7 +1,8 @@
 //! Layers: what maps, caches and places blocks over media.
 //!
 //! [`hfsl`] fuses PCM and NAND (Li et al. 2016); [`flash`] is the NAND side that it and later
-//! page-mapped layers share: block pools, garbage collection, wear leveling.
+//! page-mapped layers share: block pools, garbage collection, wear leveling. [`wear`] levels the wear of PCM
+//! below whatever stands on it.
 //!
 //! It is not: a simulator. A layer is ordinary synchronous code over media that obey their rules;
 //! time is the affair of the sink that it emits into.
@@ -9,6 +10,7 @@
 pub mod flash;
 pub mod hfsl;
 mod table;
+pub mod wear;
 
 pub use hfsl::{FusionMethod, Hfsl, HfslConfig};
 

@@ -1,0 +1,224 @@
+//! A Hilbert curve through a box of any even sides.
+//!
+//! The curve of Hilbert fills cubes of 2^k. The cube of the HALO paper has 8 × 16 × 16 places, so it needs a
+//! generalised one: the box is cut into parts in which the curve, turned, goes from corner to corner, so that each
+//! part starts beside the end of the one before (after J. Červený, "Gilbert: space-filling curve for rectangular
+//! domains of arbitrary size", 2018). A compact Hilbert index (Hamilton and Rau-Chaplin, 2008) would keep the
+//! order of the curve of the enclosing cube, and jump where that leaves the box.
+
+use frit_core::{Error, Result};
+
+/// A vector along one axis: the axis, and signed length.
+#[derive(Clone, Copy, Debug)]
+struct Side {
+    axis: usize,
+    len: i32,
+}
+
+impl Side {
+    fn size(self) -> i32 {
+        self.len.abs()
+    }
+
+    /// One place in its direction.
+    fn unit(self) -> Side {
+        Side { len: self.len.signum(), ..self }
+    }
+
+    fn neg(self) -> Side {
+        Side { len: -self.len, ..self }
+    }
+
+    fn minus(self, other: Side) -> Side {
+        Side { len: self.len - other.len, ..self }
+    }
+
+    /// Half of it, an even number of places where there is a choice: only then do parts join.
+    fn half(self) -> Side {
+        let half = self.size() / 2;
+        let half = if half % 2 == 1 && self.size() > 2 { half + 1 } else { half };
+        Side { len: half * self.len.signum(), ..self }
+    }
+}
+
+type Point = [i32; 3];
+
+fn plus(p: Point, side: Side) -> Point {
+    let mut q = p;
+    q[side.axis] += side.len;
+    q
+}
+
+/// The far corner of a side: its last place.
+fn end(p: Point, side: Side) -> Point {
+    plus(plus(p, side), side.unit().neg())
+}
+
+/// Fills the box at `p` spanned by three sides, from its corner to the end of side `a`.
+fn fill(p: Point, a: Side, b: Side, c: Side, out: &mut Vec<Point>) {
+    let (w, h, d) = (a.size(), b.size(), c.size());
+    if w * h * d == 0 {
+        // Half of a side of one place.
+        return;
+    }
+    let line = [(h == 1 && d == 1, a), (w == 1 && d == 1, b), (w == 1 && h == 1, c)];
+    if let Some(&(_, side)) = line.iter().find(|l| l.0) {
+        let mut q = p;
+        for _ in 0..side.size() {
+            out.push(q);
+            q = plus(q, side.unit());
+        }
+        return;
+    }
+    let (a2, b2, c2) = (a.half(), b.half(), c.half());
+    let (a_rest, b_rest, c_rest) = (a.minus(a2), b.minus(b2), c.minus(c2));
+    if 2 * w > 3 * h && 2 * w > 3 * d {
+        // Long: two boxes in a row.
+        fill(p, a2, b, c, out);
+        fill(plus(p, a2), a_rest, b, c, out);
+    } else if 3 * h > 4 * d {
+        // Flat in c: up b, along a, and down again.
+        fill(p, b2, c, a2, out);
+        fill(plus(p, b2), a, b_rest, c, out);
+        fill(end(end(p, a), b2), b2.neg(), c, a_rest.neg(), out);
+    } else if 3 * d > 4 * h {
+        // Flat in b: the same with c.
+        fill(p, c2, a2, b, out);
+        fill(plus(p, c2), a, b, c_rest, out);
+        fill(end(end(p, a), c2), c2.neg(), a_rest.neg(), b, out);
+    } else {
+        fill(p, b2, c2, a2, out);
+        fill(plus(p, b2), c, a2, b_rest, out);
+        fill(end(end(p, b2), c), a, b2.neg(), c_rest.neg(), out);
+        fill(end(plus(end(p, a), b2), c), c.neg(), a_rest.neg(), b_rest, out);
+        fill(end(end(p, a), b2), b2.neg(), c2, a_rest.neg(), out);
+    }
+}
+
+/// The places of a box, in the order of the curve.
+#[derive(Clone, Debug)]
+pub struct Curve3 {
+    points: Vec<[u16; 3]>,
+}
+
+/// The orders in which the axes can be taken.
+const ORDERS: [[usize; 3]; 6] = [[0, 1, 2], [0, 2, 1], [1, 0, 2], [1, 2, 0], [2, 0, 1], [2, 1, 0]];
+
+impl Curve3 {
+    /// Through a box of these sides. Of the ways to lay it, the one is taken that meets most different places of
+    /// the first axis in as many steps as it is long: the first axis is the one to spread over.
+    ///
+    /// # Errors
+    /// A side of zero or more than 4096, a box of more than 2^24 places, or one through which no curve without
+    /// jumps was found: with even sides there always is one.
+    pub fn new(sides: [u32; 3]) -> Result<Curve3> {
+        let shown = format!("{} × {} × {}", sides[0], sides[1], sides[2]);
+        let places = sides.iter().map(|&s| u64::from(s)).product::<u64>();
+        if sides.iter().any(|&s| s == 0 || s > 4096) || places > 1 << 24 {
+            let why = "sides have to be 1 to 4096 and a cube at most 2^24 stripes; use more cubes or larger stripes";
+            return Err(Error::param("cube", shown, why));
+        }
+        ORDERS
+            .iter()
+            .map(|&order| Curve3::along(sides, order))
+            .filter(Curve3::is_continuous)
+            .max_by_key(|c| c.spread(sides[0]))
+            .ok_or_else(|| {
+                let why = "no curve without jumps goes through it: sides have to be even";
+                Error::param("cube", shown, why)
+            })
+    }
+
+    fn along(sides: [u32; 3], order: [usize; 3]) -> Curve3 {
+        let side = |i: usize| Side { axis: order[i], len: sides[order[i]] as i32 };
+        let mut out = Vec::with_capacity(sides.iter().map(|&s| s as usize).product());
+        fill([0; 3], side(0), side(1), side(2), &mut out);
+        Curve3 { points: out.into_iter().map(|p| p.map(|x| x as u16)).collect() }
+    }
+
+    /// Whether each place is beside the one before.
+    fn is_continuous(&self) -> bool {
+        self.points.windows(2).all(|w| (0..3).map(|i| w[0][i].abs_diff(w[1][i])).sum::<u16>() == 1)
+    }
+
+    /// Different places of the first axis in windows of `width` steps, summed up.
+    fn spread(&self, width: u32) -> usize {
+        let mut seen = vec![usize::MAX; width as usize];
+        let different = |(i, w): (usize, &[[u16; 3]])| {
+            w.iter().filter(|p| std::mem::replace(&mut seen[p[0] as usize], i) != i).count()
+        };
+        self.points.chunks(width as usize).enumerate().map(different).sum()
+    }
+
+    /// Places in all.
+    #[must_use]
+    pub fn len(&self) -> u32 {
+        self.points.len() as u32
+    }
+
+    /// Whether it has no places: never.
+    #[must_use]
+    pub fn is_empty(&self) -> bool {
+        self.points.is_empty()
+    }
+
+    /// A place on the curve.
+    #[inline]
+    #[must_use]
+    pub fn at(&self, seq: u32) -> [u32; 3] {
+        self.points[seq as usize].map(u32::from)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::collections::HashSet;
+
+    fn check(sides: [u32; 3]) {
+        let c = Curve3::new(sides).unwrap_or_else(|e| panic!("{sides:?}: {e}"));
+        let all: HashSet<[u16; 3]> = c.points.iter().copied().collect();
+        assert_eq!(all.len() as u32, sides.iter().product::<u32>(), "{sides:?}");
+        assert_eq!(c.len() as usize, all.len());
+        for p in &all {
+            assert!((0..3).all(|i| u32::from(p[i]) < sides[i]), "{sides:?}: {p:?}");
+        }
+        assert!(c.is_continuous(), "{sides:?}");
+    }
+
+    #[test]
+    fn it_goes_through_every_place_of_an_even_box_once_from_neighbour_to_neighbour() {
+        check([8, 16, 16]);
+        for a in (2..=16).step_by(2) {
+            for b in (2..=16).step_by(2) {
+                for c in (2..=20).step_by(2) {
+                    check([a, b, c]);
+                }
+            }
+        }
+        check([1, 1, 1]);
+        check([1, 4, 6]);
+    }
+
+    #[test]
+    fn the_papers_cube_is_laid_to_spread_over_ranks_and_keeps_neighbours_near() {
+        let sides = [8, 16, 16];
+        let c = Curve3::new(sides).unwrap();
+        for order in ORDERS {
+            assert!(c.spread(8) >= Curve3::along(sides, order).spread(8), "{order:?}");
+        }
+        // Locality: 64 places that follow each other lie in a box of few more.
+        let extent = |w: &[[u16; 3]], i: usize| {
+            let (lo, hi) = w.iter().fold((u16::MAX, 0), |(l, h), p| (l.min(p[i]), h.max(p[i])));
+            u32::from(hi - lo) + 1
+        };
+        let boxes: Vec<u32> = c.points.chunks(64).map(|w| (0..3).map(|i| extent(w, i)).product()).collect();
+        assert!(boxes.iter().all(|&b| b <= 256), "{boxes:?}");
+    }
+
+    #[test]
+    fn boxes_that_cannot_be_are_refused() {
+        assert!(Curve3::new([0, 2, 2]).is_err() && Curve3::new([4097, 1, 1]).is_err());
+        assert!(Curve3::new([3, 5, 3]).unwrap_err().to_string().contains("even"));
+    }
+}

@@ -1,0 +1,88 @@
+//! Start-gap registers: Qureshi et al., MICRO 2009, section 4.
+//!
+//! A region of `n` logical stripes has `n + 1` places, one of which, the gap, is empty. A move copies the stripe
+//! before the gap into the gap; when the gap has gone through all places, every stripe lies one place further, and
+//! start counts up. Both registers follow from the number of moves.
+
+/// Registers of one region.
+#[derive(Clone, Copy, Debug)]
+struct Registers {
+    moves: u64,
+    start: u32,
+    gap: u32,
+}
+
+/// Start-gap registers of regions of one size.
+#[derive(Clone, Debug)]
+pub(crate) struct Gaps {
+    n: u32,
+    regions: Vec<Registers>,
+}
+
+impl Gaps {
+    /// `regions` regions of `n` logical stripes, in `n + 1` places each.
+    pub(crate) fn new(regions: u32, n: u32) -> Gaps {
+        Gaps { n, regions: vec![Registers { moves: 0, start: 0, gap: n }; regions as usize] }
+    }
+
+    pub(crate) fn regions(&self) -> u32 {
+        self.regions.len() as u32
+    }
+
+    /// Logical stripes of a region.
+    #[inline]
+    pub(crate) fn n(&self) -> u32 {
+        self.n
+    }
+
+    /// The place of a logical stripe in its region (figure 6 of the paper).
+    #[inline]
+    pub(crate) fn map(&self, region: u32, offset: u32) -> u32 {
+        let r = &self.regions[region as usize];
+        let turned = offset + r.start;
+        let turned = if turned >= self.n { turned - self.n } else { turned };
+        turned + u32::from(turned >= r.gap)
+    }
+
+    /// The next move of a region: from which place to which.
+    pub(crate) fn step(&self, region: u32) -> (u32, u32) {
+        match self.regions[region as usize].gap {
+            0 => (self.n, 0),
+            gap => (gap - 1, gap),
+        }
+    }
+
+    pub(crate) fn moves(&self, region: u32) -> u64 {
+        self.regions[region as usize].moves
+    }
+
+    pub(crate) fn set_moves(&mut self, region: u32, moves: u64) {
+        let places = u64::from(self.n) + 1;
+        let start = (moves / places % u64::from(self.n)) as u32;
+        let gap = self.n - (moves % places) as u32;
+        self.regions[region as usize] = Registers { moves, start, gap };
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn registers_go_as_in_the_paper() {
+        // Figure 4 of the paper: 16 lines; after 17 moves the gap is back at the end and start is 1.
+        let mut g = Gaps::new(1, 16);
+        for moves in 1..=17 {
+            let (from, to) = g.step(0);
+            let before: Vec<u32> = (0..16).map(|l| g.map(0, l)).collect();
+            assert!(before.contains(&from) && !before.contains(&to), "move {moves}");
+            g.set_moves(0, moves);
+            for (l, &was) in before.iter().enumerate() {
+                let want = if was == from { to } else { was };
+                assert_eq!(g.map(0, l as u32), want, "move {moves}, line {l}");
+            }
+        }
+        assert_eq!((g.regions[0].start, g.regions[0].gap), (1, 16));
+        assert_eq!((g.map(0, 0), g.map(0, 15)), (1, 0));
+    }
+}

@@ -1,0 +1,198 @@
+//! The calls of a PCM, with logical addresses: an access is cut where stripes end.
+
+use super::{Leveled, Leveler};
+use crate::Token;
+use frit_core::planted::{Bug, is};
+use frit_core::{Cause, Counts, Error, MediumKind, Result, Sink, Source, Target};
+use frit_media::Store;
+
+/// Part of an access in one stripe.
+#[derive(Clone, Copy, Debug)]
+struct Piece {
+    /// The physical address.
+    at: u64,
+    stripe: u32,
+    region: u32,
+    /// Where it starts in the access, and its length.
+    from: u32,
+    len: u32,
+}
+
+impl<T: Token, St: Store> Leveled<T, St> {
+    #[inline]
+    fn inside(&self, at: u64, len: u64) -> Result<()> {
+        match at.checked_add(len) {
+            Some(end) if end <= self.bytes => Ok(()),
+            _ => Err(past_end(at)),
+        }
+    }
+
+    /// The part of an access from `from` on that lies in one stripe. The access has to be inside.
+    #[inline]
+    fn piece(&self, at: u64, from: u32, len: u32) -> Piece {
+        let at = at + u64::from(from);
+        let place = self.leveler.map((at >> self.stripe_shift) as u32);
+        let stripe_bytes = 1 << self.stripe_shift;
+        let offset = at as u32 & (stripe_bytes - 1);
+        Piece {
+            at: u64::from(place.stripe) << self.stripe_shift | u64::from(offset),
+            stripe: place.stripe,
+            region: place.region,
+            from,
+            len: (len - from).min(stripe_bytes - offset),
+        }
+    }
+
+    /// The device's address of a logical one, which has to be inside.
+    pub(super) fn physical(&self, at: u64) -> u64 {
+        if self.plain { at } else { self.piece(at, 0, 1).at }
+    }
+
+    /// Reads bytes.
+    ///
+    /// # Errors
+    /// `Rule` past the end, or a store that fails.
+    #[inline]
+    pub fn read<S: Sink<Tok = T>>(
+        &mut self,
+        sink: &mut S,
+        at: u64,
+        mut into: Target<'_>,
+        cause: Cause,
+        after: T,
+    ) -> Result<T> {
+        if self.plain {
+            return self.pcm.read(sink, at, into, cause, after);
+        }
+        let len = into.len();
+        self.inside(at, u64::from(len))?;
+        let (mut done, mut from) = (None, 0);
+        while from < len {
+            let p = self.piece(at, from, len);
+            let after = sink.join(after, self.ready[p.stripe as usize]);
+            let one = self.pcm.read(sink, p.at, into.part(p.from, p.len), cause, after)?;
+            done = Some(done.map_or(one, |d| sink.join(d, one)));
+            from += p.len;
+        }
+        Ok(done.unwrap_or(after))
+    }
+
+    /// Writes bytes in place. What it writes counts towards the next move of each region that it reaches, which
+    /// is made before the call returns; its token does not wait for that.
+    ///
+    /// # Errors
+    /// As for [`Pcm::write`](frit_media::Pcm::write); `ReadOnly` once a move failed half way.
+    #[inline]
+    pub fn write<S: Sink<Tok = T>>(
+        &mut self,
+        sink: &mut S,
+        at: u64,
+        data: Source<'_>,
+        cause: Cause,
+        after: T,
+    ) -> Result<T> {
+        if self.plain {
+            return self.pcm.write(sink, at, data, cause, after);
+        }
+        let len = data.len();
+        self.inside(at, u64::from(len))?;
+        self.writable()?;
+        let (mut done, mut from) = (None, 0);
+        while from < len {
+            let p = self.piece(at, from, len);
+            let stripe = p.stripe as usize;
+            let after = if is(Bug::WearWriteEarly) { after } else { sink.join(after, self.ready[stripe]) };
+            let one = self.pcm.write(sink, p.at, data.part(p.from, p.len), cause, after)?;
+            self.written[stripe] = sink.join(self.written[stripe], one);
+            done = Some(done.map_or(one, |d| sink.join(d, one)));
+            from += p.len;
+            self.wrote(sink, p)?;
+        }
+        Ok(done.unwrap_or(after))
+    }
+
+    /// Counts what was written, in whole write units, and moves what is due.
+    #[inline]
+    fn wrote<S: Sink<Tok = T>>(&mut self, sink: &mut S, p: Piece) -> Result<()> {
+        let unit = u64::from(self.pcm.geometry().write_unit);
+        let end = (p.at + u64::from(p.len)).next_multiple_of(unit);
+        let region = &mut self.regions[p.region as usize];
+        region.written += end - (p.at & !(unit - 1));
+        if region.written < self.interval_bytes {
+            return Ok(());
+        }
+        self.level(sink, p.region)
+    }
+
+    /// Bytes as they lie in the store, free of cost: for checksums beside a read that was given.
+    ///
+    /// # Errors
+    /// `Rule` past the end, or a store that fails.
+    pub fn peek(&self, at: u64, into: &mut [u8]) -> Result<()> {
+        if self.plain {
+            return self.pcm.peek(at, into);
+        }
+        self.inside(at, into.len() as u64)?;
+        let mut done = 0;
+        while done < into.len() {
+            let at = at + done as u64;
+            let p = self.piece(at, 0, (into.len() - done).min(1 << 30) as u32);
+            self.pcm.peek(p.at, &mut into[done..done + p.len as usize])?;
+            done += p.len as usize;
+        }
+        Ok(())
+    }
+
+    /// Sets bytes without commands or wear: preconditioning.
+    ///
+    /// # Errors
+    /// `Rule` past the end, or a store that fails.
+    pub fn preset(&mut self, at: u64, data: &[u8]) -> Result<()> {
+        if self.plain {
+            return self.pcm.preset(at, data);
+        }
+        self.inside(at, data.len() as u64)?;
+        let mut done = 0;
+        while done < data.len() {
+            let at = at + done as u64;
+            let p = self.piece(at, 0, (data.len() - done).min(1 << 30) as u32);
+            self.pcm.preset(p.at, &data[done..done + p.len as usize])?;
+            done += p.len as usize;
+        }
+        Ok(())
+    }
+
+    /// Bytes will be read soon: loads them ahead, where the store has them in memory.
+    pub fn fetch(&self, at: u64, len: usize) {
+        if at.checked_add(len as u64).is_none_or(|end| end > self.bytes) || len == 0 {
+            return;
+        }
+        let len = if self.plain { len } else { len.min(self.piece(at, 0, u32::MAX).len as usize) };
+        self.pcm.store().fetch(self.physical(at), len);
+    }
+
+    /// Orders all writes that `after` waits for before all that wait for its token.
+    #[inline]
+    pub fn fence<S: Sink<Tok = T>>(&mut self, sink: &mut S, after: T) -> T {
+        self.pcm.fence(sink, after)
+    }
+
+    /// Commands by operation and cause, those of moves among them.
+    #[must_use]
+    pub fn counts(&self) -> &Counts {
+        self.pcm.counts()
+    }
+
+    #[inline]
+    fn writable(&self) -> Result<()> {
+        match &self.broken {
+            None => Ok(()),
+            Some(why) => Err(Error::ReadOnly { why: why.clone() }),
+        }
+    }
+}
+
+#[cold]
+fn past_end(at: u64) -> Error {
+    Error::Rule { medium: MediumKind::Pcm, at, what: "an access reaches past the end of the leveled PCM" }
+}

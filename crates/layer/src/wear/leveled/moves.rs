@@ -1,0 +1,139 @@
+//! Moves, and registers that are durable.
+//!
+//! A move is: copy, fence, register, fence. The copy waits for all that was written to the stripe, and for the
+//! place to be free for certain (the register of the move that freed it); later accesses to the stripe wait for
+//! the register, since before it a stop would find the old place again.
+
+use super::area::Ring;
+use super::{Leveled, Leveler};
+use crate::Token;
+use frit_core::planted::{Bug, is};
+use frit_core::{Cause, Result, Sink, Source, Target};
+use frit_media::Store;
+
+impl<T: Token, St: Store> Leveled<T, St> {
+    /// Makes the moves that a region owes.
+    #[cold]
+    pub(super) fn level<S: Sink<Tok = T>>(&mut self, sink: &mut S, region: u32) -> Result<()> {
+        while self.regions[region as usize].written >= self.interval_bytes {
+            self.regions[region as usize].written -= self.interval_bytes;
+            self.step(sink, region)?;
+        }
+        Ok(())
+    }
+
+    fn step<S: Sink<Tok = T>>(&mut self, sink: &mut S, region: u32) -> Result<()> {
+        // The place that is overwritten may be the one that the registers of the last flush name.
+        let again = self.regions[region as usize].synced != self.leveler.number(region);
+        if self.config.over_files && again && !is(Bug::WearMovedTwice) {
+            self.flush(sink)?;
+        }
+        let step = self.leveler.step(region);
+        let (from, to) = (step.from as usize, step.to as usize);
+        let mut after = self.ready[from];
+        if !is(Bug::WearCopyEarly) {
+            after = sink.join(after, self.written[from]);
+        }
+        if !is(Bug::WearGapEarly) {
+            let free = sink.join(self.ready[to], self.regions[region as usize].gate);
+            after = sink.join(after, free);
+        }
+        let copied = self.copy(sink, step.from, step.to, after)?;
+        let safe = match (is(Bug::WearRegisterEarly), is(Bug::WearCopyNotFenced)) {
+            (true, _) => self.regions[region as usize].gate,
+            (_, true) => copied,
+            _ => self.pcm.fence(sink, copied),
+        };
+        // A register that failed may be there or not: what is written from then on could be at neither place.
+        let noted = self.note(sink, Ring::Current, region, step.number, safe);
+        let noted = noted.inspect_err(|e| self.broken = Some(format!("a register of wear leveling: {e}")))?;
+        let done = if is(Bug::WearRegisterNotFenced) { noted } else { self.pcm.fence(sink, noted) };
+        self.leveler.set_number(region, step.number);
+        self.regions[region as usize].gate = done;
+        for stripe in [from, to] {
+            self.ready[stripe] = done;
+            self.written[stripe] = T::default();
+        }
+        self.moves += 1;
+        if self.config.over_files {
+            self.moved.push(region);
+        }
+        Ok(())
+    }
+
+    fn copy<S: Sink<Tok = T>>(&mut self, sink: &mut S, from: u32, to: u32, after: T) -> Result<T> {
+        let (shift, len) = (self.stripe_shift, self.shape.stripe_bytes);
+        let (from, to) = (u64::from(from) << shift, u64::from(to) << shift);
+        let into = if St::HOLDS { Target::Bytes(&mut self.buffer) } else { Target::Len(len) };
+        let read = self.pcm.read(sink, from, into, Cause::WearLevel, after)?;
+        let data = if St::HOLDS { Source::Bytes(&self.buffer) } else { Source::Len(len) };
+        self.pcm.write(sink, to, data, Cause::WearLevel, read)
+    }
+
+    /// Writes a number of a region to its place in a ring.
+    pub(super) fn note<S: Sink<Tok = T>>(
+        &mut self,
+        sink: &mut S,
+        ring: Ring,
+        region: u32,
+        number: u64,
+        after: T,
+    ) -> Result<T> {
+        if is(Bug::WearSwapNotNoted) && !number.is_multiple_of(3) {
+            return Ok(after);
+        }
+        let at = self.area.line_at(ring, region, self.area.line_of(number));
+        let word = self.area.encode(number, ring, region);
+        self.word(sink, at, word, after)
+    }
+
+    pub(super) fn word<S: Sink<Tok = T>>(
+        &mut self,
+        sink: &mut S,
+        at: u64,
+        word: [u8; 8],
+        after: T,
+    ) -> Result<T> {
+        let data = if St::HOLDS { Source::Bytes(&word) } else { Source::Len(word.len() as u32) };
+        self.pcm.write(sink, at, data, Cause::WearLevel, after)
+    }
+
+    /// Makes all that was written outlive the machine, and with it where it lies.
+    ///
+    /// # Errors
+    /// A store that fails.
+    pub fn flush<S: Sink<Tok = T>>(&mut self, sink: &mut S) -> Result<()> {
+        if !is(Bug::WearSyncedFirst) {
+            self.pcm.store_mut().sync()?;
+        }
+        self.note_synced(sink)
+    }
+
+    /// As [`Leveled::flush`], and writes the device's wear down.
+    ///
+    /// # Errors
+    /// A store that fails.
+    pub fn sync<S: Sink<Tok = T>>(&mut self, sink: &mut S) -> Result<()> {
+        self.pcm.sync()?;
+        self.note_synced(sink)
+    }
+
+    /// After a sync: the numbers of all regions that moved are those of a flush, which takes another.
+    fn note_synced<S: Sink<Tok = T>>(&mut self, sink: &mut S) -> Result<()> {
+        if self.moved.is_empty() {
+            return Ok(());
+        }
+        // Kept until all is durable: a flush that failed is repeated.
+        for i in 0..self.moved.len() {
+            let region = self.moved[i];
+            let (number, gate) = (self.leveler.number(region), self.regions[region as usize].gate);
+            let noted = self.note(sink, Ring::Synced, region, number, gate)?;
+            self.regions[region as usize].gate = self.pcm.fence(sink, noted);
+        }
+        self.pcm.store_mut().sync()?;
+        for region in self.moved.drain(..) {
+            self.regions[region as usize].synced = self.leveler.number(region);
+        }
+        Ok(())
+    }
+}

@@ -1,0 +1,179 @@
+//! Coming up after any stop.
+//!
+//! The largest number in a region's ring says where everything lies: a move whose register is not there left its
+//! stripe where it was. What is found is not changed, but after a stop of the machine under files: then the
+//! numbers as of the last flush count, and later ones are taken out of their ring, under a flag that makes a
+//! recovery that was cut off start over.
+
+use super::area::{Area, HEAD_BYTES, Ring, WORD_BYTES};
+use super::head::{RESTORING, state_word};
+use super::{Leveled, Leveler};
+use crate::Token;
+use frit_core::planted::{Bug, is};
+use frit_core::{Cause, Error, Result, Sink, Stop, Target};
+use frit_media::Store;
+
+/// Bytes of registers that are read at once.
+const CHUNK: u64 = 64 << 10;
+
+/// What a recovery of wear leveling found.
+#[derive(Clone, Copy, PartialEq, Eq, Default, Debug)]
+pub struct WearRecovery {
+    /// The registers as of the last flush were taken, since the machine had stopped.
+    pub from_flush: bool,
+    /// Moves that were made since that flush and do not count any more.
+    pub undone: u32,
+    /// Bytes of registers that were read.
+    pub bytes_read: u64,
+}
+
+fn array<const N: usize>(bytes: &[u8], at: usize) -> [u8; N] {
+    bytes.get(at..at + N).and_then(|b| b.try_into().ok()).unwrap_or([0; N])
+}
+
+impl<T: Token, St: Store> Leveled<T, St> {
+    /// Comes up from what the device holds. Being stopped in it, or repeating it, changes nothing.
+    ///
+    /// # Errors
+    /// A device that was never formatted or for something else; a register that is damaged where it matters; a
+    /// stop of the machine without registers as of the last flush; a store that fails.
+    pub fn recover<S: Sink<Tok = T>>(&mut self, sink: &mut S, stop: Stop) -> Result<WearRecovery> {
+        if self.plain {
+            return Ok(WearRecovery::default());
+        }
+        if !St::HOLDS {
+            let why = "wear leveling without bytes has nothing to come up from";
+            return Err(Error::param("store", "none", why));
+        }
+        self.forget();
+        let mut found = WearRecovery::default();
+        let mut head = [0; HEAD_BYTES as usize];
+        self.read_registers(sink, self.area.head_at(), &mut head, &mut found)?;
+        self.check_head(&head)?;
+        let mut state = [0; WORD_BYTES as usize];
+        self.read_registers(sink, self.area.state_at(), &mut state, &mut found)?;
+        let restoring = match u64::from_le_bytes(state) {
+            w if w == state_word(0) => false,
+            w if w == state_word(RESTORING) => true,
+            _ => return self.damaged(self.area.state_at(), "the state of wear leveling is damaged"),
+        };
+        let machine = restoring || stop == Stop::Machine && self.pcm.store().volatile();
+        if machine && !self.config.over_files {
+            let why = "keeps no registers as of the last flush, and the machine stopped under a file";
+            return Err(Error::param("over_files", false, why));
+        }
+        for region in 0..self.leveler.regions() {
+            let number = self.newest(sink, Ring::Current, region, &mut found)?;
+            self.leveler.set_number(region, number);
+        }
+        if self.config.over_files {
+            self.recover_flushed(sink, machine && !is(Bug::WearSyncedIgnored), &mut found)?;
+        }
+        Ok(found)
+    }
+
+    fn recover_flushed<S: Sink<Tok = T>>(
+        &mut self,
+        sink: &mut S,
+        machine: bool,
+        found: &mut WearRecovery,
+    ) -> Result<()> {
+        for region in 0..self.leveler.regions() {
+            let current = self.leveler.number(region);
+            let synced = self.newest(sink, Ring::Synced, region, found)?;
+            let once = current == synced || self.leveler.step(region).number == current;
+            self.leveler.set_number(region, current);
+            if !once {
+                let at = self.area.line_at(Ring::Synced, region, self.area.line_of(synced));
+                return self
+                    .damaged(at, format!("region {region} is at {current}, and was flushed at {synced}"));
+            }
+            self.regions[region as usize].synced = synced;
+            if current != synced {
+                self.moved.push(region);
+            }
+        }
+        if machine { self.take_back(sink, found) } else { Ok(()) }
+    }
+
+    /// Moves since the last flush are void: their registers go.
+    fn take_back<S: Sink<Tok = T>>(&mut self, sink: &mut S, found: &mut WearRecovery) -> Result<()> {
+        found.from_flush = true;
+        let state_at = self.area.state_at();
+        let mut done = sink.start();
+        if !self.moved.is_empty() {
+            let noted = self.word(sink, state_at, state_word(RESTORING).to_le_bytes(), done)?;
+            done = self.pcm.fence(sink, noted);
+            self.pcm.store_mut().sync()?;
+        }
+        for region in std::mem::take(&mut self.moved) {
+            let line = self.area.line_of(self.leveler.number(region));
+            let at = self.area.line_at(Ring::Current, region, line);
+            if !is(Bug::WearVoidKept) {
+                let gone = self.word(sink, at, Area::never(Ring::Current, region, line), done)?;
+                done = self.pcm.fence(sink, gone);
+            }
+            self.leveler.set_number(region, self.regions[region as usize].synced);
+            found.undone += 1;
+        }
+        // Also when a recovery that was cut off had taken all of them back.
+        self.pcm.store_mut().sync()?;
+        let noted = self.word(sink, state_at, state_word(0).to_le_bytes(), done)?;
+        let done = self.pcm.fence(sink, noted);
+        self.pcm.store_mut().sync()?;
+        for region in &mut self.regions {
+            region.gate = done;
+        }
+        self.ready.fill(done);
+        sink.ack(done);
+        Ok(())
+    }
+
+    /// The largest number in a ring, which the region has from then on.
+    fn newest<S: Sink<Tok = T>>(
+        &mut self,
+        sink: &mut S,
+        ring: Ring,
+        region: u32,
+        found: &mut WearRecovery,
+    ) -> Result<u64> {
+        let stride = self.area.stride();
+        let lines_at_once = ((CHUNK / stride) as u32).clamp(1, self.area.lines);
+        let mut chunk = vec![0; (u64::from(lines_at_once) * stride) as usize];
+        let (mut newest, mut bad) = (0, Vec::new());
+        for first in (0..self.area.lines).step_by(lines_at_once as usize) {
+            let lines = lines_at_once.min(self.area.lines - first);
+            let part = &mut chunk[..(u64::from(lines) * stride) as usize];
+            self.read_registers(sink, self.area.line_at(ring, region, first), part, found)?;
+            for line in 0..lines {
+                let word = u64::from_le_bytes(array(part, (u64::from(line) * stride) as usize));
+                match self.area.decode(word, ring, region, first + line) {
+                    Some(number) => newest = newest.max(number.unwrap_or(0)),
+                    None => bad.push(first + line),
+                }
+            }
+        }
+        // A line that is damaged matters where a newer number would be.
+        self.leveler.set_number(region, newest);
+        let next = self.area.line_of(self.leveler.step(region).number);
+        if bad.contains(&next) && !is(Bug::WearDamageUnseen) {
+            let what = format!("the register of region {region} behind move {newest} is damaged");
+            return self.damaged(self.area.line_at(ring, region, next), what);
+        }
+        Ok(newest)
+    }
+
+    fn read_registers<S: Sink<Tok = T>>(
+        &mut self,
+        sink: &mut S,
+        at: u64,
+        into: &mut [u8],
+        found: &mut WearRecovery,
+    ) -> Result<()> {
+        found.bytes_read += into.len() as u64;
+        let start = sink.start();
+        let done = self.pcm.read(sink, at, Target::Bytes(into), Cause::WearLevel, start)?;
+        sink.ack(done);
+        Ok(())
+    }
+}

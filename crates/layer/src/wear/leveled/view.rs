@@ -1,0 +1,116 @@
+//! What leveling shows of itself, and partitions of what it offers.
+
+use super::super::life::{self, Life};
+use super::{Leveled, Leveler};
+use crate::Token;
+use frit_core::visible::{MediumView, Metric};
+use frit_core::{Op, Result};
+use frit_media::{Partition, Store};
+
+impl<T: Token, St: Store> Leveled<T, St> {
+    /// Takes `bytes` of what is free of the logical bytes: as [`Pcm::carve`](frit_media::Pcm::carve).
+    ///
+    /// # Errors
+    /// As for `Pcm::carve`.
+    pub fn carve(&mut self, name: &'static str, bytes: u64, align: u64) -> Result<Partition> {
+        self.pcm.carve_within(self.bytes, name, bytes, align)
+    }
+
+    /// The end of what is carved: from here on all is free.
+    #[must_use]
+    pub fn carved_bytes(&self) -> u64 {
+        self.pcm.carved_bytes()
+    }
+
+    /// A partition by name.
+    #[must_use]
+    pub fn partition(&self, name: &str) -> Option<Partition> {
+        self.pcm.partition(name)
+    }
+
+    /// All partitions, in order of logical address.
+    #[must_use]
+    pub fn partitions(&self) -> &[(&'static str, Partition)] {
+        self.pcm.partitions()
+    }
+
+    /// How often the line that holds a logical address now was written.
+    #[must_use]
+    pub fn wear_of(&self, at: u64) -> u32 {
+        self.pcm.wear_of(self.physical(at))
+    }
+
+    /// The device's view, with what leveling adds to its geometry.
+    #[must_use]
+    pub fn view(&self) -> MediumView {
+        let mut view = self.pcm.view();
+        if !self.plain {
+            view.geometry.extend([
+                ("wear_logical_bytes", self.bytes),
+                ("wear_stripe_bytes", u64::from(self.shape.stripe_bytes)),
+                ("wear_regions", u64::from(self.leveler.regions())),
+                ("wear_region_stripes", u64::from(self.leveler.region_stripes())),
+                ("wear_register_bytes", self.area.bytes()),
+                ("wear_unused_bytes", self.unused_bytes()),
+            ]);
+        }
+        view
+    }
+
+    /// Line writes of each bank.
+    #[must_use]
+    pub fn bank_writes(&self) -> Vec<u64> {
+        let line = u64::from(self.pcm.geometry().line_bytes);
+        let bank = u64::from(self.shape.bank_stripes) * u64::from(self.shape.stripe_bytes) / line;
+        (0..u64::from(self.shape.all_banks()))
+            .map(|b| (b * bank..(b + 1) * bank).map(|l| u64::from(self.pcm.wear_of(l * line))).sum())
+            .collect()
+    }
+
+    /// How evenly the device wears, and for how long it will: of all its lines, registers among them.
+    #[must_use]
+    pub fn life(&self) -> Life {
+        let line = u64::from(self.pcm.geometry().line_bytes);
+        let lines = self.pcm.bytes() / line;
+        let most = (0..lines).map(|l| self.pcm.wear_of(l * line)).max().unwrap_or(0);
+        let all = self.pcm.counts().of(Op::PcmWrite).bytes;
+        let own = self.move_bytes();
+        Life::new(&self.bank_writes(), all - own.min(all), u64::from(most), self.pcm.config().endurance)
+    }
+
+    /// Bytes that moves and registers wrote.
+    #[must_use]
+    pub fn move_bytes(&self) -> u64 {
+        self.pcm.counts().get(Op::PcmWrite, frit_core::Cause::WearLevel).bytes
+    }
+
+    /// Moves since this was made.
+    #[must_use]
+    pub fn moves(&self) -> u64 {
+        self.moves
+    }
+
+    /// Figures for reports.
+    #[must_use]
+    pub fn metrics(&self) -> Vec<Metric> {
+        let life = self.life();
+        let metric = |name, value, unit, help| Metric { name, value, unit, help };
+        vec![
+            metric("wear_moves", self.moves as f64, "", "stripes that wear leveling moved"),
+            metric("wear_move_bytes", self.move_bytes() as f64, "B", "PCM written by wear leveling itself"),
+            metric("wear_life_rate", life.rate, "", life::RATE_HELP),
+            metric(
+                "wear_bank_max_over_mean",
+                life.max_over_mean,
+                "",
+                "writes of the most worn bank over the mean",
+            ),
+            metric(
+                "wear_lifetime_bytes",
+                life.host_until_worn.unwrap_or(0.0),
+                "B",
+                "bytes that the host will have written when the first line passes its endurance; 0: unknown",
+            ),
+        ]
+    }
+}

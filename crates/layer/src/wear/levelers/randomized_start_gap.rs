@@ -1,0 +1,56 @@
+//! Start-gap behind a fixed permutation of all stripes (Qureshi et al., MICRO 2009, section 5): stripes that are
+//! written together lie in different regions.
+
+use super::super::feistel::Feistel;
+use super::start_gap::StartGap;
+use super::{Leveler, Place, Shape, Step, WearConfig};
+use frit_core::Result;
+
+/// A Feistel network before the regions of start-gap.
+#[derive(Clone, Debug)]
+pub struct RandomizedStartGap {
+    order: Feistel,
+    below: StartGap,
+}
+
+impl RandomizedStartGap {
+    pub(super) fn new(config: &WearConfig, shape: &Shape) -> Result<RandomizedStartGap> {
+        let below = StartGap::new(config, shape)?;
+        Ok(RandomizedStartGap { order: Feistel::new(below.logical(), config.seed), below })
+    }
+}
+
+impl Leveler for RandomizedStartGap {
+    fn logical(&self) -> u32 {
+        self.below.logical()
+    }
+
+    fn physical(&self) -> u32 {
+        self.below.physical()
+    }
+
+    fn regions(&self) -> u32 {
+        self.below.regions()
+    }
+
+    fn region_stripes(&self) -> u32 {
+        self.below.region_stripes()
+    }
+
+    #[inline]
+    fn map(&self, stripe: u32) -> Place {
+        self.below.map(self.order.map(stripe))
+    }
+
+    fn step(&self, region: u32) -> Step {
+        self.below.step(region)
+    }
+
+    fn number(&self, region: u32) -> u64 {
+        self.below.number(region)
+    }
+
+    fn set_number(&mut self, region: u32, number: u64) {
+        self.below.set_number(region, number);
+    }
+}

@@ -1,0 +1,58 @@
+//! Round robin (HALO paper, section V.B, "RR"): stripes go first over ranks, then over the banks of a rank, and in
+//! each bank they shift as with start-gap.
+
+use super::super::gaps::Gaps;
+use super::{Leveler, Place, Shape, Step};
+
+/// A region is a bank.
+#[derive(Clone, Debug)]
+pub struct RoundRobin {
+    shape: Shape,
+    gaps: Gaps,
+}
+
+impl RoundRobin {
+    pub(super) fn new(shape: &Shape) -> RoundRobin {
+        RoundRobin { shape: *shape, gaps: Gaps::new(shape.all_banks(), shape.bank_stripes - 1) }
+    }
+}
+
+impl Leveler for RoundRobin {
+    fn logical(&self) -> u32 {
+        self.gaps.regions() * self.gaps.n()
+    }
+
+    fn physical(&self) -> u32 {
+        self.shape.stripes()
+    }
+
+    fn regions(&self) -> u32 {
+        self.gaps.regions()
+    }
+
+    fn region_stripes(&self) -> u32 {
+        self.shape.bank_stripes
+    }
+
+    #[inline]
+    fn map(&self, stripe: u32) -> Place {
+        let (rank, row) = (stripe % self.shape.ranks, stripe / self.shape.ranks);
+        let (bank, offset) = (row % self.shape.banks, row / self.shape.banks);
+        let region = rank * self.shape.banks + bank;
+        Place { stripe: self.shape.at(rank, bank, self.gaps.map(region, offset)), region }
+    }
+
+    fn step(&self, region: u32) -> Step {
+        let base = region * self.shape.bank_stripes;
+        let (from, to) = self.gaps.step(region);
+        Step { from: base + from, to: base + to, number: self.gaps.moves(region) + 1 }
+    }
+
+    fn number(&self, region: u32) -> u64 {
+        self.gaps.moves(region)
+    }
+
+    fn set_number(&mut self, region: u32, number: u64) {
+        self.gaps.set_moves(region, number);
+    }
+}

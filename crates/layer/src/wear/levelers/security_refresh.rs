@@ -1,0 +1,162 @@
+//! Security refresh (Seong et al., ISCA 2010, section 4), one level: a region of 2^k stripes is remapped from one
+//! random key to the next, `place = address XOR key`. The refresh pointer goes through all addresses; each address
+//! changes places with the one that lies where it has to go, which XOR makes an exchange of two.
+//!
+//! The paper exchanges two lines in the buffers of the memory controller, which a power cut would lose. Here an
+//! exchange is three copies by way of a scratch stripe, each to a place where nothing lives, so that every moment
+//! has a mapping. There are as many scratch stripes as make each wear like the rest: an exchange writes one
+//! scratch stripe once; the `n` others twice, and what was written to the region in the time of three moves.
+
+use super::super::config::WRITE_BYTES;
+use super::super::feistel::mix;
+use super::{Leveler, Place, Shape, Step, WearConfig};
+use frit_core::{Error, Result};
+
+/// Copies of an exchange.
+const COPIES: u64 = 3;
+
+/// Registers of one region, all of which follow from its number.
+#[derive(Clone, Copy, Debug)]
+struct Registers {
+    /// `3 × (round × n + pointer) + copies made of the exchange at the pointer`.
+    number: u64,
+    old: u32,
+    new: u32,
+    pointer: u32,
+    copies: u8,
+    scratch: u32,
+}
+
+/// Regions of 2^k stripes and their scratch stripes.
+#[derive(Clone, Debug)]
+pub struct SecurityRefresh {
+    n: u32,
+    spares: u32,
+    seed: u64,
+    regions: Vec<Registers>,
+}
+
+impl SecurityRefresh {
+    pub(super) fn new(config: &WearConfig, shape: &Shape) -> Result<SecurityRefresh> {
+        let asked = config.region_stripes;
+        let n = if asked == 0 { 1 << shape.bank_stripes.ilog2() } else { asked };
+        if !n.is_power_of_two() || n < 2 {
+            let why = "has to be a power of two from 2 for security refresh, or 0 for a bank";
+            return Err(Error::param("region_stripes", asked, why));
+        }
+        let stripes_written = COPIES as f64 * f64::from(config.interval) * f64::from(WRITE_BYTES)
+            / f64::from(config.stripe_bytes);
+        let spares = (f64::from(n) / (2.0 + stripes_written)).ceil().max(1.0) as u32;
+        let regions = shape.stripes() / (n + spares);
+        if regions == 0 {
+            let why = format!(
+                "makes regions of {n} stripes and {spares} scratch stripes; the PCM has {}",
+                shape.stripes()
+            );
+            return Err(Error::param("region_stripes", asked, why));
+        }
+        let zero = Registers { number: 0, old: 0, new: 0, pointer: 0, copies: 0, scratch: 0 };
+        let mut s = SecurityRefresh { n, spares, seed: config.seed, regions: vec![zero; regions as usize] };
+        for region in 0..regions {
+            s.set_number(region, 0);
+        }
+        Ok(s)
+    }
+
+    /// The key of a round: each differs from the one before.
+    fn key(&self, region: u32, round: u64) -> u32 {
+        let of =
+            |round: u64| (mix(self.seed ^ mix(round << 32 | u64::from(region))) % u64::from(self.n)) as u32;
+        // Even rounds draw freely; an odd one that would repeat a neighbour takes one that is neither's.
+        let key = of(round);
+        if round.is_multiple_of(2) {
+            return key;
+        }
+        let (before, after) = (of(round - 1), of(round + 1));
+        (0..).map(|i| (key + i) % self.n).find(|&k| k != before && (k != after || self.n == 2)).unwrap_or(key)
+    }
+
+    fn registers(&self, region: u32, number: u64) -> Registers {
+        let (at, copies) = (number / COPIES, (number % COPIES) as u8);
+        let round = at / u64::from(self.n);
+        Registers {
+            number,
+            old: self.key(region, round),
+            new: self.key(region, round + 1),
+            pointer: (at % u64::from(self.n)) as u32,
+            copies,
+            scratch: self.n + (at % u64::from(self.spares)) as u32,
+        }
+    }
+
+    /// The next address, from the pointer on, that has to change places: a number at its begin.
+    fn next_exchange(&self, region: u32, number: u64) -> Registers {
+        let mut r = self.registers(region, number);
+        loop {
+            if r.pointer < r.pointer ^ r.old ^ r.new {
+                return r;
+            }
+            if r.pointer + 1 < self.n {
+                let scratch = self.n + ((r.number / COPIES + 1) % u64::from(self.spares)) as u32;
+                r = Registers { number: r.number + COPIES, pointer: r.pointer + 1, scratch, ..r };
+            } else {
+                r = self.registers(region, r.number + COPIES);
+            }
+        }
+    }
+}
+
+impl Leveler for SecurityRefresh {
+    fn logical(&self) -> u32 {
+        self.regions() * self.n
+    }
+
+    fn physical(&self) -> u32 {
+        self.regions() * self.region_stripes()
+    }
+
+    fn regions(&self) -> u32 {
+        self.regions.len() as u32
+    }
+
+    fn region_stripes(&self) -> u32 {
+        self.n + self.spares
+    }
+
+    #[inline]
+    fn map(&self, stripe: u32) -> Place {
+        let (region, offset) = (stripe / self.n, stripe % self.n);
+        let r = &self.regions[region as usize];
+        let other = offset ^ r.old ^ r.new;
+        let place = if offset.min(other) < r.pointer {
+            offset ^ r.new
+        } else if r.copies > 0 && offset == r.pointer {
+            r.scratch
+        } else if r.copies > 1 && other == r.pointer {
+            offset ^ r.new
+        } else {
+            offset ^ r.old
+        };
+        Place { stripe: region * self.region_stripes() + place, region }
+    }
+
+    fn step(&self, region: u32) -> Step {
+        let base = region * self.region_stripes();
+        let now = self.regions[region as usize];
+        let r = if now.copies == 0 { self.next_exchange(region, now.number) } else { now };
+        let (from, to) = match r.copies {
+            0 => (r.pointer ^ r.old, r.scratch),
+            1 => (r.pointer ^ r.new, r.pointer ^ r.old),
+            _ => (r.scratch, r.pointer ^ r.new),
+        };
+        Step { from: base + from, to: base + to, number: r.number + 1 }
+    }
+
+    fn number(&self, region: u32) -> u64 {
+        self.regions[region as usize].number
+    }
+
+    fn set_number(&mut self, region: u32, number: u64) {
+        self.regions[region as usize] = self.registers(region, number);
+    }
+}

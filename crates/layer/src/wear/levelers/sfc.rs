@@ -1,0 +1,95 @@
+//! Space-filling curve (HALO paper, section IV, equation 1): stripes go round over cubes, which divide all banks
+//! along the stripe dimension; inside a cube they shift as with start-gap, over its places in the order of a
+//! three-dimensional Hilbert curve. The gap costs each cube one stripe (of 2048 with the sizes of Table I).
+
+use super::super::curve::Curve3;
+use super::super::gaps::Gaps;
+use super::{Leveler, Place, Shape, Step, WearConfig};
+use frit_core::{Error, Result};
+
+/// A region is a cube.
+#[derive(Clone, Debug)]
+pub struct Sfc {
+    cubes: u32,
+    gaps: Gaps,
+    /// For each cube that is turned in its own way, the stripe at each place of the curve in cube 0.
+    places: Vec<Vec<u32>>,
+    /// Stripes of a bank in a cube.
+    depth: u32,
+}
+
+impl Sfc {
+    pub(super) fn new(config: &WearConfig, shape: &Shape) -> Result<Sfc> {
+        let cubes = config.cubes;
+        let depth = shape.bank_stripes.checked_div(cubes).unwrap_or(0);
+        if depth == 0 || depth * shape.all_banks() < 2 {
+            let why =
+                format!("has to be 1 to the {} stripes of a bank, two stripes each", shape.bank_stripes);
+            return Err(Error::param("cubes", cubes, why));
+        }
+        // An odd depth may have no curve without jumps: then a stripe less a bank is used.
+        let curve_of = |depth| Ok((depth, Curve3::new([shape.ranks, shape.banks, depth])?));
+        let (depth, curve) = match curve_of(depth) {
+            Err(e) if depth < 2 => return Err(e),
+            Err(_) => curve_of(depth - 1)?,
+            found @ Ok(_) => found?,
+        };
+        let turns = if config.turn { shape.all_banks().min(cubes) } else { 1 };
+        let place = |turn: u32, seq: u32| {
+            let [rank, bank, stripe] = curve.at(seq);
+            let rank = (rank + turn) % shape.ranks;
+            let bank = (bank + turn / shape.ranks) % shape.banks;
+            shape.at(rank, bank, stripe)
+        };
+        let places = (0..turns).map(|t| (0..curve.len()).map(|s| place(t, s)).collect()).collect();
+        Ok(Sfc { cubes, gaps: Gaps::new(cubes, curve.len() - 1), places, depth })
+    }
+
+    #[inline]
+    fn place(&self, cube: u32, seq: u32) -> u32 {
+        let turned = &self.places[cube as usize % self.places.len()];
+        turned[seq as usize] + cube * self.depth
+    }
+}
+
+impl Leveler for Sfc {
+    fn logical(&self) -> u32 {
+        self.cubes * self.gaps.n()
+    }
+
+    fn physical(&self) -> u32 {
+        let last = self.places.iter().flatten().copied().max().unwrap_or(0);
+        last + (self.cubes - 1) * self.depth + 1
+    }
+
+    fn regions(&self) -> u32 {
+        self.cubes
+    }
+
+    fn region_stripes(&self) -> u32 {
+        self.gaps.n() + 1
+    }
+
+    #[inline]
+    fn map(&self, stripe: u32) -> Place {
+        let (cube, offset) = (stripe % self.cubes, stripe / self.cubes);
+        Place { stripe: self.place(cube, self.gaps.map(cube, offset)), region: cube }
+    }
+
+    fn step(&self, region: u32) -> Step {
+        let (from, to) = self.gaps.step(region);
+        Step {
+            from: self.place(region, from),
+            to: self.place(region, to),
+            number: self.gaps.moves(region) + 1,
+        }
+    }
+
+    fn number(&self, region: u32) -> u64 {
+        self.gaps.moves(region)
+    }
+
+    fn set_number(&mut self, region: u32, number: u64) {
+        self.gaps.set_moves(region, number);
+    }
+}
