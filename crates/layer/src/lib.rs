@@ -2,11 +2,12 @@
 //!
 //! [`hfsl`] fuses PCM and NAND (Li et al. 2016); [`flash`] is the NAND side that it and later
 //! page-mapped layers share: block pools, garbage collection, wear leveling. [`wear`] levels the wear of PCM
-//! below whatever stands on it.
+//! below whatever stands on it. [`cache`] holds the write cache of a disk: its directory and its eviction policies.
 //!
 //! It is not: a simulator. A layer is ordinary synchronous code over media that obey their rules;
 //! time is the affair of the sink that it emits into.
 
+pub mod cache;
 pub mod flash;
 pub mod hfsl;
 mod table;

@@ -18,6 +18,14 @@ pub(crate) fn table64(rows: usize) -> Vec<u64> {
     v
 }
 
+/// `rows` times `row`, of any kind of row, on huge pages like the others.
+pub(crate) fn table_of<R: Copy>(rows: usize, row: R) -> Vec<R> {
+    let mut v: Vec<R> = Vec::with_capacity(rows);
+    advise_huge(v.as_mut_ptr().cast(), rows * size_of::<R>());
+    v.resize(rows, row);
+    v
+}
+
 /// Asks for huge pages. Measured on the 32 GB geometry of `make bench`: without them a random 4 KiB
 /// write takes about 1.5 × as long, and `fill` about 2 ×.
 #[cfg(target_os = "linux")]

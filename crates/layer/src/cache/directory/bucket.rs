@@ -1,0 +1,96 @@
+//! What is known of a region of 1 MiB: HALO's bucketinfo item.
+
+/// Blocks of a bucket: 1 MiB of disk (HALO paper, section III-A).
+pub const BUCKET_BLOCKS: u32 = 256;
+
+/// A bucket as it is now. It is kept in 8 bytes.
+#[derive(Clone, Copy, PartialEq, Eq, Default, Debug)]
+pub struct Bucket {
+    /// The request clock when one of its blocks was last accessed (the paper's recency).
+    pub recency: u32,
+    /// Blocks that are cached (the paper's bcounts), 0 to 256.
+    pub count: u16,
+    /// Those of them that the disk does not have yet.
+    pub dirty: u16,
+    /// The block that came last, as its place in the bucket (the paper's listhead). Meaningless when empty.
+    pub head: u8,
+}
+
+impl Bucket {
+    /// Requests since its last access. The clock may wrap: an age is right below 2^32 requests.
+    #[inline]
+    #[must_use]
+    pub fn age(&self, clock: u32) -> u32 {
+        clock.wrapping_sub(self.recency)
+    }
+
+    #[inline]
+    pub(super) fn unpack(word: u64) -> Bucket {
+        Bucket {
+            recency: word as u32,
+            count: (word >> 32) as u16 & 0x1ff,
+            dirty: (word >> 41) as u16 & 0x1ff,
+            head: (word >> 50) as u8,
+        }
+    }
+
+    #[inline]
+    pub(super) fn pack(self) -> u64 {
+        u64::from(self.recency)
+            | u64::from(self.count) << 32
+            | u64::from(self.dirty) << 41
+            | u64::from(self.head) << 50
+    }
+}
+
+/// The blocks of one bucket, by LBN. It is filled by [`super::Directory::blocks_of`] and used again.
+#[derive(Clone, Debug)]
+pub struct BucketBlocks {
+    first: u32,
+    present: [u64; 4],
+    slots: [u32; BUCKET_BLOCKS as usize],
+}
+
+impl Default for BucketBlocks {
+    fn default() -> Self {
+        BucketBlocks { first: 0, present: [0; 4], slots: [0; BUCKET_BLOCKS as usize] }
+    }
+}
+
+impl BucketBlocks {
+    pub(super) fn begin(&mut self, bucket: u32) {
+        self.first = bucket * BUCKET_BLOCKS;
+        self.present = [0; 4];
+    }
+
+    #[inline]
+    pub(super) fn add(&mut self, place: u8, slot: u32) {
+        self.present[usize::from(place / 64)] |= 1 << (place % 64);
+        self.slots[usize::from(place)] = slot;
+    }
+
+    /// How many there are.
+    #[must_use]
+    pub fn len(&self) -> usize {
+        self.present.iter().map(|w| w.count_ones() as usize).sum()
+    }
+
+    /// Whether there are none.
+    #[must_use]
+    pub fn is_empty(&self) -> bool {
+        self.present == [0; 4]
+    }
+
+    /// Blocks and their slots, in ascending order.
+    pub fn iter(&self) -> impl Iterator<Item = (u32, u32)> + '_ {
+        (0u32..4).flat_map(move |word| {
+            let mut left = self.present[word as usize];
+            std::iter::from_fn(move || {
+                let bit = (left != 0).then(|| left.trailing_zeros())?;
+                left &= left - 1;
+                let place = word * 64 + bit;
+                Some((self.first + place, self.slots[place as usize]))
+            })
+        })
+    }
+}

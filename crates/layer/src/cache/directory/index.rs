@@ -1,0 +1,267 @@
+//! LBN → slot: a cuckoo hash table with full keys.
+//!
+//! Two hash functions, rows of four entries, rows of 32 bytes that never straddle a cache line: a lookup
+//! touches one or two lines, whatever the size (Pagh and Rodler 2001; rows of four reach a load of 0.97,
+//! Dietzfelbinger and Weidling 2007). Keys are kept whole, as HALO has it (section III-A): part of a key
+//! would cost a read of PCM to tell blocks apart.
+
+use crate::cache::fetch::fetch;
+use crate::table::table_of;
+
+/// The key of an empty entry. The last block of 16 TiB cannot be cached.
+const EMPTY: u32 = u32::MAX;
+
+const WAYS: usize = 4;
+
+/// Entries used at most, in tenths of those there are: insertion then looks at a few rows (measured in
+/// docs/cache-policies.md), and 8 bytes an entry come to 8.9.
+const LOAD_TENTHS: u64 = 9;
+
+/// Rows that an insertion looks at before it gives up and uses the stash. At the design load a
+/// breadth-first search finds room within some tens.
+const SEARCH: usize = 256;
+
+const NONE: u16 = u16::MAX;
+
+#[derive(Clone, Copy, Debug)]
+#[repr(C, align(32))]
+struct Row {
+    keys: [u32; WAYS],
+    slots: [u32; WAYS],
+}
+
+impl Row {
+    #[inline]
+    fn way(&self, key: u32) -> Option<usize> {
+        let mut hits = 0u32;
+        for (way, &k) in self.keys.iter().enumerate() {
+            hits |= u32::from(k == key) << way;
+        }
+        (hits != 0).then(|| hits.trailing_zeros() as usize % WAYS)
+    }
+}
+
+/// A row met by the search for room, and how it was come by.
+#[derive(Clone, Copy)]
+struct Step {
+    row: u32,
+    parent: u16,
+    /// The entry of the parent's row that could move here.
+    way: u8,
+}
+
+/// The table. Values are slots, but any 32 bits do: ghosts of policies use it as well.
+#[derive(Clone, Debug)]
+pub struct Index {
+    rows: Vec<Row>,
+    len: usize,
+    capacity: usize,
+    /// What found no row: empty but for keys that were made to collide, or a table filled above its capacity.
+    stash: Vec<(u32, u32)>,
+}
+
+impl Index {
+    /// An empty table for `capacity` blocks. More can be inserted, but slower and slower.
+    #[must_use]
+    pub fn new(capacity: usize) -> Index {
+        let rows = (capacity as u64 * 10).div_ceil(LOAD_TENTHS * WAYS as u64).max(1);
+        let empty = Row { keys: [EMPTY; WAYS], slots: [0; WAYS] };
+        Index { rows: table_of(rows as usize, empty), len: 0, capacity, stash: Vec::new() }
+    }
+
+    /// The two rows of a key, from the two halves of its hash: two rounds of multiply and shift, so that
+    /// neighbours and strides spread.
+    #[inline]
+    fn places(&self, lbn: u32) -> [u32; 2] {
+        let mut x = u64::from(lbn).wrapping_mul(0x9e37_79b9_7f4a_7c15);
+        x ^= x >> 32;
+        x = x.wrapping_mul(0xd6e8_feb8_6659_fd93);
+        x ^= x >> 32;
+        let rows = self.rows.len() as u64;
+        let range = |half: u64| ((half * rows) >> 32) as u32;
+        [range(x >> 32), range(x & 0xffff_ffff)]
+    }
+
+    /// The other row of a key that lies in `row`.
+    fn other(&self, lbn: u32, row: u32) -> u32 {
+        let [a, b] = self.places(lbn);
+        if a == row { b } else { a }
+    }
+
+    #[inline]
+    fn find(&self, lbn: u32) -> Option<(usize, usize)> {
+        let [a, b] = self.places(lbn).map(|r| r as usize);
+        if let Some(way) = self.rows[a].way(lbn) {
+            return Some((a, way));
+        }
+        self.rows[b].way(lbn).map(|way| (b, way))
+    }
+
+    /// The slot of a block.
+    #[inline]
+    #[must_use]
+    pub fn get(&self, lbn: u32) -> Option<u32> {
+        match self.find(lbn) {
+            Some((row, way)) => Some(self.rows[row].slots[way]),
+            None if self.stash.is_empty() => None,
+            None => self.stash.iter().find(|e| e.0 == lbn).map(|e| e.1),
+        }
+    }
+
+    /// Starts to load what [`Index::get`] of a block will look at.
+    #[inline]
+    pub fn prefetch(&self, lbn: u32) {
+        for row in self.places(lbn) {
+            fetch(self.rows.get(row as usize));
+        }
+    }
+
+    /// How many cache lines [`Index::get`] of a block touches.
+    #[must_use]
+    pub fn probes_of(&self, lbn: u32) -> u32 {
+        let [a, b] = self.places(lbn).map(|r| r as usize);
+        // Rows beside each other may share a line of 64 bytes.
+        if self.rows[a].way(lbn).is_some() || a / 2 == b / 2 { 1 } else { 2 }
+    }
+
+    /// Adds a block that is not there. Returns how many rows were looked at to find room.
+    #[inline]
+    pub fn insert(&mut self, lbn: u32, slot: u32) -> u32 {
+        debug_assert!(lbn != EMPTY && self.get(lbn).is_none(), "block {lbn} is there already");
+        self.len += 1;
+        let places = self.places(lbn);
+        for (row, probes) in places.into_iter().zip(1..) {
+            if let Some(way) = self.rows[row as usize].way(EMPTY) {
+                self.put(row as usize, way, lbn, slot);
+                return probes;
+            }
+        }
+        self.insert_full(lbn, slot, places)
+    }
+
+    /// Both rows are full: others give way, along the shortest path.
+    #[cold]
+    fn insert_full(&mut self, lbn: u32, slot: u32, [a, b]: [u32; 2]) -> u32 {
+        let mut queue = [Step { row: a, parent: NONE, way: 0 }; SEARCH];
+        queue[1].row = b;
+        let mut tail = 2;
+        'search: for head in 0..SEARCH {
+            if head == tail {
+                break;
+            }
+            let row = queue[head].row;
+            for way in 0..WAYS {
+                if tail == SEARCH {
+                    break 'search;
+                }
+                let to = self.other(self.rows[row as usize].keys[way], row);
+                queue[tail] = Step { row: to, parent: head as u16, way: way as u8 };
+                tail += 1;
+                if let Some(free) = self.rows[to as usize].way(EMPTY) {
+                    match self.shift(&queue, tail - 1, free) {
+                        Some((row, way)) => self.put(row, way, lbn, slot),
+                        None => self.stash.push((lbn, slot)),
+                    }
+                    return tail as u32;
+                }
+            }
+        }
+        self.stash.push((lbn, slot));
+        tail as u32
+    }
+
+    /// Moves entries along the path that ends at step `at`, whose row has `way` free, last first. Returns
+    /// the place that is free then, or nothing where a path crossed itself: what was moved so far lies well.
+    fn shift(&mut self, queue: &[Step; SEARCH], mut at: usize, way: usize) -> Option<(usize, usize)> {
+        let mut free = (queue[at].row as usize, way);
+        loop {
+            let step = queue[at];
+            if step.parent == NONE {
+                return Some(free);
+            }
+            let parent = queue[step.parent as usize].row;
+            let (row, way) = (parent as usize, step.way as usize);
+            let (key, slot) = (self.rows[row].keys[way], self.rows[row].slots[way]);
+            if self.other(key, parent) as usize != free.0 {
+                return None;
+            }
+            self.put(free.0, free.1, key, slot);
+            self.rows[row].keys[way] = EMPTY;
+            free = (row, way);
+            at = step.parent as usize;
+        }
+    }
+
+    #[inline]
+    fn put(&mut self, row: usize, way: usize, lbn: u32, slot: u32) {
+        self.rows[row].keys[way] = lbn;
+        self.rows[row].slots[way] = slot;
+    }
+
+    /// Gives a block that is there another slot. Returns the one before, or nothing when it is not there.
+    #[inline]
+    pub fn set(&mut self, lbn: u32, slot: u32) -> Option<u32> {
+        let place = match self.find(lbn) {
+            Some((row, way)) => &mut self.rows[row].slots[way],
+            None => self.stash.iter_mut().find(|e| e.0 == lbn).map(|e| &mut e.1)?,
+        };
+        Some(std::mem::replace(place, slot))
+    }
+
+    /// Takes a block out. Returns its slot.
+    #[inline]
+    pub fn remove(&mut self, lbn: u32) -> Option<u32> {
+        let Some((row, way)) = self.find(lbn) else {
+            let at = self.stash.iter().position(|e| e.0 == lbn)?;
+            self.len -= 1;
+            return Some(self.stash.swap_remove(at).1);
+        };
+        self.rows[row].keys[way] = EMPTY;
+        self.len -= 1;
+        let slot = self.rows[row].slots[way];
+        if !self.stash.is_empty() {
+            self.unstash(row, way);
+        }
+        Some(slot)
+    }
+
+    /// A place became free: what waits for its row goes there.
+    #[cold]
+    fn unstash(&mut self, row: usize, way: usize) {
+        let fits = |e: &(u32, u32)| self.places(e.0).contains(&(row as u32));
+        if let Some(at) = self.stash.iter().position(fits) {
+            let (lbn, slot) = self.stash.swap_remove(at);
+            self.put(row, way, lbn, slot);
+        }
+    }
+
+    /// How many blocks there are.
+    #[must_use]
+    pub fn len(&self) -> usize {
+        self.len
+    }
+
+    /// Whether there are none.
+    #[must_use]
+    pub fn is_empty(&self) -> bool {
+        self.len == 0
+    }
+
+    /// How many blocks it was made for.
+    #[must_use]
+    pub fn capacity(&self) -> usize {
+        self.capacity
+    }
+
+    /// Memory, in bytes.
+    #[must_use]
+    pub fn bytes(&self) -> u64 {
+        (size_of_val(self.rows.as_slice()) + self.stash.capacity() * size_of::<(u32, u32)>()) as u64
+    }
+
+    /// All blocks with their slots, in no order.
+    pub fn iter(&self) -> impl Iterator<Item = (u32, u32)> + '_ {
+        let rows = self.rows.iter().flat_map(|r| r.keys.into_iter().zip(r.slots));
+        rows.filter(|e| e.0 != EMPTY).chain(self.stash.iter().copied())
+    }
+}

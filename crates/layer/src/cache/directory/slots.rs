@@ -1,0 +1,168 @@
+//! One word a slot: links, valid fragments and flags while a block is there, the list of free slots
+//! otherwise.
+
+use crate::table::table32;
+use frit_core::{Error, Result};
+
+/// A block is there. The other bit that is the directory's own is [`DIRTY`].
+const USED: u32 = 1 << 31;
+
+/// The flag of a block that the disk does not have yet, as [`super::Directory::flags`] shows it.
+pub const DIRTY: u8 = 1;
+
+/// The flag of a block that may not leave now: it is being read or written back. It is the caller's to set
+/// and to clear.
+pub const PINNED: u8 = 2;
+
+/// The end of the list of free slots.
+const END: u32 = !USED;
+
+/// Slots with their words. Bits 0 to 7 of a used one are the next block of the bucket's chain, 8 to 15
+/// the one before, 16 to 23 the valid fragments, 24 to 30 the flags.
+#[derive(Clone, Debug)]
+pub(super) struct Slots {
+    words: Vec<u32>,
+    /// Slots from here on were never used; they are given out first.
+    fresh: u32,
+    /// Free slots that were used, oldest first: wear spreads over all.
+    head: u32,
+    tail: u32,
+    free: u32,
+}
+
+impl Slots {
+    pub(super) fn new(slots: u32) -> Result<Slots> {
+        if slots >= END {
+            return Err(Error::param("slots", slots, "a cache has at most 2^31 - 2 blocks"));
+        }
+        Ok(Slots { words: table32(slots as usize), fresh: 0, head: END, tail: END, free: slots })
+    }
+
+    pub(super) fn len(&self) -> u32 {
+        self.words.len() as u32
+    }
+
+    pub(super) fn free(&self) -> u32 {
+        self.free
+    }
+
+    pub(super) fn bytes(&self) -> u64 {
+        size_of_val(self.words.as_slice()) as u64
+    }
+
+    pub(super) fn word(&self, slot: u32) -> Option<&u32> {
+        self.words.get(slot as usize)
+    }
+
+    #[inline]
+    pub(super) fn take(&mut self) -> Option<u32> {
+        if self.free == 0 {
+            return None;
+        }
+        self.free -= 1;
+        if self.fresh < self.len() {
+            self.fresh += 1;
+            return Some(self.fresh - 1);
+        }
+        let slot = self.head;
+        self.head = std::mem::take(&mut self.words[slot as usize]);
+        if self.head == END {
+            self.tail = END;
+        }
+        Some(slot)
+    }
+
+    #[inline]
+    pub(super) fn give(&mut self, slot: u32) {
+        debug_assert!(!self.used(slot), "slot {slot} holds a block");
+        self.words[slot as usize] = END;
+        match self.tail {
+            END => self.head = slot,
+            tail => self.words[tail as usize] = slot,
+        }
+        self.tail = slot;
+        self.free += 1;
+    }
+
+    /// Frees all slots that hold no block, and no other.
+    pub(super) fn rebuild(&mut self) {
+        (self.head, self.tail, self.free, self.fresh) = (END, END, 0, self.len());
+        for slot in 0..self.len() {
+            if !self.used(slot) {
+                self.give(slot);
+            }
+        }
+    }
+
+    #[inline]
+    pub(super) fn used(&self, slot: u32) -> bool {
+        self.words[slot as usize] & USED != 0
+    }
+
+    #[inline]
+    pub(super) fn fill(&mut self, slot: u32, next: u8, prev: u8, valid: u8, flags: u8) {
+        debug_assert!(!self.used(slot), "slot {slot} holds a block");
+        self.words[slot as usize] = USED | u32::from_le_bytes([next, prev, valid, flags]);
+    }
+
+    /// The block leaves, and its word is returned.
+    #[inline]
+    pub(super) fn clear(&mut self, slot: u32) -> u32 {
+        std::mem::take(&mut self.words[slot as usize])
+    }
+
+    /// The block of one slot lies in another now.
+    #[inline]
+    pub(super) fn shift(&mut self, from: u32, to: u32) {
+        debug_assert!(self.used(from) && !self.used(to), "block from slot {from} to {to}");
+        self.words[to as usize] = self.clear(from);
+    }
+
+    #[inline]
+    fn byte(&self, slot: u32, n: usize) -> u8 {
+        self.words[slot as usize].to_le_bytes()[n]
+    }
+
+    #[inline]
+    fn set_byte(&mut self, slot: u32, n: usize, value: u8) {
+        let word = &mut self.words[slot as usize];
+        let mut bytes = word.to_le_bytes();
+        bytes[n] = value;
+        *word = u32::from_le_bytes(bytes);
+    }
+
+    #[inline]
+    pub(super) fn next(&self, slot: u32) -> u8 {
+        self.byte(slot, 0)
+    }
+
+    #[inline]
+    pub(super) fn set_next(&mut self, slot: u32, next: u8) {
+        self.set_byte(slot, 0, next);
+    }
+
+    #[inline]
+    pub(super) fn set_prev(&mut self, slot: u32, prev: u8) {
+        self.set_byte(slot, 1, prev);
+    }
+
+    #[inline]
+    pub(super) fn valid(&self, slot: u32) -> u8 {
+        self.byte(slot, 2)
+    }
+
+    #[inline]
+    pub(super) fn set_valid(&mut self, slot: u32, valid: u8) {
+        self.set_byte(slot, 2, valid);
+    }
+
+    #[inline]
+    pub(super) fn flags(&self, slot: u32) -> u8 {
+        self.byte(slot, 3) & 0x7f
+    }
+
+    #[inline]
+    pub(super) fn set_flags(&mut self, slot: u32, flags: u8) {
+        self.set_byte(slot, 3, flags & 0x7f | 0x80);
+    }
+}

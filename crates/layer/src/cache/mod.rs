@@ -1,0 +1,17 @@
+//! The write cache of a disk, in memory that lasts: what it holds and what leaves it.
+//!
+//! [`directory`] finds blocks and groups them by regions of the disk (HALO's bucketinfo table: Liu et
+//! al., "PCM-Based Durable Write Cache for Fast Disk I/O", MASCOTS 2012, section III); [`policy`] chooses
+//! what leaves, HALO and its peers behind one trait; [`sim`] counts hits of a policy over a sequence of
+//! blocks.
+//!
+//! Blocks are 4 KiB. An *LBN* is the number of a block on the disk; a *slot* (the paper's PBN) is the
+//! place of a block in the cache. Both are 32 bits: 16 TiB of disk, 8 TiB of cache.
+
+pub mod directory;
+mod fetch;
+pub mod policy;
+pub mod sim;
+
+/// Bytes of a block.
+pub const BLOCK_BYTES: u64 = 4096;

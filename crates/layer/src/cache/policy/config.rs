@@ -1,0 +1,116 @@
+//! The parameters of all policies.
+
+use frit_core::{Error, ParamInfo, Params, Result};
+use serde::Deserialize;
+use std::fmt::Display;
+use std::str::FromStr;
+
+/// Which policy, and its parameters, as a stack file has them. Those of other policies are of no effect.
+#[derive(Clone, PartialEq, Debug, Deserialize)]
+#[serde(default, deny_unknown_fields)]
+pub struct PolicyConfig {
+    /// The policy by name.
+    pub policy: String,
+    /// HALO: blocks by which a bucket has to exceed the average to leave before it is outdated.
+    #[serde(rename = "TH_BCOUNTS")]
+    pub th_bcounts: i32,
+    /// HALO: requests without an access before a bucket may leave, as a multiple of the cache's blocks.
+    #[serde(rename = "TH_RECENCY")]
+    pub th_recency: f64,
+    /// HALO: requests without an access after which any bucket leaves, as a multiple of the cache's blocks.
+    #[serde(rename = "OUTDATE_RECENCY")]
+    pub outdate_recency: f64,
+    /// HALO: buckets scanned in one search until both thresholds are down.
+    pub halo_scan: u32,
+}
+
+impl Default for PolicyConfig {
+    fn default() -> Self {
+        PolicyConfig {
+            policy: "halo".into(),
+            th_bcounts: 16,
+            th_recency: 0.25,
+            outdate_recency: 4.0,
+            halo_scan: 256,
+        }
+    }
+}
+
+impl PolicyConfig {
+    /// The defaults of a policy by name.
+    #[must_use]
+    pub fn named(policy: &str) -> PolicyConfig {
+        PolicyConfig { policy: policy.into(), ..PolicyConfig::default() }
+    }
+
+    /// Checks what can be checked without knowing the cache.
+    ///
+    /// # Errors
+    /// The first parameter that cannot be, with what it may be.
+    pub fn validate(&self) -> Result<()> {
+        let within = |key: &str, v: f64, low: f64, high: f64| {
+            let why = || Error::param(key, v, format!("has to be from {low} to {high}"));
+            (low..=high).contains(&v).then_some(()).ok_or_else(why)
+        };
+        if !(-256..=256).contains(&self.th_bcounts) {
+            return Err(Error::param("TH_BCOUNTS", self.th_bcounts, "has to be from -256 to 256"));
+        }
+        within("TH_RECENCY", self.th_recency, 0.0, 1000.0)?;
+        within("OUTDATE_RECENCY", self.outdate_recency, 0.0, 1000.0)?;
+        if self.outdate_recency < self.th_recency {
+            let why = format!("has to be at least TH_RECENCY, which is {}", self.th_recency);
+            return Err(Error::param("OUTDATE_RECENCY", self.outdate_recency, why));
+        }
+        if self.halo_scan == 0 {
+            return Err(Error::param("halo_scan", 0, "has to be above 0"));
+        }
+        Ok(())
+    }
+}
+
+fn number<V: FromStr>(key: &str, value: &str) -> Result<V> {
+    let why = "is no number, or too large or too small for it";
+    value.trim().parse().map_err(|_| Error::param(key, value, why))
+}
+
+impl Params for PolicyConfig {
+    fn list(&self) -> Vec<ParamInfo> {
+        let info =
+            |key, value: &dyn Display, help| ParamInfo { key, help, value: value.to_string(), live: false };
+        vec![
+            info("policy", &self.policy, "what leaves the cache next"),
+            info(
+                "TH_BCOUNTS",
+                &self.th_bcounts,
+                "HALO: blocks by which a bucket has to exceed the average to leave early",
+            ),
+            info(
+                "TH_RECENCY",
+                &self.th_recency,
+                "HALO: requests without an access before a bucket may leave, in blocks of the cache",
+            ),
+            info(
+                "OUTDATE_RECENCY",
+                &self.outdate_recency,
+                "HALO: requests without an access after which any bucket leaves, in blocks of the cache",
+            ),
+            info("halo_scan", &self.halo_scan, "HALO: buckets scanned until both thresholds are down"),
+        ]
+    }
+
+    fn set(&mut self, key: &str, value: &str) -> Result<()> {
+        let mut c = self.clone();
+        match key {
+            "policy" => c.policy = value.into(),
+            "TH_BCOUNTS" => c.th_bcounts = number(key, value)?,
+            "TH_RECENCY" => c.th_recency = number(key, value)?,
+            "OUTDATE_RECENCY" => c.outdate_recency = number(key, value)?,
+            "halo_scan" => c.halo_scan = number(key, value)?,
+            // `get` has the error that lists what there is.
+            _ => return self.get(key).map(|_| ()),
+        }
+        c.validate()?;
+        *self = c;
+        Ok(())
+    }
+}

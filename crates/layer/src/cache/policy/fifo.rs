@@ -1,0 +1,52 @@
+//! FIFO: the block that came first leaves, whatever happened since.
+
+use super::links::{Links, List};
+use super::{Access, Setup, Victim, WriteCache};
+use crate::cache::directory::Directory;
+use frit_core::Result;
+
+const ALL: List = List(0);
+
+/// One list, newest first.
+#[derive(Clone, Debug, Default)]
+pub struct Fifo {
+    links: Links,
+}
+
+impl WriteCache for Fifo {
+    fn reset(&mut self, setup: &Setup<'_>) -> Result<()> {
+        self.links = Links::new(setup.slots, 1);
+        Ok(())
+    }
+
+    #[inline]
+    fn hit(&mut self, _: u32, _: &Access) {}
+
+    #[inline]
+    fn moved(&mut self, from: u32, to: u32) {
+        self.links.replace(from, to);
+    }
+
+    #[inline]
+    fn insert(&mut self, slot: u32, access: &Access) {
+        self.links.set_lbn(slot, access.lbn);
+        self.links.link(ALL, slot);
+    }
+
+    #[inline]
+    fn remove(&mut self, slot: u32, _: u32) {
+        self.links.unlink(slot);
+    }
+
+    #[inline]
+    fn victims(&mut self, _: &Directory, _: u32, out: &mut Vec<Victim>) {
+        if let Some(slot) = self.links.oldest(ALL) {
+            self.links.unlink(slot);
+            out.push(Victim { lbn: self.links.lbn(slot), slot });
+        }
+    }
+
+    fn dram_bytes(&self) -> u64 {
+        self.links.bytes()
+    }
+}

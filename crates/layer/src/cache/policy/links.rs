@@ -1,0 +1,95 @@
+//! Lists threaded through one array with a node a slot.
+
+use crate::cache::fetch::fetch;
+use crate::table::table_of;
+
+#[derive(Clone, Copy, Debug)]
+struct Node {
+    newer: u32,
+    older: u32,
+    lbn: u32,
+}
+
+/// Doubly linked rings. The last nodes of the array are the anchors of the lists, so that a node is
+/// taken out without knowing which list it is in, and no end is a special case. 12 bytes a slot.
+#[derive(Clone, Debug, Default)]
+pub(super) struct Links {
+    nodes: Vec<Node>,
+    slots: u32,
+}
+
+/// A list of [`Links`].
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(super) struct List(pub(super) u32);
+
+impl Links {
+    pub(super) fn new(slots: u32, lists: u32) -> Links {
+        let mut nodes = table_of((slots + lists) as usize, Node { newer: 0, older: 0, lbn: 0 });
+        for anchor in slots..slots + lists {
+            nodes[anchor as usize] = Node { newer: anchor, older: anchor, lbn: 0 };
+        }
+        Links { nodes, slots }
+    }
+
+    #[inline]
+    pub(super) fn lbn(&self, slot: u32) -> u32 {
+        self.nodes[slot as usize].lbn
+    }
+
+    #[inline]
+    pub(super) fn set_lbn(&mut self, slot: u32, lbn: u32) {
+        self.nodes[slot as usize].lbn = lbn;
+    }
+
+    /// Puts a slot that is in no list at the newest end of one.
+    #[inline]
+    pub(super) fn link(&mut self, list: List, slot: u32) {
+        let anchor = self.slots + list.0;
+        let newest = std::mem::replace(&mut self.nodes[anchor as usize].older, slot);
+        let node = &mut self.nodes[slot as usize];
+        (node.newer, node.older) = (anchor, newest);
+        self.nodes[newest as usize].newer = slot;
+    }
+
+    /// Takes a slot out of its list.
+    #[inline]
+    pub(super) fn unlink(&mut self, slot: u32) {
+        let Node { newer, older, .. } = self.nodes[slot as usize];
+        self.nodes[newer as usize].older = older;
+        self.nodes[older as usize].newer = newer;
+    }
+
+    /// Makes a slot the newest of `list`.
+    #[inline]
+    pub(super) fn renew(&mut self, list: List, slot: u32) {
+        if self.nodes[slot as usize].newer != self.slots + list.0 {
+            self.unlink(slot);
+            self.link(list, slot);
+        }
+    }
+
+    /// Another slot takes the place of one.
+    #[inline]
+    pub(super) fn replace(&mut self, from: u32, to: u32) {
+        let node = self.nodes[from as usize];
+        self.nodes[to as usize] = node;
+        self.nodes[node.newer as usize].older = to;
+        self.nodes[node.older as usize].newer = to;
+    }
+
+    /// The oldest slot of a list.
+    #[inline]
+    pub(super) fn oldest(&self, list: List) -> Option<u32> {
+        // The ring closes over the anchor: what is newer than it is the other end.
+        Some(self.nodes[(self.slots + list.0) as usize].newer).filter(|&s| s < self.slots)
+    }
+
+    #[inline]
+    pub(super) fn prefetch(&self, slot: u32) {
+        fetch(self.nodes.get(slot as usize));
+    }
+
+    pub(super) fn bytes(&self) -> u64 {
+        size_of_val(self.nodes.as_slice()) as u64
+    }
+}

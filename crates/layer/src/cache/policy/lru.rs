@@ -1,0 +1,60 @@
+//! LRU: the block that was accessed longest ago leaves. Where only writes are cached this is LRW, the
+//! cache that HALO is compared with.
+
+use super::links::{Links, List};
+use super::{Access, Setup, Victim, WriteCache};
+use crate::cache::directory::Directory;
+use frit_core::Result;
+
+const ALL: List = List(0);
+
+/// One list, newest first.
+#[derive(Clone, Debug, Default)]
+pub struct Lru {
+    links: Links,
+}
+
+impl WriteCache for Lru {
+    fn reset(&mut self, setup: &Setup<'_>) -> Result<()> {
+        self.links = Links::new(setup.slots, 1);
+        Ok(())
+    }
+
+    #[inline]
+    fn hit(&mut self, slot: u32, _: &Access) {
+        self.links.renew(ALL, slot);
+    }
+
+    #[inline]
+    fn moved(&mut self, from: u32, to: u32) {
+        self.links.replace(from, to);
+    }
+
+    #[inline]
+    fn insert(&mut self, slot: u32, access: &Access) {
+        self.links.set_lbn(slot, access.lbn);
+        self.links.link(ALL, slot);
+    }
+
+    #[inline]
+    fn remove(&mut self, slot: u32, _: u32) {
+        self.links.unlink(slot);
+    }
+
+    #[inline]
+    fn victims(&mut self, _: &Directory, _: u32, out: &mut Vec<Victim>) {
+        if let Some(slot) = self.links.oldest(ALL) {
+            self.links.unlink(slot);
+            out.push(Victim { lbn: self.links.lbn(slot), slot });
+        }
+    }
+
+    #[inline]
+    fn prefetch(&self, slot: u32) {
+        self.links.prefetch(slot);
+    }
+
+    fn dram_bytes(&self) -> u64 {
+        self.links.bytes()
+    }
+}
