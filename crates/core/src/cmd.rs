@@ -161,6 +161,16 @@ pub enum Cause {
     Destage,
 }
 
+impl Cause {
+    /// Whether the command is work of the layer's own and no part of a request: neither the host's data nor the old
+    /// data that a small write is merged with.
+    #[inline]
+    #[must_use]
+    pub fn is_background(self) -> bool {
+        !matches!(self, Cause::Host | Cause::Merge)
+    }
+}
+
 /// One command to one unit of a medium. `Copy`, at most 24 bytes.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize, Deserialize)]
 pub struct Cmd {

@@ -1,8 +1,8 @@
 //! How long a command takes on an idle device, split into the phases that occupy its bus and its
 //! cells. The engine adds up waiting; nothing here knows a queue.
 
-use crate::disk::{Drive, Kind, Request};
-use frit_core::{Cmd, Nanos, Op, SECTOR_BYTES, Sector};
+use crate::disk::{Drive, Request};
+use frit_core::{Cmd, Nanos, Op};
 use serde::{Deserialize, Serialize};
 
 /// The phases of a command: data in over the channel, cells at work, data out over the channel.
@@ -191,15 +191,9 @@ impl Model {
 /// Phases of a disk command: the drive has its own bus, and the unit is what the host waits for. What a
 /// drive does behind an acknowledgement (reading on, writing behind) it knows itself.
 fn disk_phases(drive: &mut Drive, cmd: &Cmd, begin: Nanos) -> Phases {
-    let request = |kind| Request {
-        kind,
-        sector: Sector(cmd.addr / SECTOR_BYTES),
-        sectors: (u64::from(cmd.len) / SECTOR_BYTES) as u32,
-    };
-    let done = match cmd.op {
-        Op::DiskRead => drive.service(&request(Kind::Read), begin).done,
-        Op::DiskWrite => drive.service(&request(Kind::Write), begin).done,
-        _ => drive.flush(begin),
+    let done = match Request::of(cmd) {
+        Some(request) => drive.service(&request, begin).done,
+        None => drive.flush(begin),
     };
     Phases { array: done.since(begin), ..Phases::default() }
 }

@@ -39,10 +39,10 @@ impl Hasher for Mix {
 #[derive(Clone, Copy, Default, Debug)]
 pub(super) struct Order {
     /// Its number on the engine, in order of emission.
-    seq: u64,
+    pub(super) seq: u64,
     /// Neighbours in the chain of its hazard that have not started.
-    before: u32,
-    behind: u32,
+    pub(super) before: u32,
+    pub(super) behind: u32,
     /// An erase: reads before it that have not started.
     unstarted: u32,
     /// Of these, those that are not released.
@@ -63,7 +63,7 @@ pub(super) struct UnitOrder {
     released: u64,
     started: u64,
     /// Fences that have not started, in order of emission, and how many of the first are released.
-    fences: VecDeque<u32>,
+    pub(super) fences: VecDeque<u32>,
     fences_released: usize,
 }
 

@@ -1,5 +1,6 @@
 //! The event engine: queues, a scheduler, exact channels, in virtual time.
 
+mod arm;
 mod hazard;
 mod state;
 
@@ -18,7 +19,8 @@ use state::{Event as Due, Stage};
 /// A command waits until its `after` is done and every command that it may not overtake has been
 /// handed to the scheduler (see [`Queues::must_follow`]); then the scheduler decides when it goes to
 /// the device and which of those that wait at a unit is next. Each phase that needs the channel
-/// gets it in the order of asking. Nothing happens while a layer gives commands: all commands of a
+/// gets it in the order of asking. Disks do without the scheduler: a drive has its own queue and order.
+/// Nothing happens while a layer gives commands: all commands of a
 /// request, and of requests admitted in the same instant, are seen by the scheduler together.
 ///
 /// Events are ordered by time and, within an instant, by when they were made: the same input gives
@@ -90,7 +92,9 @@ impl<P: Scheduler> Event<P> {
                     self.scheduler.ready(&mut self.queues, cmd);
                 }
             } else if let Some(unit) = self.queues.next_free_unit() {
-                if let Some(id) = self.scheduler.pick(&self.queues, unit) {
+                if self.queues.is_arm(unit) {
+                    self.queues.start_arm(unit);
+                } else if let Some(id) = self.scheduler.pick(&self.queues, unit) {
                     self.queues.start(unit, id);
                 }
             } else {

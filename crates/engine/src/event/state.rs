@@ -1,5 +1,6 @@
 //! What the event engine knows: commands, their waits, the queue of each unit, channels, events.
 
+use super::arm::{Arm, NO_ARM, Role, arms};
 use super::hazard::{Chains, Order, UnitOrder};
 use crate::driver::{Done, Tag};
 use crate::usage::Usage;
@@ -53,12 +54,14 @@ pub(super) struct Node {
     pub(super) stage: Stage,
     /// How many of its at most two waits are not over.
     waits: u8,
+    /// On a disk.
+    pub(super) role: Role,
     /// First of the links (`id × 2 + wait`) that wait for this node, newest first.
     waiters: u32,
     /// The next link in the lists that this node's waits are in.
     next_waiter: [u32; 2],
     /// Neighbours in the queue of the unit; `next` also in a channel's queue and the free list.
-    prev: u32,
+    pub(super) prev: u32,
     pub(super) next: u32,
     /// Neighbours among the commands that were sent to the unit.
     sent_prev: u32,
@@ -92,7 +95,9 @@ pub(super) struct Unit {
     /// When it will be free if channels cost no wait.
     expected: Nanos,
     channel: u16,
-    device: u8,
+    pub(super) device: u8,
+    /// Which of the disks it is, if it is one.
+    pub(super) arm: u8,
     /// It is in the list of units to look at.
     listed: bool,
 }
@@ -167,7 +172,10 @@ pub struct Queues {
     pub(super) chains: Chains,
     pub(super) emitted: u64,
     channels: Vec<Channel>,
-    models: Vec<Model>,
+    pub(super) models: Vec<Model>,
+    pub(super) arms: Vec<Arm>,
+    /// Commands of disks that stop yielding, kept for its memory.
+    pub(super) hurried: Vec<u32>,
     /// Copies of the models for [`Queues::unit_state`]: asking must not move an arm.
     estimates: Vec<Model>,
     events: BinaryHeap<Scheduled>,
@@ -270,6 +278,7 @@ impl Queues {
 /// For the engine.
 impl Queues {
     pub(super) fn new(hardware: &Hardware) -> Queues {
+        let (arms, arm_of) = arms(hardware);
         let unit = |u: UnitId| Unit {
             queue: Fifo::default(),
             queued: 0,
@@ -279,6 +288,7 @@ impl Queues {
             expected: Nanos::ZERO,
             channel: hardware.channel_of(u) as u16,
             device: hardware.device_of(u) as u8,
+            arm: arm_of[hardware.device_of(u)],
             listed: false,
         };
         let mut queues = Queues {
@@ -291,6 +301,8 @@ impl Queues {
             emitted: 0,
             channels: vec![Channel::default(); hardware.channels()],
             models: hardware.models(),
+            arms,
+            hurried: Vec::new(),
             estimates: hardware.models(),
             events: BinaryHeap::new(),
             sequence: 0,
@@ -342,8 +354,12 @@ impl Queues {
         let id = self.node(cmd, Stage::Waits);
         self.outstanding += 1;
         let unit = &mut self.units[cmd.unit.idx()];
-        let cost = self.estimates[usize::from(unit.device)].phases(&cmd, unit.expected);
-        unit.expected = unit.expected.max(self.now) + cost.total();
+        let arm = unit.arm;
+        let cost = match arm {
+            NO_ARM => self.estimates[usize::from(unit.device)].phases(&cmd, unit.expected).total(),
+            arm => self.arms[usize::from(arm)].expected(),
+        };
+        unit.expected = unit.expected.max(self.now) + cost;
         unit.queued += 1;
         let tail = unit.queue.tail;
         unit.queue.tail = id;
@@ -354,6 +370,9 @@ impl Queues {
         }
         self.nodes[id as usize].prev = tail;
         self.enter(id);
+        if arm != NO_ARM {
+            self.enter_arm(id);
+        }
         self.wait_for(id, 0, after);
         self.wake(id);
         Tok { id, generation: self.nodes[id as usize].generation }
@@ -423,7 +442,8 @@ impl Queues {
     }
 
     /// A node whose waits are over: a join is done; a command is returned when nothing that it must
-    /// follow is still to be released, and held otherwise.
+    /// follow is still to be released, and held otherwise. Commands of disks go to their drive: no
+    /// scheduler hears of them.
     pub(super) fn release(&mut self, id: u32) -> Option<CmdId> {
         match self.nodes[id as usize].stage {
             Stage::Waits | Stage::Held => {}
@@ -443,7 +463,13 @@ impl Queues {
         }
         node.stage = Stage::Released;
         node.ready = now;
+        let unit = node.cmd.unit;
         self.wake_held(id);
+        if self.is_arm(unit) {
+            self.send(CmdId(id));
+            self.line_up(id);
+            return None;
+        }
         Some(CmdId(id))
     }
 
@@ -504,6 +530,9 @@ impl Queues {
                     // The estimate did not know how long channels would be waited for.
                     unit.expected = now;
                 }
+                if self.is_arm(cmd.unit) {
+                    self.finish_arm(cmd.unit, id, now - start);
+                }
             }
         }
         self.nodes[id.0 as usize].stage
@@ -517,6 +546,7 @@ impl Queues {
             generation,
             stage,
             waits: 0,
+            role: Role::default(),
             waiters: NONE,
             next_waiter: [NONE; 2],
             prev: NONE,

@@ -1,5 +1,5 @@
 //! Schedulers of the event engine: which command goes to the device, and which of those that wait at
-//! a unit is next.
+//! a unit is next. Disks are not theirs: a drive has its own order.
 //!
 //! A scheduler is one file here, one `mod` line and one line of [`AnyScheduler`]; its name in a stack
 //! file is the variant's in kebab case.

@@ -3,7 +3,7 @@
 use super::cache::Segments;
 use super::mechanism::{Arm, Mechanism, Pass};
 use super::spec::{After, DiskSpec, WriteBack};
-use frit_core::{Nanos, Result, Sector};
+use frit_core::{Cmd, Nanos, Op, Result, SECTOR_BYTES, Sector};
 
 /// What a request does.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
@@ -26,6 +26,18 @@ pub struct Request {
 }
 
 impl Request {
+    /// What a command of a disk asks for; none: a flush.
+    #[must_use]
+    pub fn of(cmd: &Cmd) -> Option<Request> {
+        let kind = match cmd.op {
+            Op::DiskRead => Kind::Read,
+            Op::DiskWrite => Kind::Write,
+            _ => return None,
+        };
+        let sectors = (u64::from(cmd.len) / SECTOR_BYTES) as u32;
+        Some(Request { kind, sector: Sector(cmd.addr / SECTOR_BYTES), sectors })
+    }
+
     fn end(&self) -> u64 {
         self.sector.0 + u64::from(self.sectors)
     }

@@ -2,7 +2,8 @@
 
 use super::drive::{Drive, Kind, Request};
 use super::mechanism::{Arm, Mechanism};
-use super::schedule::{Queue, Scheduler};
+use super::queue::Queue;
+use super::schedule::Scheduler;
 use super::spec::{DiskSpec, WriteBack};
 use frit_core::{Nanos, Result, SECTOR_BYTES, Sector};
 
@@ -118,7 +119,8 @@ pub fn random_iops(spec: &DiskSpec, w: &Random) -> Result<f64> {
         Request { kind: w.kind, sector: Sector(place as u64 * sectors), sectors: sectors as u32 }
     };
     for _ in 0..w.depth.max(1) {
-        queue.push(&drive, next(), ());
+        let r = next();
+        queue.push(&drive, r, r);
     }
     let behind = w.kind == Kind::Write && spec.cache.write_back == WriteBack::Full;
     let fill = if behind { 2 * u64::from(spec.cache.dirty_sectors) / sectors } else { 0 };
@@ -127,9 +129,10 @@ pub fn random_iops(spec: &DiskSpec, w: &Random) -> Result<f64> {
         if i == fill + w.requests {
             begin = now;
         }
-        let Some((r, ())) = queue.pop(&drive, now) else { break };
+        let Some(r) = queue.pop(&drive, now) else { break };
         now = drive.service(&r, now).done;
-        queue.push(&drive, next(), ());
+        let r = next();
+        queue.push(&drive, r, r);
     }
     Ok(w.requests as f64 / (now - begin).as_secs().max(1e-9))
 }

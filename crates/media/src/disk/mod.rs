@@ -15,6 +15,7 @@ pub mod geometry;
 mod layout;
 mod mechanism;
 mod profile;
+mod queue;
 mod read;
 mod schedule;
 pub mod score;
@@ -29,8 +30,10 @@ mod write;
 pub use device::{Disk, DiskConfig, ORDER_BYTES};
 pub use drive::{Drive, Hit, Kind, Request, Service};
 pub use profile::{DiskProfile, DriveConfig};
-pub use schedule::{Queue, Scheduler};
+pub use queue::{Job, Queue};
+pub use schedule::Scheduler;
 pub use seek::{CYLINDERS_MAX, SeekCurve};
 pub use spec::{
-    After, Bus, CacheSpec, DiskSpec, ExtraDisconnect, Mechanics, Overheads, Positioning, ReadAhead, WriteBack,
+    After, Background, Bus, CacheSpec, DiskSpec, ExtraDisconnect, MAX_WAIT, Mechanics, Overheads,
+    Positioning, ReadAhead, WriteBack,
 };

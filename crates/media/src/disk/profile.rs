@@ -3,7 +3,10 @@
 use super::geometry::{Geometry, Mapping, Sparing, Zone};
 use super::schedule::Scheduler;
 use super::seek::SeekCurve;
-use super::spec::{After, Bus, CacheSpec, DiskSpec, Mechanics, Overheads, Positioning, ReadAhead, WriteBack};
+use super::spec::{
+    After, Background, Bus, CacheSpec, DiskSpec, MAX_WAIT, Mechanics, Overheads, Positioning, ReadAhead,
+    WriteBack,
+};
 use crate::profile::{Size, Time};
 use frit_core::{Error, Result, SECTOR_BYTES};
 use serde::{Deserialize, Serialize};
@@ -214,6 +217,8 @@ impl DriveConfig {
             },
             queue_depth: v.queue_depth,
             scheduler: v.scheduler,
+            max_wait: MAX_WAIT,
+            background: Background::Yield,
         };
         spec.check()?;
         Ok(spec)

@@ -4,6 +4,8 @@ use super::geometry::Geometry;
 use super::schedule::Scheduler;
 use super::seek::SeekCurve;
 use frit_core::{Error, Nanos, Result};
+use serde::{Deserialize, Serialize};
+use strum::{EnumIter, EnumString, IntoStaticStr};
 
 /// How much of the mechanics is modelled.
 #[derive(Clone, Copy, PartialEq, Eq, Default, Debug)]
@@ -205,6 +207,25 @@ impl Default for CacheSpec {
     }
 }
 
+/// How long a drive passes a request over at most: assumed, since no data sheet says it. Long beside a
+/// queue of 32 random requests (a quarter of a second), and short beside the time-outs of hosts (30 s in Linux).
+pub const MAX_WAIT: Nanos = Nanos(1_000_000_000);
+
+/// What becomes of commands for which no request of the host waits, while others do: destaging, wear
+/// leveling, metadata, cleaning.
+#[derive(
+    Clone, Copy, PartialEq, Eq, Default, Debug, Serialize, Deserialize, EnumIter, EnumString, IntoStaticStr,
+)]
+#[serde(rename_all = "kebab-case")]
+#[strum(serialize_all = "kebab-case")]
+pub enum Background {
+    /// The drive does not see them then, but for those that waited for too long.
+    #[default]
+    Yield,
+    /// They are as all others.
+    Equal,
+}
+
 /// A disk drive.
 #[derive(Clone, PartialEq, Debug)]
 pub struct DiskSpec {
@@ -224,7 +245,15 @@ pub struct DiskSpec {
     pub queue_depth: u32,
     /// How it chooses among them.
     pub scheduler: Scheduler,
+    /// What could have been chosen for so long goes next.
+    pub max_wait: Nanos,
+    /// What the host keeps from it.
+    pub background: Background,
 }
+
+/// Requests that a drive can take at a time, at most. NCQ has 32 tags, drives on SAS take some hundreds: more
+/// than this is a mistake.
+const QUEUE_DEPTH_MAX: u32 = 1 << 20;
 
 /// The slowest and the fastest revolution that is taken for one: 100 and 1 000 000 a minute.
 const REVOLUTION_PS: std::ops::RangeInclusive<u64> = 60_000_000..=600_000_000_000;
@@ -249,6 +278,9 @@ impl DiskSpec {
         }
         if self.cache.segments == 0 || self.cache.segments > 4096 {
             return Err(Error::param("segments", self.cache.segments, "has to be 1 to 4096"));
+        }
+        if self.queue_depth == 0 || self.queue_depth > QUEUE_DEPTH_MAX {
+            return Err(Error::param("queue_depth", self.queue_depth, "has to be 1 to 1048576"));
         }
         if self.cache.segment_sectors == 0 {
             return Err(Error::param("sectors of a segment", 0, "has to be at least 1"));

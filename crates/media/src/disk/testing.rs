@@ -3,7 +3,7 @@
 use super::geometry::{Geometry, Zone};
 use super::schedule::Scheduler;
 use super::seek::SeekCurve;
-use super::spec::{Bus, CacheSpec, DiskSpec, Mechanics, Overheads, Positioning};
+use super::spec::{Background, Bus, CacheSpec, DiskSpec, MAX_WAIT, Mechanics, Overheads, Positioning};
 use frit_core::Nanos;
 
 /// 100 cylinders of one track with 100 sectors, no skew; a turn takes 10 ms, so a sector 0.1 ms; a seek
@@ -26,5 +26,7 @@ pub(super) fn simple() -> DiskSpec {
         cache: CacheSpec::default(),
         queue_depth: 1,
         scheduler: Scheduler::Fifo,
+        max_wait: MAX_WAIT,
+        background: Background::Yield,
     }
 }

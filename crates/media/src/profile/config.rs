@@ -3,7 +3,7 @@
 use super::drive::DriveRef;
 use super::time::Time;
 use crate::PlaneOps;
-use crate::disk::Scheduler;
+use crate::disk::{Background, Scheduler};
 use frit_core::{MediumKind, size};
 use serde::{Deserialize, Serialize};
 
@@ -50,6 +50,12 @@ impl Show for PlaneOps {
 }
 
 impl Show for Scheduler {
+    fn show(&self) -> String {
+        <&str>::from(self).into()
+    }
+}
+
+impl Show for Background {
     fn show(&self) -> String {
         <&str>::from(self).into()
     }
@@ -193,4 +199,9 @@ medium_config! {
     [Disk] queue_depth: u32;
     /// The order in which it serves them: fifo, sstf, scan, c-look, sptf (default: as the drive does).
     [Disk] order: Scheduler;
+    /// How long a request that the drive could choose is passed over, at most (default 1 s).
+    [Disk] max_wait: Time;
+    /// Whether destaging, wear leveling and metadata `yield` to requests of the host, for `max_wait` at most
+    /// (default), or are `equal` to them.
+    [Disk] background: Background;
 }

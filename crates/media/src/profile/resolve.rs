@@ -219,6 +219,8 @@ impl MediumConfig {
         }
         spec.queue_depth = self.queue_depth.unwrap_or(spec.queue_depth);
         spec.scheduler = self.order.unwrap_or(spec.scheduler);
+        spec.max_wait = self.max_wait.map_or(spec.max_wait, Time::nanos);
+        spec.background = self.background.unwrap_or(spec.background);
         spec.check()?;
         let all = Drive::new(&spec)?.sectors() * SECTOR_BYTES;
         let bytes = self.bytes.map_or(all, |b| b.0);

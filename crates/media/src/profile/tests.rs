@@ -1,4 +1,5 @@
 use super::*;
+use crate::disk::Background;
 use crate::{Model, NandGeometry, PlaneOps};
 use frit_core::{Cause, Cmd, Nanos, Op, UnitId};
 
@@ -201,8 +202,10 @@ fn the_manual_names_every_key_and_every_profile() {
 
 #[test]
 fn a_drive_is_a_profile_with_what_differs_from_it() {
-    let text = "profile = 'st3500320as-2008'\nbytes = '16G'\nwrite_back = false\norder = 'c-look'";
+    let text = "profile = 'st3500320as-2008'\nbytes = '16G'\nwrite_back = false\norder = 'c-look'
+                max_wait = '20 ms'\nbackground = 'equal'";
     let MediumSpec::Disk(disk) = resolve(text).unwrap() else { panic!("no disk") };
+    assert_eq!((disk.spec.max_wait.0, disk.spec.background), (20_000_000, Background::Equal));
     assert_eq!((disk.bytes, disk.spec.queue_depth), (16 << 30, 32));
     assert_eq!(disk.spec.scheduler, crate::disk::Scheduler::CLook);
     let MediumSpec::Disk(whole) = resolve("profile = 'st3500320as-2008'").unwrap() else { panic!("no disk") };
@@ -211,6 +214,7 @@ fn a_drive_is_a_profile_with_what_differs_from_it() {
         ("profile = 'st3500320as-2008'\nbytes = '1T'", "bytes"),
         ("profile = 'st3500320as-2008'\nbytes = 100", "bytes"),
         ("profile = 'st3500320as-2008'\nchannels = 2", "channels"),
+        ("profile = 'st3500320as-2008'\nqueue_depth = 0", "queue_depth"),
         ("medium = 'disk'", "drive"),
     ] {
         assert!(resolve(text).unwrap_err().to_string().starts_with(key), "{text}");

@@ -5,7 +5,8 @@ use super::{Loaded, ReadError, model};
 use crate::disk::geometry::{Geometry, Zone};
 use crate::disk::schedule::Scheduler;
 use crate::disk::spec::{
-    After, Bus, CacheSpec, DiskSpec, ExtraDisconnect, Mechanics, Overheads, ReadAhead, WriteBack,
+    After, Background, Bus, CacheSpec, DiskSpec, ExtraDisconnect, MAX_WAIT, Mechanics, Overheads, ReadAhead,
+    WriteBack,
 };
 use frit_core::Nanos;
 
@@ -130,6 +131,8 @@ pub(super) fn bare(block: &Block) -> Result<Loaded, ReadError> {
         cache: CacheSpec::default(),
         queue_depth: 1,
         scheduler: Scheduler::Fifo,
+        max_wait: MAX_WAIT,
+        background: Background::Yield,
     };
     Ok(Loaded { spec, notes })
 }
@@ -163,7 +166,19 @@ pub(super) fn disk(block: &Block) -> Result<Loaded, ReadError> {
     }
     t.rest(&mut notes);
     let name = block.name.clone();
-    let spec = DiskSpec { name, geometry, mechanics, overheads, bus, cache, queue_depth, scheduler };
+    let (max_wait, background) = (MAX_WAIT, Background::Yield);
+    let spec = DiskSpec {
+        name,
+        geometry,
+        mechanics,
+        overheads,
+        bus,
+        cache,
+        queue_depth,
+        scheduler,
+        max_wait,
+        background,
+    };
     Ok(Loaded { spec, notes })
 }
 

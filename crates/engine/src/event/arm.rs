@@ -1,0 +1,158 @@
+//! Disks in the event engine: the drive's own queue, in place of the scheduler of the other media.
+//!
+//! A command that waits for nothing but its disk lines up there at once, unless a command that it must
+//! follow has not started: it lines up when that one does. The drive chooses when it is free, from where
+//! its arm is then ([`frit_media::disk::Queue`]).
+//!
+//! Background commands yield there, which must not turn the order of urgency upside down: when a command
+//! of the host comes, all that it must follow stop yielding.
+
+use super::state::{CmdId, NONE, Queues, Stage};
+use frit_core::{Nanos, UnitId};
+use frit_media::disk::{Job, Queue, Request};
+use frit_media::{Hardware, Model};
+
+/// "None" among the arms of an engine: a medium has no such number, there are at most 255 devices.
+pub(super) const NO_ARM: u8 = u8::MAX;
+
+/// What waits for one disk.
+#[derive(Debug)]
+pub(super) struct Arm {
+    queue: Queue<u32>,
+    /// Commands that are done, and how long they took in all.
+    done: u64,
+    busy: Nanos,
+}
+
+impl Arm {
+    /// What a command takes, about: as those before it. To know better, one would have to know the order
+    /// that the drive will find.
+    pub(super) fn expected(&self) -> Nanos {
+        Nanos(self.busy.0.checked_div(self.done).unwrap_or(0))
+    }
+}
+
+/// What a command is to a disk.
+#[derive(Clone, Copy, Default, Debug)]
+pub(super) struct Role {
+    /// It waits in the drive's queue.
+    lined_up: bool,
+    /// Something of the host's has to follow it, or it is the host's itself.
+    urgent: bool,
+}
+
+/// The disks of a stack, and for each device which of them it is.
+pub(super) fn arms(hardware: &Hardware) -> (Vec<Arm>, Vec<u8>) {
+    let (mut arms, mut of) = (Vec::new(), Vec::new());
+    for model in hardware.models() {
+        let Model::Disk(drive) = model else {
+            of.push(NO_ARM);
+            continue;
+        };
+        of.push(arms.len() as u8);
+        arms.push(Arm { queue: Queue::of(drive.spec()), done: 0, busy: Nanos::ZERO });
+    }
+    (arms, of)
+}
+
+impl Queues {
+    /// Whether the unit is a disk, which chooses for itself.
+    #[inline]
+    pub(super) fn is_arm(&self, unit: UnitId) -> bool {
+        self.units[unit.idx()].arm != NO_ARM
+    }
+
+    /// A command of a disk was entered: when it is the host's, nothing before it yields any more.
+    pub(super) fn enter_arm(&mut self, id: u32) {
+        let cmd = self.nodes[id as usize].cmd;
+        if cmd.cause.is_background() {
+            return;
+        }
+        let mut todo = std::mem::take(&mut self.hurried);
+        self.hurry(id, &mut todo);
+        while let Some(id) = todo.pop() {
+            let node = &self.nodes[id as usize];
+            let (order, op, mut at) = (node.order, node.cmd.op, node.prev);
+            self.hurry(order.before, &mut todo);
+            if op.is_read() {
+                continue;
+            }
+            let fences = &self.units[cmd.unit.idx()].order.fences;
+            let before = fences.partition_point(|&f| self.nodes[f as usize].order.seq < order.seq);
+            let fence = before.checked_sub(1).map_or(NONE, |i| fences[i]);
+            self.hurry(fence, &mut todo);
+            // A fence must follow all that does not read; what is before another fence, that one sees to.
+            while op.is_fence() && at != NONE && at != fence {
+                if !self.nodes[at as usize].cmd.op.is_read() {
+                    self.hurry(at, &mut todo);
+                }
+                at = self.nodes[at as usize].prev;
+            }
+        }
+        self.hurried = todo;
+    }
+
+    /// A command does not yield from now on; it is noted when that is new.
+    fn hurry(&mut self, id: u32, todo: &mut Vec<u32>) {
+        if id == NONE || self.nodes[id as usize].role.urgent {
+            return;
+        }
+        let node = &mut self.nodes[id as usize];
+        node.role.urgent = true;
+        let (lined_up, seq, unit) = (node.role.lined_up, node.order.seq, node.cmd.unit);
+        if lined_up {
+            let arm = usize::from(self.units[unit.idx()].arm);
+            self.arms[arm].queue.hurry(seq);
+        }
+        todo.push(id);
+    }
+
+    /// A command that was sent goes into the drive's queue, unless it has to follow another first.
+    pub(super) fn line_up(&mut self, id: u32) {
+        let node = &self.nodes[id as usize];
+        if node.stage != Stage::Sent || node.role.lined_up || self.blocked(CmdId(id)) {
+            return;
+        }
+        let unit = &self.units[node.cmd.unit.idx()];
+        let job = Job {
+            request: Request::of(&node.cmd),
+            number: node.order.seq,
+            background: !node.role.urgent,
+            tag: id,
+        };
+        if let Model::Disk(drive) = &self.models[usize::from(unit.device)] {
+            self.arms[usize::from(unit.arm)].queue.add(drive, job);
+        }
+        self.nodes[id as usize].role.lined_up = true;
+    }
+
+    /// Starts what the drive chooses, if anything waits for it.
+    pub(super) fn start_arm(&mut self, unit: UnitId) {
+        let (u, now) = (&self.units[unit.idx()], self.now());
+        let Model::Disk(drive) = &self.models[usize::from(u.device)] else { return };
+        let Some(id) = self.arms[usize::from(u.arm)].queue.pop(drive, now) else { return };
+        let node = &self.nodes[id as usize];
+        let (behind, mut at, is_fence) = (node.order.behind, node.next, node.cmd.op.is_fence());
+        self.start(unit, CmdId(id));
+        // What had to follow it may go now.
+        if behind != NONE {
+            self.line_up(behind);
+        }
+        let fence = self.units[unit.idx()].order.fences.front().copied().unwrap_or(NONE);
+        if fence != NONE {
+            self.line_up(fence);
+        }
+        while is_fence && at != NONE && at != fence {
+            self.line_up(at);
+            at = self.nodes[at as usize].next;
+        }
+    }
+
+    /// A disk is done with a command: the host knows at once.
+    pub(super) fn finish_arm(&mut self, unit: UnitId, id: CmdId, took: Nanos) {
+        let arm = usize::from(self.units[unit.idx()].arm);
+        self.arms[arm].done += 1;
+        self.arms[arm].busy += took;
+        self.complete(id);
+    }
+}

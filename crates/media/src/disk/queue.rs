@@ -1,0 +1,315 @@
+//! What waits for a drive: at the host, and where the drive can choose from it.
+
+use super::drive::{Drive, Request};
+use super::schedule::{Candidate, Chooser, Scheduler};
+use super::spec::{Background, DiskSpec};
+use frit_core::Nanos;
+use std::collections::VecDeque;
+
+/// Something to be carried out by a drive.
+#[derive(Clone, Copy, Debug)]
+pub struct Job<T> {
+    /// What is asked for; none: a flush, which goes when nothing older is in the drive's sight.
+    pub request: Option<Request>,
+    /// Its place in the order of the host.
+    pub number: u64,
+    /// Nobody waits for it: it may have to yield ([`Background`]).
+    pub background: bool,
+    /// What comes back when it is its turn.
+    pub tag: T,
+}
+
+/// A job that waits.
+#[derive(Clone, Copy, Debug)]
+struct Waiting<T> {
+    candidate: Candidate,
+    number: u64,
+    /// When it could have been chosen first.
+    since: Nanos,
+    tag: T,
+}
+
+/// Jobs of one urgency, in the order of the host.
+#[derive(Clone, Debug)]
+struct Line<T> {
+    /// The drive sees these. What is older has been here longer, or as long.
+    seen: VecDeque<Waiting<T>>,
+    /// Behind them, at the host.
+    rest: VecDeque<Waiting<T>>,
+}
+
+impl<T> Line<T> {
+    const fn new() -> Line<T> {
+        Line { seen: VecDeque::new(), rest: VecDeque::new() }
+    }
+
+    fn add(&mut self, w: Waiting<T>) {
+        let place = self.rest.partition_point(|x| x.number < w.number);
+        self.rest.insert(place, w);
+    }
+
+    /// Shows the drive as many as it takes.
+    fn fill(&mut self, depth: usize, at: Nanos) {
+        while self.seen.len() < depth
+            && let Some(mut w) = self.rest.pop_front()
+        {
+            let place = self.seen.partition_point(|x| x.number < w.number);
+            let behind = self.seen.get(place).map_or(Nanos::MAX, |x| x.since);
+            w.since = w.since.min(at).min(behind);
+            self.seen.insert(place, w);
+        }
+    }
+
+    fn take(&mut self, number: u64) -> Option<Waiting<T>> {
+        [&mut self.seen, &mut self.rest].into_iter().find_map(|list| {
+            let at = list.binary_search_by_key(&number, |w| w.number).ok()?;
+            list.remove(at)
+        })
+    }
+}
+
+/// What waits for a drive.
+///
+/// The drive sees as many jobs as it takes at a time, the oldest ones, and its scheduler chooses among
+/// them. Background jobs are kept from it while others wait, if they are to yield. A job that could have
+/// been chosen for as long as the drive's longest wait goes next, whatever the scheduler says.
+#[derive(Clone, Debug)]
+pub struct Queue<T> {
+    chooser: Chooser,
+    depth: usize,
+    max_wait: Nanos,
+    yields: bool,
+    next: u64,
+    front: Line<T>,
+    background: Line<T>,
+}
+
+impl<T> Queue<T> {
+    /// An empty queue of a drive that sees all that waits, however many, and lets it wait for ever.
+    #[must_use]
+    pub fn new(scheduler: Scheduler) -> Queue<T> {
+        Queue {
+            chooser: Chooser::new(scheduler),
+            depth: usize::MAX,
+            max_wait: Nanos::MAX,
+            yields: false,
+            next: 0,
+            front: Line::new(),
+            background: Line::new(),
+        }
+    }
+
+    /// An empty queue of this drive.
+    #[must_use]
+    pub fn of(spec: &DiskSpec) -> Queue<T> {
+        Queue {
+            depth: spec.queue_depth.max(1) as usize,
+            max_wait: spec.max_wait,
+            yields: spec.background == Background::Yield,
+            ..Queue::new(spec.scheduler)
+        }
+    }
+
+    /// How many wait.
+    #[must_use]
+    pub fn len(&self) -> usize {
+        let of = |l: &Line<T>| l.seen.len() + l.rest.len();
+        of(&self.front) + of(&self.background)
+    }
+
+    /// Whether none waits.
+    #[must_use]
+    pub fn is_empty(&self) -> bool {
+        self.len() == 0
+    }
+
+    /// Adds a request behind all others; `tag` comes back when it is its turn.
+    pub fn push(&mut self, drive: &Drive, request: Request, tag: T) {
+        self.add(drive, Job { request: Some(request), number: self.next, background: false, tag });
+    }
+
+    /// Adds a job at its place.
+    pub fn add(&mut self, drive: &Drive, job: Job<T>) {
+        self.next = self.next.max(job.number + 1);
+        let cylinder = job.request.map_or(0, |r| drive.cylinder(r.sector));
+        let candidate = Candidate { request: job.request, cylinder };
+        let w = Waiting { candidate, number: job.number, since: Nanos::MAX, tag: job.tag };
+        if job.background && self.yields { self.background.add(w) } else { self.front.add(w) }
+    }
+
+    /// Somebody waits for this job now: if it is in the background, it is there no longer.
+    pub fn hurry(&mut self, number: u64) {
+        if let Some(w) = self.background.take(number) {
+            self.front.add(w);
+        }
+    }
+
+    /// Takes the job that goes next when service begins at `at`.
+    pub fn pop(&mut self, drive: &Drive, at: Nanos) -> Option<T> {
+        self.front.fill(self.depth, at);
+        self.background.fill(self.depth, at);
+        let since = |l: &Line<T>| l.seen.front().map_or(Nanos::MAX, |w| w.since);
+        let (a, b) = (since(&self.front), since(&self.background));
+        let (oldest, line) = if a <= b { (a, &mut self.front) } else { (b, &mut self.background) };
+        if at.since(oldest) >= self.max_wait {
+            return line.seen.pop_front().map(|w| w.tag);
+        }
+        let line = if self.front.seen.is_empty() { &mut self.background } else { &mut self.front };
+        let next = self.chooser.choose(drive, at, &line.seen.iter().map(|w| &w.candidate))?;
+        line.seen.remove(next).map(|w| w.tag)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::disk::drive::Kind;
+    use crate::disk::testing::simple;
+    use frit_core::Sector;
+    use strum::IntoEnumIterator;
+
+    /// Blocks of a drive with 100 blocks a cylinder, the arm being at cylinder 50, in the order of service.
+    fn order(scheduler: Scheduler, cylinders: &[u64]) -> Vec<u64> {
+        let mut drive = Drive::new(&simple()).unwrap();
+        let read = |c: u64| Request { kind: Kind::Read, sector: Sector(c * 100), sectors: 1 };
+        let mut now = drive.service(&read(50), Nanos::ZERO).done;
+        let mut queue = Queue::new(scheduler);
+        for &c in cylinders {
+            queue.push(&drive, read(c), c);
+        }
+        let mut out = Vec::new();
+        while let Some(c) = queue.pop(&drive, now) {
+            now = drive.service(&read(c), now).done;
+            out.push(c);
+        }
+        out
+    }
+
+    #[test]
+    fn schedulers_keep_their_orders() {
+        let waiting = [60, 10, 55, 80, 45, 20];
+        assert_eq!(order(Scheduler::Fifo, &waiting), waiting);
+        assert_eq!(order(Scheduler::Sstf, &waiting), [55, 60, 45, 20, 10, 80]);
+        assert_eq!(order(Scheduler::Scan, &waiting), [55, 60, 80, 45, 20, 10]);
+        assert_eq!(order(Scheduler::CLook, &waiting), [55, 60, 80, 10, 20, 45]);
+    }
+
+    #[test]
+    fn nothing_is_lost_and_equals_keep_their_order() {
+        for s in Scheduler::iter() {
+            let mut served = order(s, &[3, 90, 3, 50, 7]);
+            served.sort_unstable();
+            assert_eq!(served, [3, 3, 7, 50, 90], "{s:?}");
+            assert!(Queue::<()>::new(s).is_empty());
+        }
+    }
+
+    #[test]
+    fn positioning_time_is_what_service_takes() {
+        let mut drive = Drive::new(&simple()).unwrap();
+        let mut now = Nanos::ZERO;
+        for block in [700, 12, 9_950, 4_401] {
+            let r = Request { kind: Kind::Read, sector: Sector(block), sectors: 1 };
+            let expected = drive.positioning(&r, now);
+            let s = drive.service(&r, now);
+            assert_eq!(s.seek + s.rotation, expected);
+            now = s.done;
+        }
+    }
+
+    const DEPTH: u32 = 4;
+
+    fn spec(scheduler: Scheduler, max_wait: u64, background: Background) -> DiskSpec {
+        DiskSpec { scheduler, max_wait: Nanos(max_wait), background, queue_depth: DEPTH, ..simple() }
+    }
+
+    fn job(cylinder: u64, number: u64, background: bool) -> Job<u64> {
+        let request = Request { kind: Kind::Read, sector: Sector(cylinder * 100), sectors: 1 };
+        Job { request: Some(request), number, background, tag: number }
+    }
+
+    /// Numbers in the order of service, where each service takes `step` and the arm goes along.
+    fn drain(queue: &mut Queue<u64>, jobs: &[Job<u64>], step: u64) -> Vec<u64> {
+        let mut drive = Drive::new(&simple()).unwrap();
+        let (mut now, mut out) = (Nanos::ZERO, Vec::new());
+        jobs.iter().for_each(|&j| queue.add(&drive, j));
+        while let Some(n) = queue.pop(&drive, now) {
+            if let Some(r) = jobs[n as usize].request {
+                drive.service(&r, now);
+            }
+            now = Nanos(now.0 + step);
+            out.push(n);
+        }
+        assert!(queue.is_empty());
+        out
+    }
+
+    #[test]
+    fn a_drive_sees_no_more_than_it_takes() {
+        // The arm is at cylinder 0. Of the first four the nearest goes, then the next comes into sight.
+        let jobs: Vec<_> =
+            [40, 30, 20, 10, 5, 1].into_iter().zip(0..).map(|(c, n)| job(c, n, false)).collect();
+        let mut q = Queue::of(&spec(Scheduler::Sstf, u64::MAX, Background::Yield));
+        assert_eq!(drain(&mut q, &jobs, 1), [3, 4, 5, 2, 1, 0]);
+        let mut q = Queue::new(Scheduler::Sstf);
+        assert_eq!(drain(&mut q, &jobs, 1), [5, 4, 3, 2, 1, 0]);
+    }
+
+    #[test]
+    fn nobody_waits_longer_than_the_bound() {
+        // One job far away, the others near: it goes third, after two services of 10 each, and not last.
+        let cylinders = [90, 1, 2, 3, 4, 5, 6, 7];
+        let jobs: Vec<_> = cylinders.into_iter().zip(0..).map(|(c, n)| job(c, n, false)).collect();
+        let starved = drain(&mut Queue::of(&spec(Scheduler::Sstf, u64::MAX, Background::Equal)), &jobs, 10);
+        assert_eq!(starved.last(), Some(&0));
+        let bounded = drain(&mut Queue::of(&spec(Scheduler::Sstf, 20, Background::Equal)), &jobs, 10);
+        assert_eq!(bounded.iter().position(|&n| n == 0), Some(2));
+        // Nobody may wait: first come, first served, once all were in sight.
+        let none = drain(&mut Queue::of(&spec(Scheduler::Sstf, 0, Background::Equal)), &jobs, 10);
+        assert_eq!(none, [0, 1, 2, 3, 4, 5, 6, 7]);
+    }
+
+    #[test]
+    fn background_yields_but_not_for_ever() {
+        let jobs: Vec<_> = (0..8).map(|n| job(n, n, n < 2)).collect();
+        let order = |b, wait| drain(&mut Queue::of(&spec(Scheduler::Fifo, wait, b)), &jobs, 10);
+        assert_eq!(order(Background::Yield, u64::MAX), [2, 3, 4, 5, 6, 7, 0, 1]);
+        // After two services both have waited for 20; of those who waited as long, the others go first.
+        assert_eq!(order(Background::Yield, 25), [2, 3, 4, 5, 0, 1, 6, 7]);
+        assert_eq!(order(Background::Equal, u64::MAX), [0, 1, 2, 3, 4, 5, 6, 7]);
+    }
+
+    #[test]
+    fn what_somebody_waits_for_does_not_yield() {
+        let drive = Drive::new(&simple()).unwrap();
+        let mut q = Queue::of(&spec(Scheduler::Fifo, u64::MAX, Background::Yield));
+        (0..12).for_each(|n| q.add(&drive, job(n, n, n < 10)));
+        assert_eq!(q.pop(&drive, Nanos(0)), Some(10));
+        for n in [9, 1, 11] {
+            q.hurry(n); // at the host, in sight, and not in the background at all
+        }
+        let rest: Vec<_> = std::iter::from_fn(|| q.pop(&drive, Nanos(0))).collect();
+        assert_eq!(rest, [1, 9, 11, 0, 2, 3, 4, 5, 6, 7, 8]);
+    }
+
+    #[test]
+    fn a_flush_waits_for_what_came_before_it() {
+        for scheduler in Scheduler::iter() {
+            let flush = Job { request: None, ..job(0, 2, false) };
+            let jobs = [job(50, 0, false), job(70, 1, false), flush, job(99, 3, false)];
+            let out = drain(&mut Queue::of(&spec(scheduler, u64::MAX, Background::Yield)), &jobs, 1);
+            assert_eq!(out, [0, 1, 2, 3], "{scheduler:?}");
+        }
+    }
+
+    #[test]
+    fn late_ones_take_their_place() {
+        let drive = Drive::new(&simple()).unwrap();
+        let mut q = Queue::of(&spec(Scheduler::Fifo, 15, Background::Yield));
+        [0, 2, 3, 4, 5, 6].into_iter().for_each(|n| q.add(&drive, job(n, n, false)));
+        assert_eq!(q.pop(&drive, Nanos(0)), Some(0));
+        q.add(&drive, job(1, 1, false));
+        let rest: Vec<_> = (1..7).map(|i| q.pop(&drive, Nanos(i * 10)).unwrap()).collect();
+        assert_eq!(rest, [1, 2, 3, 4, 5, 6]);
+    }
+}
