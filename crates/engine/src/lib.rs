@@ -7,6 +7,7 @@
 //! It is not: a place where requests are made (that is the host's affair) or carried out (the
 //! layer's), and it never looks into a payload.
 
+pub mod arm_use;
 pub mod driver;
 pub mod eager;
 pub mod event;
@@ -18,6 +19,7 @@ pub mod usage;
 
 mod calendar;
 
+pub use arm_use::ArmUse;
 pub use driver::{Arrival, Driver, Engine, Host, Mode, Outcome, Times};
 pub use eager::Eager;
 pub use event::Event;

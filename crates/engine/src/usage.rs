@@ -1,5 +1,6 @@
 //! What units, channels and commands did with their time.
 
+use crate::arm_use::ArmUse;
 use crate::latency::Latency;
 use frit_core::{Cause, Cmd, MediumKind, Nanos, Op, UnitId};
 use frit_media::Hardware;
@@ -27,6 +28,8 @@ pub struct Usage {
     /// For each unit whose commands have no bus phase of their own, its channel: it carries them
     /// while the unit works (PCM's published latencies include the transfer).
     carried_by: Vec<Option<u16>>,
+    /// What arms of disks did, by unit.
+    arms: Vec<(UnitId, ArmUse)>,
     times: [[CommandTime; Cause::COUNT]; Op::COUNT],
     series: Option<Box<Series>>,
     by_op: Option<Box<[Latency; Op::COUNT]>>,
@@ -40,8 +43,11 @@ impl Usage {
             let bus = hardware.devices()[hardware.device_of(u)].kind == MediumKind::Nand;
             (!bus).then(|| hardware.channel_of(u) as u16)
         });
+        let is_disk = |u: &UnitId| hardware.devices()[hardware.device_of(*u)].kind == MediumKind::Disk;
+        let units = (0..hardware.units()).map(|u| UnitId(u as u16));
         Usage {
             carried_by: carried_by.collect(),
+            arms: units.filter(is_disk).map(|u| (u, ArmUse::default())).collect(),
             since: Nanos::ZERO,
             last: Nanos::ZERO,
             unit_busy: vec![Nanos::ZERO; hardware.units()],
@@ -59,6 +65,7 @@ impl Usage {
         self.unit_busy.fill(Nanos::ZERO);
         self.channel_busy.fill(Nanos::ZERO);
         self.times = Default::default();
+        self.arms.iter_mut().for_each(|(_, a)| a.reset());
         if let Some(s) = &mut self.series {
             **s = Series::new(now, s.channels, s.bins);
         }
@@ -83,6 +90,9 @@ impl Usage {
         self.unit_busy[cmd.unit.idx()] += end - start;
         if let Some(channel) = self.carried_by[cmd.unit.idx()] {
             self.channel(channel, start, end - start);
+            if cmd.op.medium() == MediumKind::Disk {
+                self.arm(cmd, end - start);
+            }
         }
         self.last = self.last.max(end);
         let t = &mut self.times[cmd.op as usize][cmd.cause as usize];
@@ -91,6 +101,13 @@ impl Usage {
         t.served += end - start;
         if let Some(h) = &mut self.by_op {
             h[cmd.op as usize].record(end - ready);
+        }
+    }
+
+    /// A disk serves one command after the other: those of a unit come here in the order of service.
+    fn arm(&mut self, cmd: &Cmd, took: Nanos) {
+        if let Some((_, arm)) = self.arms.iter_mut().find(|(u, _)| *u == cmd.unit) {
+            arm.command(cmd, took);
         }
     }
 
@@ -113,6 +130,12 @@ impl Usage {
     #[must_use]
     pub fn units(&self) -> &[Nanos] {
         &self.unit_busy
+    }
+
+    /// What the arm of a disk did, where the unit is one.
+    #[must_use]
+    pub fn arm_of(&self, unit: UnitId) -> Option<&ArmUse> {
+        self.arms.iter().find(|(u, _)| *u == unit).map(|(_, a)| a)
     }
 
     /// Time in bus phases of each channel.

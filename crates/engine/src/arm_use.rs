@@ -1,0 +1,109 @@
+//! What the arm of a disk had to do: how far requests are apart, in the order of service.
+
+use frit_core::{Cmd, Nanos, Op, SECTOR_BYTES};
+
+/// Buckets of distances: none at all, then one for each power of two.
+const BUCKETS: usize = 65;
+
+/// Reads and writes of a disk, and the distances between them.
+///
+/// A distance is from behind the last sector of a request to the first sector of the next one, in sectors
+/// of 512 bytes, in either direction; what continues the request before has none. Its mean is the *average
+/// inter-request LBN distance* of the HALO paper (section V.A, Figure 8), which does not say from which
+/// sector it counts. The paper takes requests as they were given to the disk; here the order is that of
+/// service, which is the same for a disk that serves first in, first out.
+#[derive(Clone, PartialEq, Debug)]
+pub struct ArmUse {
+    accesses: u64,
+    served: Nanos,
+    /// Behind the last request.
+    next: Option<u64>,
+    distances: u64,
+    sum: u128,
+    buckets: [u64; BUCKETS],
+}
+
+impl Default for ArmUse {
+    fn default() -> ArmUse {
+        ArmUse { accesses: 0, served: Nanos::ZERO, next: None, distances: 0, sum: 0, buckets: [0; BUCKETS] }
+    }
+}
+
+impl ArmUse {
+    /// Counts a command that was served next.
+    pub(crate) fn command(&mut self, cmd: &Cmd, took: Nanos) {
+        if cmd.op == Op::DiskFlush {
+            return;
+        }
+        self.accesses += 1;
+        self.served += took;
+        let first = cmd.addr / SECTOR_BYTES;
+        let behind = first + u64::from(cmd.len) / SECTOR_BYTES;
+        let Some(next) = self.next.replace(behind) else { return };
+        let distance = first.abs_diff(next);
+        self.distances += 1;
+        self.sum += u128::from(distance);
+        self.buckets[(u64::BITS - distance.leading_zeros()) as usize] += 1;
+    }
+
+    /// Forgets all but where the arm is.
+    pub(crate) fn reset(&mut self) {
+        *self = ArmUse { next: self.next, ..ArmUse::default() };
+    }
+
+    /// Reads and writes.
+    #[must_use]
+    pub fn accesses(&self) -> u64 {
+        self.accesses
+    }
+
+    /// Mean time of a read or write, from when the drive took it up to its end, in nanoseconds; none
+    /// without any.
+    #[must_use]
+    pub fn served_mean(&self) -> Option<f64> {
+        (self.accesses > 0).then(|| self.served.0 as f64 / self.accesses as f64)
+    }
+
+    /// Mean distance in sectors; none without two requests.
+    #[must_use]
+    pub fn distance_mean(&self) -> Option<f64> {
+        (self.distances > 0).then(|| self.sum as f64 / self.distances as f64)
+    }
+
+    /// The distances: the largest of a bucket, in sectors (0, 1, 3, 7, …), and how many there are. Buckets
+    /// without any are left out.
+    pub fn distances(&self) -> impl Iterator<Item = (u64, u64)> + '_ {
+        let largest = |i: usize| if i == 0 { 0 } else { u64::MAX >> (64 - i) };
+        self.buckets.iter().enumerate().filter(|(_, n)| **n > 0).map(move |(i, &n)| (largest(i), n))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use frit_core::{Cause, UnitId};
+
+    fn cmd(op: Op, sector: u64, sectors: u32) -> Cmd {
+        let len = sectors * SECTOR_BYTES as u32;
+        Cmd { addr: sector * SECTOR_BYTES, len, hazard: 0, unit: UnitId(0), op, cause: Cause::Host }
+    }
+
+    #[test]
+    fn distances_are_from_behind_one_request_to_the_next() {
+        let mut a = ArmUse::default();
+        assert_eq!((a.distance_mean(), a.served_mean()), (None, None));
+        a.command(&cmd(Op::DiskRead, 100, 8), Nanos(10));
+        assert_eq!(a.distance_mean(), None);
+        a.command(&cmd(Op::DiskWrite, 108, 8), Nanos(20)); // continues: 0
+        a.command(&cmd(Op::DiskFlush, 0, 0), Nanos(1000)); // moves nothing
+        a.command(&cmd(Op::DiskRead, 117, 1), Nanos(30)); // 1
+        a.command(&cmd(Op::DiskRead, 110, 2), Nanos(40)); // back: 8
+        a.command(&cmd(Op::DiskRead, 119, 1), Nanos(50)); // 7
+        assert_eq!((a.accesses(), a.served_mean(), a.distance_mean()), (5, Some(30.0), Some(4.0)));
+        assert_eq!(a.distances().collect::<Vec<_>>(), [(0, 1), (1, 1), (7, 1), (15, 1)]);
+        a.reset();
+        assert_eq!((a.accesses(), a.distance_mean()), (0, None));
+        a.command(&cmd(Op::DiskRead, 121, 1), Nanos(1)); // the one before the reset was at 119
+        assert_eq!(a.distance_mean(), Some(1.0));
+    }
+}
