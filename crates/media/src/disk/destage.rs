@@ -72,19 +72,33 @@ impl Dirty {
 }
 
 impl Drive {
+    /// Dirty blocks that have their place at `at`: what is on its way to the media has it until it is there.
+    fn taken(&self, at: u64) -> (u64, u64) {
+        let flying = if self.free > at { u64::from(self.dirty.flying.1) } else { 0 };
+        (self.dirty.sectors + flying, flying)
+    }
+
+    /// Dirty blocks that the cache holds at most; a larger write goes through it alone.
+    fn room(&self, r: &Request) -> u64 {
+        u64::from(self.spec.cache.dirty_sectors).max(u64::from(r.sectors))
+    }
+
+    /// Whether a write can be acknowledged at once.
+    pub(super) fn has_room(&self, r: &Request, at: u64) -> bool {
+        self.taken(at).0 + u64::from(r.sectors) <= self.room(r)
+    }
+
     /// A write that is acknowledged as soon as the cache has room for it.
     pub(super) fn write_behind(&mut self, r: &Request, at: u64) -> Service {
         let o = self.spec.overheads;
-        let room = u64::from(self.spec.cache.dirty_sectors).max(u64::from(r.sectors));
         let mut bus = at + self.after(o.write_hit) + o.data_prepare.0;
         let mut hit = Hit::Whole;
         let mut ready = at;
         loop {
-            // What is on its way to the media has its place until it is there.
-            let flying = if self.free > ready { u64::from(self.dirty.flying.1) } else { 0 };
-            if self.dirty.sectors + flying + u64::from(r.sectors) <= room {
+            if self.has_room(r, ready) {
                 break;
             }
+            let (_, flying) = self.taken(ready);
             hit = Hit::Partial;
             if flying > 0 {
                 ready = self.free;

@@ -167,17 +167,28 @@ impl Drive {
     }
 
     /// Seek and rotation that a request would take if its service began at `at`: what a scheduler that
-    /// knows the drive goes by. Zero for a read that the cache has.
+    /// knows the drive goes by. Zero for a read that the cache has, and for a write that it has room for.
     #[must_use]
     pub fn positioning(&self, request: &Request, at: Nanos) -> Nanos {
+        let o = self.spec.overheads;
+        let begin = at.0 + o.command.0;
         let write = request.kind == Kind::Write;
-        let growing = self.ahead.map(|a| a.segment);
         let (first, end) = (request.sector.0, request.end());
-        if !write && self.segments.find(first, end, growing, false).is_some() {
+        let growing = self.ahead.map(|a| a.segment);
+        let cached = match request.kind {
+            Kind::Read => {
+                self.dirty.holds(first, end, self.free > begin)
+                    || self.segments.find(first, end, growing, false).is_some()
+            }
+            Kind::Write => self.spec.cache.write_back == WriteBack::Full && self.has_room(request, begin),
+        };
+        if cached {
             return Nanos::ZERO;
         }
+        // The electronics come first, and a sector that passes meanwhile comes again after a turn.
+        let start = begin + self.after(if write { o.write_miss } else { o.read_miss });
         let mut arm = self.arm;
-        let p = self.mechanism.pass(&mut arm, at.0.max(self.free), first, 1, write);
+        let p = self.mechanism.pass(&mut arm, start.max(self.free), first, 1, write);
         Nanos(p.seek + p.rotation)
     }
 

@@ -165,6 +165,7 @@ mod tests {
     use super::*;
     use crate::disk::drive::Kind;
     use crate::disk::testing::simple;
+    use crate::disk::{After, CacheSpec, WriteBack};
     use frit_core::Sector;
     use strum::IntoEnumIterator;
 
@@ -206,15 +207,30 @@ mod tests {
 
     #[test]
     fn positioning_time_is_what_service_takes() {
-        let mut drive = Drive::new(&simple()).unwrap();
+        // With electronics that are slow enough to let a sector pass.
+        let mut slow = simple();
+        slow.overheads.command = Nanos(200_000);
+        slow.overheads.read_miss = After { read: Nanos(350_000), write: Nanos(50_000) };
+        let mut drive = Drive::new(&slow).unwrap();
         let mut now = Nanos::ZERO;
-        for block in [700, 12, 9_950, 4_401] {
+        for block in [700, 12, 9_950, 4_401, 4_405, 4_412] {
             let r = Request { kind: Kind::Read, sector: Sector(block), sectors: 1 };
             let expected = drive.positioning(&r, now);
             let s = drive.service(&r, now);
             assert_eq!(s.seek + s.rotation, expected);
             now = s.done;
         }
+    }
+
+    #[test]
+    fn what_the_cache_takes_costs_no_way() {
+        let cache = CacheSpec { write_back: WriteBack::Full, dirty_sectors: 8, ..CacheSpec::default() };
+        let mut drive = Drive::new(&DiskSpec { cache, ..simple() }).unwrap();
+        let job = |kind, block| Request { kind, sector: Sector(block), sectors: 8 };
+        let way = |d: &Drive, kind, block| d.positioning(&job(kind, block), Nanos(10)) > Nanos::ZERO;
+        assert!(!way(&drive, Kind::Write, 5000) && way(&drive, Kind::Read, 5000));
+        drive.service(&job(Kind::Write, 5000), Nanos(0));
+        assert!(way(&drive, Kind::Write, 7000) && !way(&drive, Kind::Read, 5000));
     }
 
     const DEPTH: u32 = 4;
