@@ -1,5 +1,6 @@
 //! Whole runs: every policy verified, faults found, reports reproducible.
 
+mod disks;
 mod faults;
 mod policies;
 mod reports;

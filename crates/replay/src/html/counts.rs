@@ -6,7 +6,7 @@ use super::numbers::{px, tick};
 use super::scale::Scale;
 use crate::report::show::{count, maybe, percent};
 use crate::report::{CountRow, Report};
-use frit_core::{Cause, size};
+use frit_core::{Cause, MediumKind, size};
 use maud::{Markup, html};
 use strum::IntoEnumIterator;
 
@@ -30,12 +30,17 @@ pub(super) fn section(r: &Report) -> Markup {
 
 fn amplification_note(r: &Report) -> String {
     let w = &r.write_amplification;
+    let mut by = Vec::new();
+    if r.has(MediumKind::Nand) {
+        by.push(format!("NAND {}; of flash alone, by what came to it, {}.", maybe(w.nand), maybe(w.flash)));
+    }
+    if r.has(MediumKind::Pcm) {
+        by.push(format!("PCM {}.", maybe(w.pcm)));
+    }
     format!(
-        "Bytes written to a medium for each byte that the host wrote ({}). NAND {}, PCM {}; of flash alone, by what came to it, {}.",
+        "Bytes written to a medium for each byte that the host wrote ({}). {}",
         size::show(r.asked.written_bytes),
-        maybe(w.nand),
-        maybe(w.pcm),
-        maybe(w.flash)
+        by.join(" ")
     )
 }
 
@@ -43,7 +48,10 @@ fn amplification_note(r: &Report) -> String {
 fn parts(r: &Report, medium: &str) -> Vec<Part> {
     let host = r.asked.written_bytes.max(1) as f64;
     let writes = |op: &str| {
-        matches!(op, "nand-program" | "nand-copyback" | "pcm-write" | "pcm-write-clean" | "dram-write")
+        matches!(
+            op,
+            "nand-program" | "nand-copyback" | "pcm-write" | "pcm-write-clean" | "dram-write" | "disk-write"
+        )
     };
     let of = |cause: &'static str| {
         let rows = r.counts.iter().filter(|c| c.medium == medium && c.cause == cause && writes(c.op));

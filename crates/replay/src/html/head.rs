@@ -112,7 +112,7 @@ struct Tile {
 }
 
 fn tiles(r: &Report) -> Markup {
-    let all = [latency(r), throughput(r), amplification(r), erases(r), residence(r), software(r)];
+    let all = [latency(r), throughput(r), amplification(r), erases(r), disks(r), residence(r), software(r)];
     let steady = Tile {
         name: "steady state",
         value: match r.steady_state.verdict {
@@ -158,6 +158,11 @@ fn throughput(r: &Report) -> Vec<Tile> {
 
 fn amplification(r: &Report) -> Vec<Tile> {
     let w = &r.write_amplification;
+    if !r.has(MediumKind::Nand) {
+        let note = "PCM bytes for each byte of the host".to_owned();
+        let tile = |p| Tile { name: "write amplification", value: maybe(Some(p)), note };
+        return w.pcm.filter(|_| r.has(MediumKind::Pcm)).map(tile).into_iter().collect();
+    }
     let pcm = w.pcm.map_or(String::new(), |p| format!(", PCM {p:.3}"));
     vec![Tile {
         name: "write amplification",
@@ -176,7 +181,22 @@ fn erases(r: &Report) -> Vec<Tile> {
     vec![Tile { name: "NAND erases", value: count(m.erases), note }]
 }
 
+fn disks(r: &Report) -> Vec<Tile> {
+    let Some((m, d)) = r.media.iter().find_map(|m| Some((m, m.disk.as_ref()?))) else { return Vec::new() };
+    let note = format!(
+        "{} requests to {}, {} each; traffic rate {}",
+        count(m.reads.commands + m.writes.commands),
+        m.name,
+        d.served_mean_ns.map_or_else(|| "–".into(), time),
+        maybe(d.traffic_rate)
+    );
+    vec![Tile { name: "disk busy", value: time(d.busy_ns as f64), note }]
+}
+
 fn residence(r: &Report) -> Vec<Tile> {
+    if !r.has(MediumKind::Pcm) {
+        return Vec::new();
+    }
     let Some(p) = r.layers.iter().map(|l| l.residence_total).find(|p| p.mapped() > 0) else {
         return Vec::new();
     };

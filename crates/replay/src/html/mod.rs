@@ -10,6 +10,7 @@ mod colour;
 mod commands;
 mod compare;
 mod counts;
+mod disks;
 mod draw;
 mod head;
 mod heat;
@@ -115,21 +116,22 @@ fn contents(reports: &[Report]) -> Markup {
     }
 }
 
-/// All sections of one report; `prefix` makes the anchors of several differ.
+/// All sections of one report that has something for them; `prefix` makes the anchors of several differ.
 fn sections(r: &Report, prefix: &str) -> Markup {
-    let all: [(&str, &str, Markup); 9] = [
-        ("latency", "Latency", latency::section(r)),
-        ("writes", "Write amplification, and commands by cause", counts::section(r)),
-        ("commands", "Time of commands", commands::section(r)),
-        ("channels", "Channel use over time", channels::section(r)),
-        ("residence", "Where the data lies", residence::section(r)),
-        ("wear", "Wear", wear::section(r)),
-        ("steady", "Steady state", steady::section(r)),
-        ("layers", "Layers, media and memory", tables::section(r)),
-        ("stack", "The stack and the workload", tables::inputs(r)),
+    let all: [(&str, &str, Option<Markup>); 10] = [
+        ("latency", "Latency", Some(latency::section(r))),
+        ("writes", "Write amplification, and commands by cause", Some(counts::section(r))),
+        ("commands", "Time of commands", Some(commands::section(r))),
+        ("channels", "Channel use over time", Some(channels::section(r))),
+        ("disks", "Disks", disks::section(r)),
+        ("residence", "Where the data lies", Some(residence::section(r))),
+        ("wear", "Wear", Some(wear::section(r))),
+        ("steady", "Steady state", Some(steady::section(r))),
+        ("layers", "Layers, media and memory", Some(tables::section(r))),
+        ("stack", "The stack and the workload", Some(tables::inputs(r))),
     ];
     html! {
-        @for (id, name, body) in &all {
+        @for (id, name, body) in all.iter().filter_map(|(id, name, body)| Some((id, name, body.as_ref()?))) {
             section id={ (prefix) (id) } {
                 h3 { (name) }
                 (body)

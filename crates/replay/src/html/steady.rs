@@ -20,7 +20,9 @@ pub(super) fn section(r: &Report) -> Markup {
         }
         @if s.rounds.len() > 1 {
             div class="pair" {
+                @if s.rounds.iter().any(|r| r.write_amplification.is_some()) {
                 (rounds(s, "Write amplification, NAND", "NAND bytes programmed for each byte of the host", "verm", |r| r.write_amplification))
+                }
                 (rounds(s, "Throughput", "requests a second", "blue", |r| r.requests_per_s))
             }
         }

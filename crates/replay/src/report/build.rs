@@ -1,5 +1,6 @@
 //! From what a run left behind to a report.
 
+use super::disk::disk;
 use super::latency::classes;
 use super::media::medium;
 use super::{
@@ -47,6 +48,8 @@ pub(crate) fn build(i: Inputs<'_>) -> Report {
         let Some(before) = i.before.visible.media.get(k) else { continue };
         let (mut report, these) = medium(before, after);
         busy(&mut report, after.first_unit, after.units, i.usage, i.hardware);
+        let flushes = these.of(Op::DiskFlush).commands;
+        report.disk = disk(&report, flushes, after.first_unit, i.usage, &i.asked);
         counts.extend(these.iter().map(|(op, cause, count)| CountRow {
             medium: after.name.clone(),
             op: op.into(),

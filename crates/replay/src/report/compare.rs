@@ -1,8 +1,8 @@
 //! Several reports beside each other: the first stack in full, the others as ratios to it, trace by
 //! trace.
 
-use super::Report;
 use super::show::{count, figure, lines, table, time};
+use super::{DiskReport, Report};
 use frit_core::Op;
 
 /// A row of the comparison.
@@ -34,7 +34,12 @@ fn wear_max(r: &Report) -> Option<f64> {
     nand.map(|m| f64::from(m.wear.run.max))
 }
 
-pub(crate) const FIGURES: [Figure; 17] = [
+/// A figure of the first disk.
+fn disk(r: &Report, of: impl Fn(&DiskReport) -> Option<f64>) -> Option<f64> {
+    r.media.iter().find_map(|m| m.disk.as_ref()).and_then(of)
+}
+
+pub(crate) const FIGURES: [Figure; 23] = [
     Figure { name: "latency, mean", value: |r| mean(r, "all"), show: time },
     Figure {
         name: "latency, p99",
@@ -59,6 +64,12 @@ pub(crate) const FIGURES: [Figure; 17] = [
     Figure { name: "NAND wear, most erases", value: wear_max, show: whole },
     Figure { name: "PCM reads", value: |r| commands(r, Op::PcmRead), show: whole },
     Figure { name: "PCM writes", value: |r| commands(r, Op::PcmWrite), show: whole },
+    Figure { name: "disk reads", value: |r| commands(r, Op::DiskRead), show: whole },
+    Figure { name: "disk writes", value: |r| commands(r, Op::DiskWrite), show: whole },
+    Figure { name: "disk, busy time", value: |r| disk(r, |d| Some(d.busy_ns as f64)), show: time },
+    Figure { name: "disk, time of a request", value: |r| disk(r, |d| d.served_mean_ns), show: time },
+    Figure { name: "disk, traffic rate", value: |r| disk(r, |d| d.traffic_rate), show: three },
+    Figure { name: "disk, mean distance", value: |r| disk(r, |d| d.distance_mean_sectors), show: figure },
     Figure { name: "software a request", value: |r| Some(r.software.ns_per_request), show: time },
 ];
 

@@ -1,5 +1,6 @@
 //! The media of a report: what was done to them, and how they wear.
 
+use super::DiskReport;
 use frit_core::visible::{MediumView, Wear, WearSummary};
 use frit_core::{Count, Counts, MediumKind, Op};
 use serde::Serialize;
@@ -28,12 +29,22 @@ pub struct MediumReport {
     pub writes: Count,
     /// Erases of NAND blocks, refreshes of PCM blocks.
     pub erases: u64,
-    /// How cells wore.
+    /// How cells wore; without groups where nothing does (DRAM, disks).
     pub wear: WearReport,
     /// For each channel the part of the measured time in which it carried something, 0 to 1.
     pub channel_busy: Vec<f64>,
     /// For each unit the part of the measured time in which it worked, 0 to 1.
     pub unit_busy: Vec<f64>,
+    /// What its arm did, if it is a disk.
+    pub disk: Option<DiskReport>,
+}
+
+impl MediumReport {
+    /// Whether it has cells that wear.
+    #[must_use]
+    pub fn wears(&self) -> bool {
+        !self.wear.map.mean.is_empty()
+    }
 }
 
 /// How the cells of a medium wore.
@@ -77,7 +88,7 @@ pub struct WearMap {
     pub max: Vec<u32>,
 }
 
-/// What a medium did between two views. Busy shares are put in by the caller.
+/// What a medium did between two views. What the engine knows (busy shares, the arm) is put in by the caller.
 pub(crate) fn medium(before: &MediumView, after: &MediumView) -> (MediumReport, Counts) {
     let counts = after.counts.since(&before.counts);
     let sum = |which: fn(Op) -> bool| {
@@ -97,6 +108,7 @@ pub(crate) fn medium(before: &MediumView, after: &MediumView) -> (MediumReport, 
         wear: wear(&before.wear, &after.wear),
         channel_busy: Vec::new(),
         unit_busy: Vec::new(),
+        disk: None,
     };
     (report, counts)
 }

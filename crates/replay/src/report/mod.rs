@@ -5,20 +5,22 @@
 
 mod build;
 pub mod compare;
+mod disk;
 mod latency;
 mod media;
 pub(crate) mod show;
 pub mod text;
 
 pub(crate) use build::{Before, Inputs, build};
+pub use disk::{DiskReport, DistanceBucket};
 pub use latency::{Bucket, ClassLatency, Distribution};
 pub use media::{MediumReport, WearBucket, WearMap, WearReport};
 
 use crate::host::Asked;
 use crate::steady::SteadyState;
 use crate::verify::Verification;
-use frit_core::Count;
 use frit_core::visible::Residence;
+use frit_core::{Count, MediumKind};
 use frit_trace::{Identity, Problems, Reading};
 use serde::Serialize;
 
@@ -326,6 +328,12 @@ impl Report {
             commands: a.commands + c.count.commands,
             bytes: a.bytes + c.count.bytes,
         })
+    }
+
+    /// Whether the stack has a medium of this kind.
+    #[must_use]
+    pub fn has(&self, kind: MediumKind) -> bool {
+        self.media.iter().any(|m| m.kind == kind)
     }
 
     /// Whether there is nothing that should make a run fail.

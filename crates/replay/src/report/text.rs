@@ -1,10 +1,10 @@
 //! One report as text for a terminal.
 
 use super::show::{count, figure, lines, maybe, percent, table, time};
-use super::{ClassLatency, Distribution, MediumReport, Report};
+use super::{ClassLatency, DiskReport, Distribution, MediumReport, Report};
 use crate::steady::{Test, Verdict};
 use crate::verify::{Stage, Verification};
-use frit_core::size;
+use frit_core::{MediumKind, size};
 use std::fmt::Write;
 
 /// One report: what it is of, latency, commands, and what else one needs.
@@ -150,26 +150,32 @@ fn commands(r: &Report) -> String {
 
 fn figures(r: &Report) -> Vec<(&'static str, String)> {
     let t = &r.throughput;
-    let mut all = vec![
-        (
-            "throughput",
-            format!(
-                "{} requests/s, {} MB/s in {} of virtual time",
-                figure(t.requests_per_s),
-                figure(t.mb_per_s),
-                time(t.duration_ns as f64)
-            ),
+    let mut all = vec![(
+        "throughput",
+        format!(
+            "{} requests/s, {} MB/s in {} of virtual time",
+            figure(t.requests_per_s),
+            figure(t.mb_per_s),
+            time(t.duration_ns as f64)
         ),
-        ("write amplification", write_amplification(r)),
-    ];
+    )];
+    if r.has(MediumKind::Nand) || r.has(MediumKind::Pcm) {
+        all.push(("write amplification", write_amplification(r)));
+    }
     if let Some(n) = r.flash_updates {
         all.push(("flash updates", format!("{} writes of part of a page in NAND", count(n))));
     }
     for m in &r.media {
-        all.push(("wear", wear(m)));
+        if m.wears() {
+            all.push(("wear", wear(m)));
+        }
         all.push(("utilisation", utilisation(m)));
+        if let Some(d) = &m.disk {
+            all.push(("disk", disk(m, d)));
+            all.push(("disk distance", distance(m, d)));
+        }
     }
-    for l in &r.layers {
+    for l in r.layers.iter().filter(|l| !l.residence.is_empty()) {
         let p = &l.residence_total;
         let whole = (p.unmapped + p.mapped()).max(1) as f64;
         let parts = [
@@ -207,7 +213,34 @@ fn write_amplification(r: &Report) -> String {
     let parts: Vec<String> = w.nand_by_cause.iter().map(|c| format!("{} {:.3}", c.cause, c.ratio)).collect();
     let parts = if parts.is_empty() { String::new() } else { format!(" ({})", parts.join(", ")) };
     let pcm = w.pcm.filter(|p| *p > 0.0).map_or(String::new(), |p| format!("; PCM {p:.3}"));
+    if !r.has(MediumKind::Nand) {
+        return format!("PCM {}", maybe(w.pcm));
+    }
     format!("NAND {}{parts}; of flash alone {}{pcm}", maybe(w.nand), maybe(w.flash))
+}
+
+fn disk(m: &MediumReport, d: &DiskReport) -> String {
+    let flushes = if d.flushes > 0 { format!(", {} flushes", count(d.flushes)) } else { String::new() };
+    let each = d.served_mean_ns.map_or(String::new(), |t| format!(", {} a request", time(t)));
+    format!(
+        "{}: {} reads, {} writes{flushes}; busy {}{each}; {} requests/s, {} MB/s",
+        m.name,
+        count(m.reads.commands),
+        count(m.writes.commands),
+        time(d.busy_ns as f64),
+        figure(d.requests_per_s),
+        figure(d.mb_per_s)
+    )
+}
+
+fn distance(m: &MediumReport, d: &DiskReport) -> String {
+    let sequential = d.sequential().map_or(String::new(), |s| format!(", {} sequential", percent(s)));
+    format!(
+        "{}: mean {} sectors{sequential}; traffic rate {}",
+        m.name,
+        d.distance_mean_sectors.map_or_else(|| "–".into(), figure),
+        maybe(d.traffic_rate)
+    )
 }
 
 fn wear(m: &MediumReport) -> String {
