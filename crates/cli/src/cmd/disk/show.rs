@@ -3,9 +3,9 @@
 use super::{drive, report};
 use crate::output::{print, print_json, right, table, text};
 use frit_core::{Error, Nanos, SECTOR_BYTES, size};
-use frit_media::disk::figures::{self, Random, SeekFigures, ZoneFigures};
+use frit_media::disk::figures::{self, Random, SeekFigures, SpanFigures, ZoneFigures};
 use frit_media::disk::score;
-use frit_media::disk::{DiskProfile, DiskSpec, Drive, Kind, Scheduler};
+use frit_media::disk::{DiskProfile, DiskSpec, Drive, Kind, Scheduler, WriteBack};
 use miette::{Result, miette};
 use serde::Serialize;
 use std::fmt::Write;
@@ -64,6 +64,8 @@ struct ShowJson {
     seek_full_ms: f64,
     zones: Vec<ZoneJson>,
     random: RandomJson,
+    spans: Vec<SpanJson>,
+    slow: SlowJson,
     notes: Vec<String>,
 }
 
@@ -90,6 +92,31 @@ struct DepthJson {
     depth: usize,
     scheduler: &'static str,
     iops: f64,
+}
+
+/// Parts of the disk that small random requests are shown for.
+const SPANS: [f64; 5] = [0.01, 0.1, 0.25, 0.5, 1.0];
+
+/// Requests a second to a part of the disk, by how they are asked for.
+#[derive(Serialize)]
+struct SpanJson {
+    span: f64,
+    reads: f64,
+    reads_queued: f64,
+    writes_through: f64,
+    writes_behind: f64,
+}
+
+/// What the HALO paper measured for small random requests, section V, in bytes a second.
+const SLOW: f64 = 0.5e6;
+
+/// Over which part of the disk one request at a time makes as little as the HALO paper's disk.
+#[derive(Serialize)]
+struct SlowJson {
+    mb_per_s: f64,
+    iops: f64,
+    reads_span: Option<f64>,
+    writes_through_span: Option<f64>,
 }
 
 /// Runs the command.
@@ -145,6 +172,13 @@ fn gather(args: &Args, spec: &DiskSpec, notes: Vec<String>) -> Result<ShowJson, 
             });
         }
     }
+    let span = |span| {
+        let f = SpanFigures::of(spec, args.size, span, args.requests)?;
+        let (reads, reads_queued) = (f.reads, f.reads_queued);
+        let (writes_through, writes_behind) = (f.writes_through, f.writes_behind);
+        Ok(SpanJson { span, reads, reads_queued, writes_through, writes_behind })
+    };
+    let spans = SPANS.into_iter().map(span).collect::<Result<_, Error>>()?;
     let turn = spec.mechanics.revolution_ps as f64;
     Ok(ShowJson {
         drive: spec.name.clone(),
@@ -163,8 +197,49 @@ fn gather(args: &Args, spec: &DiskSpec, notes: Vec<String>) -> Result<ShowJson, 
             span: args.span,
             rows,
         },
+        spans,
+        slow: slow(args, spec)?,
         notes,
     })
+}
+
+fn slow(args: &Args, spec: &DiskSpec) -> Result<SlowJson, Error> {
+    let mut through = spec.clone();
+    through.cache.write_back = WriteBack::Off;
+    let iops = SLOW / args.size as f64;
+    let span = |kind| {
+        let scheduler = Scheduler::Fifo;
+        let w = Random { kind, bytes: args.size, span: 1.0, depth: 1, scheduler, requests: args.requests };
+        figures::span_for(&through, &w, iops)
+    };
+    let (reads_span, writes_through_span) = (span(Kind::Read)?, span(Kind::Write)?);
+    Ok(SlowJson { mb_per_s: SLOW / 1e6, iops, reads_span, writes_through_span })
+}
+
+/// Small random requests by part of the disk, and where they are as slow as in the paper.
+fn spans_of(s: &ShowJson) -> String {
+    let mut t = table(&["of the disk", "reads", "reads, queued", "writes", "writes, cached"]);
+    for f in &s.spans {
+        let mut cells = vec![format!("{:.0} %", f.span * 100.0)];
+        let figures = [f.reads, f.reads_queued, f.writes_through, f.writes_behind];
+        cells.extend(figures.iter().map(|iops| format!("{iops:.0}")));
+        t.add_row(cells);
+    }
+    (0..5).for_each(|c| right(&mut t, c));
+    let slow = &s.slow;
+    let part = |what: &str, span: Option<f64>| {
+        span.map_or(format!("{what} nowhere"), |x| format!("{what} over the first {:.0} %", x * 100.0))
+    };
+    format!(
+        "random requests of {} to a part of the disk, requests a second; one at a time, but for those queued:\n\n{}\n\
+         {} MB/s ({:.0} requests a second, one at a time, without the write cache): {}, {}\n",
+        size::show(s.random.bytes),
+        text(&t),
+        slow.mb_per_s,
+        slow.iops,
+        part("reads", slow.reads_span),
+        part("writes", slow.writes_through_span)
+    )
 }
 
 fn text_of(s: &ShowJson) -> Result<String> {
@@ -207,6 +282,7 @@ fn text_of(s: &ShowJson) -> Result<String> {
         right(&mut random, column);
     }
     line(text(&random))?;
+    line(spans_of(s))?;
     for note in &s.notes {
         line(format!("note: {note}"))?;
     }
