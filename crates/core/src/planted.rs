@@ -112,6 +112,8 @@ pub enum Bug {
     WearSyncedIgnored,
     /// Wear leveling: registers that a stop of the machine made void stay.
     WearVoidKept,
+    /// Wear leveling: a recovery from a stop of the machine is not marked as begun.
+    WearRestoreUnmarked,
 }
 
 impl Bug {

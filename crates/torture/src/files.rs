@@ -28,7 +28,7 @@ const DISK_SECTOR: u64 = 512;
 
 /// What was written back, of what was not synced.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-enum Back {
+pub enum Back {
     /// Everything, and of the next write the part before this many pages.
     All(u8),
     /// Nothing.
@@ -45,16 +45,20 @@ enum Back {
 
 /// A stop.
 #[derive(Clone, Copy, Debug)]
-struct FileCut {
+pub struct FileCut {
     /// Accesses before it.
-    at: usize,
-    stop: Stop,
-    back: Back,
-    seed: u64,
+    pub at: usize,
+    /// What stopped.
+    pub stop: Stop,
+    /// What is there of what was not synced.
+    pub back: Back,
+    /// For what is left to chance.
+    pub seed: u64,
 }
 
 /// Stops at every access, or at as many as are wanted.
-fn choose(accesses: usize, seed: u64, most: usize) -> Vec<FileCut> {
+#[must_use]
+pub fn choose(accesses: usize, seed: u64, most: usize) -> Vec<FileCut> {
     let mut rng = SmallRng::seed_from_u64(seed);
     let mut cuts: Vec<FileCut> = (0..most)
         .map(|i| {
@@ -77,7 +81,8 @@ fn choose(accesses: usize, seed: u64, most: usize) -> Vec<FileCut> {
 }
 
 /// Makes what a stop leaves, in rising order of stops.
-struct Files<'a> {
+#[derive(Debug)]
+pub struct Files<'a> {
     log: &'a Log,
     stores: &'a [Shared],
     /// For each medium, accesses that are part of its base.
@@ -85,7 +90,9 @@ struct Files<'a> {
 }
 
 impl<'a> Files<'a> {
-    fn new(log: &'a Log, stores: &'a [Shared]) -> Files<'a> {
+    /// Over stores that hold what was there before the log.
+    #[must_use]
+    pub fn new(log: &'a Log, stores: &'a [Shared]) -> Files<'a> {
         Files { log, stores, rolled: vec![0; stores.len()] }
     }
 
@@ -100,7 +107,9 @@ impl<'a> Files<'a> {
         })
     }
 
-    fn apply(&mut self, cut: FileCut) {
+    /// Makes what this stop leaves. Stops have to come in rising order, those of processes and of machines
+    /// over stores of their own.
+    pub fn apply(&mut self, cut: FileCut) {
         let kill = cut.stop == Stop::Process;
         for (i, store) in self.stores.iter().enumerate() {
             let mut m = store.lock();

@@ -15,7 +15,7 @@ pub mod cut;
 mod cuts;
 mod damage;
 mod errors;
-mod files;
+pub mod files;
 pub mod graph;
 pub mod history;
 pub mod medium;

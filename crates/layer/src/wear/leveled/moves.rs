@@ -103,7 +103,7 @@ impl<T: Token, St: Store> Leveled<T, St> {
     /// # Errors
     /// A store that fails.
     pub fn flush<S: Sink<Tok = T>>(&mut self, sink: &mut S) -> Result<()> {
-        if !is(Bug::WearSyncedFirst) {
+        if self.moved.is_empty() || !is(Bug::WearSyncedFirst) {
             self.pcm.store_mut().sync()?;
         }
         self.note_synced(sink)

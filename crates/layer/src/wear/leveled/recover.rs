@@ -101,7 +101,7 @@ impl<T: Token, St: Store> Leveled<T, St> {
         found.from_flush = true;
         let state_at = self.area.state_at();
         let mut done = sink.start();
-        if !self.moved.is_empty() {
+        if !self.moved.is_empty() && !is(Bug::WearRestoreUnmarked) {
             let noted = self.word(sink, state_at, state_word(RESTORING).to_le_bytes(), done)?;
             done = self.pcm.fence(sink, noted);
             self.pcm.store_mut().sync()?;

@@ -1,0 +1,88 @@
+//! Wear leveling of PCM under power cuts at every command, under stops of programs and machines over files, and
+//! with damaged registers; and the proof that bugs of it are found.
+
+#![allow(clippy::print_stdout, clippy::unwrap_used, clippy::expect_used, clippy::panic)]
+
+mod cuts;
+mod files;
+mod oracle;
+mod rig;
+
+use frit_core::planted::{self, Bug};
+use frit_layer::wear::LevelerKind;
+use rig::Rig;
+use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::sync::Mutex;
+use strum::IntoEnumIterator;
+
+/// Bugs are planted in the whole process.
+static PLANTED: Mutex<()> = Mutex::new(());
+
+/// One way to look for violations: `Err` says what was found.
+type Hunt = fn(&Rig, u64) -> Result<usize, String>;
+
+const HUNTS: [(&str, Hunt); 3] =
+    [("power cuts", cuts::power), ("files", files::stops), ("damage", cuts::damage)];
+
+fn rigs() -> Vec<Rig> {
+    LevelerKind::iter().flat_map(|kind| [64, 256].map(|interleave| Rig::new(kind, interleave))).collect()
+}
+
+/// A panic of the code under test is a finding as well.
+fn guarded(hunt: Hunt, rig: &Rig, seed: u64) -> Result<usize, String> {
+    catch_unwind(AssertUnwindSafe(|| hunt(rig, seed))).unwrap_or_else(|_| Err("panicked".into()))
+}
+
+#[test]
+fn what_was_acknowledged_is_there_after_any_stop() {
+    let _alone = PLANTED.lock().unwrap_or_else(std::sync::PoisonError::into_inner);
+    for rig in rigs() {
+        for (name, hunt) in HUNTS {
+            let mut images = 0;
+            for seed in 1..4 {
+                images += hunt(&rig, seed).unwrap_or_else(|v| panic!("{rig:?}, {name}, seed {seed}: {v}"));
+            }
+            println!("{rig:?}, {name}: {images} images");
+            // Without leveling there are no registers to damage.
+            assert!(images > 100 || rig.is_plain(), "{rig:?} {name}: {images}");
+        }
+    }
+}
+
+/// Rounds over all rigs that are tried before a bug counts as missed.
+const ROUNDS: u64 = 12;
+
+fn find(bug: Bug) -> Option<String> {
+    for seed in 1..=ROUNDS {
+        // Only an exchange of two stripes has steps in between.
+        for rig in rigs().into_iter().filter(|r| bug != Bug::WearSwapNotNoted || r.exchanges()) {
+            for (name, hunt) in HUNTS {
+                planted::set(Some(bug));
+                let found = guarded(hunt, &rig, seed);
+                planted::set(None);
+                if let Err(v) = found {
+                    // What fails without the bug as well is not its doing.
+                    assert!(hunt(&rig, seed).is_ok(), "{rig:?} {name} {seed}");
+                    return Some(format!("{name:<10} | {rig:?}, seed {seed} | {v:.100}"));
+                }
+            }
+        }
+    }
+    None
+}
+
+#[test]
+fn planted_bugs_of_wear_leveling_are_found() {
+    let _alone = PLANTED.lock().unwrap_or_else(std::sync::PoisonError::into_inner);
+    std::panic::set_hook(Box::new(|_| {}));
+    let mut missed = Vec::new();
+    for bug in Bug::iter().filter(|b| b.is_of_wear()) {
+        let name: &str = bug.into();
+        match find(bug) {
+            Some(how) => println!("| {name:<26} | {how}"),
+            None => missed.push(name),
+        }
+    }
+    let _ = std::panic::take_hook();
+    assert!(missed.is_empty(), "not found: {missed:?}");
+}

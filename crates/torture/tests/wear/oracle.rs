@@ -1,0 +1,96 @@
+//! What may be there after a stop, word by word.
+
+/// A part of a request: words, and the version that it gave them.
+#[derive(Clone, Copy, Debug)]
+struct Part {
+    first: u64,
+    len: u64,
+    version: u32,
+}
+
+/// All that was written, in order.
+#[derive(Clone, Debug)]
+pub(crate) struct History {
+    words: u64,
+    version: u32,
+    /// For each word, its versions in order, the first one certain.
+    versions: Vec<Vec<u32>>,
+    /// Requests: the second part is behind the first.
+    requests: Vec<[Part; 2]>,
+}
+
+fn stamp(word: u64, version: u32) -> u64 {
+    if version == 0 {
+        return 0;
+    }
+    let check = (word << 32 | u64::from(version)).wrapping_mul(0x9E37_79B9_7F4A_7C15) >> 32;
+    u64::from(version) << 32 | check
+}
+
+impl History {
+    pub(crate) fn new(words: u64) -> History {
+        History { words, version: 0, versions: vec![vec![0]; words as usize], requests: Vec::new() }
+    }
+
+    /// What was written so far is certain; requests count from here.
+    pub(crate) fn settle(&mut self) {
+        for v in &mut self.versions {
+            v.drain(..v.len() - 1);
+        }
+        self.requests.clear();
+    }
+
+    /// Notes a request of two parts, words and how many; says what to write for each.
+    pub(crate) fn request(&mut self, parts: [(u64, u64); 2]) -> [(u64, Vec<u8>); 2] {
+        let noted = parts.map(|(first, len)| {
+            self.version += 1;
+            for w in first..first + len {
+                self.versions[w as usize].push(self.version);
+            }
+            Part { first, len, version: self.version }
+        });
+        self.requests.push(noted);
+        let bytes = |p: Part| (p.first..p.first + p.len).flat_map(move |w| stamp(w, p.version).to_le_bytes());
+        noted.map(|p| (p.first, bytes(p).collect()))
+    }
+
+    /// Whether an image can be: `lasted` says which requests are there for certain, `ordered` whether the second
+    /// part of a request needs the first.
+    pub(crate) fn check(
+        &self,
+        image: &[u8],
+        lasted: impl Fn(usize) -> bool,
+        ordered: bool,
+    ) -> Result<(), String> {
+        let mut found = Vec::with_capacity(self.words as usize);
+        for (w, bytes) in image.chunks_exact(8).enumerate() {
+            let value = u64::from_le_bytes(bytes.try_into().expect("8 bytes"));
+            let version = (value >> 32) as u32;
+            if stamp(w as u64, version) != value || !self.versions[w].contains(&version) {
+                let may = &self.versions[w];
+                return Err(format!("word {w} holds {value:016x}; written there were versions {may:?}"));
+            }
+            found.push(version);
+        }
+        let all = |p: &Part, least: u32| (p.first..p.first + p.len).find(|&w| found[w as usize] < least);
+        for (r, parts) in self.requests.iter().enumerate() {
+            for p in parts {
+                if let Some(w) = all(p, p.version).filter(|_| lasted(r)) {
+                    let v = found[w as usize];
+                    return Err(format!(
+                        "word {w} is at version {v}; {} of request {r} was acknowledged",
+                        p.version
+                    ));
+                }
+            }
+            let [log, rest] = parts;
+            let begun = (rest.first..rest.first + rest.len).any(|w| found[w as usize] >= rest.version);
+            if let Some(w) = all(log, log.version).filter(|_| ordered && begun) {
+                return Err(format!(
+                    "request {r}: the part behind the fence is there, word {w} before it is not"
+                ));
+            }
+        }
+        Ok(())
+    }
+}

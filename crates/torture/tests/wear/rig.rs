@@ -1,0 +1,216 @@
+//! A small leveled PCM, and a client that writes to it.
+
+use crate::oracle::History;
+use frit_core::{Cause, Nanos, Null, Sink, Source, Stop, Target};
+use frit_layer::Token;
+use frit_layer::wear::{Leveled, LevelerKind, WearConfig};
+use frit_media::{AnyStore, Curve, Hardware, Pcm, PcmConfig, PcmGeometry, PcmTiming};
+use frit_torture::graph::Graph;
+use frit_torture::medium::{Medium, Shared};
+use frit_torture::subject::MediumShape;
+use frit_torture::tap::{Log, Tap};
+use frit_torture::tape::Tape;
+use rand::rngs::SmallRng;
+use rand::{Rng, SeedableRng};
+use std::sync::Arc;
+
+/// Bytes of the device: with stripes of 256 bytes, 2 × 2 banks of a few stripes.
+const BYTES: u64 = 9 << 10;
+const CHANNELS: u32 = 2;
+/// Requests of a run that is recorded.
+const REQUESTS: u32 = 40;
+
+/// A leveler and a device.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Rig {
+    kind: LevelerKind,
+    interleave: u32,
+}
+
+/// A run that was recorded.
+pub(crate) struct Run {
+    pub(crate) graph: Graph,
+    pub(crate) log: Log,
+    pub(crate) history: History,
+    /// Accesses when each request had ended.
+    pub(crate) ends: Vec<usize>,
+    /// For each flush: requests before it, and accesses when it had ended.
+    pub(crate) flushes: Vec<(u32, usize)>,
+}
+
+impl Rig {
+    pub(crate) fn new(kind: LevelerKind, interleave: u32) -> Rig {
+        Rig { kind, interleave }
+    }
+
+    pub(crate) fn is_plain(&self) -> bool {
+        self.kind == LevelerKind::NoLeveling
+    }
+
+    pub(crate) fn exchanges(&self) -> bool {
+        self.kind == LevelerKind::SecurityRefresh
+    }
+
+    fn pcm(&self) -> PcmConfig {
+        let curve = |t| Curve::new(vec![(64, Nanos(t))], 16).unwrap();
+        PcmConfig {
+            name: "pcm".into(),
+            geometry: PcmGeometry {
+                channels: CHANNELS,
+                chips_per_channel: 1,
+                chip_bytes: BYTES / u64::from(CHANNELS),
+                write_unit: 8,
+                line_bytes: 64,
+                interleave_bytes: self.interleave,
+            },
+            timing: PcmTiming {
+                read: curve(10),
+                write: curve(20),
+                write_clean: None,
+                refresh: Nanos(99),
+                fence: Nanos(1),
+            },
+            endurance: 1_000_000,
+            refresh_bytes: None,
+            serial: 0,
+        }
+    }
+
+    pub(crate) fn blank(&self, volatile: bool) -> Shared {
+        let mut medium = Medium::new(0, None);
+        medium.volatile = volatile;
+        Shared::new(medium)
+    }
+
+    fn shape(&self) -> MediumShape {
+        MediumShape {
+            name: "pcm".into(),
+            nand: None,
+            line_bytes: 64,
+            word_bytes: 8,
+            data_bytes: BYTES,
+            units: 0..CHANNELS as u16,
+        }
+    }
+
+    pub(crate) fn open<T: Token>(&self, store: &Shared) -> Result<Leveled<T, AnyStore>, String> {
+        let config = self.pcm();
+        let bytes = config.geometry.store_bytes();
+        let volatile = store.lock().volatile;
+        let store = AnyStore::Custom(store.open(bytes));
+        let pcm = Pcm::new(config, store, &mut Hardware::new())?;
+        let wear = WearConfig {
+            leveler: self.kind,
+            stripe_bytes: 256,
+            ranks: 2,
+            banks: 2,
+            cubes: 2,
+            region_stripes: if self.exchanges() { 4 } else { 0 },
+            interval: 1,
+            over_files: volatile,
+            ..WearConfig::default()
+        };
+        Leveled::new(pcm, wear).map_err(|e| e.to_string())
+    }
+
+    /// What is there after a recovery.
+    pub(crate) fn recover(&self, store: &Shared, stop: Stop) -> Result<Vec<u8>, String> {
+        let mut d = self.open::<()>(store)?;
+        d.recover(&mut Null, stop).map_err(|e| e.to_string())?;
+        let mut all = vec![0; d.bytes() as usize];
+        d.read(&mut Null, 0, Target::Bytes(&mut all), Cause::Host, ()).map_err(|e| e.to_string())?;
+        Ok(all)
+    }
+
+    /// Records a run over media that were used before. The media hold what was there before it.
+    pub(crate) fn record(&self, store: &Shared, seed: u64) -> Result<Run, String> {
+        let volatile = store.lock().volatile;
+        let tap = Arc::new(Tap::default());
+        let mut sink = Tape::new(tap.clone(), None, 0..0);
+        let mut d = self.open(store)?;
+        let text = |e: frit_core::Error| e.to_string();
+        d.format(&mut sink).map_err(text)?;
+        let mut client = Client::new(d.bytes(), seed);
+        for _ in 0..client.rng.random_range(5..60) {
+            client.request(&mut d, &mut sink)?;
+        }
+        d.flush(&mut sink).map_err(text)?;
+        {
+            let mut m = store.lock();
+            m.commit();
+            m.tap = Some(tap.clone());
+        }
+        client.history.settle();
+        sink.roll();
+        let (mut ends, mut flushes) = (Vec::new(), Vec::new());
+        for n in 0..REQUESTS {
+            sink.begin();
+            client.request(&mut d, &mut sink)?;
+            sink.end();
+            ends.push(tap.len());
+            if volatile && client.rng.random_ratio(1, 8) {
+                sink.begin();
+                d.flush(&mut sink).map_err(text)?;
+                sink.end();
+                flushes.push((n + 1, tap.len()));
+            }
+        }
+        drop(d);
+        store.lock().tap = None;
+        let log = tap.take();
+        let graph = Graph::new(&sink.finish(), log.clone(), &[self.shape()]);
+        store.lock().undo();
+        Ok(Run { graph, log, history: client.history, ends, flushes })
+    }
+
+    /// Goes on with what was recovered: it has to work, and last.
+    pub(crate) fn alive(&self, store: &Shared, before: &[u8], seed: u64) -> Result<(), String> {
+        let text = |e: frit_core::Error| e.to_string();
+        let mut d = self.open::<()>(store)?;
+        d.recover(&mut Null, Stop::Process).map_err(text)?;
+        let mut plain = before.to_vec();
+        let mut rng = SmallRng::seed_from_u64(seed);
+        for round in 0..80 {
+            let len = rng.random_range(64..1200);
+            let at = rng.random_range(0..plain.len() - len);
+            let data: Vec<u8> = (0..len).map(|i| (i as u8) ^ round).collect();
+            d.write(&mut Null, at as u64, Source::Bytes(&data), Cause::Host, ()).map_err(text)?;
+            plain[at..at + len].copy_from_slice(&data);
+        }
+        drop(d);
+        let found = self.recover(store, Stop::Process)?;
+        let differs = found.iter().zip(&plain).position(|(a, b)| a != b);
+        differs.map_or(Ok(()), |at| Err(format!("written after a recovery, and not there: byte {at}")))
+    }
+}
+
+/// Writes in place, as a log and what it is for: the second part of a request is written behind a fence.
+struct Client {
+    rng: SmallRng,
+    words: u64,
+    history: History,
+}
+
+impl Client {
+    fn new(bytes: u64, seed: u64) -> Client {
+        Client { rng: SmallRng::seed_from_u64(seed), words: bytes / 8, history: History::new(bytes / 8) }
+    }
+
+    fn request<S: Sink>(&mut self, d: &mut Leveled<S::Tok, AnyStore>, sink: &mut S) -> Result<(), String> {
+        let mut after = sink.start();
+        let parts = [0, 1].map(|_| {
+            // Two thirds of the writes go to a small part.
+            let near = if self.rng.random_ratio(2, 3) { self.words / 6 } else { self.words };
+            let len = self.rng.random_range(1..160u64).min(near - 1);
+            (self.rng.random_range(0..near - len), len)
+        });
+        for (first, data) in self.history.request(parts) {
+            let done = d
+                .write(sink, first * 8, Source::Bytes(&data), Cause::Host, after)
+                .map_err(|e| e.to_string())?;
+            after = d.fence(sink, done);
+        }
+        sink.ack(after);
+        Ok(())
+    }
+}
