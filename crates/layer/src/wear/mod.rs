@@ -3,7 +3,7 @@
 //!
 //! A [`Leveler`] is arithmetic: it maps logical stripes to physical ones, and says which stripe to copy next.
 //! It is one file in `levelers/`, and one line in [`Levelers`]. [`Leveled`] puts one under the calls of a
-//! [`Pcm`](frit_media::Pcm) and makes its moves, safe against a stop anywhere.
+//! [`Pcm`](frit_media::Pcm) and makes its moves, safe against a stop anywhere; [`sim`] counts what it would wear.
 //! `docs/wear.md` is the manual.
 //!
 //! All levelers have two things in common, on which safety rests: **every change is one copy of a stripe to a
@@ -19,6 +19,7 @@ mod leveled;
 mod levelers;
 pub mod life;
 mod shape;
+pub mod sim;
 
 pub use config::WearConfig;
 pub use curve::Curve3;

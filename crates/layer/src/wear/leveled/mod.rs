@@ -144,7 +144,7 @@ impl<T: Token, St: Store> Leveled<T, St> {
         &self.pcm
     }
 
-    /// The unit (channel) that holds a logical address now.
+    /// The unit (channel) that holds a logical address, which has to be inside, now.
     #[must_use]
     pub fn unit_of(&self, at: u64) -> UnitId {
         self.pcm.unit_of(self.physical(at))

@@ -34,7 +34,7 @@ impl<T: Token, St: Store> Leveled<T, St> {
         self.pcm.partitions()
     }
 
-    /// How often the line that holds a logical address now was written.
+    /// How often the line was written that holds a logical address, which has to be inside, now.
     #[must_use]
     pub fn wear_of(&self, at: u64) -> u32 {
         self.pcm.wear_of(self.physical(at))

@@ -12,10 +12,8 @@ use frit_core::{Error, Result};
 pub struct Sfc {
     cubes: u32,
     gaps: Gaps,
-    /// For each cube that is turned in its own way, the stripe at each place of the curve in cube 0.
-    places: Vec<Vec<u32>>,
-    /// Stripes of a bank in a cube.
-    depth: u32,
+    /// For each cube, the physical stripe at each place of the curve.
+    places: Vec<u32>,
 }
 
 impl Sfc {
@@ -35,20 +33,23 @@ impl Sfc {
             found @ Ok(_) => found?,
         };
         let turns = if config.turn { shape.all_banks().min(cubes) } else { 1 };
-        let place = |turn: u32, seq: u32| {
+        // As far apart as there are banks for all.
+        let apart = (shape.banks / turns.div_ceil(shape.ranks)).max(1);
+        let place = |cube: u32, seq: u32| {
             let [rank, bank, stripe] = curve.at(seq);
+            let turn = cube % turns;
             let rank = (rank + turn) % shape.ranks;
-            let bank = (bank + turn / shape.ranks) % shape.banks;
-            shape.at(rank, bank, stripe)
+            let bank = (bank + turn / shape.ranks * apart) % shape.banks;
+            shape.at(rank, bank, cube * depth + stripe)
         };
-        let places = (0..turns).map(|t| (0..curve.len()).map(|s| place(t, s)).collect()).collect();
-        Ok(Sfc { cubes, gaps: Gaps::new(cubes, curve.len() - 1), places, depth })
+        let places = (0..cubes).flat_map(|c| (0..curve.len()).map(move |s| (c, s)));
+        let places = places.map(|(c, s)| place(c, s)).collect();
+        Ok(Sfc { cubes, gaps: Gaps::new(cubes, curve.len() - 1), places })
     }
 
     #[inline]
     fn place(&self, cube: u32, seq: u32) -> u32 {
-        let turned = &self.places[cube as usize % self.places.len()];
-        turned[seq as usize] + cube * self.depth
+        self.places[(cube * (self.gaps.n() + 1) + seq) as usize]
     }
 }
 
@@ -58,8 +59,7 @@ impl Leveler for Sfc {
     }
 
     fn physical(&self) -> u32 {
-        let last = self.places.iter().flatten().copied().max().unwrap_or(0);
-        last + (self.cubes - 1) * self.depth + 1
+        self.places.iter().copied().max().map_or(0, |last| last + 1)
     }
 
     fn regions(&self) -> u32 {
