@@ -54,6 +54,8 @@ enum Command {
     Torture(cmd::torture::Args),
     /// Look into block traces, convert them, and generate workloads.
     Trace(Box<cmd::trace::Args>),
+    /// Count how a workload wears PCM under each wear leveling.
+    Wear(Box<cmd::wear::Args>),
 }
 
 fn main() -> miette::Result<ExitCode> {
@@ -78,6 +80,7 @@ fn main() -> miette::Result<ExitCode> {
         Command::Serve(args) => cmd::serve::run(&args),
         Command::Torture(args) => return cmd::torture::run(&args),
         Command::Trace(args) => cmd::trace::run(&args),
+        Command::Wear(args) => cmd::wear::run(&args),
     }?;
     Ok(ExitCode::SUCCESS)
 }

@@ -20,3 +20,4 @@ pub(crate) mod serve;
 pub(crate) mod torture;
 pub(crate) mod trace;
 pub(crate) mod volume;
+pub(crate) mod wear;

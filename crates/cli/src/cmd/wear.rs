@@ -1,0 +1,313 @@
+//! `frit wear`: how a workload wears PCM under each wear leveling.
+
+use super::trace::ReadArgs;
+use crate::output::{complain, print, print_json, right, table, text};
+use frit_core::size;
+use frit_layer::wear::sim::{SimReport, Simulation};
+use frit_layer::wear::{LevelerKind, WearConfig};
+use frit_trace::{Devices, Options, ReqOp, Request, Workload};
+use indicatif::{ProgressBar, ProgressStyle};
+use miette::{IntoDiagnostic, Result, miette};
+use serde::Serialize;
+use std::collections::HashMap;
+use std::str::FromStr;
+use strum::VariantNames;
+
+/// Bytes that are counted as one write.
+const BLOCK_BYTES: u64 = 4096;
+
+/// Count how a workload wears PCM under each wear leveling: no media, no time, only writes.
+#[derive(clap::Args, Debug)]
+#[command(
+    after_help = "Every block of 4 KiB that a write of the workload touches is one write of PCM; reads and discards are none. \
+Blocks beyond the PCM are wrapped: taken modulo the size that the most sparing of the levelers offers, so that all see the same. \
+With --compact the blocks that are touched are first packed in order of first touch, as a cache that fills up would place them.
+
+life rate   mean writes of a bank over those of the most written one: 1 is perfect (HALO paper, section V.B)
+max/mean    the same the other way round
+extra       blocks that moves wrote, for each that the workload wrote
+lifetime    bytes written until the first block passes its endurance, if it all goes on so; ideal: all blocks at once.
+            A workload shorter than a round of the gaps foretells too little: --repeat it
+
+Examples:
+  frit wear financial1.spc.gz
+  frit wear gen:uniform,count=4M,size=4K,span=2G,read=0 --leveler sfc,round-robin,start-gap
+  frit wear fin1.trace --pcm 512M --compact --repeat 20 --json
+  frit wear mail.csv.zst --leveler sfc --interval 800 --stripe-size 64K --cubes 16
+
+docs/wear.md describes the levelers and their parameters."
+)]
+pub(crate) struct Args {
+    /// The workload: a trace file, '-' for standard input, or gen:NAME,key=value,…
+    workload: String,
+    /// Levelers, with commas between them. [default: all]
+    #[arg(long, value_name = "NAMES", value_delimiter = ',', value_parser = kind)]
+    leveler: Vec<LevelerKind>,
+    /// Size of the PCM.
+    #[arg(long, value_name = "SIZE", default_value = "2G", value_parser = size::parse)]
+    pcm: u64,
+    /// What moves as one.
+    #[arg(long, value_name = "SIZE", default_value = "32K", value_parser = stripe)]
+    stripe_size: u32,
+    /// Ranks.
+    #[arg(long, value_name = "N", default_value_t = 8)]
+    ranks: u32,
+    /// Banks in a rank.
+    #[arg(long, value_name = "N", default_value_t = 16)]
+    banks: u32,
+    /// Cubes of the space-filling curve.
+    #[arg(long, value_name = "N", default_value_t = 32)]
+    cubes: u32,
+    /// Take equation 1 of the HALO paper by the letter: cubes are not turned against each other.
+    #[arg(long)]
+    no_turn: bool,
+    /// Stripes in a region of start-gap and security refresh; 0: a bank.
+    #[arg(long, value_name = "N", default_value_t = 0)]
+    region_stripes: u32,
+    /// Writes to a region between two of its moves.
+    #[arg(long, value_name = "N", default_value_t = 100)]
+    interval: u32,
+    /// Writes that a cell takes.
+    #[arg(long, value_name = "N", default_value_t = 100_000_000)]
+    endurance: u64,
+    /// Seed of keys.
+    #[arg(long, value_name = "N", default_value_t = 1)]
+    seed: u64,
+    /// Pack the blocks that are written, in order of first touch.
+    #[arg(long)]
+    compact: bool,
+    /// Write the workload this many times.
+    #[arg(long, value_name = "N", default_value_t = 1, value_parser = clap::value_parser!(u32).range(1..))]
+    repeat: u32,
+    /// Print JSON.
+    #[arg(long)]
+    json: bool,
+    #[command(flatten)]
+    read: ReadArgs,
+}
+
+fn kind(name: &str) -> Result<LevelerKind, String> {
+    LevelerKind::from_str(name)
+        .map_err(|_| format!("no such leveler; there are {}", LevelerKind::VARIANTS.join(", ")))
+}
+
+fn stripe(text: &str) -> Result<u32, String> {
+    let bytes = size::parse(text)?;
+    u32::try_from(bytes).map_err(|_| "a stripe has at most 1 GiB".into())
+}
+
+#[derive(Serialize)]
+struct WearJson {
+    workload: String,
+    pcm_bytes: u64,
+    stripe_bytes: u32,
+    ranks: u32,
+    banks: u32,
+    cubes: u32,
+    turn: bool,
+    region_stripes: u32,
+    interval: u32,
+    endurance: u64,
+    seed: u64,
+    compact: bool,
+    repeat: u32,
+    /// Blocks that addresses were taken modulo of.
+    blocks: u64,
+    /// Whether that changed any.
+    wrapped: bool,
+    levelers: Vec<SimReport>,
+}
+
+/// Runs the command.
+///
+/// # Errors
+/// A workload that cannot be read or writes nothing, parameters that do not fit.
+pub(crate) fn run(args: &Args) -> Result<()> {
+    let mut sims = args.simulations()?;
+    let blocks = sims.iter().map(Simulation::blocks).min().unwrap_or(0);
+    if args.repeat > 1 && args.workload == "-" {
+        return Err(miette!("standard input can be read only once; --repeat needs a file or a generator"));
+    }
+    let mut feed = Feed { blocks, packed: args.compact.then(HashMap::new), wrapped: false, out: Vec::new() };
+    let options = args.read.options(Devices::Concat);
+    let bar = spinner();
+    for _ in 0..args.repeat {
+        pass(&args.workload, &options, &mut feed, &mut sims, &bar)?;
+    }
+    bar.finish_and_clear();
+    let levelers: Vec<SimReport> = sims.iter().map(|s| s.report(args.endurance)).collect();
+    if levelers.iter().all(|l| l.writes == 0) {
+        return Err(miette!("'{}' writes nothing", args.workload));
+    }
+    let report = args.report(&feed, levelers);
+    if args.json { print_json(&report) } else { show(&report) }
+}
+
+impl Args {
+    fn config(&self, leveler: LevelerKind) -> WearConfig {
+        WearConfig {
+            leveler,
+            stripe_bytes: self.stripe_size,
+            ranks: self.ranks,
+            banks: self.banks,
+            cubes: self.cubes,
+            turn: !self.no_turn,
+            region_stripes: self.region_stripes,
+            interval: self.interval,
+            seed: self.seed,
+            over_files: false,
+        }
+    }
+
+    fn simulations(&self) -> Result<Vec<Simulation>> {
+        let all =
+            || LevelerKind::VARIANTS.iter().filter_map(|name| LevelerKind::from_str(name).ok()).collect();
+        let kinds: Vec<LevelerKind> = if self.leveler.is_empty() { all() } else { self.leveler.clone() };
+        let of = |&kind: &LevelerKind| {
+            let name: &str = kind.into();
+            Simulation::new(&self.config(kind), self.pcm).map_err(|e| miette!("{name}: {e}"))
+        };
+        kinds.iter().map(of).collect()
+    }
+
+    fn report(&self, feed: &Feed, levelers: Vec<SimReport>) -> WearJson {
+        WearJson {
+            workload: self.workload.clone(),
+            pcm_bytes: self.pcm,
+            stripe_bytes: self.stripe_size,
+            ranks: self.ranks,
+            banks: self.banks,
+            cubes: self.cubes,
+            turn: !self.no_turn,
+            region_stripes: self.region_stripes,
+            interval: self.interval,
+            endurance: self.endurance,
+            seed: self.seed,
+            compact: self.compact,
+            repeat: self.repeat,
+            blocks: feed.blocks,
+            wrapped: feed.wrapped,
+            levelers,
+        }
+    }
+}
+
+/// Turns requests into blocks of the PCM.
+struct Feed {
+    blocks: u64,
+    /// Where blocks were packed.
+    packed: Option<HashMap<u64, u64>>,
+    wrapped: bool,
+    out: Vec<u32>,
+}
+
+impl Feed {
+    fn take(&mut self, requests: &[Request]) {
+        self.out.clear();
+        for r in requests.iter().filter(|r| r.op == ReqOp::Write) {
+            let first = r.sector.bytes() / BLOCK_BYTES;
+            for block in first..(r.sector.bytes() + r.bytes()).div_ceil(BLOCK_BYTES) {
+                let block = match &mut self.packed {
+                    Some(map) => {
+                        let next = map.len() as u64;
+                        *map.entry(block).or_insert(next)
+                    }
+                    None => block,
+                };
+                self.wrapped |= block >= self.blocks;
+                // A PCM has at most 2^31 stripes, and the simulation keeps a counter for each block.
+                self.out.push((block % self.blocks) as u32);
+            }
+        }
+    }
+}
+
+fn pass(
+    workload: &str,
+    options: &Options,
+    feed: &mut Feed,
+    sims: &mut [Simulation],
+    bar: &ProgressBar,
+) -> Result<()> {
+    let mut stream = Workload::open(workload, options).into_diagnostic()?;
+    let mut batch = Vec::new();
+    while stream.fill(&mut batch).into_diagnostic()? {
+        feed.take(&batch);
+        for s in &mut *sims {
+            s.write(&feed.out);
+        }
+        bar.inc(batch.len() as u64);
+    }
+    for line in stream.problems().sentences() {
+        bar.suspend(|| complain(&format!("frit: {line}\n")))?;
+    }
+    Ok(())
+}
+
+/// Shows that something goes on; silent when standard error is no terminal.
+fn spinner() -> ProgressBar {
+    let bar = ProgressBar::new_spinner();
+    if let Ok(style) = ProgressStyle::with_template("{spinner} {human_pos} requests, {elapsed}") {
+        bar.set_style(style);
+    }
+    bar
+}
+
+fn show(r: &WearJson) -> Result<()> {
+    let mut t = table(&["leveler", "life rate", "max/mean", "extra", "lifetime", "of ideal", "not offered"]);
+    for l in &r.levelers {
+        let lifetime = l.lifetime_writes.map_or("-".into(), |w| bytes(w * BLOCK_BYTES as f64));
+        t.add_row([
+            l.leveler.to_owned(),
+            format!("{:.4}", l.life_rate),
+            format!("{:.2}", l.bank_max_over_mean),
+            format!("{:.1} %", 100.0 * l.extra_writes),
+            lifetime,
+            l.lifetime_share.map_or("-".into(), |s| format!("{:.2} %", 100.0 * s)),
+            size::show(l.overhead_bytes),
+        ]);
+    }
+    for column in 1..7 {
+        right(&mut t, column);
+    }
+    let writes = r.levelers.first().map_or(0, |l| l.writes);
+    let wrapped = if r.wrapped { ", wrapped" } else { "" };
+    print(&format!(
+        "{writes} writes of 4 KiB to {} of PCM{wrapped}; endurance {}\n\n{}",
+        size::show(r.pcm_bytes),
+        r.endurance,
+        text(&t)
+    ))
+}
+
+/// Bytes of any size: lifetimes go beyond what 64 bits count.
+fn bytes(n: f64) -> String {
+    if n < (1u64 << 60) as f64 { size::show(n as u64) } else { format!("{:.1} EiB", n / (1u64 << 60) as f64) }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use frit_core::{Hints, Nanos, Sector};
+
+    fn request(op: ReqOp, sector: u64, sectors: u32) -> Request {
+        Request { at: Nanos(0), sector: Sector(sector), sectors, device: 0, op, hints: Hints::NONE }
+    }
+
+    #[test]
+    fn blocks_that_writes_touch_are_wrapped_or_packed() {
+        let requests = [
+            request(ReqOp::Write, 8, 9),
+            request(ReqOp::Read, 0, 8),
+            request(ReqOp::Write, 8 * 105, 8),
+            request(ReqOp::Write, 15, 1),
+        ];
+        let feed = |packed| {
+            let mut f = Feed { blocks: 100, packed, wrapped: false, out: Vec::new() };
+            f.take(&requests);
+            (f.out, f.wrapped)
+        };
+        assert_eq!(feed(None), (vec![1, 2, 5, 1], true));
+        assert_eq!(feed(Some(HashMap::new())), (vec![0, 1, 2, 0], false));
+    }
+}
