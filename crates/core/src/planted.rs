@@ -88,6 +88,22 @@ pub enum Bug {
     StaleEntryUnseen,
     /// After an error that nobody expected, writes go on.
     NotPoisoned,
+    /// A cached block and its record are acknowledged without a fence.
+    RecordNotFenced,
+    /// The record of a block's earlier version goes before the later one is certain.
+    OldRecordFirst,
+    /// The record of a block's earlier version stays.
+    OldRecordStays,
+    /// Records that were taken away are not fenced before others, or the disk, go on.
+    RecordNotSettled,
+    /// Records of destaged blocks go before the disk is flushed.
+    DestageNotFlushed,
+    /// Records count as whole before they are fenced.
+    MarkTooEarly,
+    /// Records that may be torn are taken as they are.
+    TornBlockTaken,
+    /// The first version of a block that is found is taken.
+    AnyVersionTaken,
     /// Wear leveling: a register does not wait for the copy of the stripe.
     WearRegisterEarly,
     /// Wear leveling: there is no fence between the copy of a stripe and the register.
@@ -121,6 +137,12 @@ impl Bug {
     #[must_use]
     pub fn is_of_wear(self) -> bool {
         self as u32 >= Bug::WearRegisterEarly as u32
+    }
+
+    /// Whether it is one of the cache of a disk, which other stacks cannot show.
+    #[must_use]
+    pub fn is_of_cache(self) -> bool {
+        !self.is_of_wear() && self as u32 >= Bug::RecordNotFenced as u32
     }
 }
 

@@ -10,9 +10,11 @@
 pub mod cache;
 pub mod flash;
 pub mod hfsl;
+mod named;
 mod table;
 pub mod wear;
 
+pub use cache::{Cache, CacheConfig};
 pub use hfsl::{FusionMethod, Hfsl, HfslConfig};
 
 /// What a stored token has to be: see [`frit_core::Sink::Tok`].

@@ -1,12 +1,14 @@
 //! From a checked stack to a layer over its media.
 
 use crate::error::{Problem, Result, StackError};
-use crate::layers::{LayerConfig, hfsl};
+use crate::layers::{LayerConfig, cache, hfsl};
 use crate::media::{Medium, param_problem};
 use crate::stack::Stack;
 use crate::tree::Table;
 use frit_core::{Error, Null, Sink, Top};
-use frit_media::{AnyStore, FileStore, Hardware, MediumSpec, MemoryStore};
+use frit_media::{
+    AnyStore, DiskConfig, DramConfig, FileStore, Hardware, MediumSpec, MemoryStore, NandConfig, PcmConfig,
+};
 use std::path::PathBuf;
 use std::sync::Arc;
 
@@ -112,25 +114,13 @@ impl Stack {
     {
         let mut hardware = Hardware::new();
         let layer = match &self.layer.config {
-            LayerConfig::Hfsl(config) => {
-                let nand = self.on("nand").and_then(|m| match &m.spec {
-                    MediumSpec::Nand(c) => Some(c.clone()),
-                    _ => None,
-                });
-                let pcm = self.on("pcm").and_then(|m| match &m.spec {
-                    MediumSpec::Pcm(c) => Some(c.clone()),
-                    _ => None,
-                });
-                let dram = self.on("dram").and_then(|m| match &m.spec {
-                    MediumSpec::Dram(c) => Some(c.clone()),
-                    _ => None,
-                });
-                let missing = || Error::param("nand", "", "is needed");
-                nand.ok_or_else(missing).and_then(|nand| {
-                    let media = hfsl::Media { nand, pcm, dram };
-                    hfsl::build((**config).clone(), media, bytes, &mut hardware)
-                })
-            }
+            LayerConfig::Hfsl(config) => needed("nand", self.nand()).and_then(|nand| {
+                let media = hfsl::Media { nand, pcm: self.pcm(), dram: self.dram() };
+                hfsl::build((**config).clone(), media, bytes, &mut hardware)
+            }),
+            LayerConfig::Cache(config) => needed("pcm", self.pcm())
+                .and_then(|pcm| Ok((pcm, needed("disk", self.disk())?)))
+                .and_then(|(pcm, disk)| cache::build((**config).clone(), pcm, disk, bytes, &mut hardware)),
         };
         match layer {
             Ok(layer) => Ok(Built { layer, hardware }),
@@ -144,6 +134,22 @@ impl Stack {
     /// As for [`Stack::build`].
     pub fn hardware(&self) -> Result<Hardware> {
         Ok(self.build::<Null>(&Bytes::None)?.hardware)
+    }
+
+    fn nand(&self) -> Option<NandConfig> {
+        self.on("nand").and_then(|m| if let MediumSpec::Nand(c) = &m.spec { Some(c.clone()) } else { None })
+    }
+
+    fn pcm(&self) -> Option<PcmConfig> {
+        self.on("pcm").and_then(|m| if let MediumSpec::Pcm(c) = &m.spec { Some(c.clone()) } else { None })
+    }
+
+    fn dram(&self) -> Option<DramConfig> {
+        self.on("dram").and_then(|m| if let MediumSpec::Dram(c) = &m.spec { Some(c.clone()) } else { None })
+    }
+
+    fn disk(&self) -> Option<DiskConfig> {
+        self.on("disk").and_then(|m| if let MediumSpec::Disk(c) = &m.spec { Some(c.clone()) } else { None })
     }
 
     /// The medium in a role of the layer.
@@ -177,4 +183,9 @@ impl Stack {
         }
         Problem::new(format!("`{name}`: {error}")).at(Some(layer.spot.clone()), "this layer")
     }
+}
+
+/// A medium that a layer cannot be without.
+fn needed<M>(role: &str, medium: Option<M>) -> frit_core::Result<M> {
+    medium.ok_or_else(|| Error::param(role, "", "is needed"))
 }

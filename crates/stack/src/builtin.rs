@@ -30,6 +30,10 @@ builtins!(
     "no-pcm-small",
     "nand-only-bench",
     "modern",
+    "halo-paper",
+    "halo-small",
+    "halo-modern",
+    "disk-alone",
 );
 
 /// All of them.

@@ -8,10 +8,35 @@
 //! Blocks are 4 KiB. An *LBN* is the number of a block on the disk; a *slot* (the paper's PBN) is the
 //! place of a block in the cache. Both are 32 bits: 16 TiB of disk, 8 TiB of cache.
 
+mod config;
+mod destage;
 pub mod directory;
+mod discard;
+mod durable;
 mod fetch;
+mod flying;
+mod layer;
+mod layout;
+mod leveling;
+mod params;
 pub mod policy;
+mod read;
+mod record;
+mod recover;
+mod room;
 pub mod sim;
+mod space;
+mod stats;
+mod streams;
+#[cfg(test)]
+mod tests;
+mod trouble;
+mod view;
+mod write;
+
+pub use config::{CacheConfig, DiskFlush, Mode, Overwrite};
+pub use layer::Cache;
+pub use leveling::WearKeys;
 
 /// Bytes of a block.
 pub const BLOCK_BYTES: u64 = 4096;

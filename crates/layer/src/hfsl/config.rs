@@ -165,11 +165,6 @@ impl Default for HfslConfig {
     }
 }
 
-/// Finds a policy by name, or says which there are.
-pub(crate) fn named<P: std::str::FromStr + VariantNames>(key: &str, name: &str) -> Result<P> {
-    name.parse().map_err(|_| Error::param(key, name, format!("there are {}", P::VARIANTS.join(", "))))
-}
-
 impl HfslConfig {
     /// Checks what can be checked without knowing the media.
     ///

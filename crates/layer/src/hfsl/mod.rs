@@ -55,8 +55,8 @@ pub use entry::{Entry, Place};
 
 use crate::Token;
 use crate::flash::{Flash, FlashConfig, Gc, Wear, WearPolicy};
+use crate::named::named;
 use buffer::Buffer;
-use config::named;
 use entry::SUBPAGES_MAX;
 use frit_core::{Error, Lpn, PAGE_NONE, Result, SECTOR_BYTES};
 use frit_media::{Dram, Nand, NandGeometry, Pcm, Store};

@@ -1,29 +1,13 @@
 //! Parameters by name: read at any time, changed while the layer runs.
 
-use super::config::named;
 use super::heat::HeatPolicy;
 use super::{FusionMethod, Hfsl, SswCompare};
 use crate::Token;
 use crate::flash::{Gc, Wear};
-use frit_core::{Error, ParamInfo, Params, Result, size};
+use crate::named::{named, number, size_of as bytes, switch};
+use frit_core::{Error, ParamInfo, Params, Result};
 use frit_media::Store;
 use std::fmt::Display;
-use std::str::FromStr;
-
-fn number<V: FromStr>(key: &str, value: &str) -> Result<V> {
-    value
-        .trim()
-        .parse()
-        .map_err(|_| Error::param(key, value, "is no number, or too large or too small for it"))
-}
-
-fn switch(key: &str, value: &str) -> Result<bool> {
-    value.trim().parse().map_err(|_| Error::param(key, value, "is neither true nor false"))
-}
-
-fn bytes(key: &str, value: &str) -> Result<u64> {
-    size::parse(value).map_err(|why| Error::param(key, value, why))
-}
 
 fn live(key: &'static str, value: &dyn Display, help: &'static str) -> ParamInfo {
     ParamInfo { key, help, value: value.to_string(), live: true }

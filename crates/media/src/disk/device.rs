@@ -244,6 +244,32 @@ impl<St: Store> Disk<St> {
         Ok(done.unwrap_or(after))
     }
 
+    /// Writes zeros.
+    ///
+    /// # Errors
+    /// As for [`Disk::write`].
+    pub fn zero<S: Sink>(
+        &mut self,
+        sink: &mut S,
+        at: u64,
+        len: u64,
+        cause: Cause,
+        after: S::Tok,
+    ) -> Result<S::Tok> {
+        let (mut pos, end) = (at, at.saturating_add(len));
+        self.inside(at, len)?;
+        let zeros = vec![0; if St::HOLDS { len.min(ORDER_BYTES) as usize } else { 0 }];
+        let mut done = after;
+        while pos < end {
+            let n = (end - pos).min(ORDER_BYTES) as u32;
+            let part = if St::HOLDS { Source::Bytes(&zeros[..n as usize]) } else { Source::Len(n) };
+            let tok = self.write(sink, pos, part, cause, after)?;
+            done = sink.join(done, tok);
+            pos += u64::from(n);
+        }
+        Ok(done)
+    }
+
     /// Puts all that was written on the platters: certain are then the writes that `after` waits for. What
     /// backs the disk is synced.
     ///

@@ -16,7 +16,7 @@ use serde::Deserialize;
 use std::collections::BTreeMap;
 use std::path::Path;
 
-const BUILTINS: [&str; 8] = [
+const BUILTINS: [&str; 9] = [
     include_str!("../../profiles/slc-k9-2016.toml"),
     include_str!("../../profiles/pcm-p8p-2016.toml"),
     include_str!("../../profiles/bnvm-pcm-2019.toml"),
@@ -25,6 +25,7 @@ const BUILTINS: [&str; 8] = [
     include_str!("../../profiles/dimm-optane-2019.toml"),
     include_str!("../../profiles/cxl-mem-2023.toml"),
     include_str!("../../profiles/dram-ddr4.toml"),
+    include_str!("../../profiles/pcm-halo-2012.toml"),
 ];
 
 /// A medium as somebody measured, published or sold it.

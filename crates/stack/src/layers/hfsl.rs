@@ -1,6 +1,6 @@
 //! HFSL: PCM and NAND fused by software-defined methods.
 
-use super::{Choice, Role};
+use super::{Choice, Role, keyword, policy};
 use crate::decode::keys_of;
 use crate::{Bytes, Stack};
 use frit_core::{Error, MediumKind, Null, ParamInfo, Result, Sink, Top};
@@ -33,14 +33,6 @@ pub(super) const ROLES: &[Role] = &[
         help: "a buffer for pages that are read from NAND; \"none\" leaves a DRAM of the stack out",
     },
 ];
-
-const fn keyword(key: &'static str, names: &'static [&'static str]) -> Choice {
-    Choice { key, names, open: false }
-}
-
-const fn policy(key: &'static str, names: &'static [&'static str]) -> Choice {
-    Choice { key, names, open: true }
-}
 
 pub(super) const CHOICES: &[Choice] = &[
     keyword("FUSION_METHOD", FusionMethod::VARIANTS),

@@ -1,5 +1,6 @@
 //! The kinds of layers that a stack can have. A kind is one file here, and one line in [`Kind`].
 
+pub(crate) mod cache;
 pub(crate) mod hfsl;
 
 use crate::decode::{decode, unknown_name};
@@ -7,7 +8,7 @@ use crate::error::Problem;
 use crate::media::param_problem;
 use crate::tree::Table;
 use frit_core::{MediumKind, ParamInfo};
-use frit_layer::HfslConfig;
+use frit_layer::{CacheConfig, HfslConfig};
 use serde::Deserialize;
 use strum::{EnumString, IntoStaticStr, VariantArray, VariantNames};
 
@@ -17,6 +18,8 @@ use strum::{EnumString, IntoStaticStr, VariantArray, VariantNames};
 pub enum Kind {
     /// PCM and NAND, fused.
     Hfsl,
+    /// A disk behind PCM.
+    Cache,
 }
 
 /// What a layer lies on: a key of its table that names a medium.
@@ -43,11 +46,21 @@ pub struct Choice {
     pub open: bool,
 }
 
+const fn keyword(key: &'static str, names: &'static [&'static str]) -> Choice {
+    Choice { key, names, open: false }
+}
+
+const fn policy(key: &'static str, names: &'static [&'static str]) -> Choice {
+    Choice { key, names, open: true }
+}
+
 /// A layer's parameters, read from its table.
 #[derive(Clone, PartialEq, Debug)]
 pub enum LayerConfig {
     /// Of HFSL.
     Hfsl(Box<HfslConfig>),
+    /// Of a disk's cache.
+    Cache(Box<CacheConfig>),
 }
 
 impl Kind {
@@ -68,6 +81,7 @@ impl Kind {
     pub fn about(self) -> &'static str {
         match self {
             Kind::Hfsl => hfsl::ABOUT,
+            Kind::Cache => cache::ABOUT,
         }
     }
 
@@ -76,6 +90,7 @@ impl Kind {
     pub fn roles(self) -> &'static [Role] {
         match self {
             Kind::Hfsl => hfsl::ROLES,
+            Kind::Cache => cache::ROLES,
         }
     }
 
@@ -84,6 +99,7 @@ impl Kind {
     pub fn keys(self) -> &'static [&'static str] {
         match self {
             Kind::Hfsl => hfsl::keys(),
+            Kind::Cache => cache::keys(),
         }
     }
 
@@ -92,6 +108,7 @@ impl Kind {
     pub fn choices(self) -> &'static [Choice] {
         match self {
             Kind::Hfsl => hfsl::CHOICES,
+            Kind::Cache => cache::CHOICES,
         }
     }
 
@@ -102,6 +119,7 @@ impl Kind {
     pub fn parameters(self) -> crate::Result<Vec<ParamInfo>> {
         match self {
             Kind::Hfsl => hfsl::parameters(),
+            Kind::Cache => cache::parameters(),
         }
     }
 
@@ -115,6 +133,7 @@ impl Kind {
         let before = problems.len();
         let config = match self {
             Kind::Hfsl => decode(path, table, self.keys(), problems).map(|c| LayerConfig::Hfsl(Box::new(c))),
+            Kind::Cache => cache::decode(path, table, problems).map(|c| LayerConfig::Cache(Box::new(c))),
         };
         for choice in self.choices() {
             let Some(entry) = table.get(choice.key) else { continue };
@@ -137,6 +156,7 @@ impl Kind {
     pub(crate) fn reread(self, table: &toml::Table) -> Option<LayerConfig> {
         match self {
             Kind::Hfsl => HfslConfig::deserialize(table.clone()).ok().map(|c| LayerConfig::Hfsl(Box::new(c))),
+            Kind::Cache => cache::reread(table).map(|c| LayerConfig::Cache(Box::new(c))),
         }
     }
 }
@@ -146,6 +166,7 @@ impl LayerConfig {
     pub(crate) fn idle(&self) -> Vec<(&'static str, &'static str)> {
         match self {
             LayerConfig::Hfsl(c) => hfsl::idle(c),
+            LayerConfig::Cache(c) => cache::idle(c),
         }
     }
 
@@ -153,6 +174,7 @@ impl LayerConfig {
     fn check(&self) -> frit_core::Result<()> {
         match self {
             LayerConfig::Hfsl(c) => c.validate(),
+            LayerConfig::Cache(c) => c.validate(),
         }
     }
 }

@@ -1,0 +1,171 @@
+//! What a volume asks of the layer.
+
+use super::BLOCK_BYTES;
+use super::directory::PINNED;
+use super::flying::{DAMAGED, LEAVES};
+use super::layer::Cache;
+use super::policy::WriteCache;
+use super::record::Record;
+use crate::Token;
+use frit_core::{
+    CheckScope, Checked, Condition, Durable, Error, Extent, Finding, MediumKind, Precondition, Quiesce,
+    Recovery, Result, SECTOR_BYTES, Sector, Severity, Sink, Stop,
+};
+use frit_media::Store;
+use frit_media::checksum::digest;
+
+impl<S: Sink, P: Store, D: Store> Quiesce<S> for Cache<S::Tok, P, D> {
+    fn halt(&mut self, sink: &mut S) -> Result<()> {
+        self.writable()?;
+        self.stop(sink)
+    }
+
+    fn boot(&mut self, sink: &mut S) -> Result<()> {
+        self.find(sink, Stop::Process).map(|_| ())
+    }
+}
+
+impl<S: Sink, P: Store, D: Store> Durable<S> for Cache<S::Tok, P, D> {
+    fn format(&mut self, sink: &mut S) -> Result<()> {
+        self.write_head(sink)
+    }
+
+    fn recover(&mut self, sink: &mut S, stop: Stop) -> Result<Recovery> {
+        self.find(sink, stop)
+    }
+
+    fn check(&mut self, sink: &mut S, scope: CheckScope, found: &mut dyn FnMut(Finding)) -> Result<Checked> {
+        let mut checked = Checked::default();
+        let mut blocks: Vec<(u32, u32)> = self.dir.iter().collect();
+        blocks.sort_unstable();
+        for (lbn, slot) in blocks {
+            checked.entries += 1;
+            checked.records += 1;
+            let record = self.space.record(slot)?;
+            let own = record.is_some_and(|r| r.lbn == lbn && r.valid == self.dir.valid(slot));
+            let bad = if !own {
+                Some(("bad-descriptor", format!("the record of slot {slot} is not that of block {lbn}")))
+            } else if scope.data {
+                checked.pages_read += 1;
+                checked.bytes_verified += u64::from(self.dir.valid(slot).count_ones()) * SECTOR_BYTES;
+                match self.load(lbn, slot) {
+                    Ok(()) => None,
+                    Err(Error::Corrupt { what, .. }) => Some(("bad-data", what)),
+                    Err(e) => return Err(e),
+                }
+            } else {
+                None
+            };
+            let Some((kind, what)) = bad else { continue };
+            let repaired = scope.repair && self.give_up(sink, lbn, slot, scope.older)?;
+            found(Finding {
+                kind,
+                severity: Severity::Major,
+                lpn: Some(lbn),
+                medium: MediumKind::Pcm,
+                at: self.space.layout.data(slot),
+                what,
+                repaired,
+            });
+        }
+        Ok(checked)
+    }
+
+    fn extents(&self, at: Sector, sectors: u64, each: &mut dyn FnMut(Extent)) -> Result<()> {
+        let mut pos = self.check_range(at, sectors.saturating_mul(SECTOR_BYTES))?;
+        let end = pos + sectors * SECTOR_BYTES;
+        let mut last: Option<Extent> = None;
+        while pos < end {
+            let block = (pos / BLOCK_BYTES) as u32;
+            let bucket = self.dir.bucket(self.dir.bucket_of(block));
+            // A bucket without cached blocks is one stretch.
+            let step = if bucket.count == 0 {
+                BLOCK_BYTES * u64::from(super::directory::BUCKET_BLOCKS)
+            } else {
+                BLOCK_BYTES
+            };
+            let next = end.min((pos / step + 1) * step);
+            let place = if self.dir.get(block).is_some() { MediumKind::Pcm } else { MediumKind::Disk };
+            let n = (next - pos) / SECTOR_BYTES;
+            last = match last {
+                Some(e) if e.place == Some(place) => Some(Extent { sectors: e.sectors + n, ..e }),
+                other => {
+                    if let Some(e) = other {
+                        each(e);
+                    }
+                    Some(Extent { sectors: n, place: Some(place) })
+                }
+            };
+            pos = next;
+        }
+        if let Some(e) = last {
+            each(e);
+        }
+        Ok(())
+    }
+
+    fn refuses(&self) -> Option<String> {
+        self.trouble.refusal.clone()
+    }
+
+    fn refuse(&mut self, why: String) {
+        self.trouble.refusal.get_or_insert(why);
+    }
+}
+
+impl<T: Token, P: Store, D: Store> Cache<T, P, D> {
+    /// Takes a damaged block out of the cache, so that the disk's version shows: at once when the disk has
+    /// the same, else only if an `older` one may.
+    fn give_up<S: Sink<Tok = T>>(&mut self, sink: &mut S, lbn: u32, slot: u32, older: bool) -> Result<bool> {
+        let flags = self.dir.flags(slot);
+        if self.dir.dirty(slot) && !older || flags & PINNED != 0 && flags & DAMAGED == 0 {
+            return Ok(false);
+        }
+        if flags & (LEAVES | DAMAGED) == 0 {
+            self.policy.remove(slot, lbn);
+        }
+        self.dir.remove(lbn);
+        let start = sink.start();
+        let done = self.space.erase_record(sink, slot, start)?;
+        let done = self.space.settle(sink, done);
+        self.give_back(slot, done, false);
+        Ok(true)
+    }
+}
+
+impl<T: Token, P: Store, D: Store> Condition for Cache<T, P, D> {
+    /// A disk is as if it had been filled; steady is a cache that is full of dirty blocks of random places.
+    fn precondition(&mut self, how: Precondition) -> Result<()> {
+        let Precondition::Steady { seed } = how else { return Ok(()) };
+        if !self.dir.is_empty() || self.space.seq > 0 {
+            return Err(Error::param("precondition", "steady", "the volume is not new"));
+        }
+        let slots = (f64::from(self.dir.capacity()) * self.config.threshold) as u32;
+        let blocks = u64::from(self.dir.disk_blocks());
+        let zeros = digest(&[0; BLOCK_BYTES as usize]);
+        let mut state = seed;
+        let most = slots.min(self.dir.disk_blocks() / 2);
+        while self.dir.len() < most {
+            // SplitMix64 (Steele et al., OOPSLA 2014).
+            state = state.wrapping_add(0x9E37_79B9_7F4A_7C15);
+            let mut z = (state ^ (state >> 30)).wrapping_mul(0xBF58_476D_1CE4_E5B9);
+            z = (z ^ (z >> 27)).wrapping_mul(0x94D0_49BB_1331_11EB);
+            let lbn = ((u128::from(z ^ (z >> 31)) * u128::from(blocks)) >> 64) as u32;
+            if self.dir.get(lbn).is_some() {
+                continue;
+            }
+            let Some(slot) = self.dir.alloc() else { break };
+            self.space.seq += 1;
+            if P::HOLDS {
+                let record = Record { lbn, valid: 0xFF, seq: self.space.seq, digest: zeros };
+                self.space.pcm.preset(self.space.layout.record(slot), &record.bytes())?;
+            }
+            self.dir.insert(lbn, slot, 0xFF, true);
+            self.tick();
+            let access = self.access(lbn, true);
+            self.policy.insert(slot, &access);
+            self.dir.touch(lbn, self.clock);
+        }
+        Ok(())
+    }
+}

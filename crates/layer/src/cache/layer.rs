@@ -1,0 +1,268 @@
+//! A disk behind a cache in PCM: what it consists of, and its block interface.
+
+use super::config::{CacheConfig, Mode};
+use super::directory::Directory;
+use super::flying::Flying;
+use super::layout::Layout;
+use super::policy::{Access, Policy, Setup, Victim, WriteCache};
+use super::space::Space;
+use super::stats::Stats;
+use super::streams::Streams;
+use super::{BLOCK_BYTES, recover};
+use crate::Token;
+use crate::wear::Leveled;
+use frit_core::{
+    BlockLayer, Error, Hints, Info, Params, Progress, Result, SECTOR_BYTES, Sector, Sink, Source, Target,
+    Visible,
+};
+use frit_media::{Disk, Pcm, Store};
+use std::sync::Arc;
+
+/// The layer. `T` is the token of the sinks it works with; `P` and `D` hold the bytes of PCM and disk,
+/// both or neither.
+#[derive(Debug)]
+pub struct Cache<T, P: Store, D: Store> {
+    pub(super) config: CacheConfig,
+    pub(super) space: Space<T, P>,
+    pub(super) disk: Disk<D>,
+    pub(super) dir: Directory,
+    pub(super) policy: Policy,
+    pub(super) flying: Flying<T>,
+    pub(super) streams: Streams,
+    /// The request clock.
+    pub(super) clock: u32,
+    /// Block accesses so far.
+    pub(super) accesses: u64,
+    /// Slots whose blocks were written elsewhere by this request.
+    pub(super) replaced: Vec<u32>,
+    /// The disk acknowledged writes of the host, or copies of them, that were not flushed: what a flush has
+    /// to wait for.
+    pub(super) unflushed: Option<T>,
+    /// The bucket after the one that was cleaned last.
+    pub(super) clean_hand: u32,
+    pub(super) trouble: super::trouble::Trouble,
+    pub(super) usage: recover::Usage,
+    pub(super) stats: Stats,
+    /// A block being put together; empty when the media hold no bytes.
+    pub(super) block: Vec<u8>,
+    /// Blocks on their way to the disk.
+    pub(super) run: Vec<u8>,
+    pub(super) chosen: Vec<Victim>,
+}
+
+impl<T: Token, P: Store, D: Store> Cache<T, P, D> {
+    /// A cache over new media. `next_use` is the future for a policy that asks for it.
+    ///
+    /// # Errors
+    /// A parameter that cannot be with these media, with what it may be.
+    pub fn new(
+        config: CacheConfig,
+        pcm: Pcm<P>,
+        disk: Disk<D>,
+        next_use: Option<&Arc<[u64]>>,
+    ) -> Result<Cache<T, P, D>> {
+        config.validate()?;
+        let pcm = Leveled::new(pcm, config.wear.config()?)?;
+        let layout = Layout::new(pcm.bytes(), config.cache_bytes)?;
+        let blocks = disk.bytes() / BLOCK_BYTES;
+        let disk_blocks = u32::try_from(blocks).ok().filter(|&b| b > 0 && b < u32::MAX).ok_or_else(|| {
+            Error::param("bytes", disk.bytes(), "of the disk have to be 4 KiB to less than 16 TiB")
+        })?;
+        let setup = Setup { slots: layout.slots, disk_blocks, config: &config.policy, next_use };
+        let held = |n: usize| if P::HOLDS { vec![0; n] } else { Vec::new() };
+        Ok(Cache {
+            policy: Policy::new(&setup)?,
+            dir: Directory::new(disk_blocks, layout.slots)?,
+            streams: Streams::new(config.bypass_streams),
+            space: Space::new(pcm, layout),
+            disk,
+            flying: Flying::default(),
+            clock: 0,
+            accesses: 0,
+            replaced: Vec::new(),
+            unflushed: None,
+            clean_hand: 0,
+            trouble: super::trouble::Trouble::default(),
+            usage: recover::Usage::default(),
+            stats: Stats::default(),
+            block: held(BLOCK_BYTES as usize),
+            run: Vec::new(),
+            chosen: Vec::new(),
+            config,
+        })
+    }
+
+    /// The configuration as it is now.
+    #[must_use]
+    pub fn config(&self) -> &CacheConfig {
+        &self.config
+    }
+
+    /// What is cached, and where.
+    #[must_use]
+    pub fn directory(&self) -> &Directory {
+        &self.dir
+    }
+
+    /// Size in bytes: whole blocks of the disk.
+    pub(super) fn bytes(&self) -> u64 {
+        u64::from(self.dir.disk_blocks()) * BLOCK_BYTES
+    }
+
+    pub(super) fn check_range(&self, at: Sector, bytes: u64) -> Result<u64> {
+        let first = at.0.saturating_mul(SECTOR_BYTES);
+        if first.checked_add(bytes).is_some_and(|end| end <= self.bytes()) {
+            return Ok(first);
+        }
+        Err(Error::OutOfRange {
+            at: at.0,
+            sectors: bytes.div_ceil(SECTOR_BYTES),
+            capacity: self.bytes() / SECTOR_BYTES,
+        })
+    }
+
+    /// A request begins.
+    pub(super) fn tick(&mut self) {
+        self.clock = self.clock.wrapping_add(1);
+    }
+
+    /// An access to a block, for policies.
+    #[inline]
+    pub(super) fn access(&mut self, lbn: u32, write: bool) -> Access {
+        let at = self.accesses;
+        self.accesses += 1;
+        Access { lbn, write, at, clock: self.clock }
+    }
+
+    /// Memory of the layer, in bytes.
+    pub(super) fn dram_bytes(&self) -> u64 {
+        let d = self.dir.bytes();
+        d.blocks + d.buckets + self.policy.dram_bytes() + self.space.dram_bytes()
+    }
+}
+
+/// A part of one block.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(super) struct Span {
+    pub(super) lbn: u32,
+    /// First fragment, and how many.
+    pub(super) first: u32,
+    pub(super) fragments: u32,
+    /// Bytes from the start of the request.
+    pub(super) from: u32,
+}
+
+impl Span {
+    /// Its fragments as a bitmap.
+    #[inline]
+    pub(super) fn mask(self) -> u8 {
+        (((1u32 << self.fragments) - 1) << self.first) as u8
+    }
+
+    pub(super) fn bytes(self) -> u32 {
+        self.fragments * SECTOR_BYTES as u32
+    }
+}
+
+/// Cuts whole sectors, `len` bytes from byte `at`, into blocks.
+#[inline]
+pub(super) fn spans(at: u64, len: u32) -> impl Iterator<Item = Span> {
+    let mut from = 0;
+    std::iter::from_fn(move || {
+        if from >= len {
+            return None;
+        }
+        let pos = at + u64::from(from);
+        let first = (pos % BLOCK_BYTES) as u32 / SECTOR_BYTES as u32;
+        let fragments = (8 - first).min((len - from) / SECTOR_BYTES as u32);
+        let span = Span { lbn: (pos / BLOCK_BYTES) as u32, first, fragments, from };
+        from += span.bytes().max(1);
+        Some(span)
+    })
+}
+
+impl<S: Sink, P: Store, D: Store> BlockLayer<S> for Cache<S::Tok, P, D> {
+    fn info(&self) -> Info {
+        Info {
+            name: "cache",
+            sectors: self.bytes() / SECTOR_BYTES,
+            page_bytes: BLOCK_BYTES as u32,
+            dram_bytes: self.dram_bytes(),
+            durable_map_bytes: self.space.layout.meta_bytes(),
+        }
+    }
+
+    fn expect(&self, next: &[(Sector, u32)]) {
+        let block = |at: &Sector| {
+            (at.0.saturating_mul(SECTOR_BYTES) / BLOCK_BYTES).min(u64::from(self.dir.disk_blocks()) - 1)
+        };
+        for (at, _) in next {
+            self.dir.prefetch(block(at) as u32);
+        }
+        for (at, _) in next {
+            if let Some(slot) = self.dir.get(block(at) as u32) {
+                self.dir.prefetch_slot(slot);
+                self.policy.prefetch(slot);
+            }
+        }
+    }
+
+    fn read(&mut self, sink: &mut S, at: Sector, into: Target<'_>, _: Hints) -> Result<()> {
+        let at = self.check_range(at, u64::from(into.len()))?;
+        self.tick();
+        self.read_range(sink, at, into)
+    }
+
+    fn write(&mut self, sink: &mut S, at: Sector, data: Source<'_>, _: Hints) -> Result<()> {
+        let at = self.check_range(at, u64::from(data.len()))?;
+        self.begin_use(sink)?;
+        self.tick();
+        self.write_range(sink, at, data).map_err(|e| self.poisoned(e))
+    }
+
+    fn flush(&mut self, sink: &mut S) -> Result<()> {
+        self.flush_all(sink).map_err(|e| self.poisoned(e))
+    }
+
+    fn discard(&mut self, sink: &mut S, at: Sector, sectors: u64) -> Result<()> {
+        let bytes = sectors.saturating_mul(SECTOR_BYTES);
+        let at = self.check_range(at, bytes)?;
+        self.begin_use(sink)?;
+        self.tick();
+        self.discard_range(sink, at, bytes).map_err(|e| self.poisoned(e))
+    }
+
+    fn step(&mut self, sink: &mut S, budget: u32) -> Result<Progress<S::Tok>> {
+        self.background(sink, budget).map_err(|e| self.poisoned(e))
+    }
+
+    fn visible(&self, view: &mut Visible) {
+        self.show(view);
+    }
+
+    fn params(&mut self) -> &mut dyn Params {
+        self
+    }
+}
+
+/// Whether writes that meet no cached block go to the disk.
+impl CacheConfig {
+    pub(super) fn around(&self) -> bool {
+        self.mode == Mode::WriteAround
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn requests_are_cut_at_blocks() {
+        let cut: Vec<_> =
+            spans(4096 * 3 + 3584, 6144).map(|s| (s.lbn, s.first, s.fragments, s.from)).collect();
+        assert_eq!(cut, [(3, 7, 1, 0), (4, 0, 8, 512), (5, 0, 3, 4608)]);
+        assert_eq!(spans(0, 0).count(), 0);
+        let s = spans(1024, 1024).next().unwrap();
+        assert_eq!((s.mask(), s.bytes()), (0b1100, 1024));
+    }
+}

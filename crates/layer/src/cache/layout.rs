@@ -1,0 +1,102 @@
+//! Where a cache lies in its PCM.
+//!
+//! ```text
+//! 0       head: whose it is, and its state
+//! 4 KiB   marks: 64 words on lines of their own
+//! 8 KiB   records, 32 bytes a slot
+//! D       data, 4 KiB a slot, from a multiple of 4 KiB on
+//! ```
+
+use super::BLOCK_BYTES;
+use super::record::{CRC_WORD_AT, RECORD_BYTES};
+use frit_core::{Error, Result, size};
+
+/// Where the state word lies.
+pub(super) const STATE_AT: u64 = 64;
+const MARKS_AT: u64 = 4096;
+/// Words that take turns in holding the mark, and bytes from one to the next: a cache line each, so that
+/// none of them wears more than data does.
+pub(super) const MARKS: u64 = 64;
+const MARK_STRIDE: u64 = 64;
+const RECORDS_AT: u64 = 8192;
+
+/// Sizes and addresses.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(super) struct Layout {
+    pub(super) slots: u32,
+    data_at: u64,
+}
+
+impl Layout {
+    /// For a PCM of `bytes`, of which `cache_bytes` hold data (0: as many as there is room for).
+    ///
+    /// # Errors
+    /// No room for a cache that works: at least 64 blocks.
+    pub(super) fn new(bytes: u64, cache_bytes: u64) -> Result<Layout> {
+        let most = bytes.saturating_sub(RECORDS_AT + BLOCK_BYTES) / (BLOCK_BYTES + RECORD_BYTES);
+        let slots = if cache_bytes == 0 { most } else { cache_bytes / BLOCK_BYTES };
+        if slots > most {
+            let why = format!("the PCM has room for {} beside the records", size::show(most * BLOCK_BYTES));
+            return Err(Error::param("cache_bytes", size::show(cache_bytes), why));
+        }
+        if slots < SLOTS_LEAST {
+            let why = format!("has to leave room for {SLOTS_LEAST} blocks of 4 KiB, and leaves {slots}");
+            let key = if cache_bytes == 0 { "chip_bytes" } else { "cache_bytes" };
+            return Err(Error::param(
+                key,
+                size::show(if cache_bytes == 0 { bytes } else { cache_bytes }),
+                why,
+            ));
+        }
+        let slots = slots.min(u64::from(u32::MAX >> 1) - 2);
+        let data_at = (RECORDS_AT + slots * RECORD_BYTES).next_multiple_of(BLOCK_BYTES);
+        Ok(Layout { slots: slots as u32, data_at })
+    }
+
+    #[inline]
+    pub(super) fn data(&self, slot: u32) -> u64 {
+        self.data_at + u64::from(slot) * BLOCK_BYTES
+    }
+
+    #[inline]
+    pub(super) fn record(&self, slot: u32) -> u64 {
+        RECORDS_AT + u64::from(slot) * RECORD_BYTES
+    }
+
+    /// The word of a slot's record without which it is none.
+    #[inline]
+    pub(super) fn crc_word(&self, slot: u32) -> u64 {
+        self.record(slot) + CRC_WORD_AT
+    }
+
+    pub(super) fn mark(&self, i: u64) -> u64 {
+        MARKS_AT + i % MARKS * MARK_STRIDE
+    }
+
+    /// Bytes that are not data.
+    pub(super) fn meta_bytes(&self) -> u64 {
+        self.data_at
+    }
+}
+
+/// The least blocks that a cache works with.
+const SLOTS_LEAST: u64 = 64;
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn everything_fits_and_nothing_overlaps() {
+        for bytes in [1 << 20, (1 << 20) + 12_345, 1 << 30, 3 << 33] {
+            let l = Layout::new(bytes, 0).unwrap();
+            assert!(l.data(l.slots - 1) + BLOCK_BYTES <= bytes);
+            assert!(l.record(l.slots - 1) + RECORD_BYTES <= l.data(0) && l.data(0).is_multiple_of(4096));
+            assert!(l.mark(MARKS - 1) < l.record(0) && l.mark(0) > STATE_AT);
+            assert!(u64::from(l.slots) * 4128 + 16384 + 4128 > bytes, "room is left");
+        }
+        assert!(Layout::new(1 << 20, 2 << 20).is_err());
+        assert!(Layout::new(100_000, 0).is_err());
+        assert_eq!(Layout::new(1 << 20, 512 << 10).unwrap().slots, 128);
+    }
+}

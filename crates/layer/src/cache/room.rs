@@ -1,0 +1,169 @@
+//! Room: free slots, and who has to leave.
+
+use super::flying::DAMAGED;
+use super::layer::Cache;
+use super::policy::WriteCache;
+use crate::Token;
+use frit_core::{Error, Progress, Result, Sink, size};
+use frit_media::Store;
+
+impl<T: Token, P: Store, D: Store> Cache<T, P, D> {
+    /// A slot to write a block to, and after what.
+    pub(super) fn take_slot<S: Sink<Tok = T>>(&mut self, sink: &mut S) -> Result<(u32, T)> {
+        loop {
+            let free = self.dir.free_len();
+            if let Some(slot) = self.dir.alloc() {
+                return Ok((slot, self.space.usable(sink, free)));
+            }
+            self.stats.waits += 1;
+            if !self.replaced.is_empty() {
+                self.commit(sink)?;
+            } else if self.flying.len() > 0 {
+                self.land(sink).map_err(|e| self.full(e))?;
+            } else if self.space.unsynced() > 0 {
+                self.sync_slots(sink)?;
+            } else if !self.destage(sink).map_err(|e| self.full(e))? {
+                return Err(self.no_space());
+            }
+        }
+    }
+
+    /// Syncs PCM; slots that waited for it are free.
+    pub(super) fn sync_slots<S: Sink<Tok = T>>(&mut self, sink: &mut S) -> Result<()> {
+        for slot in self.space.sync(sink)? {
+            self.dir.free(slot);
+        }
+        Ok(())
+    }
+
+    /// An error of the disk, where a write needs room.
+    fn full(&mut self, e: Error) -> Error {
+        if self.was_disk() { self.no_space() } else { e }
+    }
+
+    fn no_space(&self) -> Error {
+        let all = size::show(u64::from(self.dir.capacity()) * super::BLOCK_BYTES);
+        let what = match &self.trouble.disk {
+            Some(why) => format!(
+                "the cache of {all} is full of blocks that the disk has not got, and the disk fails: {why}; they are \
+                 kept, and written once it works again"
+            ),
+            None => format!("all blocks of the cache of {all} are in use; make the PCM larger"),
+        };
+        Error::NoSpace { what }
+    }
+
+    /// Whether more of the cache is in use than should be.
+    fn over_threshold(&self) -> bool {
+        let used = self.dir.len() - self.flying.leaving().min(self.dir.len());
+        f64::from(used) >= f64::from(self.dir.capacity()) * self.config.threshold
+    }
+
+    /// After a request: lets blocks leave until there is room again.
+    pub(super) fn keep_room<S: Sink<Tok = T>>(&mut self, sink: &mut S) -> Result<()> {
+        if self.trouble.disk.is_some() && !self.trouble.retry() {
+            return Ok(());
+        }
+        while self.over_threshold() {
+            match self.destage(sink) {
+                Ok(true) => {}
+                Ok(false) => break,
+                // The request itself is done; the next one that needs room hears of it.
+                Err(_) if self.was_disk() => break,
+                Err(e) => return Err(e),
+            }
+        }
+        if self.config.drain { self.drain(sink) } else { Ok(()) }
+    }
+
+    /// A part of what has to be written back, for each request while everything has to be.
+    fn drain<S: Sink<Tok = T>>(&mut self, sink: &mut S) -> Result<()> {
+        match self.clean(sink) {
+            Ok(true) => Ok(()),
+            Ok(false) if self.flying.len() > 0 => self.land(sink).map(|_| ()),
+            Ok(false) => {
+                self.config.drain = false;
+                Ok(())
+            }
+            Err(_) if self.was_disk() => Ok(()),
+            Err(e) => Err(e),
+        }
+    }
+
+    /// Work in idle time.
+    pub(super) fn background<S: Sink<Tok = T>>(&mut self, sink: &mut S, budget: u32) -> Result<Progress<T>> {
+        if self.trouble.refusal.is_some() || self.trouble.disk.is_some() && !self.trouble.retry() {
+            return Ok(Progress::Idle);
+        }
+        let before = self.stats;
+        let mut worked = false;
+        let done = self.work(sink, budget, &mut worked);
+        match done {
+            Ok(tok) => {
+                if worked && self.trouble.disk.take().is_some() {
+                    self.trouble.recovered += 1;
+                }
+                Ok(if worked { Progress::Busy(tok) } else { Progress::Idle })
+            }
+            Err(_) if self.was_disk() => {
+                self.stats = before;
+                Ok(Progress::Idle)
+            }
+            Err(e) => Err(e),
+        }
+    }
+
+    fn work<S: Sink<Tok = T>>(&mut self, sink: &mut S, budget: u32, worked: &mut bool) -> Result<T> {
+        let low = f64::from(self.dir.capacity()) * self.config.dirty_low;
+        let mut spent = 0;
+        while spent < budget.max(1) {
+            let flying = self.flying.len();
+            let more = if self.over_threshold() {
+                self.destage(sink)?
+            } else if self.config.drain || f64::from(self.dirty_left()) > low {
+                self.clean(sink)?
+            } else {
+                false
+            };
+            if !more {
+                break;
+            }
+            *worked = true;
+            spent += 1 + self.flying.len().saturating_sub(flying);
+        }
+        if self.flying.len() > 0 && spent < budget.max(1) {
+            *worked = true;
+            return self.land(sink);
+        }
+        if !*worked && self.config.drain {
+            self.config.drain = false;
+        }
+        Ok(self.flying.until().unwrap_or_else(|| sink.start()))
+    }
+
+    /// Dirty blocks that are not on their way to the disk.
+    fn dirty_left(&self) -> u32 {
+        self.dir.dirty_len().saturating_sub(self.flying.len())
+    }
+
+    /// Chooses who leaves and writes what is dirty of it to the disk; false when nobody can leave.
+    pub(super) fn destage<S: Sink<Tok = T>>(&mut self, sink: &mut S) -> Result<bool> {
+        let mut chosen = std::mem::take(&mut self.chosen);
+        chosen.clear();
+        self.policy.victims(&self.dir, self.clock, &mut chosen);
+        let any = !chosen.is_empty();
+        self.stats.destages += u64::from(any);
+        let out = self.write_out(sink, &mut chosen, true);
+        self.chosen = chosen;
+        out?;
+        if self.many_fly() {
+            self.land(sink)?;
+        }
+        Ok(any)
+    }
+
+    /// A damaged block stays where it is, known to be damaged, until it is written anew.
+    pub(super) fn set_aside(&mut self, slot: u32) {
+        self.dir.set_flags(slot, super::directory::PINNED | DAMAGED);
+    }
+}

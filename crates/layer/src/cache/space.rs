@@ -1,0 +1,361 @@
+//! The cache's PCM: slots that are given out and used again, blocks with their records, and the fences that
+//! make them certain.
+//!
+//! Order (`docs/cache.md` has the reasons): a block and its record are written together and fenced before
+//! the request is acknowledged; the CRC and the digest tell a part of them. The record of a block that was
+//! written elsewhere goes after that fence; a slot is written again only after what made it free. A record
+//! whose block the disk has goes after the disk's flush, and is fenced before the slot is written again.
+
+use super::BLOCK_BYTES;
+use super::layout::{Layout, MARKS};
+use super::record::Record;
+use crate::Token;
+use crate::wear::Leveled;
+use frit_core::planted::{Bug, is};
+use frit_core::{Cause, Result, Sink, Source, Target};
+use frit_media::Store;
+use frit_media::checksum::digest;
+use std::collections::VecDeque;
+
+/// Bytes of a fragment.
+pub(super) const FRAGMENT: u32 = 512;
+
+/// Runs of set bits: first fragment, fragments.
+pub(super) fn runs(valid: u8) -> impl Iterator<Item = (u32, u32)> {
+    let mut left = u32::from(valid);
+    std::iter::from_fn(move || {
+        if left == 0 {
+            return None;
+        }
+        let first = left.trailing_zeros();
+        let n = (left >> first).trailing_ones();
+        left &= !(((1 << n) - 1) << first);
+        Some((first, n))
+    })
+}
+
+/// The PCM of a cache.
+#[derive(Debug)]
+pub(super) struct Space<T, P: Store> {
+    pub(super) pcm: Leveled<T, P>,
+    pub(super) layout: Layout,
+    /// Free slots by when they may be written: how many, and after what. In the order of the free list,
+    /// whose slots before these may be written at once.
+    reuse: VecDeque<(u32, T)>,
+    queued: u32,
+    /// Slots that became free since the last sync, over stores that lose what is not synced.
+    unsynced: Vec<u32>,
+    /// What the next fence has to wait for: blocks and records of this request.
+    open: Option<T>,
+    /// Records that were taken away, and not fenced since.
+    loose: Option<T>,
+    /// All fences so far.
+    fenced: T,
+    /// The highest number given to a record.
+    pub(super) seq: u64,
+    /// Records up to this number are known to be whole.
+    pub(super) mark: u64,
+    marks: u64,
+    /// A fence of no cost on memory without bytes orders nothing that could be lost.
+    fences: bool,
+}
+
+impl<T: Token, P: Store> Space<T, P> {
+    pub(super) fn new(pcm: Leveled<T, P>, layout: Layout) -> Space<T, P> {
+        Space {
+            fences: P::HOLDS || pcm.config().timing.fence.0 > 0,
+            pcm,
+            layout,
+            reuse: VecDeque::new(),
+            queued: 0,
+            unsynced: Vec::new(),
+            open: None,
+            loose: None,
+            fenced: T::default(),
+            seq: 0,
+            mark: 0,
+            marks: 0,
+        }
+    }
+
+    /// Whether what is not synced may be lost.
+    pub(super) fn volatile(&self) -> bool {
+        P::HOLDS && self.pcm.store().volatile()
+    }
+
+    /// When a slot that was just taken from a free list of `free` slots, it included, may be written.
+    #[inline]
+    pub(super) fn usable<S: Sink<Tok = T>>(&mut self, sink: &S, free: u32) -> T {
+        if free > self.queued {
+            return sink.start();
+        }
+        let Some((n, after)) = self.reuse.front_mut() else { return sink.start() };
+        let after = *after;
+        *n -= 1;
+        self.queued -= 1;
+        if *n == 0 {
+            self.reuse.pop_front();
+        }
+        if is(Bug::SlotReuseEarly) { sink.start() } else { after }
+    }
+
+    /// A slot is free, once `after`; false: it has to wait for a sync.
+    #[inline]
+    pub(super) fn release(&mut self, slot: u32, after: T, same: bool) -> bool {
+        if self.volatile() && !is(Bug::ReuseBeforeFlush) {
+            self.unsynced.push(slot);
+            return false;
+        }
+        self.queued += 1;
+        match self.reuse.back_mut() {
+            Some((n, _)) if same => *n += 1,
+            _ => self.reuse.push_back((1, after)),
+        }
+        true
+    }
+
+    /// Slots that wait for a sync.
+    pub(super) fn unsynced(&self) -> usize {
+        self.unsynced.len()
+    }
+
+    /// All free slots may be written at once.
+    pub(super) fn forget_reuse(&mut self) {
+        self.reuse.clear();
+        self.queued = 0;
+        self.unsynced.clear();
+        (self.open, self.loose) = (None, None);
+    }
+
+    /// Writes a block to a slot: `valid` fragments of `block`, which has all eight of them when it has
+    /// bytes. Not certain before [`Space::fence`].
+    pub(super) fn write_block<S: Sink<Tok = T>>(
+        &mut self,
+        sink: &mut S,
+        slot: u32,
+        record: (u32, u8),
+        block: Source<'_>,
+        cause: Cause,
+        after: T,
+    ) -> Result<()> {
+        let (lbn, valid) = record;
+        let at = self.layout.data(slot);
+        if valid == 0xFF {
+            let tok = self.pcm.write(sink, at, block, cause, after)?;
+            self.wait(sink, tok);
+        } else {
+            for (first, n) in runs(valid) {
+                let part = block.part(first * FRAGMENT, n * FRAGMENT);
+                let tok = self.pcm.write(sink, at + u64::from(first * FRAGMENT), part, cause, after)?;
+                self.wait(sink, tok);
+            }
+        }
+        self.write_record(sink, slot, lbn, valid, block, after)
+    }
+
+    /// Writes fragments over those of a block, where it lies: it has `record.1` of them. `block` is its
+    /// content as far as bytes are held.
+    pub(super) fn write_over<S: Sink<Tok = T>>(
+        &mut self,
+        sink: &mut S,
+        slot: u32,
+        record: (u32, u8),
+        span: super::layer::Span,
+        data: Source<'_>,
+        block: &mut [u8],
+        after: T,
+    ) -> Result<()> {
+        let (lbn, old) = record;
+        let at = self.layout.data(slot) + u64::from(span.first * FRAGMENT);
+        let tok = self.pcm.write(sink, at, data, Cause::Host, after)?;
+        self.wait(sink, tok);
+        let valid = old | span.mask();
+        let whole = match data.bytes() {
+            Some(bytes) => {
+                let from = (span.first * FRAGMENT) as usize;
+                block[from..from + bytes.len()].copy_from_slice(bytes);
+                Source::Bytes(block)
+            }
+            // The digest changes with the data; without bytes there is none.
+            None if valid == old => return Ok(()),
+            None => Source::Len(BLOCK_BYTES as u32),
+        };
+        self.write_record(sink, slot, lbn, valid, whole, after)
+    }
+
+    fn write_record<S: Sink<Tok = T>>(
+        &mut self,
+        sink: &mut S,
+        slot: u32,
+        lbn: u32,
+        valid: u8,
+        block: Source<'_>,
+        after: T,
+    ) -> Result<()> {
+        self.seq += 1;
+        let record =
+            Record { lbn, valid, seq: self.seq, digest: block.bytes().map_or(0, |b| digest_of(b, valid)) };
+        let at = self.layout.record(slot);
+        let bytes = record.bytes();
+        let source = if P::HOLDS { Source::Bytes(&bytes) } else { Source::Len(bytes.len() as u32) };
+        let tok = self.pcm.write(sink, at, source, Cause::Meta, after)?;
+        self.wait(sink, tok);
+        Ok(())
+    }
+
+    #[inline]
+    fn wait<S: Sink<Tok = T>>(&mut self, sink: &mut S, tok: T) {
+        self.open = Some(match self.open {
+            Some(open) => sink.join(open, tok),
+            None => tok,
+        });
+    }
+
+    /// Makes certain what was written: the token, when anything was.
+    pub(super) fn fence<S: Sink<Tok = T>>(&mut self, sink: &mut S) -> Option<T> {
+        let open = self.open.take()?;
+        if is(Bug::RecordNotFenced) {
+            return Some(open);
+        }
+        Some(self.fence_after(sink, open))
+    }
+
+    pub(super) fn fence_after<S: Sink<Tok = T>>(&mut self, sink: &mut S, after: T) -> T {
+        if !self.fences {
+            return after;
+        }
+        let done = self.pcm.fence(sink, after);
+        self.fenced = sink.join(self.fenced, done);
+        done
+    }
+
+    /// Takes a record away, after `after`.
+    #[inline]
+    pub(super) fn erase_record<S: Sink<Tok = T>>(&mut self, sink: &mut S, slot: u32, after: T) -> Result<T> {
+        let zeros = if P::HOLDS { Source::Bytes(&[0; 8]) } else { Source::Len(8) };
+        let tok = self.pcm.write(sink, self.layout.crc_word(slot), zeros, Cause::Meta, after)?;
+        self.loose = Some(match self.loose {
+            Some(l) => sink.join(l, tok),
+            None => tok,
+        });
+        Ok(tok)
+    }
+
+    /// Makes certain that all records that were taken away are gone, after `after` as well.
+    pub(super) fn settle<S: Sink<Tok = T>>(&mut self, sink: &mut S, after: T) -> T {
+        match self.loose.take() {
+            Some(loose) if !is(Bug::RecordNotSettled) => {
+                let both = sink.join(loose, after);
+                self.fence_after(sink, both)
+            }
+            _ => after,
+        }
+    }
+
+    /// Reads fragments of a slot: `first` to `first + n`.
+    #[inline]
+    pub(super) fn read<S: Sink<Tok = T>>(
+        &mut self,
+        sink: &mut S,
+        slot: u32,
+        first: u32,
+        into: Target<'_>,
+        cause: Cause,
+        after: T,
+    ) -> Result<T> {
+        let at = self.layout.data(slot) + u64::from(first * FRAGMENT);
+        self.pcm.read(sink, at, into, cause, after)
+    }
+
+    /// The record of a slot, if it has one.
+    pub(super) fn record(&self, slot: u32) -> Result<Option<Record>> {
+        let mut bytes = [0; super::record::RECORD_BYTES as usize];
+        self.pcm.peek(self.layout.record(slot), &mut bytes)?;
+        Ok(Record::read(&bytes))
+    }
+
+    /// The valid fragments of a slot as they lie there, at their places in `block`, and whether they are
+    /// those of the record.
+    pub(super) fn load(&self, slot: u32, record: &Record, block: &mut [u8]) -> Result<bool> {
+        let at = self.layout.data(slot);
+        for (first, n) in runs(record.valid) {
+            let (from, to) = ((first * FRAGMENT) as usize, ((first + n) * FRAGMENT) as usize);
+            self.pcm.peek(at + from as u64, &mut block[from..to])?;
+        }
+        Ok(is(Bug::PcmDataUnchecked) || digest_of(block, record.valid) == record.digest)
+    }
+
+    /// Whether the mark should move: a quarter of the slots was written since.
+    #[inline]
+    pub(super) fn mark_due(&self) -> bool {
+        self.seq - self.mark >= u64::from(self.layout.slots / 4).max(64)
+    }
+
+    /// Remembers that all records up to the last one are whole: they are fenced.
+    pub(super) fn set_mark<S: Sink<Tok = T>>(&mut self, sink: &mut S) -> Result<()> {
+        let after = if is(Bug::MarkTooEarly) { sink.start() } else { self.fenced };
+        self.mark = self.seq;
+        self.marks += 1;
+        let word = self.mark.to_le_bytes();
+        let source = if P::HOLDS { Source::Bytes(&word) } else { Source::Len(8) };
+        self.pcm.write(sink, self.layout.mark(self.marks), source, Cause::Meta, after)?;
+        Ok(())
+    }
+
+    /// Reads the mark.
+    pub(super) fn load_mark(&mut self) -> Result<()> {
+        let mut best = (0, 0);
+        for i in 0..MARKS {
+            let mut word = [0; 8];
+            self.pcm.peek(self.layout.mark(i), &mut word)?;
+            best = best.max((u64::from_le_bytes(word), i));
+        }
+        (self.mark, self.marks) = best;
+        Ok(())
+    }
+
+    /// What was written outlives the machine; the slots that waited for it.
+    pub(super) fn sync<S: Sink<Tok = T>>(&mut self, sink: &mut S) -> Result<Vec<u32>> {
+        self.pcm.flush(sink)?;
+        Ok(std::mem::take(&mut self.unsynced))
+    }
+
+    /// Bytes of memory that it takes.
+    pub(super) fn dram_bytes(&self) -> u64 {
+        (self.reuse.capacity() * size_of::<(u32, T)>() + self.unsynced.capacity() * 4) as u64
+    }
+}
+
+/// The digest of the valid fragments of a block.
+pub(super) fn digest_of(block: &[u8], valid: u8) -> u64 {
+    let part = |first: u32, n: u32| &block[(first * FRAGMENT) as usize..((first + n) * FRAGMENT) as usize];
+    let mut all = runs(valid).map(|(first, n)| digest(part(first, n)));
+    let first = all.next().unwrap_or(0);
+    all.fold(first, |h, d| digest(&[h.to_le_bytes(), d.to_le_bytes()].concat()))
+}
+
+const _: () = assert!(BLOCK_BYTES == 8 * FRAGMENT as u64);
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn runs_are_the_set_bits() {
+        let all = |v| runs(v).collect::<Vec<_>>();
+        assert_eq!(all(0), []);
+        assert_eq!(all(0xFF), [(0, 8)]);
+        assert_eq!(all(0b1011_0001), [(0, 1), (4, 2), (7, 1)]);
+    }
+
+    #[test]
+    fn a_digest_is_of_the_valid_fragments_and_of_no_other() {
+        let mut block = vec![7; 4096];
+        let (whole, part) = (digest_of(&block, 0xFF), digest_of(&block, 0b101));
+        block[600] ^= 1;
+        assert_ne!(digest_of(&block, 0xFF), whole);
+        assert_eq!(digest_of(&block, 0b101), part);
+        block[1030] ^= 1;
+        assert_ne!(digest_of(&block, 0b101), part);
+    }
+}

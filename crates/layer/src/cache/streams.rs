@@ -1,0 +1,56 @@
+//! Sequential streams of writes, several at a time.
+
+/// One stream.
+#[derive(Clone, Copy, Default, Debug)]
+struct Stream {
+    /// The byte behind its last write.
+    next: u64,
+    /// Bytes so far.
+    bytes: u64,
+    /// When it was met last, in requests.
+    met: u64,
+}
+
+/// The streams that were met last.
+#[derive(Clone, Debug)]
+pub(super) struct Streams {
+    all: Vec<Stream>,
+    requests: u64,
+}
+
+impl Streams {
+    pub(super) fn new(streams: u32) -> Streams {
+        Streams { all: vec![Stream::default(); streams as usize], requests: 0 }
+    }
+
+    /// A write came; returns how many bytes of its stream there are, with it. One that continues no
+    /// stream begins one, in place of the one that was met longest ago.
+    pub(super) fn write(&mut self, at: u64, len: u64) -> u64 {
+        self.requests += 1;
+        let met = self.requests;
+        if let Some(s) = self.all.iter_mut().find(|s| s.bytes > 0 && s.next == at) {
+            *s = Stream { next: at + len, bytes: s.bytes + len, met };
+            return s.bytes;
+        }
+        if let Some(s) = self.all.iter_mut().min_by_key(|s| s.met) {
+            *s = Stream { next: at + len, bytes: len, met };
+        }
+        len
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn streams_are_told_apart_and_forgotten_in_turn() {
+        let mut s = Streams::new(2);
+        assert_eq!(s.write(0, 10), 10);
+        assert_eq!(s.write(1000, 10), 10);
+        assert_eq!((s.write(10, 10), s.write(1010, 5)), (20, 15));
+        assert_eq!(s.write(5000, 1), 1);
+        assert_eq!(s.write(20, 1), 1, "its stream was the one met longest ago");
+        assert_eq!(s.write(5001, 1), 2);
+    }
+}

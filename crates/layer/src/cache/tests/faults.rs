@@ -1,0 +1,156 @@
+//! A disk that fails and comes back, and damage in PCM.
+
+use super::*;
+use frit_core::{Error, Result};
+use std::cell::Cell;
+use std::rc::Rc;
+
+/// A disk whose accesses fail while it is told to.
+#[derive(Debug)]
+struct Failing {
+    store: MemoryStore,
+    fails: Rc<Cell<bool>>,
+}
+
+impl Failing {
+    fn up(&self) -> Result<()> {
+        if self.fails.get() {
+            let source = std::io::Error::other("the disk is gone");
+            return Err(Error::Io { what: "disk".into(), source });
+        }
+        Ok(())
+    }
+}
+
+impl Store for Failing {
+    const HOLDS: bool = true;
+    fn len(&self) -> u64 {
+        self.store.len()
+    }
+    fn is_blank(&self) -> bool {
+        self.store.is_blank()
+    }
+    fn read(&self, at: u64, into: &mut [u8]) -> Result<()> {
+        self.up()?;
+        self.store.read(at, into)
+    }
+    fn write(&mut self, at: u64, data: &[u8]) -> Result<()> {
+        self.up()?;
+        self.store.write(at, data)
+    }
+    fn sync(&mut self) -> Result<()> {
+        self.up()
+    }
+}
+
+#[test]
+fn a_disk_that_fails_loses_nothing_and_is_taken_up_again() {
+    for policy in policies() {
+        let fails = Rc::new(Cell::new(false));
+        let (pcm, store) = stores();
+        let mut hw = Hardware::new();
+        let pcm = Pcm::new(pcm_config(96), pcm, &mut hw).unwrap();
+        let disk = Disk::new(disk_config(), Failing { store, fails: fails.clone() }, &mut hw).unwrap();
+        let mut layer = Cache::<(), _, _>::new(named(policy), pcm, disk, None).unwrap();
+        let block = |n: u8| vec![n; 4096];
+        let write = |layer: &mut Cache<(), MemoryStore, Failing>, lbn: u64, n: u8| {
+            layer.write(&mut Null, Sector(lbn * 8), Source::Bytes(&block(n)), Hints::NONE)
+        };
+        let read = |layer: &mut Cache<(), MemoryStore, Failing>, lbn: u64| {
+            let mut back = vec![0; 4096];
+            layer.read(&mut Null, Sector(lbn * 8), Target::Bytes(&mut back), Hints::NONE).map(|()| back)
+        };
+        for i in 0..60_u8 {
+            write(&mut layer, u64::from(i) * 20, i + 1).unwrap();
+        }
+        fails.set(true);
+        // Writes go on while there is room, and then say why not.
+        let full = (60..200_u8).find_map(|i| write(&mut layer, 1200 + u64::from(i), i).err().map(|e| (i, e)));
+        let (accepted, why) = full.unwrap();
+        assert!(accepted > 85, "{policy}: {accepted}");
+        assert!(
+            matches!(why, Error::NoSpace { .. }) && why.to_string().contains("the disk is gone"),
+            "{why}"
+        );
+        layer.audit();
+        assert_eq!(read(&mut layer, 0).unwrap(), block(1), "hits go on");
+        assert!(read(&mut layer, 2000).is_err());
+        assert!(Durable::<Null>::refuses(&layer).is_none());
+        for _ in 0..200 {
+            layer.step(&mut Null, 16).unwrap();
+        }
+        layer.audit();
+        fails.set(false);
+        for _ in 0..200 {
+            layer.step(&mut Null, 16).unwrap();
+        }
+        layer.audit();
+        for i in 60..120_u8 {
+            write(&mut layer, 1500 + u64::from(i), i).unwrap();
+        }
+        for i in 0..60_u8 {
+            assert_eq!(read(&mut layer, u64::from(i) * 20).unwrap()[..], block(i + 1)[..], "{policy} {i}");
+        }
+        layer.audit();
+    }
+}
+
+#[test]
+fn damage_is_told_never_written_back_and_mended_by_a_whole_write() {
+    let (mut pcm, mut disk) = stores();
+    let mut layer = open(&named("halo"), &mut pcm, &mut disk);
+    let mut model = Model::new();
+    model.write(&mut layer, 80, 8);
+    model.write(&mut layer, 160, 8);
+    let at = layer.space.layout.data(layer.dir.get(10).unwrap());
+    let mut byte = [0];
+    layer.space.pcm.peek(at + 1000, &mut byte).unwrap();
+    layer.space.pcm.store_mut().write(at + 1000, &[byte[0] ^ 4]).unwrap();
+    let mut back = vec![0; 512];
+    let e = layer.read(&mut Null, Sector(83), Target::Bytes(&mut back), Hints::NONE).unwrap_err();
+    assert!(e.to_string().contains("block 10 of the disk"), "{e}");
+    layer.set("dirty_low", "0").unwrap();
+    while layer.step(&mut Null, 8).unwrap() != frit_core::Progress::Idle {}
+    assert_eq!(disk_commands(&layer, Op::DiskWrite), 1, "the whole block only");
+    let mut kinds = Vec::new();
+    let scope = CheckScope { data: true, ..CheckScope::default() };
+    layer.check(&mut Null, scope, &mut |f| kinds.push((f.kind, f.lpn))).unwrap();
+    assert_eq!(kinds, [("bad-data", Some(10))]);
+    let part = layer.write(&mut Null, Sector(80), Source::Bytes(&[1; 512]), Hints::NONE);
+    assert!(matches!(part, Err(Error::Corrupt { .. })), "{part:?}");
+    model.write(&mut layer, 80, 8);
+    model.all(&mut layer);
+    layer.audit();
+}
+
+#[test]
+fn a_damaged_block_is_given_up_only_when_told() {
+    let (mut pcm, mut disk) = stores();
+    let mut layer = open(&named("lru"), &mut pcm, &mut disk);
+    let mut model = Model::new();
+    model.write(&mut layer, 80, 8);
+    let at = layer.space.layout.data(layer.dir.get(10).unwrap());
+    layer.space.pcm.store_mut().write(at, &[0; 8]).unwrap();
+    let mut repaired = Vec::new();
+    for older in [false, true] {
+        let scope = CheckScope { data: true, repair: true, older };
+        layer.check(&mut Null, scope, &mut |f| repaired.push(f.repaired)).unwrap();
+    }
+    assert_eq!(repaired, [false, true]);
+    let mut back = vec![1; 4096];
+    layer.read(&mut Null, Sector(80), Target::Bytes(&mut back), Hints::NONE).unwrap();
+    assert!(back.iter().all(|&b| b == 0), "the disk's version");
+    layer.audit();
+}
+
+#[test]
+fn media_of_another_shape_are_refused() {
+    let (mut pcm, mut disk) = stores();
+    open(&named("halo"), &mut pcm, &mut disk).format(&mut Null).unwrap();
+    let small = CacheConfig { cache_bytes: 70 * 4096, ..named("halo") };
+    let e = open(&small, &mut pcm, &mut disk).recover(&mut Null, Stop::Process).unwrap_err();
+    assert!(e.to_string().contains("cache of"), "{e}");
+    let (mut blank, _) = stores();
+    let e = open(&named("halo"), &mut blank, &mut disk).recover(&mut Null, Stop::Process).unwrap_err();
+    assert!(e.to_string().contains("holds no cache"), "{e}");
+}

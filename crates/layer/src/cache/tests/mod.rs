@@ -1,0 +1,242 @@
+//! Shadow-model property tests of the whole layer: random requests, changes of parameters, stops, a disk
+//! that fails; every read compared with a plain byte array.
+
+mod faults;
+mod modes;
+
+use super::policy::{Policy, PolicyConfig};
+use super::{BLOCK_BYTES, Cache, CacheConfig};
+use frit_core::{
+    BlockLayer, CheckScope, Durable, Hints, Nanos, Null, Op, Params, Quiesce, Sector, Source, Stop, Target,
+    Visible,
+};
+use frit_media::disk::DiskProfile;
+use frit_media::{
+    Curve, Disk, DiskConfig, Hardware, MemoryStore, Pcm, PcmConfig, PcmGeometry, PcmTiming, Store,
+};
+use proptest::prelude::*;
+use strum::VariantNames;
+
+/// Blocks of the disk: eight buckets.
+const DISK_BLOCKS: u64 = 2048;
+
+fn pcm_config(slots: u64) -> PcmConfig {
+    let curve = || Curve::new(vec![(512, Nanos(1_000))], 16).unwrap();
+    PcmConfig {
+        name: "pcm".into(),
+        geometry: PcmGeometry {
+            channels: 2,
+            chips_per_channel: 1,
+            chip_bytes: ((slots + 8) * 4160).next_multiple_of(16384) / 2,
+            write_unit: 16,
+            line_bytes: 512,
+            interleave_bytes: 4096,
+        },
+        timing: PcmTiming {
+            read: curve(),
+            write: curve(),
+            write_clean: None,
+            refresh: Nanos::ZERO,
+            fence: Nanos::ZERO,
+        },
+        endurance: 1_000_000_000,
+        refresh_bytes: None,
+        serial: 0,
+    }
+}
+
+fn disk_config() -> DiskConfig {
+    let spec = DiskProfile::builtin("st3500320as-2008").unwrap().spec().unwrap();
+    DiskConfig { name: "disk".into(), spec: Box::new(spec), bytes: DISK_BLOCKS * BLOCK_BYTES, serial: 0 }
+}
+
+type Layer<'a, P = MemoryStore> = Cache<(), &'a mut P, &'a mut MemoryStore>;
+
+fn open<'a, P: Store>(config: &CacheConfig, pcm: &'a mut P, disk: &'a mut MemoryStore) -> Layer<'a, P> {
+    let mut hw = Hardware::new();
+    let pcm = Pcm::new(pcm_config(96), pcm, &mut hw).unwrap();
+    let disk = Disk::new(disk_config(), disk, &mut hw).unwrap();
+    Cache::new(config.clone(), pcm, disk, None).unwrap()
+}
+
+fn stores() -> (MemoryStore, MemoryStore) {
+    (MemoryStore::new(4 << 20), MemoryStore::new(disk_config().store_bytes()))
+}
+
+fn named(policy: &str) -> CacheConfig {
+    CacheConfig { policy: PolicyConfig::named(policy), cache_bytes: 96 * 4096, ..CacheConfig::default() }
+}
+
+/// Policies that need no future.
+fn policies() -> Vec<&'static str> {
+    Policy::VARIANTS.iter().copied().filter(|p| *p != "belady").collect()
+}
+
+impl<P: Store, D: Store> Cache<(), P, D> {
+    /// Everything that is derived agrees with what it is derived from.
+    fn audit(&self) {
+        let mut slots = std::collections::HashSet::new();
+        let mut dirty = 0;
+        for (lbn, slot) in self.dir.iter() {
+            assert!(slots.insert(slot), "slot {slot} twice");
+            assert_ne!(self.dir.valid(slot), 0, "block {lbn} has nothing");
+            let r = self.space.record(slot).unwrap();
+            if P::HOLDS {
+                assert_eq!(r.map(|r| (r.lbn, r.valid)), Some((lbn, self.dir.valid(slot))), "slot {slot}");
+            }
+            dirty += u32::from(self.dir.dirty(slot));
+        }
+        assert_eq!(dirty, self.dir.dirty_len());
+        let orphans =
+            self.flying.blocks.iter().filter(|v| self.dir.get(v.lbn) != Some(v.slot)).count() as u32;
+        let all = self.dir.len() + self.dir.free_len() + orphans + self.space.unsynced() as u32;
+        assert_eq!(all, self.dir.capacity(), "slots are lost or used twice");
+    }
+}
+
+/// A shadow of the disk.
+struct Model {
+    bytes: Vec<u8>,
+    stamp: u8,
+}
+
+impl Model {
+    fn new() -> Model {
+        Model { bytes: vec![0; (DISK_BLOCKS * BLOCK_BYTES) as usize], stamp: 0 }
+    }
+
+    fn write<P: Store>(&mut self, layer: &mut Layer<'_, P>, at: u64, sectors: u64) {
+        self.stamp = self.stamp.wrapping_add(1);
+        let range = (at * 512) as usize..((at + sectors) * 512) as usize;
+        for (i, b) in self.bytes[range.clone()].iter_mut().enumerate() {
+            *b = self.stamp.wrapping_add(((i / 512) as u8).wrapping_mul(31)) | 1;
+        }
+        layer.write(&mut Null, Sector(at), Source::Bytes(&self.bytes[range]), Hints::NONE).unwrap();
+    }
+
+    fn read<P: Store>(&self, layer: &mut Layer<'_, P>, at: u64, sectors: u64) {
+        let mut back = vec![0xEE; (sectors * 512) as usize];
+        layer.read(&mut Null, Sector(at), Target::Bytes(&mut back), Hints::NONE).unwrap();
+        let own = &self.bytes[(at * 512) as usize..((at + sectors) * 512) as usize];
+        if let Some(i) = back.iter().zip(own).position(|(a, b)| a != b) {
+            panic!("sector {}: {} instead of {}", at + i as u64 / 512, back[i], own[i]);
+        }
+    }
+
+    fn discard<P: Store>(&mut self, layer: &mut Layer<'_, P>, at: u64, sectors: u64) {
+        self.bytes[(at * 512) as usize..((at + sectors) * 512) as usize].fill(0);
+        layer.discard(&mut Null, Sector(at), sectors).unwrap();
+    }
+
+    fn all<P: Store>(&self, layer: &mut Layer<'_, P>) {
+        for at in (0..DISK_BLOCKS * 8).step_by(2048) {
+            self.read(layer, at, 2048);
+        }
+    }
+}
+
+#[derive(Clone, Debug)]
+enum Step {
+    Write(u64, u64),
+    Read(u64, u64),
+    Discard(u64, u64),
+    Flush,
+    Idle(u32),
+    Set(&'static str, &'static str),
+    Stop { halt: bool },
+    Check,
+}
+
+fn place() -> impl Strategy<Value = (u64, u64)> {
+    let last = DISK_BLOCKS * 8;
+    let at = prop_oneof![3 => 0..last, 3 => 0..256_u64, 1 => (last - 64)..last];
+    let sectors = prop_oneof![4 => 1..20_u64, 3 => Just(8_u64), 1 => 1..400_u64];
+    (at, sectors, any::<bool>()).prop_map(move |(at, n, whole)| {
+        let (at, n) = if whole { (at / 8 * 8, n.next_multiple_of(8)) } else { (at, n) };
+        (at, n.min(last - at))
+    })
+}
+
+fn step() -> impl Strategy<Value = Step> {
+    let sets = prop::sample::select(vec![
+        ("mode", "write-back"),
+        ("mode", "write-through"),
+        ("mode", "write-around"),
+        ("read_caching", "true"),
+        ("read_caching", "false"),
+        ("dirty_low", "0"),
+        ("dirty_low", "1"),
+        ("drain", "true"),
+        ("bypass_bytes", "16K"),
+        ("bypass_bytes", "0"),
+        ("threshold", "0.5"),
+        ("flying", "0.3"),
+        ("flying", "0"),
+    ]);
+    prop_oneof![
+        12 => place().prop_map(|(a, n)| Step::Write(a, n)),
+        6 => place().prop_map(|(a, n)| Step::Read(a, n)),
+        1 => place().prop_map(|(a, n)| Step::Discard(a, n)),
+        1 => Just(Step::Flush),
+        2 => (1..40_u32).prop_map(Step::Idle),
+        2 => sets.prop_map(|(k, v)| Step::Set(k, v)),
+        1 => any::<bool>().prop_map(|halt| Step::Stop { halt }),
+        1 => Just(Step::Check),
+    ]
+}
+
+fn run(config: CacheConfig, steps: &[Step]) {
+    let (mut pcm, mut disk) = stores();
+    let mut model = Model::new();
+    let mut layer = open(&config, &mut pcm, &mut disk);
+    layer.format(&mut Null).unwrap();
+    for s in steps {
+        match *s {
+            Step::Write(at, n) => model.write(&mut layer, at, n),
+            Step::Read(at, n) => model.read(&mut layer, at, n),
+            Step::Discard(at, n) => model.discard(&mut layer, at, n),
+            Step::Flush => BlockLayer::<Null>::flush(&mut layer, &mut Null).unwrap(),
+            Step::Idle(n) => drop(layer.step(&mut Null, n).unwrap()),
+            Step::Set(key, value) => layer.set(key, value).unwrap(),
+            Step::Stop { halt } => {
+                if halt {
+                    Quiesce::<Null>::halt(&mut layer, &mut Null).unwrap();
+                }
+                let config = layer.config().clone();
+                drop(layer);
+                layer = open(&config, &mut pcm, &mut disk);
+                let found = layer.recover(&mut Null, Stop::Process).unwrap();
+                assert!(found.clean || !halt);
+            }
+            Step::Check => {
+                let scope = CheckScope { data: true, ..CheckScope::default() };
+                layer.check(&mut Null, scope, &mut |f| panic!("{f:?}")).unwrap();
+            }
+        }
+        layer.audit();
+    }
+    model.all(&mut layer);
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(48))]
+
+    #[test]
+    fn what_is_written_is_read(
+        policy in prop::sample::select(policies()),
+        steps in prop::collection::vec(step(), 1..160),
+    ) {
+        run(named(policy), &steps);
+    }
+}
+
+/// Commands of a kind that the disk got.
+fn disk_commands<P: Store>(layer: &Layer<'_, P>, op: Op) -> u64 {
+    layer.disk.counts().of(op).commands
+}
+
+fn metric<P: Store>(layer: &Layer<'_, P>, name: &str) -> f64 {
+    let mut view = Visible::default();
+    BlockLayer::<Null>::visible(layer, &mut view);
+    view.metric(name).unwrap()
+}

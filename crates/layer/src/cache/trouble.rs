@@ -1,0 +1,85 @@
+//! What the layer refuses, and a disk that fails.
+
+use super::layer::Cache;
+use crate::Token;
+use frit_core::planted::{Bug, is};
+use frit_core::{Error, Result};
+use frit_media::Store;
+
+/// Steps between two attempts to reach a disk that failed.
+const RETRY_STEPS: u32 = 64;
+
+/// What is wrong.
+#[derive(Clone, Default, Debug)]
+pub(super) struct Trouble {
+    /// Why writes are refused.
+    pub(super) refusal: Option<String>,
+    /// What the disk said when it failed: dirty blocks stay, and writes go on while there is room.
+    pub(super) disk: Option<String>,
+    /// The error of the request under way is the disk's.
+    of_disk: bool,
+    steps: u32,
+    /// Times that it failed.
+    pub(super) failures: u64,
+    /// Times that it came back.
+    pub(super) recovered: u64,
+}
+
+impl Trouble {
+    /// Whether a disk that failed is to be tried again now.
+    pub(super) fn retry(&mut self) -> bool {
+        self.steps += 1;
+        self.steps % RETRY_STEPS == 1
+    }
+}
+
+impl<T: Token, P: Store, D: Store> Cache<T, P, D> {
+    pub(super) fn writable(&self) -> Result<()> {
+        match &self.trouble.refusal {
+            Some(why) => Err(Error::ReadOnly { why: why.clone() }),
+            None => Ok(()),
+        }
+    }
+
+    /// What the disk answered. When it failed, what was on its way stays dirty.
+    pub(super) fn of_disk<V>(&mut self, answer: Result<V>) -> Result<V> {
+        match answer {
+            Ok(v) => Ok(v),
+            Err(e) => {
+                self.disk_failed(&e);
+                Err(e)
+            }
+        }
+    }
+
+    #[cold]
+    fn disk_failed(&mut self, e: &Error) {
+        self.trouble.failures += 1;
+        self.trouble.disk = Some(e.to_string());
+        self.trouble.of_disk = true;
+        self.call_back();
+    }
+
+    /// Whether the last error was the disk's: the cache is as it was.
+    pub(super) fn was_disk(&mut self) -> bool {
+        std::mem::take(&mut self.trouble.of_disk)
+    }
+
+    /// After an error that the layer has no answer to, directory and media may disagree: it refuses writes
+    /// from then on, and reads go on.
+    #[cold]
+    pub(super) fn poisoned(&mut self, e: Error) -> Error {
+        let expected = self.was_disk()
+            || matches!(
+                e,
+                Error::NoSpace { .. }
+                    | Error::ReadOnly { .. }
+                    | Error::OutOfRange { .. }
+                    | Error::Corrupt { .. }
+            );
+        if !expected && !is(Bug::NotPoisoned) && self.trouble.refusal.is_none() {
+            self.trouble.refusal = Some(format!("an earlier write failed: {e}"));
+        }
+        e
+    }
+}

@@ -1,0 +1,89 @@
+//! What the layer shows.
+
+use super::layer::Cache;
+use crate::Token;
+use frit_core::Visible;
+use frit_core::visible::{LayerView, Metric, Residence};
+use frit_media::Store;
+
+/// Slices of the address space in the residence view.
+const SLICES: u32 = 512;
+
+impl<T: Token, P: Store, D: Store> Cache<T, P, D> {
+    pub(super) fn show(&self, view: &mut Visible) {
+        view.media.push(self.space.pcm.view());
+        view.media.push(self.disk.view());
+        let mut metrics = self.metrics();
+        metrics.extend(self.space.pcm.metrics());
+        view.layers.push(LayerView { name: "cache".into(), metrics, residence: self.residence() });
+    }
+
+    fn metrics(&self) -> Vec<Metric> {
+        let s = &self.stats;
+        let blocks = |name, value: u64, help| Metric { name, value: value as f64, unit: "blocks", help };
+        let count = |name, value: u64, help| Metric { name, value: value as f64, unit: "", help };
+        let per = |n: u64, d: u64| if d == 0 { 0.0 } else { n as f64 / d as f64 };
+        let hits = s.read_hits + s.write_hits;
+        let all = hits + s.read_partial + s.read_misses + s.write_misses + s.direct;
+        vec![
+            blocks("cached_blocks", u64::from(self.dir.len()), "blocks in the cache"),
+            blocks(
+                "dirty_blocks",
+                u64::from(self.dir.dirty_len()),
+                "blocks that the disk has not got for certain",
+            ),
+            blocks("cache_slots", u64::from(self.dir.capacity()), "blocks that the cache can hold"),
+            count("active_buckets", u64::from(self.dir.active()), "regions of a MiB with cached blocks"),
+            blocks("read_hits", s.read_hits, "blocks read from the cache"),
+            blocks("read_partial", s.read_partial, "blocks read from cache and disk"),
+            blocks("read_misses", s.read_misses, "blocks read from the disk"),
+            blocks("write_hits", s.write_hits, "blocks written over cached ones"),
+            blocks("write_misses", s.write_misses, "blocks that came into the cache with a write"),
+            blocks("direct_writes", s.direct, "blocks written past the cache"),
+            Metric {
+                name: "hit_ratio",
+                value: per(hits, all),
+                unit: "",
+                help: "block accesses that the cache served",
+            },
+            count("destages", s.destages, "times that victims were chosen"),
+            blocks("destaged", s.destaged, "dirty blocks that left"),
+            blocks("dropped", s.dropped, "clean blocks that left"),
+            blocks("cleaned", s.cleaned, "dirty blocks written back that stayed"),
+            Metric {
+                name: "destage_blocks",
+                value: per(s.destaged + s.cleaned, s.destage_writes),
+                unit: "blocks",
+                help: "blocks in a write of destaged ones, mean",
+            },
+            count("destage_writes", s.destage_writes, "writes to the disk of destaged blocks"),
+            count("room_waits", s.waits, "writes that waited for a slot"),
+            count("disk_flushes", s.disk_flushes, "flushes of the disk by the cache"),
+            blocks("set_aside", s.set_aside, "damaged blocks that could not be written back"),
+            count("disk_failures", self.trouble.failures, "times that the disk failed"),
+            Metric {
+                name: "degraded",
+                value: f64::from(u8::from(self.trouble.disk.is_some())),
+                unit: "",
+                help: "1 while the disk fails and dirty blocks stay",
+            },
+        ]
+    }
+
+    /// Cached blocks by slices of the disk; what is not cached counts as unmapped.
+    fn residence(&self) -> Vec<Residence> {
+        let buckets = self.dir.buckets();
+        let slices = SLICES.min(buckets);
+        let mut all = vec![Residence::default(); slices as usize];
+        let of = |bucket: u32| (u64::from(bucket) * u64::from(slices) / u64::from(buckets)) as usize;
+        let blocks = self.dir.disk_blocks();
+        for i in 0..buckets {
+            let here = (blocks - i * super::directory::BUCKET_BLOCKS).min(super::directory::BUCKET_BLOCKS);
+            let cached = u32::from(self.dir.bucket(i).count);
+            let slice = &mut all[of(i)];
+            slice.pcm_cache += cached;
+            slice.unmapped += here - cached;
+        }
+        all
+    }
+}

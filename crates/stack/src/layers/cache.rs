@@ -1,0 +1,128 @@
+//! A disk behind a durable write cache in PCM.
+
+use super::{Choice, Role, keyword, policy};
+use crate::decode::{decode as decode_as, keys_of};
+use crate::error::Problem;
+use crate::tree::Table;
+use crate::{Bytes, Stack};
+use frit_core::{Error, MediumKind, Null, ParamInfo, Result, Sink, Top};
+use frit_layer::cache::policy::{Policy, PolicyConfig};
+use frit_layer::cache::{Cache, CacheConfig, DiskFlush, Mode, Overwrite, WearKeys};
+use frit_layer::wear::LevelerKind;
+use frit_media::{Disk, DiskConfig, Hardware, NoStore, Pcm, PcmConfig, Store};
+use serde::Deserialize;
+use std::sync::OnceLock;
+use strum::VariantNames;
+
+pub(super) const ABOUT: &str =
+    "a disk behind a durable write cache in PCM: HALO and its peers (Liu et al., MASCOTS 2012)";
+
+pub(super) const ROLES: &[Role] = &[
+    Role {
+        key: "pcm",
+        medium: MediumKind::Pcm,
+        optional: false,
+        help: "where cached blocks and their records lie",
+    },
+    Role { key: "disk", medium: MediumKind::Disk, optional: false, help: "what is cached" },
+];
+
+pub(super) const CHOICES: &[Choice] = &[
+    policy("policy", Policy::VARIANTS),
+    policy("wear_leveling", LevelerKind::VARIANTS),
+    keyword("mode", Mode::VARIANTS),
+    keyword("overwrite", Overwrite::VARIANTS),
+    keyword("disk_flush", DiskFlush::VARIANTS),
+];
+
+/// Keys of the layer, and of its policies, in one table.
+pub(super) fn keys() -> &'static [&'static str] {
+    static KEYS: OnceLock<Vec<&str>> = OnceLock::new();
+    KEYS.get_or_init(|| [keys_of::<CacheConfig>(), keys_of::<PolicyConfig>(), keys_of::<WearKeys>()].concat())
+}
+
+pub(super) fn decode(path: &str, table: &Table, problems: &mut Vec<Problem>) -> Option<CacheConfig> {
+    let config: Option<CacheConfig> = decode_as(path, table, keys_of::<CacheConfig>(), problems);
+    let policy = decode_as(path, table, keys_of::<PolicyConfig>(), problems);
+    let wear = decode_as(path, table, keys_of::<WearKeys>(), problems);
+    Some(CacheConfig { policy: policy?, wear: wear?, ..config? })
+}
+
+pub(super) fn reread(table: &toml::Table) -> Option<CacheConfig> {
+    let part = |keys: &[&str]| -> toml::Table {
+        table
+            .iter()
+            .filter(|(k, _)| keys.contains(&k.as_str()))
+            .map(|(k, v)| (k.clone(), v.clone()))
+            .collect()
+    };
+    Some(CacheConfig {
+        policy: PolicyConfig::deserialize(part(keys_of::<PolicyConfig>())).ok()?,
+        wear: WearKeys::deserialize(part(keys_of::<WearKeys>())).ok()?,
+        ..CacheConfig::deserialize(part(keys_of::<CacheConfig>())).ok()?
+    })
+}
+
+/// Parameters that do nothing, given others.
+pub(super) fn idle(c: &CacheConfig) -> Vec<(&'static str, &'static str)> {
+    let mut idle = Vec::new();
+    if c.bypass_bytes == 0 {
+        idle.push(("bypass_streams", "no stream passes the cache"));
+    }
+    if c.mode == Mode::WriteAround {
+        idle.push(("bypass_bytes", "all writes pass the cache"));
+        if !c.read_caching {
+            idle.push(("policy", "nothing is cached: writes go around, and reads are not cached"));
+        }
+    }
+    idle
+}
+
+/// A stack to ask a layer for its parameters.
+const SMALL: &str = r#"
+media.pcm = { profile = "pcm-p8p-2016", chip_bytes = "256K" }
+media.disk = { profile = "st3500320as-2008", bytes = "64M" }
+cache = {}
+"#;
+
+pub(super) fn parameters() -> crate::Result<Vec<ParamInfo>> {
+    let mut built = Stack::parse("cache", SMALL, &[])?.build::<Null>(&Bytes::None)?;
+    Ok(built.layer.params().list())
+}
+
+/// The layer over its media.
+pub(crate) fn build<S: Sink>(
+    config: CacheConfig,
+    mut pcm: PcmConfig,
+    mut disk: DiskConfig,
+    bytes: &Bytes,
+    hardware: &mut Hardware,
+) -> Result<Box<dyn Top<S>>>
+where
+    S::Tok: 'static,
+{
+    pcm.serial = bytes.serial(&pcm.name);
+    disk.serial = bytes.serial(&disk.name);
+    match bytes {
+        Bytes::None => compose(config, pcm, disk, hardware, |_, _| Ok(NoStore)),
+        _ => compose(config, pcm, disk, hardware, |name, len| bytes.store(name, len)),
+    }
+}
+
+fn compose<S: Sink, St: Store + Send + 'static>(
+    config: CacheConfig,
+    pcm: PcmConfig,
+    disk: DiskConfig,
+    hardware: &mut Hardware,
+    store: impl Fn(&str, u64) -> Result<St>,
+) -> Result<Box<dyn Top<S>>>
+where
+    S::Tok: 'static,
+{
+    let refused = |what: String| Error::Medium { what };
+    let held = store(&pcm.name, pcm.geometry.store_bytes())?;
+    let pcm = Pcm::new(pcm, held, hardware).map_err(refused)?;
+    let held = store(&disk.name, disk.store_bytes())?;
+    let disk = Disk::new(disk, held, hardware).map_err(refused)?;
+    Ok(Box::new(Cache::<S::Tok, St, St>::new(config, pcm, disk, None)?))
+}
