@@ -1,6 +1,6 @@
 //! The block interface: what sits on what.
 
-use crate::{Durable, Hints, Nanos, Params, Result, Sector, Sink, Source, Target, Visible};
+use crate::{Buffer, Deferred, Durable, Hints, Nanos, Params, Result, Sector, Sink, Source, Target, Visible};
 
 /// What a layer can do.
 #[derive(Clone, PartialEq, Eq, Debug)]
@@ -71,6 +71,33 @@ pub trait BlockLayer<S: Sink> {
     /// # Errors
     /// A medium that fails in a way that the layer cannot mend.
     fn step(&mut self, sink: &mut S, budget: u32) -> Result<Progress<S::Tok>>;
+
+    /// Leaves accesses to slow media to the caller from now on, or no longer ([`crate::deferred`]). Returns whether
+    /// it does: a layer without slow media never does.
+    fn defer(&mut self, _on: bool) -> bool {
+        false
+    }
+
+    /// What the last call left to be carried out before its request is done.
+    fn deferred(&mut self) -> Option<Deferred> {
+        None
+    }
+
+    /// Background work that waits to be carried out. Whoever takes it carries it out.
+    ///
+    /// # Errors
+    /// A medium that fails.
+    fn job(&mut self, _sink: &mut S) -> Result<Option<Deferred>> {
+        Ok(None)
+    }
+
+    /// Accesses were carried out, or failed; `buffer` is that of their request.
+    ///
+    /// # Errors
+    /// What the request of the accesses ends with; a medium that fails.
+    fn settle(&mut self, _sink: &mut S, _of: &Deferred, outcome: Result<()>, _buffer: &Buffer<'_>) -> Result<()> {
+        outcome
+    }
 
     /// Adds what the layer and its media can show.
     fn visible(&self, view: &mut Visible);

@@ -88,6 +88,10 @@ pub enum Error {
         /// Which one, what is wrong, and what would help.
         what: String,
     },
+    /// What is asked for meets accesses that are under way (see [`crate::deferred`]): it is to be asked for again
+    /// once the next of them is settled. No user sees it.
+    #[error("accesses to a slow medium are under way")]
+    Later,
     /// The host failed to read or write a backing file.
     #[error("{what}: {source}")]
     Io {

@@ -10,6 +10,7 @@
 pub mod block;
 pub mod cmd;
 pub mod counts;
+pub mod deferred;
 pub mod durable;
 pub mod error;
 pub mod hints;
@@ -25,6 +26,7 @@ pub mod visible;
 pub use block::{BlockLayer, Condition, Info, Precondition, Progress, Quiesce, Top};
 pub use cmd::{Cause, Cmd, MediumKind, Op, UnitId};
 pub use counts::{Count, Counts};
+pub use deferred::{Buffer, Deferred, SlowAccess, SlowMedium};
 pub use durable::{CheckScope, Checked, Durable, Extent, Finding, LostPage, Recovery, Severity, Stop};
 pub use error::{Error, Result};
 pub use hints::Hints;

@@ -96,7 +96,7 @@ fn pcm_can_be_left_out_and_what_does_nothing_is_said() {
 #[test]
 fn parameters_of_a_layer_reach_it() {
     let stack = small(&["SSW=512", "gc=cost-benefit", "capacity=100M"]);
-    let LayerConfig::Hfsl(config) = &stack.layer().config;
+    let LayerConfig::Hfsl(config) = &stack.layer().config else { panic!("another layer") };
     assert_eq!((config.ssw, config.gc.as_str()), (512, "cost-benefit"));
     let mut built = stack.build::<Null>(&Bytes::None).unwrap();
     assert_eq!(built.layer.info().sectors, 100 << 11);

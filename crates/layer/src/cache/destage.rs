@@ -7,7 +7,7 @@ use super::layer::Cache;
 use super::policy::{Victim, WriteCache};
 use super::space::{FRAGMENT, runs};
 use crate::Token;
-use frit_core::{Cause, Error, Result, Sink, Source};
+use frit_core::{Cause, Error, Op, Result, Sink, SlowAccess, Source};
 use frit_media::Store;
 use frit_media::disk::ORDER_BYTES;
 
@@ -30,9 +30,16 @@ impl<T: Token, P: Store, D: Store> Cache<T, P, D> {
         blocks: &mut Vec<Victim>,
         leave: bool,
     ) -> Result<()> {
+        if self.left.on() {
+            return self.leave_out(sink, blocks, leave);
+        }
         let mut run: Option<Run<T>> = None;
         for i in 0..blocks.len() {
             let v = blocks[i];
+            if !self.may_fly(v.lbn) {
+                self.stay(v, leave);
+                continue;
+            }
             if self.dir.flags(v.slot) & PINNED != 0 {
                 // On its way already, to stay: it leaves as well then.
                 self.leaves_too(v.slot);
@@ -44,18 +51,7 @@ impl<T: Token, P: Store, D: Store> Cache<T, P, D> {
                 continue;
             }
             let valid = self.dir.valid(v.slot);
-            let read = match self.fetch(sink, v.lbn, v.slot, valid, Cause::Destage) {
-                Ok(read) => read,
-                Err(Error::Corrupt { .. }) => {
-                    self.stats.set_aside += 1;
-                    if !leave {
-                        self.policy.remove(v.slot, v.lbn);
-                    }
-                    self.set_aside(v.slot);
-                    continue;
-                }
-                Err(e) => return Err(e),
-            };
+            let Some(read) = self.fetch_out(sink, v, leave)? else { continue };
             for (first, n) in runs(valid) {
                 let at = u64::from(v.lbn) * BLOCK_BYTES + u64::from(first * FRAGMENT);
                 let len = n * FRAGMENT;
@@ -79,6 +75,79 @@ impl<T: Token, P: Store, D: Store> Cache<T, P, D> {
         self.write_run(sink, run, (blocks, blocks.len()), leave)
     }
 
+    /// Reads a block that goes to the disk into the block buffer; none when it is damaged and set aside.
+    fn fetch_out<S: Sink<Tok = T>>(&mut self, sink: &mut S, v: Victim, leave: bool) -> Result<Option<T>> {
+        let valid = self.dir.valid(v.slot);
+        match self.fetch(sink, v.lbn, v.slot, valid, Cause::Destage) {
+            Ok(read) => Ok(Some(read)),
+            Err(Error::Corrupt { .. }) => {
+                self.stats.set_aside += 1;
+                if !leave {
+                    self.policy.remove(v.slot, v.lbn);
+                }
+                self.set_aside(v.slot);
+                Ok(None)
+            }
+            Err(e) => Err(e),
+        }
+    }
+
+    /// A victim that may not leave now goes back to its policy.
+    fn stay(&mut self, v: Victim, left: bool) {
+        if left {
+            let access = self.access(v.lbn, true);
+            self.policy.insert(v.slot, &access);
+        }
+    }
+
+    /// As [`Cache::write_out`], with the writes left to others.
+    fn leave_out<S: Sink<Tok = T>>(&mut self, sink: &mut S, blocks: &[Victim], leave: bool) -> Result<()> {
+        let mut puts: Vec<SlowAccess> = Vec::new();
+        let mut written = Vec::new();
+        let start = sink.start();
+        for &v in blocks {
+            if !self.may_fly(v.lbn) {
+                self.stay(v, leave);
+                continue;
+            }
+            if self.dir.flags(v.slot) & PINNED != 0 {
+                self.leaves_too(v.slot);
+                continue;
+            }
+            if !self.dir.dirty(v.slot) {
+                self.stats.dropped += u64::from(leave);
+                self.take_off(v, leave);
+                continue;
+            }
+            if self.fetch_out(sink, v, leave)?.is_none() {
+                continue;
+            }
+            for (first, n) in runs(self.dir.valid(v.slot)) {
+                let at = u64::from(v.lbn) * BLOCK_BYTES + u64::from(first * FRAGMENT);
+                let (from, to) = ((first * FRAGMENT) as usize, ((first + n) * FRAGMENT) as usize);
+                let bytes = &self.block[from..to];
+                match puts.last_mut() {
+                    Some(SlowAccess::Put { at: begin, data }) if *begin + data.len() as u64 == at => {
+                        data.extend_from_slice(bytes);
+                    }
+                    _ => puts.push(SlowAccess::Put { at, data: bytes.to_vec() }),
+                }
+            }
+            self.pin(v.slot, leave);
+            written.push(v);
+            *(if leave { &mut self.stats.destaged } else { &mut self.stats.cleaned }) += 1;
+        }
+        for put in &puts {
+            let SlowAccess::Put { at, data } = put else { continue };
+            self.stats.destage_writes += 1;
+            self.disk.note(sink, Op::DiskWrite, *at, data.len() as u64, Cause::Destage, start)?;
+        }
+        if !written.is_empty() {
+            self.leave_writes(puts, written);
+        }
+        Ok(())
+    }
+
     /// Writes a run. When the disk fails, the blocks from `upto` on have not flown: they go back to the
     /// policy, as those do that fly.
     fn write_run<S: Sink<Tok = T>>(
@@ -100,9 +169,8 @@ impl<T: Token, P: Store, D: Store> Cache<T, P, D> {
                 Ok(())
             }
             Err(e) => {
-                for v in blocks.iter().skip(upto).filter(|_| leave) {
-                    let access = self.access(v.lbn, true);
-                    self.policy.insert(v.slot, &access);
+                for v in blocks.iter().skip(upto) {
+                    self.stay(*v, leave);
                 }
                 Err(e)
             }
@@ -133,8 +201,8 @@ impl<T: Token, P: Store, D: Store> Cache<T, P, D> {
         let out = self.write_out(sink, &mut chosen, false);
         self.chosen = chosen;
         out?;
-        if self.many_fly() {
-            self.land(sink)?;
+        if self.many_fly() && !self.left.busy() {
+            self.land_or_leave(sink)?;
         }
         Ok(any)
     }

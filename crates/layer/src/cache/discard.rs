@@ -3,11 +3,11 @@
 use super::BLOCK_BYTES;
 use super::directory::{BUCKET_BLOCKS, BucketBlocks, PINNED};
 use super::flying::{DAMAGED, LEAVES};
-use super::layer::Cache;
+use super::layer::{Cache, spans};
 use super::policy::WriteCache;
 use crate::Token;
 use frit_core::planted::{Bug, is};
-use frit_core::{Cause, Result, SECTOR_BYTES, Sink, Source};
+use frit_core::{Cause, Error, Op, Result, SECTOR_BYTES, Sink, SlowAccess, Source};
 use frit_media::Store;
 
 /// Zeros, for parts of blocks.
@@ -23,6 +23,10 @@ impl<T: Token, P: Store, D: Store> Cache<T, P, D> {
         bytes: u64,
     ) -> Result<()> {
         self.writable()?;
+        self.free_to(at, at + bytes, true)?;
+        if self.left.on() {
+            return self.leave_zeros(sink, at, bytes);
+        }
         let end = at + bytes;
         let (first, last) = (at.div_ceil(BLOCK_BYTES), end / BLOCK_BYTES);
         if first >= last {
@@ -58,6 +62,60 @@ impl<T: Token, P: Store, D: Store> Cache<T, P, D> {
             None => zeroed,
         };
         let done = self.flush_disk(sink, Cause::Host, done)?;
+        self.forget_blocks(sink, first, last, done)
+    }
+
+    /// Leaves the zeros to others, but for parts of blocks that are cached: these are written.
+    fn leave_zeros<S: Sink<Tok = T>>(&mut self, sink: &mut S, at: u64, bytes: u64) -> Result<()> {
+        if self.left.syncs() {
+            return Err(Error::Later);
+        }
+        let start = sink.start();
+        let (mut from, mut to) = (at, at + bytes);
+        let (first, last) = (from.div_ceil(BLOCK_BYTES), to / BLOCK_BYTES);
+        let cached = |c: &Self, byte: u64| c.dir.get((byte / BLOCK_BYTES) as u32).is_some();
+        if !from.is_multiple_of(BLOCK_BYTES) && cached(self, from) {
+            let end = to.min(first * BLOCK_BYTES);
+            self.zero_cached(sink, from, end - from)?;
+            from = end;
+        }
+        if from < to && !to.is_multiple_of(BLOCK_BYTES) && cached(self, to) {
+            let begin = from.max(last * BLOCK_BYTES);
+            self.zero_cached(sink, begin, to - begin)?;
+            to = begin;
+        }
+        if from < to {
+            self.space.settle(sink, start);
+            self.disk.note(sink, Op::DiskWrite, from, to - from, Cause::Host, start)?;
+            self.begin_flush();
+            self.left.now = vec![SlowAccess::Zero { at: from, len: to - from }, SlowAccess::Sync];
+            self.left.zeroed = Some((first as u32, last.max(first) as u32));
+        }
+        Ok(())
+    }
+
+    /// Writes zeros over a part of a block that is cached, whatever the mode: the disk has them later.
+    fn zero_cached<S: Sink<Tok = T>>(&mut self, sink: &mut S, at: u64, bytes: u64) -> Result<()> {
+        for span in spans(at, bytes as u32) {
+            let access = self.access(span.lbn, true);
+            let zeros = Source::Bytes(&ZEROS[..span.bytes() as usize]);
+            self.write_cached(sink, span, zeros, &access)?;
+        }
+        self.commit(sink).map(|_| ())
+    }
+
+    /// Takes the blocks from `first` to before `last` out of the cache: the disk has zeros for certain after
+    /// `done`.
+    pub(super) fn forget_blocks<S: Sink<Tok = T>>(
+        &mut self,
+        sink: &mut S,
+        first: u32,
+        last: u32,
+        done: T,
+    ) -> Result<()> {
+        if first >= last {
+            return Ok(());
+        }
         let mut blocks = BucketBlocks::default();
         let mut from = self.dir.bucket_of(first);
         let mut gone = Vec::new();
@@ -76,6 +134,7 @@ impl<T: Token, P: Store, D: Store> Cache<T, P, D> {
             if flags & (LEAVES | DAMAGED) == 0 {
                 self.policy.remove(slot, lbn);
             }
+            self.flying.leaving -= u32::from(flags & LEAVES != 0);
             self.dir.remove(lbn);
             self.space.erase_record(sink, slot, done)?;
             // What flies gives its slot back when it lands.
@@ -98,10 +157,21 @@ impl<T: Token, P: Store, D: Store> Cache<T, P, D> {
         if is(Bug::FlushIgnored) {
             return Ok(());
         }
+        if self.left.on() && self.unflushed.is_some() {
+            return self.leave_flush(sink);
+        }
+        if self.left.syncs() {
+            return Err(Error::Later);
+        }
         if let Some(after) = self.unflushed {
             let done = self.flush_disk(sink, Cause::Host, after)?;
             sink.ack(done);
         }
+        self.outlive(sink)
+    }
+
+    /// PCM outlives the machine.
+    pub(super) fn outlive<S: Sink<Tok = T>>(&mut self, sink: &mut S) -> Result<()> {
         if self.space.volatile() && !is(Bug::FlushOneMedium) {
             self.sync_slots(sink)?;
         }

@@ -22,8 +22,8 @@ pub(super) struct Flying<T> {
     written: Option<T>,
     /// A flush is needed: something was written to the disk.
     flush: bool,
-    /// Of the blocks, those that leave.
-    leaving: u32,
+    /// Blocks of the directory that leave when they land.
+    pub(super) leaving: u32,
 }
 
 impl<T> Default for Flying<T> {
@@ -37,9 +37,18 @@ impl<T> Flying<T> {
         self.blocks.len() as u32
     }
 
-    pub(super) fn leaving(&self) -> u32 {
-        self.leaving
+    /// A block that has reached the disk, or needs not.
+    pub(super) fn add(&mut self, v: Victim) {
+        self.blocks.push(v);
     }
+
+    /// All of them, to land together.
+    pub(super) fn take(&mut self) -> Vec<Victim> {
+        self.flush = false;
+        self.written = None;
+        std::mem::take(&mut self.blocks)
+    }
+
 }
 
 impl<T: Copy> Flying<T> {
@@ -52,9 +61,14 @@ impl<T: Copy> Flying<T> {
 impl<T: Token, P: Store, D: Store> Cache<T, P, D> {
     /// A block takes off: it stays readable, and nobody may make it leave again.
     pub(super) fn take_off(&mut self, v: Victim, leaves: bool) {
-        self.dir.set_flags(v.slot, if leaves { PINNED | LEAVES } else { PINNED });
+        self.pin(v.slot, leaves);
+        self.flying.add(v);
+    }
+
+    /// A block may not leave before it has landed.
+    pub(super) fn pin(&mut self, slot: u32, leaves: bool) {
+        self.dir.set_flags(slot, if leaves { PINNED | LEAVES } else { PINNED });
         self.flying.leaving += u32::from(leaves);
-        self.flying.blocks.push(v);
     }
 
     /// A block that is on its way leaves when it lands.
@@ -93,13 +107,20 @@ impl<T: Token, P: Store, D: Store> Cache<T, P, D> {
         if (self.flying.flush || self.unflushed.is_some()) && !is(Bug::DestageNotFlushed) {
             done = self.flush_disk(sink, Cause::Destage, done)?;
         }
-        self.flying.flush = false;
-        self.flying.written = None;
+        let blocks = self.flying.take();
+        self.land_blocks(sink, blocks, done)
+    }
+
+    /// Lets blocks land that the disk has for certain after `done`.
+    pub(super) fn land_blocks<S: Sink<Tok = T>>(
+        &mut self,
+        sink: &mut S,
+        blocks: Vec<Victim>,
+        done: T,
+    ) -> Result<T> {
         // Records of earlier versions have to be gone before those of the last ones go.
-        done = self.space.settle(sink, done);
+        let done = self.space.settle(sink, done);
         let mut gone = None;
-        let blocks = std::mem::take(&mut self.flying.blocks);
-        self.flying.leaving = 0;
         for &Victim { lbn, slot } in &blocks {
             let current = self.dir.get(lbn) == Some(slot);
             if current && self.dir.flags(slot) & LEAVES == 0 {
@@ -108,6 +129,7 @@ impl<T: Token, P: Store, D: Store> Cache<T, P, D> {
                 continue;
             }
             if current {
+                self.flying.leaving -= 1;
                 self.dir.remove(lbn);
             }
             let tok = self.space.erase_record(sink, slot, done)?;
@@ -134,8 +156,10 @@ impl<T: Token, P: Store, D: Store> Cache<T, P, D> {
     }
 
     fn reuse_buffer(&mut self, mut blocks: Vec<Victim>) {
-        blocks.clear();
-        self.flying.blocks = blocks;
+        if self.flying.blocks.capacity() == 0 {
+            blocks.clear();
+            self.flying.blocks = blocks;
+        }
     }
 
     /// A slot is free after `after`.
@@ -160,8 +184,7 @@ impl<T: Token, P: Store, D: Store> Cache<T, P, D> {
 
     /// A block that flew comes back to the policy: the disk failed.
     pub(super) fn call_back(&mut self) {
-        let blocks = std::mem::take(&mut self.flying.blocks);
-        self.flying = Flying::default();
+        let blocks = self.flying.take();
         for &Victim { lbn, slot } in &blocks {
             if self.dir.get(lbn) != Some(slot) {
                 // Written elsewhere since: the slot goes with the next ones.
@@ -171,6 +194,7 @@ impl<T: Token, P: Store, D: Store> Cache<T, P, D> {
             let leaves = self.dir.flags(slot) & LEAVES != 0;
             self.dir.set_flags(slot, 0);
             if leaves {
+                self.flying.leaving -= 1;
                 let access = self.access(lbn, true);
                 self.policy.insert(slot, &access);
             }

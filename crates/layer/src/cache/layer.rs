@@ -1,6 +1,7 @@
 //! A disk behind a cache in PCM: what it consists of, and its block interface.
 
 use super::config::{CacheConfig, Mode};
+use super::deferred::Left;
 use super::directory::Directory;
 use super::flying::Flying;
 use super::layout::Layout;
@@ -12,7 +13,7 @@ use super::{BLOCK_BYTES, recover};
 use crate::Token;
 use crate::wear::Leveled;
 use frit_core::{
-    BlockLayer, Error, Hints, Info, Params, Progress, Result, SECTOR_BYTES, Sector, Sink, Source, Target,
+    BlockLayer, Buffer, Deferred, Error, Hints, Info, Params, Progress, Result, SECTOR_BYTES, Sector, Sink, Source, Target,
     Visible,
 };
 use frit_media::{Disk, Pcm, Store};
@@ -41,6 +42,7 @@ pub struct Cache<T, P: Store, D: Store> {
     /// The bucket after the one that was cleaned last.
     pub(super) clean_hand: u32,
     pub(super) trouble: super::trouble::Trouble,
+    pub(super) left: Left,
     pub(super) usage: recover::Usage,
     pub(super) stats: Stats,
     /// A block being put together; empty when the media hold no bytes.
@@ -83,6 +85,7 @@ impl<T: Token, P: Store, D: Store> Cache<T, P, D> {
             unflushed: None,
             clean_hand: 0,
             trouble: super::trouble::Trouble::default(),
+            left: Left::default(),
             usage: recover::Usage::default(),
             stats: Stats::default(),
             block: held(BLOCK_BYTES as usize),
@@ -132,6 +135,12 @@ impl<T: Token, P: Store, D: Store> Cache<T, P, D> {
         let at = self.accesses;
         self.accesses += 1;
         Access { lbn, write, at, clock: self.clock }
+    }
+
+    /// A request did not come to its end.
+    fn ended(&mut self, e: Error) -> Error {
+        self.forget_left();
+        self.poisoned(e)
     }
 
     /// Memory of the layer, in bytes.
@@ -210,18 +219,18 @@ impl<S: Sink, P: Store, D: Store> BlockLayer<S> for Cache<S::Tok, P, D> {
     fn read(&mut self, sink: &mut S, at: Sector, into: Target<'_>, _: Hints) -> Result<()> {
         let at = self.check_range(at, u64::from(into.len()))?;
         self.tick();
-        self.read_range(sink, at, into)
+        self.read_range(sink, at, into).inspect_err(|_| self.forget_left())
     }
 
     fn write(&mut self, sink: &mut S, at: Sector, data: Source<'_>, _: Hints) -> Result<()> {
         let at = self.check_range(at, u64::from(data.len()))?;
         self.begin_use(sink)?;
         self.tick();
-        self.write_range(sink, at, data).map_err(|e| self.poisoned(e))
+        self.write_range(sink, at, data).map_err(|e| self.ended(e))
     }
 
     fn flush(&mut self, sink: &mut S) -> Result<()> {
-        self.flush_all(sink).map_err(|e| self.poisoned(e))
+        self.flush_all(sink).map_err(|e| self.ended(e))
     }
 
     fn discard(&mut self, sink: &mut S, at: Sector, sectors: u64) -> Result<()> {
@@ -229,11 +238,27 @@ impl<S: Sink, P: Store, D: Store> BlockLayer<S> for Cache<S::Tok, P, D> {
         let at = self.check_range(at, bytes)?;
         self.begin_use(sink)?;
         self.tick();
-        self.discard_range(sink, at, bytes).map_err(|e| self.poisoned(e))
+        self.discard_range(sink, at, bytes).map_err(|e| self.ended(e))
     }
 
     fn step(&mut self, sink: &mut S, budget: u32) -> Result<Progress<S::Tok>> {
         self.background(sink, budget).map_err(|e| self.poisoned(e))
+    }
+
+    fn defer(&mut self, on: bool) -> bool {
+        self.set_deferring(on)
+    }
+
+    fn deferred(&mut self) -> Option<Deferred> {
+        self.take_left()
+    }
+
+    fn job(&mut self, sink: &mut S) -> Result<Option<Deferred>> {
+        self.next_job(sink).map_err(|e| self.poisoned(e))
+    }
+
+    fn settle(&mut self, sink: &mut S, of: &Deferred, outcome: Result<()>, buffer: &Buffer<'_>) -> Result<()> {
+        self.settle_left(sink, of.id, outcome, buffer).map_err(|e| self.poisoned(e))
     }
 
     fn visible(&self, view: &mut Visible) {

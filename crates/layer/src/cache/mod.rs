@@ -9,6 +9,7 @@
 //! place of a block in the cache. Both are 32 bits: 16 TiB of disk, 8 TiB of cache.
 
 mod config;
+mod deferred;
 mod destage;
 pub mod directory;
 mod discard;

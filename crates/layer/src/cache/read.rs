@@ -5,8 +5,9 @@ use super::flying::{DAMAGED, LEAVES};
 use super::layer::{Cache, Span, spans};
 use super::policy::WriteCache;
 use super::space::{FRAGMENT, digest_of, runs};
+use super::trouble::not_reached;
 use crate::Token;
-use frit_core::{Cause, Result, Sink, Source, Target};
+use frit_core::{Cause, Op, Result, Sink, SlowAccess, Source, Target};
 use frit_media::Store;
 
 /// Cached bytes between two stretches that are not, up to which the disk reads through them: what a head
@@ -30,6 +31,13 @@ impl<T: Token, P: Store, D: Store> Cache<T, P, D> {
                 continue;
             }
             let base = u64::from(span.lbn) * BLOCK_BYTES;
+            if self.left.on() {
+                for (first, n) in runs(lacks) {
+                    let from = base + u64::from(first * FRAGMENT);
+                    self.leave_read(sink, at, from, from + u64::from(n * FRAGMENT))?;
+                }
+                continue;
+            }
             let from = base + u64::from(lacks.trailing_zeros() * FRAGMENT);
             let to = base + u64::from((8 - lacks.leading_zeros()) * FRAGMENT);
             missing = Some(match missing {
@@ -49,7 +57,41 @@ impl<T: Token, P: Store, D: Store> Cache<T, P, D> {
             }
         }
         if self.config.read_caching && missing.is_some() {
-            self.keep_read(sink, at, into)?;
+            let data = match &into {
+                Target::Bytes(b) => Source::Bytes(b),
+                Target::Len(n) => Source::Len(*n),
+            };
+            self.keep_read(sink, at, data)?;
+        }
+        Ok(())
+    }
+
+    /// Leaves a read to others.
+    fn leave_read<S: Sink<Tok = T>>(&mut self, sink: &mut S, at: u64, from: u64, to: u64) -> Result<()> {
+        self.free_to(from, to, false)?;
+        let part = (from - at) as usize..(to - at) as usize;
+        if let Some(SlowAccess::Read { into, .. }) = self.left.now.last_mut()
+            && into.end == part.start
+        {
+            into.end = part.end;
+        } else {
+            self.left.now.push(SlowAccess::Read { at: from, into: part });
+        }
+        let start = sink.start();
+        self.disk.note(sink, Op::DiskRead, from, to - from, Cause::Host, start)?;
+        Ok(())
+    }
+
+    /// Caches what was read from these ranges of the disk for a request from `at` on.
+    pub(super) fn keep_ranges<S: Sink<Tok = T>>(
+        &mut self,
+        sink: &mut S,
+        at: u64,
+        read: &[u8],
+        ranges: &[(u64, u64)],
+    ) -> Result<()> {
+        for &(from, to) in ranges {
+            self.keep_read(sink, from, Source::Bytes(&read[(from - at) as usize..(to - at) as usize]))?;
         }
         Ok(())
     }
@@ -79,9 +121,10 @@ impl<T: Token, P: Store, D: Store> Cache<T, P, D> {
         stretch: Option<(u64, u64)>,
     ) -> Result<()> {
         let Some((from, to)) = stretch else { return Ok(()) };
+        self.free_to(from, to, false)?;
         let part = into.part((from - at) as u32, (to - from) as u32);
         let after = sink.start();
-        let done = self.disk.read(sink, from, part, Cause::Host, after)?;
+        let done = self.disk.read(sink, from, part, Cause::Host, after).map_err(|e| not_reached(&e))?;
         sink.ack(done);
         Ok(())
     }
@@ -124,10 +167,10 @@ impl<T: Token, P: Store, D: Store> Cache<T, P, D> {
     }
 
     /// Caches blocks that were read from the disk, as far as slots are free.
-    fn keep_read<S: Sink<Tok = T>>(&mut self, sink: &mut S, at: u64, mut into: Target<'_>) -> Result<()> {
+    fn keep_read<S: Sink<Tok = T>>(&mut self, sink: &mut S, at: u64, read: Source<'_>) -> Result<()> {
         self.writable()?;
         self.begin_use(sink)?;
-        for span in spans(at, into.len()) {
+        for span in spans(at, read.len()) {
             if self.dir.get(span.lbn).is_some() {
                 continue;
             }
@@ -136,10 +179,10 @@ impl<T: Token, P: Store, D: Store> Cache<T, P, D> {
             let after = self.space.usable(sink, free);
             let access = self.access(span.lbn, false);
             self.policy.miss(&access);
-            let part = into.part(span.from, span.bytes());
+            let part = read.part(span.from, span.bytes());
             let record = (span.lbn, span.mask());
             match part {
-                Target::Bytes(b) if P::HOLDS => {
+                Source::Bytes(b) if P::HOLDS => {
                     let from = (span.first * FRAGMENT) as usize;
                     self.block[from..from + b.len()].copy_from_slice(b);
                     self.space.write_block(

@@ -222,6 +222,7 @@ impl<T: Token, P: Store, D: Store> Cache<T, P, D> {
         self.flying = super::flying::Flying::default();
         self.replaced.clear();
         self.unflushed = None;
+        self.left = super::deferred::Left::default();
         self.trouble = super::trouble::Trouble::default();
         Ok(())
     }

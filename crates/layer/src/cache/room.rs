@@ -16,12 +16,17 @@ impl<T: Token, P: Store, D: Store> Cache<T, P, D> {
                 return Ok((slot, self.space.usable(sink, free)));
             }
             self.stats.waits += 1;
+            if self.trouble.disk.is_some() && !self.trouble.retry() {
+                return Err(self.no_space());
+            }
             if !self.replaced.is_empty() {
                 self.commit(sink)?;
-            } else if self.flying.len() > 0 {
-                self.land(sink).map_err(|e| self.full(e))?;
             } else if self.space.unsynced() > 0 {
                 self.sync_slots(sink)?;
+            } else if self.left.busy() {
+                return Err(Error::Later);
+            } else if self.flying.len() > 0 {
+                self.land_or_leave(sink).map_err(|e| self.full(e))?;
             } else if !self.destage(sink).map_err(|e| self.full(e))? {
                 return Err(self.no_space());
             }
@@ -55,7 +60,7 @@ impl<T: Token, P: Store, D: Store> Cache<T, P, D> {
 
     /// Whether more of the cache is in use than should be.
     fn over_threshold(&self) -> bool {
-        let used = self.dir.len() - self.flying.leaving().min(self.dir.len());
+        let used = self.dir.len() - self.flying.leaving;
         f64::from(used) >= f64::from(self.dir.capacity()) * self.config.threshold
     }
 
@@ -64,7 +69,7 @@ impl<T: Token, P: Store, D: Store> Cache<T, P, D> {
         if self.trouble.disk.is_some() && !self.trouble.retry() {
             return Ok(());
         }
-        while self.over_threshold() {
+        while self.over_threshold() && !self.left.busy() {
             match self.destage(sink) {
                 Ok(true) => {}
                 Ok(false) => break,
@@ -80,7 +85,8 @@ impl<T: Token, P: Store, D: Store> Cache<T, P, D> {
     fn drain<S: Sink<Tok = T>>(&mut self, sink: &mut S) -> Result<()> {
         match self.clean(sink) {
             Ok(true) => Ok(()),
-            Ok(false) if self.flying.len() > 0 => self.land(sink).map(|_| ()),
+            Ok(false) if self.left.busy() => Ok(()),
+            Ok(false) if self.flying.len() > 0 => self.land_or_leave(sink),
             Ok(false) => {
                 self.config.drain = false;
                 Ok(())
@@ -100,8 +106,8 @@ impl<T: Token, P: Store, D: Store> Cache<T, P, D> {
         let done = self.work(sink, budget, &mut worked);
         match done {
             Ok(tok) => {
-                if worked && self.trouble.disk.take().is_some() {
-                    self.trouble.recovered += 1;
+                if worked && !self.left.on() {
+                    self.came_back();
                 }
                 Ok(if worked { Progress::Busy(tok) } else { Progress::Idle })
             }
@@ -116,7 +122,7 @@ impl<T: Token, P: Store, D: Store> Cache<T, P, D> {
     fn work<S: Sink<Tok = T>>(&mut self, sink: &mut S, budget: u32, worked: &mut bool) -> Result<T> {
         let low = f64::from(self.dir.capacity()) * self.config.dirty_low;
         let mut spent = 0;
-        while spent < budget.max(1) {
+        while spent < budget.max(1) && !self.left.busy() {
             let flying = self.flying.len();
             let more = if self.over_threshold() {
                 self.destage(sink)?
@@ -131,11 +137,14 @@ impl<T: Token, P: Store, D: Store> Cache<T, P, D> {
             *worked = true;
             spent += 1 + self.flying.len().saturating_sub(flying);
         }
-        if self.flying.len() > 0 && spent < budget.max(1) {
+        if self.flying.len() > 0 && spent < budget.max(1) && !self.left.busy() {
             *worked = true;
-            return self.land(sink);
+            if !self.left.on() {
+                return self.land(sink);
+            }
+            self.leave_landing();
         }
-        if !*worked && self.config.drain {
+        if !*worked && self.config.drain && !self.left.busy() {
             self.config.drain = false;
         }
         Ok(self.flying.until().unwrap_or_else(|| sink.start()))
@@ -156,10 +165,19 @@ impl<T: Token, P: Store, D: Store> Cache<T, P, D> {
         let out = self.write_out(sink, &mut chosen, true);
         self.chosen = chosen;
         out?;
-        if self.many_fly() {
-            self.land(sink)?;
+        if self.many_fly() && !self.left.busy() {
+            self.land_or_leave(sink)?;
         }
         Ok(any)
+    }
+
+    /// Lets what flies land: now, or once others have flushed the disk.
+    pub(super) fn land_or_leave<S: Sink<Tok = T>>(&mut self, sink: &mut S) -> Result<()> {
+        if self.left.on() {
+            self.leave_landing();
+            return Ok(());
+        }
+        self.land(sink).map(|_| ())
     }
 
     /// A damaged block stays where it is, known to be damaged, until it is written anew.

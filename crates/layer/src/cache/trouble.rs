@@ -45,10 +45,18 @@ impl<T: Token, P: Store, D: Store> Cache<T, P, D> {
     pub(super) fn of_disk<V>(&mut self, answer: Result<V>) -> Result<V> {
         match answer {
             Ok(v) => Ok(v),
+            Err(Error::Later) => Err(Error::Later),
             Err(e) => {
                 self.disk_failed(&e);
-                Err(e)
+                Err(not_reached(&e))
             }
+        }
+    }
+
+    /// The disk works again.
+    pub(super) fn came_back(&mut self) {
+        if self.trouble.disk.take().is_some() {
+            self.trouble.recovered += 1;
         }
     }
 
@@ -73,13 +81,19 @@ impl<T: Token, P: Store, D: Store> Cache<T, P, D> {
             || matches!(
                 e,
                 Error::NoSpace { .. }
-                    | Error::ReadOnly { .. }
-                    | Error::OutOfRange { .. }
-                    | Error::Corrupt { .. }
+                | Error::ReadOnly { .. }
+                | Error::OutOfRange { .. }
+                | Error::Corrupt { .. }
+                | Error::Later
             );
         if !expected && !is(Bug::NotPoisoned) && self.trouble.refusal.is_none() {
             self.trouble.refusal = Some(format!("an earlier write failed: {e}"));
         }
         e
     }
+}
+
+/// An error of the disk as its user meets it: the cache and what it holds are well.
+pub(super) fn not_reached(e: &Error) -> Error {
+    Error::Medium { what: format!("the disk behind the cache fails: {e}") }
 }

@@ -9,7 +9,7 @@ use super::policy::{Access, Victim, WriteCache};
 use super::space::{FRAGMENT, runs};
 use crate::Token;
 use frit_core::planted::{Bug, is};
-use frit_core::{Cause, Error, MediumKind, Result, Sink, Source, Target};
+use frit_core::{Cause, Error, MediumKind, Op, Result, Sink, SlowAccess, Source, Target};
 use frit_media::Store;
 
 impl<T: Token, P: Store, D: Store> Cache<T, P, D> {
@@ -22,7 +22,13 @@ impl<T: Token, P: Store, D: Store> Cache<T, P, D> {
         self.writable()?;
         let stream = self.streams.write(at, u64::from(data.len()));
         let bypass = self.config.bypass_bytes;
+        if self.config.mode == Mode::WriteThrough {
+            self.free_to(at, at + u64::from(data.len()), true)?;
+        }
         let direct = self.config.around() || bypass > 0 && stream >= bypass;
+        if direct {
+            self.free_to(at, at + u64::from(data.len()), true)?;
+        }
         // Bytes of the request that go to the disk together: from, to.
         let mut run = (0, 0);
         for span in spans(at, data.len()) {
@@ -77,6 +83,12 @@ impl<T: Token, P: Store, D: Store> Cache<T, P, D> {
         }
         let start = sink.start();
         let after = self.space.settle(sink, start);
+        if self.left.on() {
+            let part = SlowAccess::Write { at: at + u64::from(from), from: from as usize..to as usize };
+            self.disk.note(sink, Op::DiskWrite, at + u64::from(from), u64::from(to - from), Cause::Host, after)?;
+            self.left.now.push(part);
+            return Ok(());
+        }
         let part = data.part(from, to - from);
         let done = self.disk.write(sink, at + u64::from(from), part, Cause::Host, after);
         let done = self.of_disk(done)?;
@@ -102,6 +114,9 @@ impl<T: Token, P: Store, D: Store> Cache<T, P, D> {
         after: Option<T>,
     ) -> Result<()> {
         let after = after.unwrap_or_else(|| sink.start());
+        if self.left.on() {
+            return self.leave_through(sink, at, data, after);
+        }
         let done = match self.disk.write(sink, at, data, Cause::Host, after) {
             Ok(done) => done,
             Err(e) => {
@@ -113,13 +128,37 @@ impl<T: Token, P: Store, D: Store> Cache<T, P, D> {
         };
         sink.ack(done);
         self.flies_until(sink, done);
-        for span in spans(at, data.len()) {
-            let Some(slot) = self.dir.get(span.lbn) else { continue };
-            if self.dir.flags(slot) & PINNED == 0 && self.dir.valid(slot) & !span.mask() == 0 {
-                self.take_off(Victim { lbn: span.lbn, slot }, false);
-            }
+        for v in self.written_through(at, data.len()) {
+            self.take_off(v, false);
         }
         if self.many_fly() { self.land(sink).map(|_| ()) } else { Ok(()) }
+    }
+
+    /// Blocks of a request of which the disk has all, once it has the request.
+    fn written_through(&self, at: u64, len: u32) -> Vec<Victim> {
+        let whole = |span: Span| {
+            let slot = self.dir.get(span.lbn)?;
+            let all = self.dir.flags(slot) & PINNED == 0 && self.dir.valid(slot) & !span.mask() == 0;
+            all.then_some(Victim { lbn: span.lbn, slot })
+        };
+        spans(at, len).filter_map(whole).collect()
+    }
+
+    /// As [`Cache::write_through`], with the write left to others: the request is done when the disk has it.
+    fn leave_through<S: Sink<Tok = T>>(
+        &mut self,
+        sink: &mut S,
+        at: u64,
+        data: Source<'_>,
+        after: T,
+    ) -> Result<()> {
+        let len = data.len();
+        self.disk.note(sink, Op::DiskWrite, at, u64::from(len), Cause::Host, after)?;
+        let blocks = self.written_through(at, len);
+        blocks.iter().for_each(|v| self.pin(v.slot, false));
+        self.left.now.push(SlowAccess::Write { at, from: 0..len as usize });
+        self.left.through = Some(blocks);
+        Ok(())
     }
 
     /// Writes a part of a block into the cache.
@@ -190,6 +229,7 @@ impl<T: Token, P: Store, D: Store> Cache<T, P, D> {
         self.dir.set_flags(to, 0);
         self.dir.set_valid(to, valid);
         self.dir.set_dirty(span.lbn, to, true);
+        self.flying.leaving -= u32::from(flags & LEAVES != 0);
         if flags & (LEAVES | DAMAGED) != 0 {
             // The policy had let it go.
             self.policy.insert(to, access);

@@ -8,8 +8,10 @@ use crate::header::{self, HEADER_BYTES, Header};
 use crate::{Device, Hardware, Model, Store};
 use frit_core::visible::{MediumView, Wear};
 use frit_core::{
-    Cause, Cmd, Counts, Error, MediumKind, Op, Result, SECTOR_BYTES, Sink, Source, Target, UnitId, size,
+    Cause, Cmd, Counts, Error, MediumKind, Op, Result, SECTOR_BYTES, Sink, SlowMedium, Source, Target, UnitId,
+    size,
 };
+use std::sync::Arc;
 
 const MAGIC: &[u8; 8] = b"fritDISK";
 const VERSION: u32 = 1;
@@ -256,18 +258,44 @@ impl<St: Store> Disk<St> {
         cause: Cause,
         after: S::Tok,
     ) -> Result<S::Tok> {
-        let (mut pos, end) = (at, at.saturating_add(len));
         self.inside(at, len)?;
-        let zeros = vec![0; if St::HOLDS { len.min(ORDER_BYTES) as usize } else { 0 }];
+        let (mut pos, end) = (at, at + len);
         let mut done = after;
         while pos < end {
-            let n = (end - pos).min(ORDER_BYTES) as u32;
-            let part = if St::HOLDS { Source::Bytes(&zeros[..n as usize]) } else { Source::Len(n) };
-            let tok = self.write(sink, pos, part, cause, after)?;
+            let next = end.min((pos / ORDER_BYTES + 1) * ORDER_BYTES);
+            let tok = self.give_one(sink, Op::DiskWrite, pos, (next - pos) as u32, cause, after);
+            if St::HOLDS {
+                self.store.zero(pos, next - pos)?;
+            }
             done = sink.join(done, tok);
-            pos += u64::from(n);
+            pos = next;
         }
         Ok(done)
+    }
+
+    /// Gives and counts an access that somebody else carries out.
+    ///
+    /// # Errors
+    /// `Rule` past the end or for parts of sectors.
+    pub fn note<S: Sink>(
+        &mut self,
+        sink: &mut S,
+        op: Op,
+        at: u64,
+        len: u64,
+        cause: Cause,
+        after: S::Tok,
+    ) -> Result<S::Tok> {
+        self.inside(at, len)?;
+        if op == Op::DiskFlush {
+            return Ok(self.give_one(sink, op, 0, 0, cause, after));
+        }
+        Ok(self.give(sink, op, at, len, cause, after))
+    }
+
+    /// The bytes of the disk for accesses from any thread, where its store has them.
+    pub fn shared(&self) -> Option<Arc<dyn SlowMedium>> {
+        self.store.shared()
     }
 
     /// Puts all that was written on the platters: certain are then the writes that `after` waits for. What

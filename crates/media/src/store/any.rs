@@ -1,7 +1,8 @@
 //! One of the stores that hold bytes, chosen at run time.
 
 use super::{CustomStore, FileStore, MemoryStore, MmapStore, Store};
-use frit_core::Result;
+use frit_core::{Result, SlowMedium};
+use std::sync::Arc;
 
 /// A store that holds bytes. A medium is generic over its store; this keeps the number of compiled
 /// stacks at two (with bytes and without), for a branch a page.
@@ -47,6 +48,10 @@ impl Store for AnyStore {
         each!(self, s => Store::write(s, at, data))
     }
 
+    fn zero(&mut self, at: u64, len: u64) -> Result<()> {
+        each!(self, s => Store::zero(s, at, len))
+    }
+
     fn sync(&mut self) -> Result<()> {
         each!(self, s => Store::sync(s))
     }
@@ -69,5 +74,9 @@ impl Store for AnyStore {
 
     fn volatile(&self) -> bool {
         each!(self, s => Store::volatile(s))
+    }
+
+    fn shared(&self) -> Option<Arc<dyn SlowMedium>> {
+        each!(self, s => Store::shared(s))
     }
 }

@@ -1,10 +1,11 @@
 //! Bytes in a file, by `pread` and `pwrite`.
 
 use super::{Store, check_range};
-use frit_core::{Error, Result, size};
+use frit_core::{Error, Result, SlowMedium, size};
 use std::fs::{File, OpenOptions, TryLockError};
 use std::os::unix::fs::FileExt;
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 
 /// A backing file. Sparse where the file system can: what was never written takes no room.
 ///
@@ -59,6 +60,12 @@ impl FileStore {
         Ok(FileStore { file, path: path.into(), len, blank: has == 0 })
     }
 
+    /// Over a file of `len` bytes that the caller has opened for reading and writing, and locked.
+    #[must_use]
+    pub fn over(file: File, path: PathBuf, len: u64, blank: bool) -> FileStore {
+        FileStore { file, path, len, blank }
+    }
+
     /// The file's path.
     #[must_use]
     pub fn path(&self) -> &Path {
@@ -102,5 +109,67 @@ impl Store for FileStore {
 
     fn volatile(&self) -> bool {
         true
+    }
+
+    fn zero(&mut self, at: u64, len: u64) -> Result<()> {
+        self.blank = false;
+        SharedFile::zero(&self.file, &self.path, at, len)
+    }
+
+    fn shared(&self) -> Option<Arc<dyn SlowMedium>> {
+        let file = self.file.try_clone().ok()?;
+        Some(Arc::new(SharedFile { file, path: self.path.clone() }))
+    }
+}
+
+/// The same file, from any thread.
+#[derive(Debug)]
+struct SharedFile {
+    file: File,
+    path: PathBuf,
+}
+
+impl SharedFile {
+    fn failed(path: &Path, what: &str, at: u64, source: std::io::Error) -> Error {
+        Error::Io { what: format!("cannot {what} at {at} of {}", path.display()), source }
+    }
+
+    /// Makes bytes zero: as a hole, where the file system can; else by writing them.
+    fn zero(file: &File, path: &Path, at: u64, len: u64) -> Result<()> {
+        let zeros = vec![0; (1 << 20).min(len as usize)];
+        let (mut pos, end) = (at, at + len);
+        if punch(file, at, len) {
+            return Ok(());
+        }
+        while pos < end {
+            let n = zeros.len().min((end - pos) as usize);
+            file.write_all_at(&zeros[..n], pos).map_err(|e| SharedFile::failed(path, "write", pos, e))?;
+            pos += n as u64;
+        }
+        Ok(())
+    }
+}
+
+/// Makes a hole; whether that worked.
+fn punch(file: &File, at: u64, len: u64) -> bool {
+    use rustix::fs::{FallocateFlags, fallocate};
+    fallocate(file, FallocateFlags::PUNCH_HOLE | FallocateFlags::KEEP_SIZE, at, len).is_ok()
+}
+
+impl SlowMedium for SharedFile {
+    fn read(&self, at: u64, into: &mut [u8]) -> Result<()> {
+        self.file.read_exact_at(into, at).map_err(|e| SharedFile::failed(&self.path, "read", at, e))
+    }
+
+    fn write(&self, at: u64, data: &[u8]) -> Result<()> {
+        self.file.write_all_at(data, at).map_err(|e| SharedFile::failed(&self.path, "write", at, e))
+    }
+
+    fn zero(&self, at: u64, len: u64) -> Result<()> {
+        SharedFile::zero(&self.file, &self.path, at, len)
+    }
+
+    fn sync(&self) -> Result<()> {
+        self.file.sync_data().map_err(|e| SharedFile::failed(&self.path, "sync", 0, e))
     }
 }

@@ -18,7 +18,8 @@ pub use file::FileStore;
 pub use map::{Mapping, MmapStore};
 pub use memory::MemoryStore;
 
-use frit_core::{Error, Result};
+use frit_core::{Error, Result, SlowMedium};
+use std::sync::Arc;
 
 /// Bytes by address. The only door from a medium to what holds its bytes, so that a recording or a
 /// faulty store can stand in for a plain one.
@@ -49,6 +50,21 @@ pub trait Store {
     /// A range past the end, or a host that fails to write.
     fn write(&mut self, at: u64, data: &[u8]) -> Result<()>;
 
+    /// Makes bytes zero.
+    ///
+    /// # Errors
+    /// As for [`Store::write`].
+    fn zero(&mut self, at: u64, len: u64) -> Result<()> {
+        let zeros = vec![0; len.min(1 << 20) as usize];
+        let mut done = 0;
+        while done < len {
+            let n = (len - done).min(zeros.len() as u64);
+            self.write(at + done, &zeros[..n as usize])?;
+            done += n;
+        }
+        Ok(())
+    }
+
     /// Makes all that was written outlive the machine.
     ///
     /// # Errors
@@ -77,6 +93,11 @@ pub trait Store {
     /// Bytes will be read soon: loads them ahead, where the store has them in memory.
     fn fetch(&self, _at: u64, _len: usize) {}
 
+    /// The same bytes from any thread, where accesses take long and the store allows it.
+    fn shared(&self) -> Option<Arc<dyn SlowMedium>> {
+        None
+    }
+
     /// Whether what was written may be lost with the machine until [`Store::sync`]: files behind a page
     /// cache, as against modelled media.
     fn volatile(&self) -> bool {
@@ -104,6 +125,10 @@ impl<S: Store> Store for &mut S {
         (**self).write(at, data)
     }
 
+    fn zero(&mut self, at: u64, len: u64) -> Result<()> {
+        (**self).zero(at, len)
+    }
+
     fn sync(&mut self) -> Result<()> {
         (**self).sync()
     }
@@ -126,6 +151,10 @@ impl<S: Store> Store for &mut S {
 
     fn volatile(&self) -> bool {
         (**self).volatile()
+    }
+
+    fn shared(&self) -> Option<Arc<dyn SlowMedium>> {
+        (**self).shared()
     }
 }
 

@@ -1,9 +1,11 @@
 //! Shadow-model property tests of the whole layer: random requests, changes of parameters, stops, a disk
 //! that fails; every read compared with a plain byte array.
 
+mod deferred;
 mod faults;
 mod modes;
 
+use super::flying::LEAVES;
 use super::policy::{Policy, PolicyConfig};
 use super::{BLOCK_BYTES, Cache, CacheConfig};
 use frit_core::{
@@ -87,9 +89,11 @@ impl<P: Store, D: Store> Cache<(), P, D> {
             dirty += u32::from(self.dir.dirty(slot));
         }
         assert_eq!(dirty, self.dir.dirty_len());
+        let leaving = self.dir.iter().filter(|(_, slot)| self.dir.flags(*slot) & LEAVES != 0).count();
+        assert_eq!(leaving as u32, self.flying.leaving);
         let orphans =
             self.flying.blocks.iter().filter(|v| self.dir.get(v.lbn) != Some(v.slot)).count() as u32;
-        let all = self.dir.len() + self.dir.free_len() + orphans + self.space.unsynced() as u32;
+        let all = self.dir.len() + self.dir.free_len() + orphans + self.space.unsynced() as u32 + self.left.orphans(&self.dir);
         assert_eq!(all, self.dir.capacity(), "slots are lost or used twice");
     }
 }

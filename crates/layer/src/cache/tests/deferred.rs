@@ -1,0 +1,260 @@
+//! Accesses that others carry out, late and in any order: what is read was there at some moment between asking
+//! and answering, and nothing that is cached waits.
+
+use super::*;
+use frit_core::{Buffer, Deferred, Error, Result, SlowMedium};
+use std::sync::{Arc, Mutex};
+
+/// A disk in memory, from any thread.
+#[derive(Clone, Debug)]
+struct SharedDisk(Arc<Mutex<MemoryStore>>);
+
+impl Store for SharedDisk {
+    const HOLDS: bool = true;
+    fn len(&self) -> u64 {
+        self.0.lock().unwrap().len()
+    }
+    fn is_blank(&self) -> bool {
+        self.0.lock().unwrap().is_blank()
+    }
+    fn read(&self, at: u64, into: &mut [u8]) -> Result<()> {
+        self.0.lock().unwrap().read(at, into)
+    }
+    fn write(&mut self, at: u64, data: &[u8]) -> Result<()> {
+        self.0.lock().unwrap().write(at, data)
+    }
+    fn sync(&mut self) -> Result<()> {
+        Ok(())
+    }
+    fn shared(&self) -> Option<Arc<dyn SlowMedium>> {
+        Some(Arc::new(self.clone()))
+    }
+}
+
+impl SlowMedium for SharedDisk {
+    fn read(&self, at: u64, into: &mut [u8]) -> Result<()> {
+        Store::read(self, at, into)
+    }
+    fn write(&self, at: u64, data: &[u8]) -> Result<()> {
+        self.0.lock().unwrap().write(at, data)
+    }
+    fn zero(&self, at: u64, len: u64) -> Result<()> {
+        Store::zero(&mut self.clone(), at, len)
+    }
+    fn sync(&self) -> Result<()> {
+        Ok(())
+    }
+}
+
+type Late = Cache<(), MemoryStore, SharedDisk>;
+
+/// What was asked for and is not answered.
+struct Open {
+    /// None: a job that nobody waits for.
+    request: Option<Request>,
+    left: Deferred,
+}
+
+struct Request {
+    at: u64,
+    /// A read: the bytes, and for each sector what it may be.
+    read: Option<(Vec<u8>, Vec<Vec<u8>>)>,
+    /// A write: its bytes.
+    write: Vec<u8>,
+}
+
+struct Run {
+    layer: Late,
+    /// For each sector the byte that fills it.
+    model: Vec<u8>,
+    /// Sectors that a write or discard under way may change: what they will be.
+    open: Vec<Open>,
+    stamp: u8,
+}
+
+impl Run {
+    /// Finishes one of the open accesses.
+    fn finish(&mut self, i: usize) {
+        let n = i % self.open.len();
+        let mut open = self.open.swap_remove(n);
+        let mut none = Request { at: 0, read: None, write: Vec::new() };
+        let r = open.request.as_mut().unwrap_or(&mut none);
+        let mut buffer = match &mut r.read {
+            Some((bytes, _)) => Buffer::In(bytes),
+            None => Buffer::Out(&r.write),
+        };
+        let outcome = open.left.run(&mut buffer);
+        self.layer.settle(&mut Null, &open.left, outcome, &buffer).unwrap();
+        if let Some((bytes, may)) = &r.read {
+            check(r.at, bytes, may);
+        }
+        self.layer.audit();
+    }
+
+    /// Something has to be finished before what was asked for can go on.
+    fn wait(&mut self, pick: usize) {
+        match BlockLayer::<Null>::job(&mut self.layer, &mut Null).unwrap() {
+            Some(left) => self.open.push(Open { request: None, left }),
+            None => {
+                assert!(!self.open.is_empty(), "nothing is under way, and yet it waits");
+                self.finish(pick);
+            }
+        }
+    }
+
+    fn changes(&mut self, at: u64, sectors: u64, to: u8) {
+        for s in at..at + sectors {
+            self.model[s as usize] = to;
+            for open in &mut self.open {
+                let Some(Request { at: first, read: Some((_, may)), .. }) = &mut open.request else { continue };
+                if s >= *first && s < *first + may.len() as u64 {
+                    may[(s - *first) as usize].push(to);
+                }
+            }
+        }
+    }
+
+    fn write(&mut self, at: u64, sectors: u64, pick: usize) {
+        self.stamp = self.stamp % 250 + 1;
+        let write = vec![self.stamp; (sectors * 512) as usize];
+        // From now on it may show.
+        self.changes(at, sectors, self.stamp);
+        loop {
+            match self.layer.write(&mut Null, Sector(at), Source::Bytes(&write), Hints::NONE) {
+                Err(Error::Later) => self.wait(pick),
+                done => break done.unwrap(),
+            }
+        }
+        // A write that goes to the disk is finished before the next request: what it meets is not defined till then.
+        if let Some(left) = BlockLayer::<Null>::deferred(&mut self.layer) {
+            self.open.push(Open { request: Some(Request { at, read: None, write }), left });
+            self.finish(self.open.len() - 1);
+        }
+    }
+
+    fn read(&mut self, at: u64, sectors: u64, pick: usize) {
+        let mut bytes = vec![0xEE; (sectors * 512) as usize];
+        loop {
+            match self.layer.read(&mut Null, Sector(at), Target::Bytes(&mut bytes), Hints::NONE) {
+                Err(Error::Later) => self.wait(pick),
+                done => break done.unwrap(),
+            }
+        }
+        let may: Vec<Vec<u8>> = (at..at + sectors).map(|s| vec![self.model[s as usize]]).collect();
+        match BlockLayer::<Null>::deferred(&mut self.layer) {
+            Some(left) => {
+                let request = Request { at, read: Some((bytes, may)), write: Vec::new() };
+                self.open.push(Open { request: Some(request), left });
+            }
+            None => check(at, &bytes, &may),
+        }
+    }
+
+    fn discard(&mut self, at: u64, sectors: u64, pick: usize) {
+        self.changes(at, sectors, 0);
+        loop {
+            match self.layer.discard(&mut Null, Sector(at), sectors) {
+                Err(Error::Later) => self.wait(pick),
+                done => break done.unwrap(),
+            }
+        }
+        if let Some(left) = BlockLayer::<Null>::deferred(&mut self.layer) {
+            let request = Request { at, read: None, write: Vec::new() };
+            self.open.push(Open { request: Some(request), left });
+            self.finish(self.open.len() - 1);
+        }
+    }
+}
+
+fn check(at: u64, bytes: &[u8], may: &[Vec<u8>]) {
+    for (i, sector) in bytes.chunks(512).enumerate() {
+        let is = sector[0];
+        assert!(sector.iter().all(|&b| b == is), "sector {} is torn", at + i as u64);
+        assert!(may[i].contains(&is), "sector {}: {is}, and may be {:?}", at + i as u64, may[i]);
+    }
+}
+
+fn late(config: CacheConfig) -> (Late, SharedDisk) {
+    let (pcm, disk) = stores();
+    let disk = SharedDisk(Arc::new(Mutex::new(disk)));
+    let mut hw = Hardware::new();
+    let pcm = Pcm::new(pcm_config(96), pcm, &mut hw).unwrap();
+    let medium = Disk::new(disk_config(), disk.clone(), &mut hw).unwrap();
+    let mut layer = Cache::new(config, pcm, medium, None).unwrap();
+    assert!(BlockLayer::<Null>::defer(&mut layer, true));
+    (layer, disk)
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(48))]
+
+    #[test]
+    fn what_is_read_was_there(
+        policy in prop::sample::select(policies()),
+        mode in prop::sample::select(vec!["write-back", "write-through", "write-around"]),
+        read_caching in any::<bool>(),
+        steps in prop::collection::vec((step(), any::<usize>()), 1..160),
+    ) {
+        let (layer, _) = late(CacheConfig { read_caching, ..named(policy) });
+        let model = vec![0; (DISK_BLOCKS * 8) as usize];
+        let mut run = Run { layer, model, open: Vec::new(), stamp: 0 };
+        run.layer.set("mode", mode).unwrap();
+        for (s, pick) in steps {
+            match s {
+                Step::Write(at, n) => run.write(at, n.min(200), pick),
+                Step::Read(at, n) => run.read(at, n, pick),
+                Step::Discard(at, n) => run.discard(at, n, pick),
+                Step::Idle(n) => drop(run.layer.step(&mut Null, n).unwrap()),
+                Step::Set(key, value) => run.layer.set(key, value).unwrap(),
+                _ if run.open.is_empty() => {}
+                _ => run.finish(pick),
+            }
+            run.layer.audit();
+            if pick % 3 == 0 && let Some(left) = BlockLayer::<Null>::job(&mut run.layer, &mut Null).unwrap() {
+                run.open.push(Open { request: None, left });
+            }
+        }
+        while !run.open.is_empty() {
+            run.finish(0);
+        }
+        for at in (0..DISK_BLOCKS * 8).step_by(2048) {
+            run.read(at, 2048, 0);
+            while !run.open.is_empty() {
+                run.finish(0);
+            }
+        }
+    }
+}
+
+#[test]
+fn a_hit_waits_for_nobodys_miss_or_destage() {
+    let (mut layer, _) = late(named("halo"));
+    let block = |n: u8| vec![n; 4096];
+    for i in 0..90_u64 {
+        layer.write(&mut Null, Sector(i * 8), Source::Bytes(&block(i as u8)), Hints::NONE).unwrap();
+    }
+    let mut miss = vec![0; 4096];
+    layer.read(&mut Null, Sector(12_000), Target::Bytes(&mut miss), Hints::NONE).unwrap();
+    let missed = BlockLayer::<Null>::deferred(&mut layer).expect("the miss is left to others");
+    layer.write(&mut Null, Sector(8000), Source::Bytes(&block(200)), Hints::NONE).unwrap();
+    layer.write(&mut Null, Sector(8008), Source::Bytes(&block(201)), Hints::NONE).unwrap();
+    let job = BlockLayer::<Null>::job(&mut layer, &mut Null).unwrap().expect("the destage is left to others");
+    // Both are under way: reads and writes of what is cached go on, also of what is being destaged.
+    for i in 0..90_u64 {
+        let mut back = vec![0; 4096];
+        layer.read(&mut Null, Sector(i * 8), Target::Bytes(&mut back), Hints::NONE).unwrap();
+        assert!(BlockLayer::<Null>::deferred(&mut layer).is_none(), "block {i} is a hit");
+        assert_eq!(back, block(i as u8));
+    }
+    layer.write(&mut Null, Sector(0), Source::Bytes(&block(99)), Hints::NONE).unwrap();
+    assert!(BlockLayer::<Null>::deferred(&mut layer).is_none());
+    for left in [job, missed] {
+        let mut buffer = Buffer::In(&mut miss);
+        let outcome = left.run(&mut buffer);
+        layer.settle(&mut Null, &left, outcome, &buffer).unwrap();
+    }
+    assert_eq!(miss, block(0));
+    let mut back = vec![0; 4096];
+    layer.read(&mut Null, Sector(0), Target::Bytes(&mut back), Hints::NONE).unwrap();
+    assert_eq!(back, block(99), "written while it was on its way");
+}
