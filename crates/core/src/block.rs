@@ -95,7 +95,13 @@ pub trait BlockLayer<S: Sink> {
     ///
     /// # Errors
     /// What the request of the accesses ends with; a medium that fails.
-    fn settle(&mut self, _sink: &mut S, _of: &Deferred, outcome: Result<()>, _buffer: &Buffer<'_>) -> Result<()> {
+    fn settle(
+        &mut self,
+        _sink: &mut S,
+        _of: &Deferred,
+        outcome: Result<()>,
+        _buffer: &Buffer<'_>,
+    ) -> Result<()> {
         outcome
     }
 

@@ -1,6 +1,6 @@
 //! What can be served: the narrow door between clients and whatever holds the bytes.
 
-use frit_core::{Error, Hints, MediumKind, ParamInfo, Result, Visible};
+use frit_core::{Buffer, Deferred, Error, Hints, MediumKind, ParamInfo, Result, Visible};
 use std::fs::File;
 use std::time::Instant;
 
@@ -83,6 +83,33 @@ pub trait Backend: Send {
     /// # Errors
     /// A medium that fails in a way that cannot be mended.
     fn step(&mut self, budget: u32) -> Result<bool>;
+
+    /// Leaves accesses to slow media to the device from now on, or no longer ([`frit_core::deferred`]); whether it
+    /// does.
+    fn defer(&mut self, _on: bool) -> bool {
+        false
+    }
+
+    /// What the last call left to be carried out before its request is done.
+    fn deferred(&mut self) -> Option<Deferred> {
+        None
+    }
+
+    /// Background work to be carried out.
+    ///
+    /// # Errors
+    /// A medium that fails.
+    fn job(&mut self) -> Result<Option<Deferred>> {
+        Ok(None)
+    }
+
+    /// Accesses were carried out, or failed.
+    ///
+    /// # Errors
+    /// What the request of the accesses ends with.
+    fn settle(&mut self, _of: &Deferred, outcome: Result<()>, _buffer: &Buffer<'_>) -> Result<()> {
+        outcome
+    }
 
     /// What can be seen of it.
     fn visible(&self) -> Visible;

@@ -1,7 +1,7 @@
 //! A volume as a backend: as fast as the machine is.
 
 use crate::{Backend, Done};
-use frit_core::{Error, Hints, MediumKind, ParamInfo, Result, Sink, Visible};
+use frit_core::{Buffer, Deferred, Error, Hints, MediumKind, ParamInfo, Result, Sink, Visible};
 use frit_volume::Volume;
 use std::fs::File;
 
@@ -44,6 +44,22 @@ impl<S: Sink + Send> Backend for Volume<S> {
 
     fn step(&mut self, budget: u32) -> Result<bool> {
         Volume::step(self, budget)
+    }
+
+    fn defer(&mut self, on: bool) -> bool {
+        Volume::defer(self, on)
+    }
+
+    fn deferred(&mut self) -> Option<Deferred> {
+        Volume::deferred(self)
+    }
+
+    fn job(&mut self) -> Result<Option<Deferred>> {
+        Volume::job(self)
+    }
+
+    fn settle(&mut self, of: &Deferred, outcome: Result<()>, buffer: &Buffer<'_>) -> Result<()> {
+        Volume::settle(self, of, outcome, buffer)
     }
 
     fn visible(&self) -> Visible {

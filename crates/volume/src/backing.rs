@@ -5,7 +5,7 @@ use crate::lock;
 use crate::superblock::{Backing, MediumRecord};
 use frit_core::MediumKind;
 use frit_media::store::Mapping;
-use frit_media::{AnyStore, MmapStore};
+use frit_media::{AnyStore, FileStore, MmapStore};
 use frit_stack::Stack;
 use rustix::fs::{FallocateFlags, OFlags};
 use std::fs::{File, OpenOptions};
@@ -21,6 +21,7 @@ const DEVICE_BLOCK: u64 = 4096;
 #[derive(Debug)]
 pub(crate) struct MediumFile {
     pub(crate) name: String,
+    kind: MediumKind,
     pub(crate) path: PathBuf,
     file: File,
     pub(crate) bytes: u64,
@@ -100,6 +101,7 @@ impl MediumFile {
         )))?;
         Ok(MediumFile {
             name: record.name.clone(),
+            kind: record.kind,
             path,
             file,
             bytes: record.bytes,
@@ -137,6 +139,7 @@ impl MediumFile {
         let mapping = if read_only { Mapping::Private } else { Mapping::Shared };
         Ok(MediumFile {
             name: record.name.clone(),
+            kind: record.kind,
             path,
             file,
             bytes: record.bytes,
@@ -150,6 +153,10 @@ impl MediumFile {
         let what =
             |source| frit_core::Error::Io { what: format!("cannot map {}", self.path.display()), source };
         let file = self.file.try_clone().map_err(what)?;
+        if self.kind == MediumKind::Disk {
+            // Accesses to a disk are carried out by several threads, and wait for the disk: no mapping does that.
+            return Ok(AnyStore::File(FileStore::over(file, self.path.clone(), self.bytes, blank)));
+        }
         Ok(AnyStore::Mmap(MmapStore::map(file, self.path.clone(), self.bytes, blank, self.mapping)?))
     }
 

@@ -37,19 +37,11 @@ pub fn durable_stack(stack: &Stack) -> Result<(Stack, Option<String>)> {
         return Err(Error::Stack { what });
     }
     let text = stack.identity().text;
-    let durable = Stack::parse(
-        stack.name(),
-        &text,
-        &[format!("{}.map_persist=each", layer.name), format!("{}.flush_map=true", layer.name)],
-    )?;
+    let (needs, why) = layer.kind.durable();
+    let sets: Vec<String> = needs.iter().map(|set| format!("{}.{set}", layer.name)).collect();
+    let durable = Stack::parse(stack.name(), &text, &sets)?;
     let changed = durable.identity().sha256 != stack.identity().sha256;
-    let note = changed.then(|| {
-        format!(
-            "{0}.map_persist is each and {0}.flush_map true: a volume writes map entries down before it \
-             acknowledges, and keeps a second map as of the last flush",
-            layer.name
-        )
-    });
+    let note = changed.then(|| format!("{}: {why}", layer.name));
     Ok((durable, note))
 }
 

@@ -5,8 +5,8 @@ use crate::error::{Error, Result};
 use crate::open::Recovered;
 use crate::superblock::{State, Superblock, SuperblockFile, boot_id};
 use frit_core::{
-    CheckScope, Checked, Finding, Hints, MediumKind, Null, ParamInfo, Progress, Result as CoreResult,
-    SECTOR_BYTES, Sector, Sink, Source, Target, Top, Visible,
+    Buffer, CheckScope, Checked, Deferred, Finding, Hints, MediumKind, Null, ParamInfo, Progress,
+    Result as CoreResult, SECTOR_BYTES, Sector, Sink, Source, Target, Top, Visible,
 };
 use frit_stack::Stack;
 use std::path::{Path, PathBuf};
@@ -312,6 +312,45 @@ impl<S: Sink> Volume<S> {
         self.layer.refuse(why);
     }
 
+    /// Leaves accesses to slow media to the caller from now on, or no longer ([`frit_core::deferred`]); whether it
+    /// does.
+    pub fn defer(&mut self, on: bool) -> bool {
+        self.layer.defer(on)
+    }
+
+    /// What the last call left to be carried out before its request is done.
+    pub fn deferred(&mut self) -> Option<Deferred> {
+        self.layer.deferred()
+    }
+
+    /// Background work to be carried out.
+    ///
+    /// # Errors
+    /// A medium that fails.
+    pub fn job(&mut self) -> CoreResult<Option<Deferred>> {
+        let job = self.layer.job(&mut self.sink);
+        self.watch(job)
+    }
+
+    /// Accesses were carried out, or failed.
+    ///
+    /// # Errors
+    /// What the request of the accesses ends with.
+    pub fn settle(&mut self, of: &Deferred, outcome: CoreResult<()>, buffer: &Buffer<'_>) -> CoreResult<()> {
+        let settled = self.layer.settle(&mut self.sink, of, outcome, buffer);
+        self.watch(settled)
+    }
+
+    /// Carries out what is left to callers, and leaves nothing to them from now on.
+    fn catch_up(&mut self) -> CoreResult<()> {
+        while let Some(job) = self.layer.job(&mut self.sink)? {
+            let outcome = job.run(&mut Buffer::None);
+            self.layer.settle(&mut self.sink, &job, outcome, &Buffer::None)?;
+        }
+        self.layer.defer(false);
+        Ok(())
+    }
+
     /// The sink.
     pub fn sink(&mut self) -> &mut S {
         &mut self.sink
@@ -349,6 +388,7 @@ impl<S: Sink> Volume<S> {
         if self.read_only {
             return Ok(self.superblock);
         }
+        self.catch_up()?;
         self.flush()?;
         if let Some(why) = self.layer.refuses() {
             return Err(Error::LeftDirty { why });

@@ -214,7 +214,9 @@ impl<T: Token, P: Store, D: Store> Cache<T, P, D> {
         }
         match done.then {
             Then::Read { at } => match buffer {
-                Buffer::In(read) if self.config.read_caching => self.keep_ranges(sink, at, read, &done.ranges),
+                Buffer::In(read) if self.config.read_caching => {
+                    self.keep_ranges(sink, at, read, &done.ranges)
+                }
                 _ => Ok(()),
             },
             Then::Direct => {
@@ -232,9 +234,7 @@ impl<T: Token, P: Store, D: Store> Cache<T, P, D> {
                 self.land_blocks(sink, blocks, start).map(|_| ())
             }
             Then::Flushed => self.outlive(sink),
-            Then::Zeroed(first, last) => {
-                self.forget_blocks(sink, first, last, start)
-            }
+            Then::Zeroed(first, last) => self.forget_blocks(sink, first, last, start),
         }
     }
 

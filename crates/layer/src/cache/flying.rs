@@ -48,7 +48,6 @@ impl<T> Flying<T> {
         self.written = None;
         std::mem::take(&mut self.blocks)
     }
-
 }
 
 impl<T: Copy> Flying<T> {

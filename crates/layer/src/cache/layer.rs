@@ -13,8 +13,8 @@ use super::{BLOCK_BYTES, recover};
 use crate::Token;
 use crate::wear::Leveled;
 use frit_core::{
-    BlockLayer, Buffer, Deferred, Error, Hints, Info, Params, Progress, Result, SECTOR_BYTES, Sector, Sink, Source, Target,
-    Visible,
+    BlockLayer, Buffer, Deferred, Error, Hints, Info, Params, Progress, Result, SECTOR_BYTES, Sector, Sink,
+    Source, Target, Visible,
 };
 use frit_media::{Disk, Pcm, Store};
 use std::sync::Arc;
@@ -257,7 +257,13 @@ impl<S: Sink, P: Store, D: Store> BlockLayer<S> for Cache<S::Tok, P, D> {
         self.next_job(sink).map_err(|e| self.poisoned(e))
     }
 
-    fn settle(&mut self, sink: &mut S, of: &Deferred, outcome: Result<()>, buffer: &Buffer<'_>) -> Result<()> {
+    fn settle(
+        &mut self,
+        sink: &mut S,
+        of: &Deferred,
+        outcome: Result<()>,
+        buffer: &Buffer<'_>,
+    ) -> Result<()> {
         self.settle_left(sink, of.id, outcome, buffer).map_err(|e| self.poisoned(e))
     }
 

@@ -81,10 +81,10 @@ impl<T: Token, P: Store, D: Store> Cache<T, P, D> {
             || matches!(
                 e,
                 Error::NoSpace { .. }
-                | Error::ReadOnly { .. }
-                | Error::OutOfRange { .. }
-                | Error::Corrupt { .. }
-                | Error::Later
+                    | Error::ReadOnly { .. }
+                    | Error::OutOfRange { .. }
+                    | Error::Corrupt { .. }
+                    | Error::Later
             );
         if !expected && !is(Bug::NotPoisoned) && self.trouble.refusal.is_none() {
             self.trouble.refusal = Some(format!("an earlier write failed: {e}"));

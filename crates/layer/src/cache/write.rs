@@ -85,7 +85,14 @@ impl<T: Token, P: Store, D: Store> Cache<T, P, D> {
         let after = self.space.settle(sink, start);
         if self.left.on() {
             let part = SlowAccess::Write { at: at + u64::from(from), from: from as usize..to as usize };
-            self.disk.note(sink, Op::DiskWrite, at + u64::from(from), u64::from(to - from), Cause::Host, after)?;
+            self.disk.note(
+                sink,
+                Op::DiskWrite,
+                at + u64::from(from),
+                u64::from(to - from),
+                Cause::Host,
+                after,
+            )?;
             self.left.now.push(part);
             return Ok(());
         }

@@ -8,8 +8,8 @@ use crate::header::{self, HEADER_BYTES, Header};
 use crate::{Device, Hardware, Model, Store};
 use frit_core::visible::{MediumView, Wear};
 use frit_core::{
-    Cause, Cmd, Counts, Error, MediumKind, Op, Result, SECTOR_BYTES, Sink, SlowMedium, Source, Target, UnitId,
-    size,
+    Cause, Cmd, Counts, Error, MediumKind, Op, Result, SECTOR_BYTES, Sink, SlowMedium, Source, Target,
+    UnitId, size,
 };
 use std::sync::Arc;
 

@@ -3,11 +3,11 @@
 use super::counters::Kind;
 use super::{Device, Failure, SLICE_BYTES, State};
 use crate::backend::{Backend, Done, is_unexpected};
-use frit_core::{Error, Hints, MediumKind, SECTOR_BYTES, Sector};
+use frit_core::{Buffer, Deferred, Error, Hints, MediumKind, SECTOR_BYTES, Sector};
 use frit_trace::ReqOp;
 use parking_lot::MutexGuard;
 use std::sync::atomic::Ordering;
-use std::time::Instant;
+use std::time::{Duration, Instant};
 
 type Result<T> = std::result::Result<T, Failure>;
 
@@ -16,6 +16,12 @@ const BOUNCE_KEPT: usize = 1 << 20;
 
 /// Bytes of data that are moved before others are let in.
 const DATA_SLICE: u64 = 1 << 20;
+
+/// Zeros to write.
+static ZEROS: [u8; DATA_SLICE as usize] = [0; DATA_SLICE as usize];
+
+/// How long to wait for accesses under way before looking again.
+const WAIT_AT_MOST: Duration = Duration::from_millis(20);
 
 /// The lock on a device, held for a few requests.
 ///
@@ -63,17 +69,19 @@ impl<'a> Access<'a> {
                 let mut done = Done::NOW;
                 for (pos, n) in Slices(at, at + len, DATA_SLICE) {
                     let part = &mut into[(pos - at) as usize..][..n as usize];
-                    done = done.and(self.backend_between(pos > at)?.read(pos, part)?);
+                    let slice = self.persist(pos > at, |b| b.read(pos, part))?;
+                    self.carry_out(&mut Buffer::In(part))?;
+                    done = done.and(slice);
                 }
                 return Ok(done);
             }
-            let State { backend, bounce, .. } = &mut *self.state;
-            let backend = backend.as_deref_mut().ok_or(Failure::Stopping)?;
-            let (from, to) = around(at, len);
-            let done = backend.read(from, sized(bounce, to - from))?;
-            into.copy_from_slice(&bounce[(at - from) as usize..][..into.len()]);
-            shrink(bounce);
-            Ok(done)
+            self.at_once(|backend, bounce| {
+                let (from, to) = around(at, len);
+                let done = backend.read(from, sized(bounce, to - from))?;
+                into.copy_from_slice(&bounce[(at - from) as usize..][..into.len()]);
+                shrink(bounce);
+                Ok(done)
+            })
         });
         let item = Item { kind: Kind::Read, op: Some(ReqOp::Read), at, len, hints: Hints::NONE };
         self.count(&item, result)
@@ -87,17 +95,22 @@ impl<'a> Access<'a> {
         let len = data.len() as u64;
         let result = self.writing(at, len).and_then(|()| {
             if !aligned(at, len) {
-                let State { backend, bounce, .. } = &mut *self.state;
-                let backend = backend.as_deref_mut().ok_or(Failure::Stopping)?;
-                return patch(backend, bounce, (at, len), |part| part.copy_from_slice(data));
+                return self.at_once(|backend, bounce| {
+                    patch(backend, bounce, (at, len), |part| part.copy_from_slice(data))
+                });
             }
             let mut done = Done::NOW;
             for (pos, n) in Slices(at, at + len, DATA_SLICE) {
                 let part = &data[(pos - at) as usize..][..n as usize];
-                done = done.and(self.backend_between(pos > at)?.write(pos, part, own(hints))?);
+                let slice = self.persist(pos > at, |b| b.write(pos, part, own(hints)))?;
+                self.carry_out(&mut Buffer::Out(part))?;
+                done = done.and(slice);
             }
             Ok(done)
         });
+        if self.state.deferring {
+            self.device.wanted.notify_one();
+        }
         self.count(&Item { kind: Kind::Write, op: Some(ReqOp::Write), at, len, hints }, result)
     }
 
@@ -110,18 +123,18 @@ impl<'a> Access<'a> {
         let result = self.writing(at, len).and_then(|()| {
             let (from, to) = within(at, len);
             if from >= to {
-                let State { backend, bounce, .. } = &mut *self.state;
-                let backend = backend.as_deref_mut().ok_or(Failure::Stopping)?;
-                return patch(backend, bounce, (at, len), |part| part.fill(0));
+                return self
+                    .at_once(|backend, bounce| patch(backend, bounce, (at, len), |part| part.fill(0)));
             }
             let mut done = Done::NOW;
             for (at, len) in Slices(from, to, SLICE_BYTES) {
-                done = done.and(self.backend_between(at > from)?.write_zeroes(at, len, keep_allocated)?);
+                let slice = self.zeroes(at > from, at, len, keep_allocated)?;
+                done = done.and(slice);
             }
-            let State { backend, bounce, .. } = &mut *self.state;
-            let backend = backend.as_deref_mut().ok_or(Failure::Stopping)?;
             for (at, len) in [(at, from - at), (to, at + len - to)].into_iter().filter(|p| p.1 > 0) {
-                done = done.and(patch(backend, bounce, (at, len), |part| part.fill(0))?);
+                let part =
+                    self.at_once(|backend, bounce| patch(backend, bounce, (at, len), |part| part.fill(0)))?;
+                done = done.and(part);
             }
             Ok(done)
         });
@@ -143,7 +156,9 @@ impl<'a> Access<'a> {
             }
             let mut done = Done::NOW;
             for (at, len) in Slices(from, to, SLICE_BYTES) {
-                done = done.and(self.backend_between(at > from)?.discard(at, len)?);
+                let slice = self.persist(at > from, |b| b.discard(at, len))?;
+                self.carry_out(&mut Buffer::None)?;
+                done = done.and(slice);
             }
             Ok(done)
         });
@@ -160,7 +175,8 @@ impl<'a> Access<'a> {
         }
         let number = self.device.flushes_begun.fetch_add(1, Ordering::AcqRel) + 1;
         self.device.unsynced.store(0, Ordering::Relaxed);
-        let result = self.backend().and_then(|b| Ok(b.flush()?));
+        let result = self.persist(false, |b| b.flush());
+        let result = result.and_then(|done| self.carry_out(&mut Buffer::None).map(|()| done));
         if result.is_ok() {
             self.state.flushed = number;
         }
@@ -200,7 +216,10 @@ impl<'a> Access<'a> {
     /// A medium that fails in a way that cannot be mended.
     pub fn step(&mut self, budget: u32) -> Result<bool> {
         self.state.counters.steps += 1;
-        let result = self.backend()?.step(budget);
+        let result = match self.backend()?.step(budget) {
+            Err(Error::Later) => Ok(false),
+            done => done,
+        };
         if let Some(e) = result.as_ref().err().filter(|e| is_unexpected(e)) {
             let why = format!("background work failed: {e}");
             self.device.refuse(&mut self.state, &why);
@@ -212,12 +231,111 @@ impl<'a> Access<'a> {
         self.device.refuse(&mut self.state, why);
     }
 
-    /// The backend, after others had their turn when `others`.
-    fn backend_between(&mut self, others: bool) -> Result<&mut dyn Backend> {
+    /// Asks the backend for something, after others had their turn when `others`, and again as long as it meets
+    /// accesses under way.
+    fn persist<T>(
+        &mut self,
+        others: bool,
+        mut ask: impl FnMut(&mut dyn Backend) -> frit_core::Result<T>,
+    ) -> Result<T> {
         if others {
             self.yield_to_others();
         }
-        self.backend()
+        loop {
+            match ask(self.backend()?) {
+                Err(Error::Later) => self.wait_for_others()?,
+                done => return Ok(done?),
+            }
+        }
+    }
+
+    /// Carries out, without the lock, what the last call left.
+    fn carry_out(&mut self, buffer: &mut Buffer<'_>) -> Result<()> {
+        while let Some(left) = self.backend()?.deferred() {
+            self.settle(&left, buffer)?;
+        }
+        Ok(())
+    }
+
+    fn settle(&mut self, left: &Deferred, buffer: &mut Buffer<'_>) -> Result<()> {
+        let outcome = MutexGuard::unlocked(&mut self.state, || left.run(buffer));
+        let settled = self.backend()?.settle(left, outcome, buffer);
+        self.device.settled.notify_all();
+        Ok(settled?)
+    }
+
+    /// What is asked for meets accesses under way: carries out what waits, or waits for who does.
+    fn wait_for_others(&mut self) -> Result<()> {
+        match self.backend()?.job()? {
+            Some(job) => self.settle(&job, &mut Buffer::None),
+            None => {
+                self.device.settled.wait_for(&mut self.state, WAIT_AT_MOST);
+                Ok(())
+            }
+        }
+    }
+
+    /// Does something that reads and writes under one lock, slow media included.
+    fn at_once(
+        &mut self,
+        mut ask: impl FnMut(&mut dyn Backend, &mut Vec<u8>) -> Result<Done>,
+    ) -> Result<Done> {
+        loop {
+            let State { backend, bounce, deferring, .. } = &mut *self.state;
+            let backend = backend.as_deref_mut().ok_or(Failure::Stopping)?;
+            if *deferring {
+                backend.defer(false);
+            }
+            let done = ask(backend, bounce);
+            if *deferring {
+                backend.defer(true);
+            }
+            match done {
+                Err(Failure::Backend(Error::Later)) => self.wait_for_others()?,
+                done => return done,
+            }
+        }
+    }
+
+    /// Takes the backend away, once no flush is under way.
+    pub(super) fn take_backend(&mut self) -> Option<Box<dyn Backend>> {
+        if self.state.deferring {
+            // What is wrong shows when it is closed.
+            let flushed = self.persist(false, |b| b.flush());
+            drop(flushed.and_then(|_| self.carry_out(&mut Buffer::None)));
+        }
+        self.state.backend.take()
+    }
+
+    /// Waits until work may be wanted.
+    pub(super) fn wait_for_work(&mut self) {
+        self.device.wanted.wait_for(&mut self.state, WAIT_AT_MOST);
+    }
+
+    /// Background work that is left to others is carried out; whether there was any.
+    ///
+    /// # Errors
+    /// A medium that fails in a way that cannot be mended.
+    pub(super) fn do_job(&mut self) -> Result<bool> {
+        match self.backend()?.job()? {
+            Some(job) => self.settle(&job, &mut Buffer::None).map(|()| true),
+            None => Ok(false),
+        }
+    }
+
+    fn zeroes(&mut self, others: bool, at: u64, len: u64, keep_allocated: bool) -> Result<Done> {
+        if !keep_allocated {
+            let done = self.persist(others, |b| b.write_zeroes(at, len, false))?;
+            self.carry_out(&mut Buffer::None)?;
+            return Ok(done);
+        }
+        let mut done = Done::NOW;
+        for (pos, n) in Slices(at, at + len, DATA_SLICE) {
+            let slice = self.persist(others || pos > at, |b| b.write_zeroes(pos, n, true))?;
+            self.carry_out(&mut Buffer::Out(&ZEROS))?;
+            done = done.and(slice);
+        }
+        Ok(done)
     }
 
     fn backend(&mut self) -> Result<&mut dyn Backend> {

@@ -19,7 +19,7 @@ const BETWEEN_STEPS: Duration = Duration::from_micros(100);
 #[derive(Debug)]
 pub struct Maintenance {
     stop: Arc<AtomicBool>,
-    thread: Option<JoinHandle<()>>,
+    threads: Vec<JoinHandle<()>>,
 }
 
 impl Device {
@@ -33,7 +33,24 @@ impl Device {
         let thread = std::thread::Builder::new()
             .name("maintain".into())
             .spawn(move || Keeper::new(&device, &flag).run())?;
-        Ok(Maintenance { stop, thread: Some(thread) })
+        let mut maintenance = Maintenance { stop, threads: vec![thread] };
+        if self.state.lock().deferring {
+            let (device, flag) = (Arc::clone(self), Arc::clone(&maintenance.stop));
+            let carry = move || device.carry_out_jobs(&flag);
+            maintenance.threads.push(std::thread::Builder::new().name("slow media".into()).spawn(carry)?);
+        }
+        Ok(maintenance)
+    }
+
+    /// Carries out background accesses to slow media as they come, without the lock.
+    fn carry_out_jobs(&self, stop: &AtomicBool) {
+        while !stop.load(Ordering::Acquire) && !self.is_stopping() {
+            let mut access = self.lock();
+            // What failed is tried again later; the backend knows, and says so to whom it concerns.
+            if !matches!(access.do_job(), Ok(true)) {
+                access.wait_for_work();
+            }
+        }
     }
 
     /// Requests so far, of any kind.
@@ -46,7 +63,7 @@ impl Device {
 impl Drop for Maintenance {
     fn drop(&mut self) {
         self.stop.store(true, Ordering::Release);
-        if let Some(thread) = self.thread.take() {
+        for thread in self.threads.drain(..) {
             thread.thread().unpark();
             // It does not panic; if it did, there is nothing left to stop.
             let _ = thread.join();

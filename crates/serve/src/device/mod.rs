@@ -22,7 +22,7 @@ use crate::pace::Meter;
 use crate::record::Recorder;
 use frit_core::Error;
 use frit_trace::ReqOp;
-use parking_lot::{Mutex, MutexGuard};
+use parking_lot::{Condvar, Mutex, MutexGuard};
 use std::fmt;
 use std::fs::File;
 use std::sync::Arc;
@@ -74,6 +74,10 @@ pub struct Device {
     /// The files under the backend, for syncs without the lock.
     files: Vec<File>,
     clients: Clients,
+    /// Accesses to slow media were settled.
+    settled: Condvar,
+    /// There may be work for the thread that carries out background accesses.
+    wanted: Condvar,
     /// Requests that met damage.
     damaged: AtomicU64,
     recorder: Option<Recorder>,
@@ -85,6 +89,8 @@ pub struct Device {
 struct State {
     /// `None` once the device is closed.
     backend: Option<Box<dyn Backend>>,
+    /// The backend leaves accesses to slow media to the device.
+    deferring: bool,
     /// Why writes are refused: asked for, or after an error that should not have happened.
     refusal: Option<Arc<str>>,
     /// The number of the last flush that succeeded.
@@ -96,7 +102,7 @@ struct State {
 
 impl Device {
     /// A device over a backend.
-    pub fn new(backend: Box<dyn Backend>, options: DeviceOptions) -> Arc<Device> {
+    pub fn new(mut backend: Box<dyn Backend>, options: DeviceOptions) -> Arc<Device> {
         // Without them every flush is done under the lock, which is as right.
         let files = backend.files().unwrap_or_default();
         let refusal = options.read_only.then(|| Arc::from("it is served read-only"));
@@ -109,11 +115,14 @@ impl Device {
             unsynced: AtomicU64::new(0),
             files,
             clients: Clients::default(),
+            settled: Condvar::new(),
+            wanted: Condvar::new(),
             damaged: AtomicU64::new(0),
             recorder: options.recorder,
             meter: options.meter,
             log: options.log,
             state: Mutex::new(State {
+                deferring: backend.defer(true),
                 backend: Some(backend),
                 refusal,
                 flushed: 0,
@@ -243,7 +252,7 @@ impl Device {
     /// A medium or a recording that cannot be written.
     pub fn close(&self) -> Result<(), Failure> {
         self.stop();
-        let backend = self.state.lock().backend.take();
+        let backend = self.lock().take_backend();
         let recorded = self.recorder.as_ref().map_or(Ok(()), Recorder::finish);
         if let Some(backend) = backend {
             backend.close()?;

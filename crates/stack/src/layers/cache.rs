@@ -35,6 +35,12 @@ pub(super) const CHOICES: &[Choice] = &[
     keyword("disk_flush", DiskFlush::VARIANTS),
 ];
 
+/// See [`super::Kind::durable`].
+pub(super) const DURABLE: (&[&str], &str) = (
+    &["over_files=true"],
+    "over_files is true: registers of wear leveling are kept twice, now and as of the last flush",
+);
+
 /// Keys of the layer, and of its policies, in one table.
 pub(super) fn keys() -> &'static [&'static str] {
     static KEYS: OnceLock<Vec<&str>> = OnceLock::new();

@@ -45,6 +45,13 @@ pub(super) const CHOICES: &[Choice] = &[
     policy("buffer", Buffer::VARIANTS),
 ];
 
+/// See [`super::Kind::durable`].
+pub(super) const DURABLE: (&[&str], &str) = (
+    &["map_persist=each", "flush_map=true"],
+    "map_persist is each and flush_map true: a volume writes map entries down before it acknowledges, and keeps a \
+     second map as of the last flush",
+);
+
 /// Parameters that do nothing, given others.
 pub(super) fn idle(c: &HfslConfig) -> Vec<(&'static str, &'static str)> {
     let method = c.fusion_method;

@@ -123,6 +123,15 @@ impl Kind {
         }
     }
 
+    /// What a volume needs of the layer, `key=value` each, and why, in words for its user.
+    #[must_use]
+    pub fn durable(self) -> (&'static [&'static str], &'static str) {
+        match self {
+            Kind::Hfsl => hfsl::DURABLE,
+            Kind::Cache => cache::DURABLE,
+        }
+    }
+
     /// Reads the parameters of a table.
     pub(crate) fn decode(
         self,

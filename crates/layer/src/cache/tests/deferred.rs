@@ -106,7 +106,9 @@ impl Run {
         for s in at..at + sectors {
             self.model[s as usize] = to;
             for open in &mut self.open {
-                let Some(Request { at: first, read: Some((_, may)), .. }) = &mut open.request else { continue };
+                let Some(Request { at: first, read: Some((_, may)), .. }) = &mut open.request else {
+                    continue;
+                };
                 if s >= *first && s < *first + may.len() as u64 {
                     may[(s - *first) as usize].push(to);
                 }

@@ -93,7 +93,11 @@ impl<P: Store, D: Store> Cache<(), P, D> {
         assert_eq!(leaving as u32, self.flying.leaving);
         let orphans =
             self.flying.blocks.iter().filter(|v| self.dir.get(v.lbn) != Some(v.slot)).count() as u32;
-        let all = self.dir.len() + self.dir.free_len() + orphans + self.space.unsynced() as u32 + self.left.orphans(&self.dir);
+        let all = self.dir.len()
+            + self.dir.free_len()
+            + orphans
+            + self.space.unsynced() as u32
+            + self.left.orphans(&self.dir);
         assert_eq!(all, self.dir.capacity(), "slots are lost or used twice");
     }
 }
