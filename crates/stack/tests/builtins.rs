@@ -11,7 +11,7 @@ fn builtin_stacks_build_and_serve() {
         assert!(!stack.about().is_empty(), "{} says what it is", b.name);
         let mut built = stack.build::<Null>(&Bytes::Memory).unwrap_or_else(|e| panic!("{}: {e}", b.name));
         let info = built.layer.info();
-        assert_eq!(info.name, "hfsl");
+        assert_eq!(info.name, stack.layer().kind.name());
         let last = Sector(info.sectors - 64);
         let mut sink = Null;
         for (i, at) in [Sector(0), Sector(5), last].into_iter().enumerate() {
