@@ -38,6 +38,8 @@ enum Command {
     Profiles(cmd::profiles::Args),
     /// Look into disk drives: profiles, figures, and how their models compare with measurements.
     Disk(cmd::disk::Args),
+    /// Count hits and misses of eviction policies on a workload.
+    Cache(Box<cmd::cache::Args>),
     /// List the layers, their parameters and policies.
     Layers(cmd::layers::Args),
     /// Measure what papers report: published beside measured.
@@ -72,6 +74,7 @@ fn main() -> miette::Result<ExitCode> {
         Command::Import(args) => return cmd::import::run(&args),
         Command::Profiles(args) => cmd::profiles::run(&args),
         Command::Disk(args) => cmd::disk::run(&args),
+        Command::Cache(args) => cmd::cache::run(&args),
         Command::Layers(args) => cmd::layers::run(&args),
         Command::Reproduce(args) => return cmd::reproduce::run(&args),
         Command::Attach(args) => cmd::attach::run(&args),

@@ -1,6 +1,7 @@
 //! One file a command.
 
 pub(crate) mod attach;
+pub(crate) mod cache;
 pub(crate) mod check;
 pub(crate) mod create;
 pub(crate) mod ctl;

@@ -7,6 +7,7 @@ mod reading;
 mod stat;
 
 pub(crate) use reading::ReadArgs;
+pub(crate) use stat::spinner;
 
 use clap::Subcommand;
 use miette::{IntoDiagnostic, Result};

@@ -42,7 +42,7 @@ pub(super) fn run(args: &Args) -> Result<()> {
 }
 
 /// Shows that something goes on; silent when standard error is no terminal.
-pub(super) fn spinner() -> ProgressBar {
+pub(crate) fn spinner() -> ProgressBar {
     let bar = ProgressBar::new_spinner();
     if let Ok(style) = ProgressStyle::with_template("{spinner} {human_pos} requests, {elapsed}") {
         bar.set_style(style);

@@ -2,7 +2,7 @@
 //! few there are.
 
 /// The set.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, Default)]
 pub(crate) struct Bits {
     bits: Vec<u64>,
     /// A bit for each word of `bits` that is not zero.

@@ -1,6 +1,7 @@
 //! The parameters of all policies.
 
-use frit_core::{Error, ParamInfo, Params, Result};
+use crate::cache::BLOCK_BYTES;
+use frit_core::{Error, ParamInfo, Params, Result, size};
 use serde::Deserialize;
 use std::fmt::Display;
 use std::str::FromStr;
@@ -22,6 +23,19 @@ pub struct PolicyConfig {
     pub outdate_recency: f64,
     /// HALO: buckets scanned in one search until both thresholds are down.
     pub halo_scan: u32,
+    /// 2Q: the share of the cache for blocks that came once (Kin).
+    pub two_q_in: f64,
+    /// 2Q: blocks remembered after they left, as a share of the cache's (Kout).
+    pub two_q_out: f64,
+    /// S3-FIFO: the share of the cache for the small FIFO.
+    pub s3_small: f64,
+    /// S3-FIFO: blocks remembered after they left, as a share of the cache's.
+    pub s3_ghost: f64,
+    /// S3-FIFO: accesses in the small FIFO from which on a block moves to the main one, 1 to 3.
+    pub s3_threshold: u8,
+    /// WOW: bytes of a write group.
+    #[serde(deserialize_with = "size::deserialize")]
+    pub wow_group: u64,
 }
 
 impl Default for PolicyConfig {
@@ -32,6 +46,12 @@ impl Default for PolicyConfig {
             th_recency: 0.25,
             outdate_recency: 4.0,
             halo_scan: 256,
+            two_q_in: 0.25,
+            two_q_out: 0.5,
+            s3_small: 0.1,
+            s3_ghost: 0.9,
+            s3_threshold: 2,
+            wow_group: 64 << 10,
         }
     }
 }
@@ -64,6 +84,20 @@ impl PolicyConfig {
         if self.halo_scan == 0 {
             return Err(Error::param("halo_scan", 0, "has to be above 0"));
         }
+        within("two_q_in", self.two_q_in, 0.0, 1.0)?;
+        within("two_q_out", self.two_q_out, 0.0, 4.0)?;
+        within("s3_small", self.s3_small, 0.0, 1.0)?;
+        within("s3_ghost", self.s3_ghost, 0.0, 4.0)?;
+        if !(1..=3).contains(&self.s3_threshold) {
+            return Err(Error::param("s3_threshold", self.s3_threshold, "has to be from 1 to 3"));
+        }
+        if !(BLOCK_BYTES..=1 << 30).contains(&self.wow_group) || self.wow_group % BLOCK_BYTES != 0 {
+            return Err(Error::param(
+                "wow_group",
+                self.wow_group,
+                "has to be a multiple of 4 KiB, at most 1 GiB",
+            ));
+        }
         Ok(())
     }
 }
@@ -95,6 +129,16 @@ impl Params for PolicyConfig {
                 "HALO: requests without an access after which any bucket leaves, in blocks of the cache",
             ),
             info("halo_scan", &self.halo_scan, "HALO: buckets scanned until both thresholds are down"),
+            info("two_q_in", &self.two_q_in, "2Q: share of the cache for blocks that came once (Kin)"),
+            info("two_q_out", &self.two_q_out, "2Q: blocks remembered, as a share of the cache's (Kout)"),
+            info("s3_small", &self.s3_small, "S3-FIFO: share of the cache for the small FIFO"),
+            info("s3_ghost", &self.s3_ghost, "S3-FIFO: blocks remembered, as a share of the cache's"),
+            info(
+                "s3_threshold",
+                &self.s3_threshold,
+                "S3-FIFO: accesses that move a block to the main FIFO, 1 to 3",
+            ),
+            info("wow_group", &self.wow_group, "WOW: bytes of a write group"),
         ]
     }
 
@@ -106,6 +150,12 @@ impl Params for PolicyConfig {
             "TH_RECENCY" => c.th_recency = number(key, value)?,
             "OUTDATE_RECENCY" => c.outdate_recency = number(key, value)?,
             "halo_scan" => c.halo_scan = number(key, value)?,
+            "two_q_in" => c.two_q_in = number(key, value)?,
+            "two_q_out" => c.two_q_out = number(key, value)?,
+            "s3_small" => c.s3_small = number(key, value)?,
+            "s3_ghost" => c.s3_ghost = number(key, value)?,
+            "s3_threshold" => c.s3_threshold = number(key, value)?,
+            "wow_group" => c.wow_group = size::parse(value).map_err(|why| Error::param(key, value, why))?,
             // `get` has the error that lists what there is.
             _ => return self.get(key).map(|_| ()),
         }

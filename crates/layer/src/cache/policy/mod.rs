@@ -9,24 +9,36 @@
 //! for another reason than being a victim: [`WriteCache::remove`]. Buckets' recency in the directory is the
 //! caller's: it [touches](Directory::touch) the bucket with each access.
 
+mod arc;
+mod belady;
+mod clock;
 mod config;
 mod fifo;
+mod ghosts;
 mod halo;
 mod links;
 mod lru;
+mod s3_fifo;
 #[cfg(test)]
 mod tests;
+mod two_q;
+mod wow;
 
 pub use config::PolicyConfig;
 
 use super::directory::Directory;
+use arc::Arc;
+use belady::Belady;
+use clock::Clock;
 use enum_dispatch::enum_dispatch;
 use fifo::Fifo;
 use frit_core::{Error, Result};
 use halo::Halo;
 use lru::Lru;
-use std::sync::Arc;
+use s3_fifo::S3Fifo;
 use strum::{EnumString, IntoStaticStr, VariantNames};
+use two_q::TwoQ;
+use wow::Wow;
 
 /// An access to one block.
 #[derive(Clone, Copy, Debug)]
@@ -60,7 +72,7 @@ pub struct Setup<'a> {
     /// Parameters.
     pub config: &'a PolicyConfig,
     /// For each block access when the same block is accessed next, as an ordinal; `u64::MAX`: never.
-    pub next_use: Option<&'a Arc<[u64]>>,
+    pub next_use: Option<&'a std::sync::Arc<[u64]>>,
 }
 
 /// Chooses which blocks leave a full cache. Blocks are known by slot; the [`Directory`] is the caller's.
@@ -111,6 +123,19 @@ pub enum Policy {
     Lru,
     /// First in, first out.
     Fifo,
+    /// Second chance: FIFO with a bit.
+    Clock,
+    /// Self-tuning between recency and frequency (Megiddo and Modha 2003).
+    Arc,
+    /// A FIFO before an LRU (Johnson and Shasha 1994, the full version).
+    #[strum(serialize = "2q")]
+    TwoQ,
+    /// A small FIFO before a large one (Yang et al. 2023).
+    S3Fifo,
+    /// In the order of the disk, with a bit a group (Gill and Modha 2005).
+    Wow,
+    /// The block that is needed last leaves: knows the future (Belady 1966).
+    Belady,
 }
 
 impl Policy {

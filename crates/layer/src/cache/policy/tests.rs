@@ -9,7 +9,9 @@ const DISK: u32 = 64 * 256;
 
 fn make(name: &str, slots: u32) -> Policy {
     let config = PolicyConfig::named(name);
-    Policy::new(&Setup { slots, disk_blocks: DISK, config: &config, next_use: None }).unwrap()
+    // A future that never ends well: the oracle has to live with any.
+    let future: std::sync::Arc<[u64]> = (0..1000).map(|at| at + 1 + at * at % 97).collect();
+    Policy::new(&Setup { slots, disk_blocks: DISK, config: &config, next_use: Some(&future) }).unwrap()
 }
 
 #[derive(Clone, Copy, Debug)]

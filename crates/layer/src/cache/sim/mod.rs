@@ -1,9 +1,16 @@
 //! A policy alone over a sequence of blocks: hits and what leaves, without media.
 
+mod future;
+
+pub use future::next_uses;
+
 use super::directory::{DIRTY, Directory};
 use super::policy::{Access, Policy, PolicyConfig, Setup, Victim, WriteCache};
 use frit_core::Result;
 use std::sync::Arc;
+
+/// How many accesses ahead a block's place in the directory is fetched, and its place in the policy half as many.
+const AHEAD: usize = 16;
 
 /// One access of a sequence.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -72,6 +79,21 @@ impl Sim {
         let policy = Policy::new(&Setup { slots, disk_blocks, config, next_use })?;
         let (out, outcome) = (Vec::new(), Outcome::default());
         Ok(Sim { dir, policy, writes_only, clock: 0, out, outcome })
+    }
+
+    /// A sequence of accesses. What comes next is known, so it is fetched ahead of its turn: a cache with
+    /// millions of blocks would otherwise miss the processor's cache for each.
+    pub fn run(&mut self, accesses: &[BlockAccess]) {
+        for (i, &a) in accesses.iter().enumerate() {
+            if let Some(a) = accesses.get(i + AHEAD) {
+                self.dir.prefetch(a.lbn);
+            }
+            if let Some(slot) = accesses.get(i + AHEAD / 2).and_then(|a| self.dir.get(a.lbn)) {
+                self.dir.prefetch_slot(slot);
+                self.policy.prefetch(slot);
+            }
+            self.access(a);
+        }
     }
 
     /// One access.

@@ -1,0 +1,146 @@
+//! ARC (Megiddo and Modha, "ARC: A Self-Tuning, Low Overhead Replacement Cache", FAST 2003, figure 4).
+//!
+//! T1 holds blocks that were accessed once, T2 those that were accessed again; B1 and B2 remember what left
+//! them. A miss that B1 remembers shifts the target size of T1 up, one that B2 remembers shifts it down, by at
+//! least 1 and by the ratio of the two. The paper leaves open whether that ratio is rounded; it is not here, as in
+//! libCacheSim.
+
+use super::ghosts::Ghosts;
+use super::links::{Links, List};
+use super::{Access, Setup, Victim, WriteCache};
+use crate::cache::directory::Directory;
+use frit_core::Result;
+
+/// Accessed once, and what left it.
+const FIRST: List = List(0);
+/// Accessed more than once, and what left it.
+const SECOND: List = List(1);
+
+/// Four lists: T1 and T2 over slots, B1 and B2 as ghosts.
+#[derive(Clone, Debug, Default)]
+pub struct Arc {
+    links: Links,
+    again: Vec<bool>,
+    lens: [u32; 2],
+    ghosts: Ghosts,
+    slots: u32,
+    /// The target size of T1 (the paper's p), in blocks.
+    target: f64,
+    /// Which ghost the miss that is being served met.
+    met: Option<List>,
+}
+
+impl Arc {
+    fn list(&self, slot: u32) -> List {
+        List(u32::from(self.again[slot as usize]))
+    }
+
+    fn add(&mut self, list: List, slot: u32) {
+        self.links.link(list, slot);
+        self.again[slot as usize] = list == SECOND;
+        self.lens[list.0 as usize] += 1;
+    }
+
+    fn take(&mut self, list: List, slot: u32) {
+        self.links.unlink(slot);
+        self.lens[list.0 as usize] -= 1;
+    }
+
+    /// Which list gives up a block (the paper's REPLACE).
+    fn giving(&self) -> List {
+        let first = f64::from(self.lens[0]);
+        let long = first > self.target || (self.met == Some(SECOND) && first == self.target);
+        if self.lens[1] == 0 || (self.lens[0] > 0 && long) { FIRST } else { SECOND }
+    }
+
+    /// Makes room among the ghosts for a miss that neither remembers (case IV). Returns whether the block that
+    /// leaves is not to be remembered.
+    fn trim(&mut self) -> bool {
+        let (b1, b2) = (self.ghosts.len(FIRST), self.ghosts.len(SECOND));
+        if self.lens[0] + b1 >= self.slots {
+            self.ghosts.forget_oldest(FIRST);
+            return b1 == 0;
+        }
+        if self.lens[0] + self.lens[1] + b1 + b2 >= 2 * self.slots {
+            self.ghosts.forget_oldest(SECOND);
+        }
+        false
+    }
+}
+
+impl WriteCache for Arc {
+    fn reset(&mut self, setup: &Setup<'_>) -> Result<()> {
+        *self = Arc {
+            links: Links::new(setup.slots, 2),
+            again: vec![false; setup.slots as usize],
+            lens: [0; 2],
+            ghosts: Ghosts::new(setup.slots),
+            slots: setup.slots,
+            target: 0.0,
+            met: None,
+        };
+        Ok(())
+    }
+
+    #[inline]
+    fn hit(&mut self, slot: u32, _: &Access) {
+        let list = self.list(slot);
+        if list == SECOND {
+            self.links.renew(SECOND, slot);
+        } else {
+            self.take(list, slot);
+            self.add(SECOND, slot);
+        }
+    }
+
+    #[inline]
+    fn moved(&mut self, from: u32, to: u32) {
+        self.links.replace(from, to);
+        self.again[to as usize] = self.again[from as usize];
+    }
+
+    #[inline]
+    fn miss(&mut self, access: &Access) {
+        let (b1, b2) = (f64::from(self.ghosts.len(FIRST)), f64::from(self.ghosts.len(SECOND)));
+        self.met = self.ghosts.take(access.lbn);
+        match self.met {
+            Some(FIRST) => self.target = (self.target + (b2 / b1).max(1.0)).min(f64::from(self.slots)),
+            Some(_) => self.target = (self.target - (b1 / b2).max(1.0)).max(0.0),
+            None => {}
+        }
+    }
+
+    #[inline]
+    fn insert(&mut self, slot: u32, access: &Access) {
+        self.links.set_lbn(slot, access.lbn);
+        let list = if self.met.take().is_some() { SECOND } else { FIRST };
+        self.add(list, slot);
+    }
+
+    #[inline]
+    fn remove(&mut self, slot: u32, _: u32) {
+        self.take(self.list(slot), slot);
+    }
+
+    #[inline]
+    fn victims(&mut self, _: &Directory, _: u32, out: &mut Vec<Victim>) {
+        let forget = self.met.is_none() && self.trim();
+        let list = if forget && self.lens[0] > 0 { FIRST } else { self.giving() };
+        let Some(slot) = self.links.oldest(list) else { return };
+        self.take(list, slot);
+        let lbn = self.links.lbn(slot);
+        if !forget {
+            self.ghosts.push(list, lbn);
+        }
+        out.push(Victim { lbn, slot });
+    }
+
+    #[inline]
+    fn prefetch(&self, slot: u32) {
+        self.links.prefetch(slot);
+    }
+
+    fn dram_bytes(&self) -> u64 {
+        self.links.bytes() + self.again.len() as u64 + self.ghosts.bytes()
+    }
+}

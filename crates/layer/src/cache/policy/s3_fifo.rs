@@ -1,0 +1,151 @@
+//! S3-FIFO (Yang et al., "FIFO Queues Are All You Need for Cache Eviction", SOSP 2023, algorithm 1).
+//!
+//! New blocks go to a small FIFO; from its end those that were accessed often enough move to the main one,
+//! the others leave and are remembered. Remembered blocks that come again go to the main FIFO, which gives blocks
+//! another round as often as they were accessed, three times at most. As in the authors' later code, while the
+//! cache fills for the first time blocks beyond the small FIFO's size go to the main one.
+
+use super::ghosts::Ghosts;
+use super::links::{Links, List};
+use super::{Access, Setup, Victim, WriteCache};
+use crate::cache::directory::Directory;
+use frit_core::Result;
+
+const SMALL: List = List(0);
+const MAIN: List = List(1);
+
+/// The state of a slot: accesses in the low bits, the list above them.
+const IN_MAIN: u8 = 4;
+/// Accesses are counted up to this (the paper: two bits).
+const ACCESSES_MAX: u8 = 3;
+
+/// Two FIFOs and a FIFO of ghosts.
+#[derive(Clone, Debug, Default)]
+pub struct S3Fifo {
+    links: Links,
+    state: Vec<u8>,
+    small_len: u32,
+    main_len: u32,
+    small_size: u32,
+    main_size: u32,
+    threshold: u8,
+    ghosts: Ghosts,
+    /// The miss that is being served was remembered.
+    met: bool,
+    /// The cache was full once.
+    filled: bool,
+}
+
+impl S3Fifo {
+    fn add_main(&mut self, slot: u32, accesses: u8) {
+        self.state[slot as usize] = IN_MAIN | accesses;
+        self.links.link(MAIN, slot);
+        self.main_len += 1;
+    }
+
+    fn leave(&mut self, slot: u32, out: &mut Vec<Victim>) {
+        let lbn = self.links.lbn(slot);
+        self.remove(slot, lbn);
+        out.push(Victim { lbn, slot });
+    }
+
+    /// Gives up a block of the small FIFO, unless all that are left in it move to the main one.
+    fn evict_small(&mut self, out: &mut Vec<Victim>) {
+        while let Some(slot) = self.links.oldest(SMALL) {
+            if self.state[slot as usize] < self.threshold {
+                self.ghosts.push(SMALL, self.links.lbn(slot));
+                return self.leave(slot, out);
+            }
+            self.links.unlink(slot);
+            self.small_len -= 1;
+            self.add_main(slot, 0);
+        }
+    }
+
+    fn evict_main(&mut self, out: &mut Vec<Victim>) {
+        while let Some(slot) = self.links.oldest(MAIN) {
+            let state = &mut self.state[slot as usize];
+            if *state == IN_MAIN {
+                return self.leave(slot, out);
+            }
+            *state -= 1;
+            self.links.renew(MAIN, slot);
+        }
+    }
+}
+
+impl WriteCache for S3Fifo {
+    fn reset(&mut self, setup: &Setup<'_>) -> Result<()> {
+        let share = |s: f64| (f64::from(setup.slots) * s) as u32;
+        let small_size = share(setup.config.s3_small);
+        *self = S3Fifo {
+            links: Links::new(setup.slots, 2),
+            state: vec![0; setup.slots as usize],
+            small_len: 0,
+            main_len: 0,
+            small_size,
+            main_size: setup.slots - small_size,
+            threshold: setup.config.s3_threshold,
+            ghosts: Ghosts::new(share(setup.config.s3_ghost)),
+            met: false,
+            filled: false,
+        };
+        Ok(())
+    }
+
+    #[inline]
+    fn hit(&mut self, slot: u32, _: &Access) {
+        let state = &mut self.state[slot as usize];
+        *state += u8::from(*state & ACCESSES_MAX < ACCESSES_MAX);
+    }
+
+    #[inline]
+    fn moved(&mut self, from: u32, to: u32) {
+        self.links.replace(from, to);
+        self.state[to as usize] = self.state[from as usize];
+    }
+
+    #[inline]
+    fn miss(&mut self, access: &Access) {
+        self.met = self.ghosts.take(access.lbn).is_some();
+    }
+
+    #[inline]
+    fn insert(&mut self, slot: u32, access: &Access) {
+        self.links.set_lbn(slot, access.lbn);
+        if std::mem::take(&mut self.met) || (!self.filled && self.small_len >= self.small_size) {
+            self.add_main(slot, 0);
+        } else {
+            self.state[slot as usize] = 0;
+            self.links.link(SMALL, slot);
+            self.small_len += 1;
+        }
+    }
+
+    #[inline]
+    fn remove(&mut self, slot: u32, _: u32) {
+        self.links.unlink(slot);
+        let main = self.state[slot as usize] & IN_MAIN != 0;
+        *(if main { &mut self.main_len } else { &mut self.small_len }) -= 1;
+    }
+
+    fn victims(&mut self, _: &Directory, _: u32, out: &mut Vec<Victim>) {
+        self.filled = true;
+        let before = out.len();
+        if self.main_len <= self.main_size && self.small_len > 0 {
+            self.evict_small(out);
+        }
+        if out.len() == before {
+            self.evict_main(out);
+        }
+    }
+
+    #[inline]
+    fn prefetch(&self, slot: u32) {
+        crate::cache::fetch::fetch(self.state.get(slot as usize));
+    }
+
+    fn dram_bytes(&self) -> u64 {
+        self.links.bytes() + self.state.len() as u64 + self.ghosts.bytes()
+    }
+}

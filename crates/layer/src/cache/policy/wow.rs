@@ -1,0 +1,94 @@
+//! WOW (Gill and Modha, "WOW: Wise Ordering for Writes", FAST 2005, section IV): CSCAN over write groups, with CLOCK's bit.
+//!
+//! A hand goes over the groups that hold blocks in the order of the disk, again and again. A group whose
+//! recency bit is set loses the bit; one without it leaves as a whole. A write to a block that is there sets
+//! the bit of its group; a group begins without.
+//!
+//! The paper keeps groups in a sorted queue, where insertion costs O(log n). Here they are bits, one a group of
+//! the disk, so insertion is O(1).
+
+use super::{Access, Setup, Victim, WriteCache};
+use crate::cache::BLOCK_BYTES;
+use crate::cache::directory::{Bits, Directory, PINNED};
+use frit_core::Result;
+
+/// Groups of the disk as bits. A group whose last block left for another reason is found empty when the hand comes.
+#[derive(Clone, Debug, Default)]
+pub struct Wow {
+    /// Groups that hold blocks, or did.
+    filled: Bits,
+    recent: Bits,
+    hand: u32,
+    group_blocks: u32,
+    disk_blocks: u32,
+}
+
+impl Wow {
+    /// Adds the blocks of a group to `out`. Returns whether the group is empty then.
+    fn take(&self, dir: &Directory, group: u32, out: &mut Vec<Victim>) -> bool {
+        let first = group * self.group_blocks;
+        let mut empty = true;
+        for lbn in first..first.saturating_add(self.group_blocks).min(self.disk_blocks) {
+            let Some(slot) = dir.get(lbn) else { continue };
+            if dir.flags(slot) & PINNED == 0 {
+                out.push(Victim { lbn, slot });
+            } else {
+                empty = false;
+            }
+        }
+        empty
+    }
+}
+
+impl WriteCache for Wow {
+    fn reset(&mut self, setup: &Setup<'_>) -> Result<()> {
+        let group_blocks = (setup.config.wow_group / BLOCK_BYTES) as u32;
+        let groups = u64::from(setup.disk_blocks.div_ceil(group_blocks));
+        let (filled, recent) = (Bits::new(groups), Bits::new(groups));
+        *self = Wow { filled, recent, hand: 0, group_blocks, disk_blocks: setup.disk_blocks };
+        Ok(())
+    }
+
+    #[inline]
+    fn hit(&mut self, _: u32, access: &Access) {
+        if access.write {
+            self.recent.insert(access.lbn / self.group_blocks);
+        }
+    }
+
+    #[inline]
+    fn moved(&mut self, _: u32, _: u32) {}
+
+    #[inline]
+    fn insert(&mut self, _: u32, access: &Access) {
+        let group = access.lbn / self.group_blocks;
+        if self.filled.insert(group) {
+            self.recent.remove(group);
+        }
+    }
+
+    #[inline]
+    fn remove(&mut self, _: u32, _: u32) {}
+
+    fn victims(&mut self, dir: &Directory, _: u32, out: &mut Vec<Victim>) {
+        let before = out.len();
+        // The first round takes the bits, the second finds any group that can leave.
+        for _ in 0..2 * u64::from(self.filled.len()) {
+            let Some(group) = self.filled.next(self.hand) else { return };
+            self.hand = group + 1;
+            if self.recent.remove(group) {
+                continue;
+            }
+            if self.take(dir, group, out) {
+                self.filled.remove(group);
+            }
+            if out.len() > before {
+                return;
+            }
+        }
+    }
+
+    fn dram_bytes(&self) -> u64 {
+        self.filled.bytes() + self.recent.bytes()
+    }
+}

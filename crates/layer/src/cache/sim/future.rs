@@ -1,0 +1,29 @@
+//! What an oracle knows.
+
+use super::BlockAccess;
+use std::collections::HashMap;
+use std::sync::Arc;
+
+/// For each access of a sequence when its block is accessed next, as an ordinal; `u64::MAX`: never.
+#[must_use]
+pub fn next_uses(accesses: &[BlockAccess]) -> Arc<[u64]> {
+    let mut last = HashMap::new();
+    let mut next = vec![u64::MAX; accesses.len()];
+    for (at, a) in accesses.iter().enumerate() {
+        if let Some(before) = last.insert(a.lbn, at) {
+            next[before] = at as u64;
+        }
+    }
+    next.into()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_next_use_of_each_access_is_found() {
+        let accesses = [7, 8, 7, 7, 8, 9].map(|lbn| BlockAccess { lbn, write: true, begins: true });
+        assert_eq!(*next_uses(&accesses), [2, 4, 3, u64::MAX, u64::MAX, u64::MAX]);
+    }
+}
