@@ -8,10 +8,10 @@ FRIT := target/release/frit
 # A target directory set from outside would hide the program from the line above.
 unexport CARGO_TARGET_DIR
 
-.PHONY: help toolchain clients build demo test lint docs unit guide bench stress clean
+.PHONY: help toolchain clients build demo test lint docs unit guide test-peers bench stress clean
 
 help: ## this list
-	@grep -E '^[a-z]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 10
+	@grep -E '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 12
 
 toolchain:
 	@command -v $(CARGO) >/dev/null || { \
@@ -42,7 +42,7 @@ demo: build ## HFSL beside the same flash without PCM, on a bundled recording
 	@echo
 	@echo "The same with plots: out/demo.html"
 
-test: toolchain clients lint docs unit guide ## everything that must pass
+test: toolchain clients lint docs unit guide test-peers ## everything that must pass
 
 lint:
 	$(CARGO) fmt --all --check
@@ -57,8 +57,13 @@ unit:
 guide:
 	scripts/extending.sh
 
+test-peers: build ## hit counts of eviction policies beside libCacheSim's, from PyPI
+	scripts/peers.sh test
+
 bench: build ## speed and memory, each beside a baseline measured in the same run
 	$(CARGO) bench --locked -p frit-replay --bench frit
+	$(CARGO) bench --locked -p frit-layer --bench index
+	scripts/peers.sh bench
 	scripts/bench-nbd.sh
 
 stress: build ## file systems and databases on volumes, servers killed under them; as root, half an hour

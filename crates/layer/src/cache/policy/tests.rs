@@ -198,3 +198,68 @@ fn halo_passes_over_pinned_blocks() {
     dir.set_flags(dir.get(259).unwrap(), 0);
     assert_eq!(leaves(&mut halo, &mut dir), (1, 1));
 }
+
+/// The blocks that leave next.
+fn next_out(c: &mut Checked) -> Vec<u32> {
+    let mut out = Vec::new();
+    c.policy.victims(&c.dir, c.clock, &mut out);
+    for v in &out {
+        assert_eq!(c.dir.remove(v.lbn), Some(v.slot));
+        c.held.remove(&v.lbn);
+    }
+    out.iter().map(|v| v.lbn).collect()
+}
+
+#[test]
+fn wow_goes_over_the_disk_and_spares_groups_that_were_hit_once() {
+    let mut c = Checked::new("wow", 40);
+    // Groups of 16 blocks: 6 (blocks 97 and 100), 0, 2 and, once more written, 1.
+    for lbn in [100, 97, 3, 40, 20, 20] {
+        c.apply(Op::Access(lbn, true));
+    }
+    // A read is no write hit.
+    c.apply(Op::Access(40, false));
+    assert_eq!(next_out(&mut c), [3]);
+    assert_eq!(next_out(&mut c), [40]);
+    // Behind the hand: it comes in the next round, before group 1.
+    c.apply(Op::Access(5, true));
+    assert_eq!(next_out(&mut c), [97, 100]);
+    assert_eq!(next_out(&mut c), [5]);
+    assert_eq!(next_out(&mut c), [20]);
+    assert_eq!(next_out(&mut c), [0; 0]);
+}
+
+#[test]
+fn an_oracle_lets_go_what_is_needed_last_and_hits_most() {
+    use crate::cache::sim::{BlockAccess, Sim, next_uses};
+    let mut x = 7u32;
+    let blocks: Vec<BlockAccess> = (0..5000)
+        .map(|_| {
+            x = x.wrapping_mul(1_664_525).wrapping_add(1_013_904_223);
+            // The product of two draws: some blocks are far more frequent than others.
+            BlockAccess { lbn: (x >> 27) * (x >> 22 & 31), write: true, begins: true }
+        })
+        .collect();
+    let future = next_uses(&blocks);
+    let hits = |name: &str, slots: u32| {
+        let mut sim = Sim::new(&PolicyConfig::named(name), slots, DISK, false, Some(&future)).unwrap();
+        sim.run(&blocks);
+        sim.outcome.hits
+    };
+    for slots in [20, 60, 150] {
+        // MIN the slow way.
+        let (mut held, mut best) = (HashMap::new(), 0);
+        for (a, &next) in blocks.iter().zip(&*future) {
+            if held.insert(a.lbn, next).is_some() {
+                best += 1;
+            } else if held.len() > slots as usize {
+                let (&last, _) = held.iter().filter(|h| *h.0 != a.lbn).max_by_key(|h| (h.1, h.0)).unwrap();
+                held.remove(&last);
+            }
+        }
+        assert_eq!(hits("belady", slots), best, "{slots} slots");
+        for name in <Policy as VariantNames>::VARIANTS {
+            assert!(hits(name, slots) <= best, "{name} at {slots} slots");
+        }
+    }
+}

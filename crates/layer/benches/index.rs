@@ -1,0 +1,109 @@
+//! `make bench`: the cache's index as the cache grows. The probes of an access stay as they are; its time grows,
+//! since memory itself gets slower.
+//!
+//! Each figure is the best of some rounds, on one thread, over random blocks of 1 TiB.
+
+#![allow(clippy::print_stdout)]
+
+use frit_layer::cache::directory::Index;
+use std::hint::black_box;
+use std::time::Instant;
+
+const ROUNDS: usize = 3;
+/// Lookups a round.
+const LOOKUPS: usize = 1 << 20;
+/// How far ahead blocks are fetched where they are.
+const AHEAD: usize = 16;
+const DISK_BLOCKS: u64 = 1 << 28;
+
+fn main() {
+    // `cargo test --benches` builds and starts this too; it has nothing to test.
+    if !std::env::args().any(|a| a == "--bench") {
+        return;
+    }
+    println!("the cache's index, full: rows looked at, and ns; fetched: with the next {AHEAD} blocks known");
+    println!("{:>8} {:>24} {:>22} {:>24} {:>24}", "cache", "hit", "miss", "replace", "fetched hit, miss");
+    for megabytes in [256u64, 512, 1024, 2048, 4096, 8192, 16_384] {
+        size(megabytes);
+    }
+    println!();
+}
+
+/// The xorshift generator of Marsaglia: the benchmark's own choices cost next to nothing.
+fn random(state: &mut u64) -> u64 {
+    *state ^= *state << 13;
+    *state ^= *state >> 7;
+    *state ^= *state << 17;
+    *state
+}
+
+fn best(mut f: impl FnMut() -> f64) -> f64 {
+    (0..ROUNDS).map(|_| f()).fold(f64::MAX, f64::min)
+}
+
+/// Nanoseconds of each of so many operations.
+fn nanos(operations: usize, f: impl FnOnce()) -> f64 {
+    let start = Instant::now();
+    f();
+    start.elapsed().as_secs_f64() * 1e9 / operations as f64
+}
+
+fn get_all(index: &Index, of: &[u32]) {
+    of.iter().for_each(|&lbn| drop(black_box(index.get(lbn))));
+}
+
+fn get_all_fetched(index: &Index, of: &[u32]) {
+    for (i, &lbn) in of.iter().enumerate() {
+        if let Some(&next) = of.get(i + AHEAD) {
+            index.prefetch(next);
+        }
+        black_box(index.get(lbn));
+    }
+}
+
+fn size(megabytes: u64) {
+    let slots = (megabytes << 8) as usize;
+    let mut index = Index::new(slots);
+    let mut state = 88_172_645_463_325_252;
+    let mut held = Vec::with_capacity(slots);
+    while index.len() < slots {
+        // Even blocks are there, odd ones are not.
+        let lbn = (random(&mut state) % DISK_BLOCKS) as u32 & !1;
+        if index.get(lbn).is_none() {
+            index.insert(lbn, held.len() as u32);
+            held.push(lbn);
+        }
+    }
+    let hits: Vec<u32> = (0..LOOKUPS).map(|_| held[random(&mut state) as usize % slots]).collect();
+    let misses: Vec<u32> = hits.iter().map(|lbn| lbn | 1).collect();
+    let probes = |of: &[u32]| {
+        of.iter().map(|&lbn| f64::from(index.probes_of(lbn))).sum::<f64>() / of.len() as f64
+    };
+    let (hit_probes, miss_probes) = (probes(&hits), probes(&misses));
+    let hit = best(|| nanos(LOOKUPS, || get_all(&index, &hits)));
+    let miss = best(|| nanos(LOOKUPS, || get_all(&index, &misses)));
+    let hit_fetched = best(|| nanos(LOOKUPS, || get_all_fetched(&index, &hits)));
+    let miss_fetched = best(|| nanos(LOOKUPS, || get_all_fetched(&index, &misses)));
+
+    // A full cache: one block leaves for each that comes.
+    let (mut rows, mut most) = (0, 0);
+    let replace = best(|| {
+        nanos(LOOKUPS, || {
+            for _ in 0..LOOKUPS {
+                let lbn = (random(&mut state) % DISK_BLOCKS) as u32 & !1;
+                if index.get(lbn).is_none() {
+                    let place = random(&mut state) as usize % slots;
+                    let slot = index.remove(std::mem::replace(&mut held[place], lbn)).unwrap_or(0);
+                    let looked = index.insert(lbn, slot);
+                    rows += u64::from(looked);
+                    most = most.max(looked);
+                }
+            }
+        })
+    });
+    let per_insert = rows as f64 / (ROUNDS * LOOKUPS) as f64;
+    println!(
+        "{megabytes:>5} MB {hit_probes:>12.2} {hit:>8.1} ns {miss_probes:>10.2} {miss:>8.1} ns {per_insert:>6.2} ({most:>3}) {replace:>8.1} ns \
+         {hit_fetched:>10.1} {miss_fetched:>8.1} ns"
+    );
+}
