@@ -25,7 +25,8 @@ const LOOP: &str = "gen:sequential,count=3000,size=4K,span=4M";
 fn a_loop_larger_than_the_cache_defeats_lru_but_not_the_oracle() {
     // 1024 blocks, round and round, 3000 accesses; the cache holds 512.
     let rows = rows(&["cache", LOOP, "--policy", "lru,belady", "--size", "2M,4M", "--json"]);
-    let hits: Vec<_> = rows.iter().map(|r| (r["policy"].as_str().unwrap(), r["hits"].as_u64().unwrap())).collect();
+    let hits: Vec<_> =
+        rows.iter().map(|r| (r["policy"].as_str().unwrap(), r["hits"].as_u64().unwrap())).collect();
     assert_eq!(hits[0], ("lru", 0));
     assert_eq!(hits[1], ("lru", 3000 - 1024));
     assert!(hits[2].1 > 900 && hits[2].0 == "belady", "{hits:?}");
@@ -39,7 +40,10 @@ fn a_table_has_a_row_a_policy_and_parameters_count() {
     assert!(out.status.success(), "{}", text(&out.stderr));
     let table = text(&out.stdout);
     for name in ["halo", "lru", "fifo", "clock", "arc", "2q", "s3-fifo", "wow", "belady"] {
-        assert!(table.lines().any(|l| l.trim_start().starts_with(name) && l.ends_with('%')), "{name}:\n{table}");
+        assert!(
+            table.lines().any(|l| l.trim_start().starts_with(name) && l.ends_with('%')),
+            "{name}:\n{table}"
+        );
     }
     // Larger groups leave together.
     let groups = |set: &str| {

@@ -21,7 +21,10 @@ fn main() {
     if !std::env::args().any(|a| a == "--bench") {
         return;
     }
-    println!("the cache's index, full: rows looked at, and ns; fetched: with the next {AHEAD} blocks known");
+    println!(
+        "the cache's index, full: lines or rows looked at, and ns. A replacement is a lookup, a removal and an insertion,"
+    );
+    println!("whose rows are told, most in brackets; fetched: with the next {AHEAD} blocks known");
     println!("{:>8} {:>24} {:>22} {:>24} {:>24}", "cache", "hit", "miss", "replace", "fetched hit, miss");
     for megabytes in [256u64, 512, 1024, 2048, 4096, 8192, 16_384] {
         size(megabytes);
@@ -49,7 +52,9 @@ fn nanos(operations: usize, f: impl FnOnce()) -> f64 {
 }
 
 fn get_all(index: &Index, of: &[u32]) {
-    of.iter().for_each(|&lbn| drop(black_box(index.get(lbn))));
+    for &lbn in of {
+        black_box(index.get(lbn));
+    }
 }
 
 fn get_all_fetched(index: &Index, of: &[u32]) {
@@ -76,9 +81,8 @@ fn size(megabytes: u64) {
     }
     let hits: Vec<u32> = (0..LOOKUPS).map(|_| held[random(&mut state) as usize % slots]).collect();
     let misses: Vec<u32> = hits.iter().map(|lbn| lbn | 1).collect();
-    let probes = |of: &[u32]| {
-        of.iter().map(|&lbn| f64::from(index.probes_of(lbn))).sum::<f64>() / of.len() as f64
-    };
+    let probes =
+        |of: &[u32]| of.iter().map(|&lbn| f64::from(index.probes_of(lbn))).sum::<f64>() / of.len() as f64;
     let (hit_probes, miss_probes) = (probes(&hits), probes(&misses));
     let hit = best(|| nanos(LOOKUPS, || get_all(&index, &hits)));
     let miss = best(|| nanos(LOOKUPS, || get_all(&index, &misses)));
@@ -101,6 +105,7 @@ fn size(megabytes: u64) {
             }
         })
     });
+    assert_eq!(index.stashed(), 0, "blocks without a row");
     let per_insert = rows as f64 / (ROUNDS * LOOKUPS) as f64;
     println!(
         "{megabytes:>5} MB {hit_probes:>12.2} {hit:>8.1} ns {miss_probes:>10.2} {miss:>8.1} ns {per_insert:>6.2} ({most:>3}) {replace:>8.1} ns \

@@ -123,14 +123,14 @@ pub(crate) fn run(args: &Args) -> Result<()> {
 }
 
 fn row(policy: &str, slots: u32, sim: &Sim, took: Duration) -> Row {
-    let Outcome { accesses, hits, writes, write_hits, evicted, destaged, evictions } = sim.outcome;
+    let Outcome { accesses, hits, writes, write_hits, evicted, destaged, evictions } = sim.outcome();
     let (directory_bytes, policy_bytes) = sim.dram_bytes();
     Row {
         policy: policy.into(),
         size: u64::from(slots) * BLOCK_BYTES,
         accesses,
         hits,
-        miss_ratio: sim.outcome.miss_ratio(),
+        miss_ratio: sim.outcome().miss_ratio(),
         writes,
         write_hits,
         evicted,

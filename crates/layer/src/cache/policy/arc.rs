@@ -140,6 +140,11 @@ impl WriteCache for Arc {
         self.links.prefetch(slot);
     }
 
+    #[inline]
+    fn prefetch_miss(&self, lbn: u32) {
+        self.ghosts.prefetch(lbn);
+    }
+
     fn dram_bytes(&self) -> u64 {
         self.links.bytes() + self.again.len() as u64 + self.ghosts.bytes()
     }

@@ -86,6 +86,11 @@ impl Ghosts {
         self.lens[list.0 as usize] += 1;
     }
 
+    #[inline]
+    pub(super) fn prefetch(&self, lbn: u32) {
+        self.index.prefetch(lbn);
+    }
+
     pub(super) fn bytes(&self) -> u64 {
         self.index.bytes() + self.links.bytes()
     }

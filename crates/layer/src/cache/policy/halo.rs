@@ -110,6 +110,10 @@ impl WriteCache for Halo {
         }
     }
 
+    fn by_place(&self) -> bool {
+        true
+    }
+
     fn dram_bytes(&self) -> u64 {
         (size_of::<Halo>() + size_of::<BucketBlocks>()) as u64
     }

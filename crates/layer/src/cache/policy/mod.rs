@@ -108,6 +108,15 @@ pub trait WriteCache {
     #[inline]
     fn prefetch(&self, _slot: u32) {}
 
+    /// Starts to load what [`WriteCache::miss`] of a block will look at.
+    #[inline]
+    fn prefetch_miss(&self, _lbn: u32) {}
+
+    /// Whether victims are chosen by where they lie on the disk: only then the policy looks at the directory.
+    fn by_place(&self) -> bool {
+        false
+    }
+
     /// Memory beside the directory, in bytes.
     fn dram_bytes(&self) -> u64;
 }

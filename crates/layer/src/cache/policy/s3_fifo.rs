@@ -145,6 +145,11 @@ impl WriteCache for S3Fifo {
         crate::cache::fetch::fetch(self.state.get(slot as usize));
     }
 
+    #[inline]
+    fn prefetch_miss(&self, lbn: u32) {
+        self.ghosts.prefetch(lbn);
+    }
+
     fn dram_bytes(&self) -> u64 {
         self.links.bytes() + self.state.len() as u64 + self.ghosts.bytes()
     }

@@ -244,7 +244,7 @@ fn an_oracle_lets_go_what_is_needed_last_and_hits_most() {
     let hits = |name: &str, slots: u32| {
         let mut sim = Sim::new(&PolicyConfig::named(name), slots, DISK, false, Some(&future)).unwrap();
         sim.run(&blocks);
-        sim.outcome.hits
+        sim.outcome().hits
     };
     for slots in [20, 60, 150] {
         // MIN the slow way.

@@ -94,6 +94,11 @@ impl WriteCache for TwoQ {
         self.links.prefetch(slot);
     }
 
+    #[inline]
+    fn prefetch_miss(&self, lbn: u32) {
+        self.ghosts.prefetch(lbn);
+    }
+
     fn dram_bytes(&self) -> u64 {
         self.links.bytes() + self.main.len() as u64 + self.ghosts.bytes()
     }

@@ -88,6 +88,10 @@ impl WriteCache for Wow {
         }
     }
 
+    fn by_place(&self) -> bool {
+        true
+    }
+
     fn dram_bytes(&self) -> u64 {
         self.filled.bytes() + self.recent.bytes()
     }

@@ -1,12 +1,14 @@
 //! A policy alone over a sequence of blocks: hits and what leaves, without media.
 
 mod future;
+mod held;
 
 pub use future::next_uses;
 
-use super::directory::{DIRTY, Directory};
+use super::directory::Directory;
 use super::policy::{Access, Policy, PolicyConfig, Setup, Victim, WriteCache};
 use frit_core::Result;
+use held::{Holds, Plain};
 use std::sync::Arc;
 
 /// How many accesses ahead a block's place in the directory is fetched, and its place in the policy half as many.
@@ -51,16 +53,26 @@ impl Outcome {
 }
 
 /// A cache without media.
-#[derive(Clone, Debug)]
+#[derive(Debug)]
 pub struct Sim {
-    dir: Directory,
+    held: Held,
+    run: Run,
+}
+
+#[derive(Debug)]
+enum Held {
+    Plain(Plain),
+    Placed(Directory),
+}
+
+#[derive(Debug)]
+struct Run {
     policy: Policy,
     /// Only writes bring blocks in, as in HALO; else reads do as well.
     writes_only: bool,
     clock: u32,
     out: Vec<Victim>,
-    /// So far.
-    pub outcome: Outcome,
+    outcome: Outcome,
 }
 
 impl Sim {
@@ -75,79 +87,94 @@ impl Sim {
         writes_only: bool,
         next_use: Option<&Arc<[u64]>>,
     ) -> Result<Sim> {
-        let dir = Directory::new(disk_blocks, slots)?;
         let policy = Policy::new(&Setup { slots, disk_blocks, config, next_use })?;
-        let (out, outcome) = (Vec::new(), Outcome::default());
-        Ok(Sim { dir, policy, writes_only, clock: 0, out, outcome })
+        let held = match policy.by_place() {
+            true => Held::Placed(Directory::new(disk_blocks, slots)?),
+            false => Held::Plain(Plain::new(slots)?),
+        };
+        let run = Run { policy, writes_only, clock: 0, out: Vec::new(), outcome: Outcome::default() };
+        Ok(Sim { held, run })
     }
 
-    /// A sequence of accesses. What comes next is known, so it is fetched ahead of its turn: a cache with
+    /// The next accesses. Those that follow are known, so what they need is fetched ahead: a cache of
     /// millions of blocks would otherwise miss the processor's cache for each.
     pub fn run(&mut self, accesses: &[BlockAccess]) {
-        for (i, &a) in accesses.iter().enumerate() {
-            if let Some(a) = accesses.get(i + AHEAD) {
-                self.dir.prefetch(a.lbn);
-            }
-            if let Some(slot) = accesses.get(i + AHEAD / 2).and_then(|a| self.dir.get(a.lbn)) {
-                self.dir.prefetch_slot(slot);
-                self.policy.prefetch(slot);
-            }
-            self.access(a);
+        match &mut self.held {
+            Held::Plain(held) => self.run.all(held, accesses),
+            Held::Placed(held) => self.run.all(held, accesses),
         }
     }
 
-    /// One access.
+    /// What came of all accesses so far.
+    #[must_use]
+    pub fn outcome(&self) -> Outcome {
+        self.run.outcome
+    }
+
+    /// Memory: of the blocks' directory and of the policy, in bytes.
+    #[must_use]
+    pub fn dram_bytes(&self) -> (u64, u64) {
+        let held = match &self.held {
+            Held::Plain(held) => held.bytes(),
+            Held::Placed(held) => Holds::bytes(held),
+        };
+        (held, self.run.policy.dram_bytes())
+    }
+}
+
+impl Run {
+    fn all<H: Holds>(&mut self, held: &mut H, accesses: &[BlockAccess]) {
+        for (i, &a) in accesses.iter().enumerate() {
+            if let Some(a) = accesses.get(i + AHEAD) {
+                held.prefetch(a.lbn);
+            }
+            if let Some(a) = accesses.get(i + AHEAD / 2) {
+                match held.get(a.lbn) {
+                    Some(slot) => {
+                        held.prefetch_slot(slot);
+                        self.policy.prefetch(slot);
+                    }
+                    None => self.policy.prefetch_miss(a.lbn),
+                }
+            }
+            self.access(held, a);
+        }
+    }
+
     #[inline]
-    pub fn access(&mut self, a: BlockAccess) {
+    fn access<H: Holds>(&mut self, held: &mut H, a: BlockAccess) {
         self.clock = self.clock.wrapping_add(u32::from(a.begins));
         let access = Access { lbn: a.lbn, write: a.write, at: self.outcome.accesses, clock: self.clock };
         self.outcome.accesses += 1;
         self.outcome.writes += u64::from(a.write);
-        if let Some(slot) = self.dir.get(a.lbn) {
+        if let Some(slot) = held.get(a.lbn) {
             self.outcome.hits += 1;
             self.outcome.write_hits += u64::from(a.write);
             self.policy.hit(slot, &access);
-            if a.write {
-                self.dir.set_dirty(a.lbn, slot, true);
-            }
-        } else {
-            if self.writes_only && !a.write {
-                return;
-            }
+            held.hit(a.lbn, slot, a.write, self.clock);
+        } else if a.write || !self.writes_only {
             self.policy.miss(&access);
-            let Some(slot) = self.room() else { return };
-            self.dir.insert(a.lbn, slot, 0xff, a.write);
-            self.policy.insert(slot, &access);
-        }
-        self.dir.touch(a.lbn, self.clock);
-    }
-
-    /// A free slot; blocks leave for it when there is none.
-    fn room(&mut self) -> Option<u32> {
-        loop {
-            if let Some(slot) = self.dir.alloc() {
-                return Some(slot);
-            }
-            self.out.clear();
-            self.policy.victims(&self.dir, self.clock, &mut self.out);
-            if self.out.is_empty() {
-                return None;
-            }
-            self.outcome.evictions += 1;
-            self.outcome.evicted += self.out.len() as u64;
-            for v in &self.out {
-                self.outcome.destaged += u64::from(self.dir.flags(v.slot) & DIRTY);
-                self.dir.remove(v.lbn);
-                self.dir.free(v.slot);
+            loop {
+                if let Some(slot) = held.insert(a.lbn, a.write, self.clock) {
+                    return self.policy.insert(slot, &access);
+                }
+                if !self.make_room(held) {
+                    return;
+                }
             }
         }
     }
 
-    /// Memory: of the directory and of the policy, in bytes.
-    #[must_use]
-    pub fn dram_bytes(&self) -> (u64, u64) {
-        let dir = self.dir.bytes();
-        (dir.blocks + dir.buckets, self.policy.dram_bytes())
+    /// Blocks leave. Returns whether any did.
+    fn make_room<H: Holds>(&mut self, held: &mut H) -> bool {
+        self.out.clear();
+        self.policy.victims(held.directory(), self.clock, &mut self.out);
+        self.outcome.evictions += u64::from(!self.out.is_empty());
+        self.outcome.evicted += self.out.len() as u64;
+        for &v in &self.out {
+            self.outcome.destaged += u64::from(held.remove(v));
+        }
+        !self.out.is_empty()
     }
 }
 
@@ -160,11 +187,10 @@ mod tests {
         let config = PolicyConfig::named("lru");
         let mut sim = Sim::new(&config, 2, 100, true, None).unwrap();
         // Writes of 1 and 2, a read of 3 that stays outside, 1 again, then 4 drives 2 out.
-        for (lbn, write) in [(1, true), (2, true), (3, false), (1, false), (4, true), (2, true)] {
-            sim.access(BlockAccess { lbn, write, begins: true });
-        }
+        let accesses = [(1, true), (2, true), (3, false), (1, false), (4, true), (2, true)];
+        sim.run(&accesses.map(|(lbn, write)| BlockAccess { lbn, write, begins: true }));
         let want =
             Outcome { accesses: 6, hits: 1, writes: 4, write_hits: 0, evicted: 2, destaged: 2, evictions: 2 };
-        assert_eq!(sim.outcome, want);
+        assert_eq!(sim.outcome(), want);
     }
 }
