@@ -54,7 +54,7 @@ pub(crate) struct Args {
 /// A size in blocks.
 fn slots(text: &str) -> Result<u32, String> {
     match size::parse(text)? {
-        bytes if bytes > 0 && bytes % BLOCK_BYTES == 0 && bytes / BLOCK_BYTES < 1 << 31 => {
+        bytes if bytes > 0 && bytes.is_multiple_of(BLOCK_BYTES) && bytes / BLOCK_BYTES < 1 << 31 => {
             Ok((bytes / BLOCK_BYTES) as u32)
         }
         _ => Err("use a multiple of 4 KiB below 8T, such as 256M".into()),

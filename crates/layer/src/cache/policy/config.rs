@@ -91,7 +91,7 @@ impl PolicyConfig {
         if !(1..=3).contains(&self.s3_threshold) {
             return Err(Error::param("s3_threshold", self.s3_threshold, "has to be from 1 to 3"));
         }
-        if !(BLOCK_BYTES..=1 << 30).contains(&self.wow_group) || self.wow_group % BLOCK_BYTES != 0 {
+        if !(BLOCK_BYTES..=1 << 30).contains(&self.wow_group) || !self.wow_group.is_multiple_of(BLOCK_BYTES) {
             return Err(Error::param(
                 "wow_group",
                 self.wow_group,
