@@ -140,6 +140,8 @@ pub struct Residence {
     pub pcm_level: u32,
     /// In PCM as a cache.
     pub pcm_cache: u32,
+    /// On a disk alone.
+    pub disk: u32,
 }
 
 #[cfg(test)]

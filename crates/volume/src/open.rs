@@ -35,13 +35,21 @@ pub struct Recovered {
     pub seconds: f64,
     /// The same for 10⁹ bytes of the volume.
     pub seconds_per_gb: f64,
+    /// Bytes that were found in durable memory.
+    pub durable_bytes: u64,
 }
 
 impl Recovered {
     /// Of a volume that was just made.
     pub(crate) fn nothing(stop: Stop) -> Recovered {
         let recovery = Recovery { clean: true, ..Recovery::default() };
-        Recovered { recovery, machine: stop == Stop::Machine, seconds: 0.0, seconds_per_gb: 0.0 }
+        Recovered {
+            recovery,
+            machine: stop == Stop::Machine,
+            seconds: 0.0,
+            seconds_per_gb: 0.0,
+            durable_bytes: 0,
+        }
     }
 }
 
@@ -138,12 +146,14 @@ where
         let recovery = layer.recover(&mut sink, stop)?;
         let taken = start.elapsed();
         let seconds = taken.as_secs_f64();
+        let durable_bytes = recovery.pages_in_pcm * u64::from(layer.info().page_bytes);
         let gb = (layer.info().sectors * frit_core::SECTOR_BYTES) as f64 / 1e9;
         let recovered = Recovered {
             machine: stop == Stop::Machine && !recovery.clean,
             recovery,
             seconds,
             seconds_per_gb: seconds / gb.max(1e-9),
+            durable_bytes,
         };
         if !options.read_only {
             let record = RecoveryRecord::new(&recovered.recovery, stop, taken.as_micros() as u64);

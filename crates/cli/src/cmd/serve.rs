@@ -167,6 +167,11 @@ fn remark(found: &Recovered) -> Result<()> {
     let what = if found.machine { "machine" } else { "program" };
     let lost = found.recovery.lost.len();
     let mut line = format!("recovered in {:.3} s: the {what} had stopped without closing it", found.seconds);
+    if found.durable_bytes > 0 {
+        let gb = found.durable_bytes as f64 / 1e9;
+        let held = size::show(found.durable_bytes);
+        line += &format!("; {held} in durable memory, {:.2} s a GB of it", found.seconds / gb);
+    }
     if lost > 0 {
         line += &format!("; {lost} pages cannot be given back (frit recover lists them)");
     }

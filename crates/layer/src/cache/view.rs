@@ -70,7 +70,7 @@ impl<T: Token, P: Store, D: Store> Cache<T, P, D> {
         ]
     }
 
-    /// Cached blocks by slices of the disk; what is not cached counts as unmapped.
+    /// Cached blocks by slices of the disk; the rest is on the disk alone.
     fn residence(&self) -> Vec<Residence> {
         let buckets = self.dir.buckets();
         let slices = SLICES.min(buckets);
@@ -82,7 +82,7 @@ impl<T: Token, P: Store, D: Store> Cache<T, P, D> {
             let cached = u32::from(self.dir.bucket(i).count);
             let slice = &mut all[of(i)];
             slice.pcm_cache += cached;
-            slice.unmapped += here - cached;
+            slice.disk += here - cached;
         }
         all
     }

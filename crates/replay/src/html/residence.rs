@@ -22,10 +22,11 @@ struct Place {
     total: fn(&Placed) -> u64,
 }
 
-const PLACES: [Place; 4] = [
+const PLACES: [Place; 5] = [
     Place { name: "NAND", colour: "blue", slice: |r| r.nand, total: |p| p.nand },
     Place { name: "PCM as storage", colour: "orange", slice: |r| r.pcm_level, total: |p| p.pcm_level },
     Place { name: "PCM as cache", colour: "purple", slice: |r| r.pcm_cache, total: |p| p.pcm_cache },
+    Place { name: "disk", colour: "grey", slice: |r| r.disk, total: |p| p.disk },
     Place {
         name: "nowhere (never written, or discarded)",
         colour: "none",

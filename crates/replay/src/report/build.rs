@@ -184,6 +184,7 @@ fn layers(before: &[LayerView], after: Vec<LayerView>) -> Vec<LayerReport> {
             nand: t.nand + u64::from(r.nand),
             pcm_level: t.pcm_level + u64::from(r.pcm_level),
             pcm_cache: t.pcm_cache + u64::from(r.pcm_cache),
+            disk: t.disk + u64::from(r.disk),
         }),
         name: l.name,
         metrics: metrics(old, l.metrics),

@@ -268,13 +268,15 @@ pub struct Placed {
     pub pcm_level: u64,
     /// In PCM as a cache.
     pub pcm_cache: u64,
+    /// On a disk alone.
+    pub disk: u64,
 }
 
 impl Placed {
     /// Pages that lie somewhere.
     #[must_use]
     pub fn mapped(&self) -> u64 {
-        self.nand + self.pcm_level + self.pcm_cache
+        self.nand + self.pcm_level + self.pcm_cache + self.disk
     }
 }
 

@@ -182,6 +182,7 @@ fn figures(r: &Report) -> Vec<(&'static str, String)> {
             ("NAND", p.nand),
             ("PCM storage", p.pcm_level),
             ("PCM cache", p.pcm_cache),
+            ("disk", p.disk),
             ("nowhere", p.unmapped),
         ];
         let text: Vec<String> = parts

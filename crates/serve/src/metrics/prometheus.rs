@@ -93,7 +93,8 @@ impl Snapshot {
             level(m, &[("place", "unmapped")], all.unmapped as f64)?;
             level(m, &[("place", "nand")], all.nand as f64)?;
             level(m, &[("place", "pcm-level")], all.pcm_level as f64)?;
-            level(m, &[("place", "pcm-cache")], all.pcm_cache as f64)
+            level(m, &[("place", "pcm-cache")], all.pcm_cache as f64)?;
+            level(m, &[("place", "disk")], all.disk as f64)
         })?;
         let help = "bytes written to media for each byte that clients wrote";
         family(to, &gauge("write_amplification", "ratio", help), |m| {

@@ -192,6 +192,8 @@ pub struct Slice {
     pub pcm_level: u64,
     /// In PCM as a cache.
     pub pcm_cache: u64,
+    /// On a disk alone.
+    pub disk: u64,
 }
 
 /// Bytes written to media for each byte that clients wrote; none before the first write.
@@ -238,6 +240,7 @@ impl Stat {
             nand: a.nand + s.nand,
             pcm_level: a.pcm_level + s.pcm_level,
             pcm_cache: a.pcm_cache + s.pcm_cache,
+            disk: a.disk + s.disk,
         })
     }
 }
@@ -287,6 +290,7 @@ fn layer(l: &LayerView) -> LayerStat {
         nand: u64::from(r.nand),
         pcm_level: u64::from(r.pcm_level),
         pcm_cache: u64::from(r.pcm_cache),
+        disk: u64::from(r.disk),
     };
     LayerStat {
         name: l.name.clone(),

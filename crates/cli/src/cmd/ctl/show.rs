@@ -138,15 +138,16 @@ fn media(all: &[MediumStat]) -> String {
 
 fn residence(s: &Stat) -> String {
     let r = s.residence();
-    let all = (r.unmapped + r.nand + r.pcm_level + r.pcm_cache).max(1);
+    let all = (r.unmapped + r.nand + r.pcm_level + r.pcm_cache + r.disk).max(1);
     let mut t = table(&["where pages lie", "pages", "share"]);
     let rows = [
         ("nowhere (zeros)", r.unmapped),
         ("NAND", r.nand),
         ("PCM as storage", r.pcm_level),
         ("PCM as a cache", r.pcm_cache),
+        ("disk", r.disk),
     ];
-    for (name, pages) in rows {
+    for (name, pages) in rows.into_iter().filter(|(_, pages)| *pages > 0) {
         t.add_row([name.into(), pages.to_string(), format!("{:.1} %", pages as f64 * 100.0 / all as f64)]);
     }
     (1..3).for_each(|c| right(&mut t, c));
