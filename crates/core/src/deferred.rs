@@ -104,18 +104,14 @@ impl Deferred {
     pub fn run(&self, buffer: &mut Buffer<'_>) -> Result<()> {
         for access in &self.accesses {
             match (access, &mut *buffer) {
-                (SlowAccess::Read { at, into }, Buffer::In(b)) => {
-                    self.medium.read(*at, &mut b[into.clone()])?
-                }
-                (SlowAccess::Write { at, from }, Buffer::Out(b)) => {
-                    self.medium.write(*at, &b[from.clone()])?
-                }
-                (SlowAccess::Put { at, data }, _) => self.medium.write(*at, data)?,
-                (SlowAccess::Zero { at, len }, _) => self.medium.zero(*at, *len)?,
-                (SlowAccess::Sync, _) => self.medium.sync()?,
+                (SlowAccess::Read { at, into }, Buffer::In(b)) => self.medium.read(*at, &mut b[into.clone()]),
+                (SlowAccess::Write { at, from }, Buffer::Out(b)) => self.medium.write(*at, &b[from.clone()]),
+                (SlowAccess::Put { at, data }, _) => self.medium.write(*at, data),
+                (SlowAccess::Zero { at, len }, _) => self.medium.zero(*at, *len),
+                (SlowAccess::Sync, _) => self.medium.sync(),
                 // A layer leaves only accesses that fit the request.
-                (SlowAccess::Read { .. } | SlowAccess::Write { .. }, _) => {}
-            }
+                (SlowAccess::Read { .. } | SlowAccess::Write { .. }, _) => Ok(()),
+            }?;
         }
         Ok(())
     }

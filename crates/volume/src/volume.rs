@@ -216,6 +216,10 @@ impl<S: Sink> Volume<S> {
         }
         self.check_files()?;
         if let Err(e) = self.layer.flush(&mut self.sink) {
+            // It is to be asked for again, or a disk behind a cache failed, whose blocks are kept and written anew.
+            if matches!(e, frit_core::Error::Later | frit_core::Error::Medium { .. }) {
+                return Err(e);
+            }
             // What a failed sync should have written may be gone from the page cache, and the next sync
             // would not say so: there is no way back to a volume that keeps its promises.
             self.layer.refuse(format!("a flush failed: {e}"));
