@@ -220,3 +220,20 @@ fn variants_of_one_stack_are_compared() {
     assert!(toml(0).contains("SSW = 1024") && !toml(0).contains("gc = "), "{}", toml(0));
     assert!(toml(1).contains("SSW = 512") && toml(1).contains("gc = \"fifo\""), "{}", toml(1));
 }
+
+#[test]
+fn a_disk_behind_a_cache_gives_every_byte_back() {
+    for sets in [
+        &["policy=halo", "overwrite=in-place", "disk_flush=never"][..],
+        &["policy=wow", "mode=write-through", "wear_leveling=sfc", "wear_stripe=4K", "wear_cubes=4"],
+        &["policy=arc", "mode=write-around", "read_caching=true"],
+        &["policy=2q", "bypass_bytes=64K", "engine.kind=event"],
+    ] {
+        let load = "gen:uniform,size=1K..64K,align=512,count=4k,span=64M";
+        let mut args = vec!["halo-small", load, "--verify", "--qd", "4"];
+        args.extend(sets.iter().flat_map(|s| ["--set", s]));
+        let e = frit(&args);
+        assert_eq!(e.code, 0, "{sets:?}: {}", e.err);
+        assert!(e.out.contains("0 mismatches"), "{sets:?}: {}", e.out);
+    }
+}

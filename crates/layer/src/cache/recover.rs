@@ -68,12 +68,26 @@ impl<T: Token, P: Store, D: Store> Cache<T, P, D> {
         if self.usage.noted {
             return Ok(());
         }
+        self.head_new(sink)?;
         self.usage.noted = true;
         self.write_state(sink, IN_USE)
     }
 
+    /// A simulation over bytes begins without being formatted: it can be halted and booted all the same.
+    fn head_new<S: Sink<Tok = T>>(&mut self, sink: &mut S) -> Result<()> {
+        let mut head = [0; HEAD_BYTES];
+        if P::HOLDS {
+            self.space.pcm.peek(0, &mut head)?;
+        }
+        if P::HOLDS && head == [0; HEAD_BYTES] { self.put_head(sink) } else { Ok(()) }
+    }
+
     pub(super) fn write_head<S: Sink<Tok = T>>(&mut self, sink: &mut S) -> Result<()> {
         self.config.durable()?;
+        self.put_head(sink)
+    }
+
+    fn put_head<S: Sink<Tok = T>>(&mut self, sink: &mut S) -> Result<()> {
         let after = self.space.pcm.format(sink)?;
         let head = self.head();
         let source = if P::HOLDS { Source::Bytes(&head) } else { Source::Len(HEAD_BYTES as u32) };
