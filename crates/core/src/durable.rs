@@ -12,6 +12,32 @@ pub enum Stop {
     Machine,
 }
 
+/// When an acknowledged write is certain.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Lasting {
+    /// At once.
+    OnAck,
+    /// Once a flush is done that was asked for after the acknowledgement.
+    OnFlush,
+}
+
+/// What an acknowledgement promises.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct Promise {
+    /// When what was acknowledged is certain.
+    pub lasting: Lasting,
+    /// Aligned parts of a volume of so many bytes are old or new as a whole, whatever stops a write: a
+    /// multiple of a sector.
+    pub atomic_bytes: u32,
+}
+
+impl Default for Promise {
+    /// Certain at once, by blocks of 4 KiB.
+    fn default() -> Promise {
+        Promise { lasting: Lasting::OnAck, atomic_bytes: 4096 }
+    }
+}
+
 /// What a recovery found and did.
 #[derive(Clone, PartialEq, Eq, Default, Debug, Serialize)]
 pub struct Recovery {
@@ -121,6 +147,12 @@ pub trait Durable<S: Sink> {
     /// # Errors
     /// Media that were never formatted, or belong to another configuration; a store that fails.
     fn recover(&mut self, sink: &mut S, stop: Stop) -> Result<Recovery>;
+
+    /// What an acknowledgement promises with the parameters as they are. Of a layer that takes some requests
+    /// past its durable memory it is the weakest: what it did not take past it keeps the default.
+    fn promise(&self) -> Promise {
+        Promise::default()
+    }
 
     /// Compares map, spare areas and descriptors, and data when asked to.
     ///

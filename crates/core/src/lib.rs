@@ -27,7 +27,9 @@ pub use block::{BlockLayer, Condition, Info, Precondition, Progress, Quiesce, To
 pub use cmd::{Cause, Cmd, MediumKind, Op, UnitId};
 pub use counts::{Count, Counts};
 pub use deferred::{Buffer, Deferred, SlowAccess, SlowMedium};
-pub use durable::{CheckScope, Checked, Durable, Extent, Finding, LostPage, Recovery, Severity, Stop};
+pub use durable::{
+    CheckScope, Checked, Durable, Extent, Finding, Lasting, LostPage, Promise, Recovery, Severity, Stop,
+};
 pub use error::{Error, Result};
 pub use hints::Hints;
 pub use params::{ParamInfo, Params};

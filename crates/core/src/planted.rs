@@ -104,6 +104,16 @@ pub enum Bug {
     TornBlockTaken,
     /// The first version of a block that is found is taken.
     AnyVersionTaken,
+    /// The rest of a block that was leaving when a part of it was written again is not given to the disk.
+    RestForgotten,
+    /// A clean block leaves before the disk was flushed that has it.
+    CleanLeavesEarly,
+    /// A version of a block that has left is forgotten: an earlier one may come back.
+    GoneForgotten,
+    /// Blocks go to the disk before they are certain in the cache.
+    DestagedEarly,
+    /// After a flush that failed, what was written past the cache counts as there once another succeeds.
+    LostDirectIgnored,
     /// Wear leveling: a register does not wait for the copy of the stripe.
     WearRegisterEarly,
     /// Wear leveling: there is no fence between the copy of a stripe and the register.

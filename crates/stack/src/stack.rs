@@ -2,7 +2,7 @@
 
 use crate::engine::EngineConfig;
 use crate::error::{Problem, Result, StackError};
-use crate::layers::{Kind, LayerConfig, Role};
+use crate::layers::{Kind, LayerConfig, Role, Setting};
 use crate::media::Medium;
 use crate::tree::Table;
 use crate::{builtin, read};
@@ -19,6 +19,18 @@ pub struct Layer {
     pub config: LayerConfig,
     /// What it lies on: each role that is filled, with the index of the medium.
     pub on: Vec<(&'static Role, usize)>,
+}
+
+impl Layer {
+    /// Overrides, `key=value` each, with which it is durable: with `over_files` also when the machine stops
+    /// under media in files.
+    #[must_use]
+    pub fn durable(&self, over_files: bool) -> Vec<String> {
+        let needs = self.kind.durability();
+        let files = if over_files { needs.over_files } else { &[] };
+        let set = |s: &Setting| format!("{}.{}={}", self.name, s.key, s.value);
+        needs.each_request.iter().chain(files).map(set).collect()
+    }
 }
 
 /// A stack as a file describes it, checked as a whole.

@@ -203,8 +203,7 @@ impl Item<'_> {
             if self.case.cut.is_some_and(|c| c != i as u32) {
                 continue;
             }
-            let mut lasted = run.graph.acknowledged(&cuts[i].set);
-            (0..run.spans.len()).filter(|&r| !run.spans[r].2).for_each(|r| lasted.remove(r));
+            let lasted = run.lasting(&cuts[i].set);
             let hash = applier.apply(&cuts[i], open);
             if !seen.insert(mix(hash ^ lasted.hash())) {
                 self.tally.repeated += 1;

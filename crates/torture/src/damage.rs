@@ -8,7 +8,7 @@ use crate::set::Set;
 use crate::stamp::{self, BLOCK, PER_BLOCK, SECTOR, Versions, mix};
 use crate::trouble::{Trouble, What};
 use crate::workload::{Clients, Failure, Mix, Request, fill_requests};
-use frit_core::{CheckScope, Hints, Null, Sector, Stop, Target, Top};
+use frit_core::{CheckScope, Hints, MediumKind, Null, Sector, Stop, Target, Top};
 use rand::rngs::SmallRng;
 use rand::{Rng, SeedableRng};
 
@@ -149,6 +149,14 @@ impl Item<'_> {
         }
     }
 
+    /// A medium whose damage a layer can tell: a disk has no checksums of its own here, and what it holds is in
+    /// the hands of whoever wrote it.
+    fn some_medium(&self, rng: &mut SmallRng) -> usize {
+        let media = self.subject.media();
+        let all: Vec<usize> = (0..media.len()).filter(|&i| media[i].kind != MediumKind::Disk).collect();
+        all[rng.random_range(0..all.len())]
+    }
+
     /// A volume in use, halted or not.
     fn still(&self) -> Result<Still, Violation> {
         let mut rng = SmallRng::seed_from_u64(self.seed(1));
@@ -167,6 +175,9 @@ impl Item<'_> {
         let halted = rng.random_bool(0.5);
         if halted {
             layer.halt(&mut Null).map_err(failed("halt"))?;
+        } else {
+            // What was written just before a stop looks torn when it is damaged: a flush is what ends that.
+            layer.flush(&mut Null).map_err(failed("flush"))?;
         }
         drop(layer);
         let now: Vec<Versions> = (0..blocks as usize).map(|b| clients.history.now(b)).collect();
@@ -207,7 +218,7 @@ impl Item<'_> {
 
     /// Bits that flip at rest, anywhere: never wrong data.
     fn at_rest(&self, still: &Still, rng: &mut SmallRng) -> Result<(bool, Told), Violation> {
-        let medium = rng.random_range(0..still.stores.len());
+        let medium = self.some_medium(rng);
         let (what, at, len) = {
             let mut m = still.stores[medium].lock();
             let size = m.bytes().len() as u64;
@@ -238,7 +249,7 @@ impl Item<'_> {
 
     /// A bit that flips once while it is read: never wrong data, and nothing that lasts.
     fn on_read(&self, still: &Still, rng: &mut SmallRng) -> Result<(bool, Told), Violation> {
-        let medium = rng.random_range(0..still.stores.len());
+        let medium = self.some_medium(rng);
         let trouble = Trouble::new(
             medium as u8,
             rng.random_range(0..400),
@@ -263,7 +274,7 @@ impl Item<'_> {
     /// Accesses that are lost, misplaced or late, well-formed all of them: what is read is the block's own, and
     /// where it is old, a check finds it.
     fn well_formed(&self, still: &Still, rng: &mut SmallRng) -> Result<(bool, Told), Violation> {
-        let medium = rng.random_range(0..still.stores.len());
+        let medium = self.some_medium(rng);
         let what = match rng.random_range(0..5u8) {
             0..2 => What::Lost,
             2..4 => {

@@ -4,17 +4,19 @@
 use crate::cuts::{Item, guarded};
 use crate::history::History;
 use crate::medium::Shared;
-use crate::oracle::{Depth, Oracle, Violation, examine};
+use crate::oracle::{Depth, Oracle, Violation, examine, judge, read_all};
 use crate::set::Set;
 use crate::stamp::PER_BLOCK;
 use crate::subject::Subject;
 use crate::trouble::{Trouble, What};
 use crate::workload::{Clients, Failure, Kind, Mix, Request, fill_requests};
-use frit_core::{Error, Hints, Null, Sector, Stop, Target, Top};
+use frit_core::{Error, Hints, Lasting, MediumKind, Null, Sector, Stop, Target, Top};
 use rand::rngs::SmallRng;
 use rand::{Rng, SeedableRng};
 use std::io::ErrorKind;
 
+/// Requests within which a layer takes up a disk that works again.
+const RETRIES: usize = 110;
 /// Errors of one volume.
 const ERRORS: usize = 60;
 
@@ -70,13 +72,20 @@ impl Item<'_> {
                 ..v
             }
         };
-        stores[medium].lock().trouble = Some(trouble);
+        let disk = subject.media()[medium].kind == MediumKind::Disk;
+        {
+            let mut m = stores[medium].lock();
+            m.commit();
+            m.forgets = disk;
+            m.trouble = Some(trouble);
+        }
         let mix = Mix { requests: 60, clients: 3, hot_blocks: 6, most_sectors: 32, discards: 30 };
         let requests = mix.requests(&mut rng, clients.history.len() as u64);
         let writes = !matches!(what, What::ReadError(_));
-        let met = meet(layer.as_mut(), &mut clients, &requests, writes).map_err(named)?;
+        let poisons = writes && !disk;
+        let met = meet(layer.as_mut(), &mut clients, &requests, poisons).map_err(named)?;
         let struck = stores[medium].lock().trouble.as_ref().is_some_and(|t| t.struck > 0);
-        if struck && !met.told && writes && layer.refuses().is_none() {
+        if struck && !met.told && poisons && layer.refuses().is_none() {
             return Err(named(Violation::new(Oracle::Poisoned, "the error reached nobody")));
         }
         if writes {
@@ -85,13 +94,60 @@ impl Item<'_> {
                 .read(&mut Null, Sector(0), Target::Bytes(&mut sector), Hints::NONE)
                 .map_err(|e| named(Violation::error(Oracle::Reads, "reads after a failed write", &e)))?;
         }
-        drop(layer);
         stores[medium].lock().trouble = None;
+        let mut met = met;
+        if subject.media().iter().any(|m| m.kind == MediumKind::Disk) {
+            // What a disk was given of a request that failed is whole by sectors.
+            clients.history.split(&Set::below(requests.len(), requests.len()));
+        }
+        if disk {
+            self.resumes(layer.as_mut(), &mut clients, &mut met, &mut rng).map_err(named)?;
+        }
+        drop(layer);
         let alive = i.is_multiple_of(4);
         let depth = Depth { twice: true, alive, worn: false, stop: Stop::Process, seed: rng.random() };
         examine(subject, &stores, &clients.history, &met.lasted, depth)
             .map_err(|v| named(Violation { what: format!("after reopening: {}", v.what), ..v }))?;
         Ok((struck, met.told))
+    }
+}
+
+impl Item<'_> {
+    /// A disk that failed and works again: all that was acknowledged is there, and everything goes on by itself,
+    /// unless what was written past the cache may be lost.
+    fn resumes(
+        &self,
+        layer: &mut dyn Top<Null>,
+        clients: &mut Clients,
+        met: &mut Met,
+        rng: &mut SmallRng,
+    ) -> Result<(), Violation> {
+        let late = layer.promise().lasting == Lasting::OnFlush;
+        if late && layer.refuses().is_some() {
+            return Ok(());
+        }
+        let from = met.lasted.limit();
+        let mix = Mix { requests: 160, clients: 2, hot_blocks: 0, most_sectors: 16, discards: 20 };
+        let mut requests = mix.requests(rng, clients.history.len() as u64);
+        requests.push(Request { kind: Kind::Flush, first: 0, sectors: 0, client: 0 });
+        let mut lasted = Set::new(from + requests.len());
+        lasted.add_all(&met.lasted);
+        for (n, r) in (from..).zip(&requests) {
+            match clients.perform(layer, &mut Null, r, n as u32) {
+                Ok(()) => lasted.add(n),
+                // It is tried again now and then, not with each request.
+                Err(Failure::Error(Error::NoSpace { .. })) if n < from + RETRIES => {}
+                Err(Failure::Error(e)) => {
+                    return Err(Violation::error(Oracle::Alive, &format!("the disk works again: {r}"), &e));
+                }
+                Err(Failure::Violation(v)) => return Err(v),
+            }
+        }
+        let found = read_all(layer, &mut Null, clients.history.len())?;
+        clients.history.split(&Set::below(lasted.limit(), lasted.limit()));
+        judge(&clients.history, &lasted, &found)?;
+        met.lasted = lasted;
+        Ok(())
     }
 }
 
@@ -127,19 +183,25 @@ struct Met {
     told: bool,
 }
 
-/// Requests over media that fail. `writes`: what fails are writes or syncs, after which none is taken.
+/// Requests over media that fail. `poisons`: what fails are writes or syncs of what a layer cannot do without,
+/// after which none is taken. Of requests that are certain only once flushed, those count that were.
 fn meet(
     layer: &mut dyn Top<Null>,
     clients: &mut Clients,
     requests: &[Request],
-    writes: bool,
+    poisons: bool,
 ) -> Result<Met, Violation> {
+    let late = layer.promise().lasting == Lasting::OnFlush;
+    let mut flushed = 0;
     let mut met = Met { lasted: Set::new(requests.len()), told: false };
     let mut refused = false;
     for (n, r) in requests.iter().enumerate() {
         match clients.perform(layer, &mut Null, r, n as u32) {
             Ok(()) => {
                 met.lasted.add(n);
+                if r.kind == Kind::Flush {
+                    flushed = n;
+                }
                 if refused && matches!(r.kind, Kind::Write(_)) {
                     let what = format!("{r} was taken after a write had failed");
                     return Err(Violation::new(Oracle::Poisoned, what));
@@ -151,13 +213,17 @@ fn meet(
             Err(Failure::Error(_)) => {
                 met.told = true;
                 refused |= layer.refuses().is_some();
-                if writes && r.kind != Kind::Read && !refused {
+                if poisons && r.kind != Kind::Read && !refused {
                     let what = format!("{r} failed, and the volume goes on writing");
                     return Err(Violation::new(Oracle::Poisoned, what));
                 }
             }
             Err(Failure::Violation(v)) => return Err(v),
         }
+    }
+    if late {
+        let fua = |r: &Request| matches!(r.kind, Kind::Write(h) if h.has(Hints::FUA));
+        (flushed..requests.len()).filter(|&n| !fua(&requests[n])).for_each(|n| met.lasted.remove(n));
     }
     Ok(met)
 }

@@ -330,6 +330,7 @@ mod tests {
     fn shape(units: std::ops::Range<u16>) -> MediumShape {
         MediumShape {
             name: "pcm".into(),
+            kind: frit_core::MediumKind::Pcm,
             nand: None,
             line_bytes: 64,
             word_bytes: 8,

@@ -59,6 +59,20 @@ impl History {
         }
     }
 
+    /// These requests are whole by sectors only.
+    pub fn split(&mut self, requests: &Set) {
+        for block in &mut self.blocks {
+            let all = std::mem::take(&mut block.changes);
+            for c in all {
+                if (c.request as usize) < requests.limit() && requests.has(c.request as usize) {
+                    block.changes.extend((c.from..c.to).map(|s| Change { from: s, to: s + 1, ..c }));
+                } else {
+                    block.changes.push(c);
+                }
+            }
+        }
+    }
+
     /// How many blocks there are.
     #[must_use]
     pub fn len(&self) -> usize {

@@ -75,6 +75,9 @@ pub struct Medium {
     pub nand: Option<NandPlan>,
     /// Whether writes can be lost until a sync.
     pub volatile: bool,
+    /// Whether a sync that fails loses what was written since the last one, as the page cache of an operating
+    /// system does.
+    pub forgets: bool,
     /// Who records.
     pub tap: Option<Arc<Tap>>,
     /// What fails.
@@ -101,6 +104,7 @@ impl Medium {
             number,
             nand,
             volatile: false,
+            forgets: false,
             tap: None,
             trouble: None,
             bytes: Vec::new(),
@@ -268,8 +272,16 @@ impl Medium {
     }
 
     fn sync(&mut self) -> Result<()> {
-        if let Some(t) = &mut self.trouble {
-            t.sync(self.number)?;
+        if let Some(t) = &mut self.trouble
+            && let Err(e) = t.sync(self.number)
+        {
+            if self.forgets {
+                self.undo();
+            }
+            return Err(e);
+        }
+        if self.forgets {
+            self.commit();
         }
         if let Some(tap) = &self.tap {
             tap.sync(self.number);

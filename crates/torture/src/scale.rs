@@ -1,8 +1,9 @@
 //! Anyone's stack, made small: an image of a large volume takes as long to recover as the volume, and shows
 //! nothing that a small one does not.
 
-use frit_media::MediumSpec;
+use frit_media::{MediumSpec, PcmConfig};
 use frit_stack::Stack;
+use frit_stack::layers::{Kind, LayerConfig};
 
 /// Blocks of a NAND unit: the layer's own, some to clean, and some for data.
 const BLOCKS: u32 = 14;
@@ -10,20 +11,36 @@ const BLOCKS: u32 = 14;
 const PAGES: u32 = 8;
 /// Units and channels of a medium.
 const UNITS: u32 = 2;
-/// Sub-pages of PCM: enough to fill, few enough to run out of.
+/// Sub-pages of PCM: enough to fill, few enough to run out.
 const SLOTS: u64 = 120;
-/// A disk: a few regions of a MiB.
-const DISK_BYTES: u64 = 4 << 20;
+/// Blocks of a disk's cache: a little more than the least.
+const CACHED: u64 = 72;
+/// A disk: a region of a MiB and a part of one.
+const DISK_BYTES: u64 = 1280 << 10;
 /// A NAND page beyond which images take long to make and show nothing more.
 const PAGE_MOST: u32 = 16 << 10;
 
 /// Overrides that make a stack small, `key=value` each. Policies, page sizes and sub-pages stay as they are.
 #[must_use]
 pub fn overrides(stack: &Stack) -> Vec<String> {
+    let mut sets = Vec::new();
     let layer = &stack.layer().name;
-    let mut sets = vec![format!("{layer}.map_persist=each"), format!("{layer}.heat_window=64")];
-    for key in ["capacity", "FLASHSIZE", "PAGESIZE", "BLOCKSIZE", "BLOCKNUM", "PCMSIZE"] {
-        sets.push(format!("{layer}.{key}=0"));
+    match stack.layer().kind {
+        Kind::Hfsl => {
+            sets.push(format!("{layer}.heat_window=64"));
+            for key in ["capacity", "FLASHSIZE", "PAGESIZE", "BLOCKSIZE", "BLOCKNUM", "PCMSIZE"] {
+                sets.push(format!("{layer}.{key}=0"));
+            }
+        }
+        Kind::Cache => {
+            for set in ["cache_bytes=0", "wear_ranks=1", "wear_banks=2", "wear_cubes=2"] {
+                sets.push(format!("{layer}.{set}"));
+            }
+            // A bank is a region unless it is larger than this, and moves often.
+            for set in ["wear_stripe=4K", "wear_region=8", "wear_interval=2"] {
+                sets.push(format!("{layer}.{set}"));
+            }
+        }
     }
     let (mut pages, mut page) = (0, 4096);
     for m in stack.media().iter().filter(|m| m.used) {
@@ -43,13 +60,8 @@ pub fn overrides(stack: &Stack) -> Vec<String> {
     for m in stack.media().iter().filter(|m| m.used) {
         match &m.spec {
             MediumSpec::Pcm(c) => {
-                let g = c.geometry;
-                let channels = g.channels.min(UNITS);
-                let sub = u64::from(page / 8).max(512);
-                let bytes = 2 * 8 * u64::from(pages) + SLOTS * (sub + 64) + 4 * sub;
-                let strip = u64::from(g.interleave_bytes.max(g.line_bytes).max(4096))
-                    .max(c.refresh_bytes.map_or(0, u64::from));
-                let chip = bytes.div_ceil(u64::from(channels)).next_multiple_of(strip);
+                let channels = c.geometry.channels.min(UNITS);
+                let chip = chip_bytes(c, channels, pcm_bytes(stack, page, pages));
                 sets.push(format!("media.{}.channels={channels}", m.name));
                 sets.push(format!("media.{}.chips_per_channel=1", m.name));
                 sets.push(format!("media.{}.chip_bytes={chip}", m.name));
@@ -60,4 +72,26 @@ pub fn overrides(stack: &Stack) -> Vec<String> {
         }
     }
     sets
+}
+
+/// Bytes of PCM that a small layer needs.
+fn pcm_bytes(stack: &Stack, page: u32, pages: u32) -> u64 {
+    match &stack.layer().config {
+        LayerConfig::Hfsl(_) => {
+            let sub = u64::from(page / 8).max(512);
+            2 * 8 * u64::from(pages) + SLOTS * (sub + 64) + 4 * sub
+        }
+        LayerConfig::Cache(c) => {
+            let plain = (32 << 10) + CACHED * (4096 + 64);
+            // Registers of stripes of 4 KiB, twice over files, and gaps: a quarter each, at most.
+            if c.wear.wear_leveling == "none" { plain } else { plain * 3 / 2 }
+        }
+    }
+}
+
+fn chip_bytes(c: &PcmConfig, channels: u32, bytes: u64) -> u64 {
+    let g = c.geometry;
+    let strip =
+        u64::from(g.interleave_bytes.max(g.line_bytes).max(4096)).max(c.refresh_bytes.map_or(0, u64::from));
+    bytes.div_ceil(u64::from(channels)).next_multiple_of(strip)
 }

@@ -4,13 +4,14 @@ use crate::graph::Graph;
 use crate::history::History;
 use crate::medium::Shared;
 use crate::oracle::{Oracle, Violation, bring_up, read_all};
-use crate::stamp::PER_BLOCK;
+use crate::set::Set;
+use crate::stamp::{BLOCK, PER_BLOCK};
 use crate::subject::Subject;
 use crate::tap::{Log, Tap};
 use crate::tape::{Mutation, Tape};
 use crate::workload::{Clients, Failure, Kind, Request};
 use frit_core::visible::Visible;
-use frit_core::{Cause, Counts, Error, Op, Stop, Top};
+use frit_core::{Cause, Counts, Error, Hints, Lasting, Op, Promise, Stop, Top};
 use frit_engine::Recording;
 use frit_engine::record::Recorded;
 use std::sync::Arc;
@@ -49,12 +50,43 @@ pub struct Run {
     pub log: Log,
     /// For each request: accesses before it began, accesses when it had ended, whether it succeeded.
     pub spans: Vec<(u32, u32, bool)>,
+    /// Requests that went past durable memory to a disk with a cache of its own: certain once flushed.
+    pub late: Set,
+    /// Whether each request is a flush.
+    flushes: Vec<bool>,
     /// The version that comes next.
     pub version: u32,
     /// Media commands.
     pub commands: u64,
     /// Why the volume took no more writes, when it did.
     pub read_only: Option<String>,
+}
+
+impl Run {
+    /// Requests that have to last when just these commands are done: those that were acknowledged, and of
+    /// those that are certain only once flushed the ones before a flush that was acknowledged.
+    #[must_use]
+    pub fn lasting(&self, done: &Set) -> Set {
+        let mut lasting = self.graph.acknowledged(done);
+        (0..self.spans.len()).filter(|&r| !self.spans[r].2).for_each(|r| lasting.remove(r));
+        let flushed = (0..self.flushes.len()).rev().find(|&r| self.flushes[r] && lasting.has(r)).unwrap_or(0);
+        self.late.iter().filter(|&r| r >= flushed).for_each(|r| lasting.remove(r));
+        lasting
+    }
+}
+
+/// Requests that were written to a disk past durable memory, of those that the layer may so write.
+fn direct(promise: Promise, recording: &Recording, requests: &[Request]) -> Set {
+    let mut direct = Set::new(requests.len());
+    let small = u64::from(promise.atomic_bytes) < BLOCK as u64;
+    for op in recording.ops.iter().filter(|op| op.cmd.op == Op::DiskWrite && op.cmd.cause == Cause::Host) {
+        let Some(r) = op.request.map(|r| r as usize) else { continue };
+        // Of a discard only sectors are whole: nobody asks for what was in them.
+        if small || requests[r].kind == Kind::Discard {
+            direct.add(r);
+        }
+    }
+    direct
 }
 
 fn failed(doing: &str, e: &Error) -> Violation {
@@ -154,6 +186,7 @@ impl<'a> Session<'a> {
         }
         self.sink.roll();
         let before = counts(self.layer.as_ref());
+        let promise = self.layer.promise();
         let mut spans = Vec::new();
         let mut read_only = None;
         for (i, r) in requests.iter().enumerate() {
@@ -180,8 +213,17 @@ impl<'a> Session<'a> {
         let log = self.tap.take();
         let commands = recording.ops.len() as u64;
         let graph = Graph::new(&recording, log.clone(), self.subject.media());
-        let Clients { history, version, .. } = self.clients;
-        Ok((Run { graph, history, log, spans, version, commands, read_only }, self.stores))
+        let Clients { mut history, version, .. } = self.clients;
+        let direct = direct(promise, &recording, requests);
+        history.split(&direct);
+        let mut late = Set::new(requests.len());
+        if promise.lasting == Lasting::OnFlush {
+            // What has to be durable itself was flushed by its client.
+            let fua = |r: usize| matches!(requests[r].kind, Kind::Write(h) if h.has(Hints::FUA));
+            direct.iter().filter(|&r| !fua(r)).for_each(|r| late.add(r));
+        }
+        let flushes = requests.iter().map(|r| r.kind == Kind::Flush).collect();
+        Ok((Run { graph, history, log, spans, late, flushes, version, commands, read_only }, self.stores))
     }
 }
 
@@ -256,7 +298,7 @@ fn account(
             }
         }
     }
-    let host: u64 = [Op::NandProgram, Op::PcmWrite, Op::PcmWriteClean]
+    let host: u64 = [Op::NandProgram, Op::PcmWrite, Op::PcmWriteClean, Op::DiskWrite]
         .iter()
         .map(|&op| done.get(op, Cause::Host).bytes)
         .sum();

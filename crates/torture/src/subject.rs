@@ -2,7 +2,7 @@
 
 use crate::medium::{Medium, NandPlan, Shared};
 use crate::tape::Tape;
-use frit_core::{Error, Null, SECTOR_BYTES, Top};
+use frit_core::{Error, MediumKind, Null, SECTOR_BYTES, Top};
 use frit_media::{AnyStore, MediumSpec};
 use frit_stack::{Bytes, Opener, Stack};
 use std::sync::Arc;
@@ -15,6 +15,8 @@ const CACHE_LINE: u64 = 64;
 pub struct MediumShape {
     /// Its name.
     pub name: String,
+    /// What it is.
+    pub kind: MediumKind,
     /// Where things lie, when it is NAND.
     pub nand: Option<NandPlan>,
     /// Bytes that the medium orders among themselves: a PCM line, a sector of a disk.
@@ -74,9 +76,6 @@ impl std::fmt::Debug for StackSubject {
     }
 }
 
-/// What `frit create` changes in a stack: a map as of the last flush.
-const FILES: &str = "flush_map=true";
-
 impl StackSubject {
     /// Of a stack, whose media should be small. `load` reads it with overrides, `key=value` each.
     ///
@@ -86,8 +85,12 @@ impl StackSubject {
         load: impl Fn(&[String]) -> frit_stack::Result<Stack> + Send + Sync + 'static,
     ) -> frit_stack::Result<StackSubject> {
         let load: Arc<Load> = Arc::new(load);
-        let files = StackSubject::with(&load, &[FILES.into()])?;
-        Ok(StackSubject { over_files: Some(Box::new(files)), ..StackSubject::with(&load, &[])? })
+        let layer = load(&[])?.layer().clone();
+        let files = StackSubject::with(&load, &layer.durable(true))?;
+        Ok(StackSubject {
+            over_files: Some(Box::new(files)),
+            ..StackSubject::with(&load, &layer.durable(false))?
+        })
     }
 
     fn with(load: &Arc<Load>, sets: &[String]) -> frit_stack::Result<StackSubject> {
@@ -116,6 +119,7 @@ impl StackSubject {
             let name = device.name.clone();
             media.push(MediumShape {
                 name,
+                kind: device.kind,
                 nand,
                 line_bytes,
                 word_bytes,
@@ -155,7 +159,9 @@ impl Subject for StackSubject {
     }
 
     fn variant(&self, sets: &[String]) -> Option<Box<dyn Subject>> {
-        Some(Box::new(StackSubject::with(&self.load, sets).ok()?))
+        let mut all = self.stack.layer().durable(false);
+        all.extend_from_slice(sets);
+        Some(Box::new(StackSubject::with(&self.load, &all).ok()?))
     }
 
     fn live(&self, stores: &[Shared]) -> Result<Box<dyn Top<Null>>, Error> {

@@ -121,6 +121,8 @@ fn mutations() -> Vec<(String, Mutation)> {
 const ANY: &[&str] = &["both-4k", "none-4k", "level-2k"];
 const GROUPS: &[&str] = &["level-2k", "none-512"];
 const PCM: &[&str] = &["cache-4k"];
+/// Disks behind a cache.
+const CACHES: &[&str] = &["halo-half", "cleaning"];
 
 /// Hooks that are not counted, since they do no harm alone: what they leave out is done a second time.
 /// Versions of NAND pages are looked at again by each read; a descriptor's slots, page and version have
@@ -149,9 +151,32 @@ fn hunting_grounds(bug: Bug) -> (&'static [Mode], &'static [&'static str]) {
             (&[Mode::Cuts], GROUPS)
         }
         Bug::SlotReuseEarly => (&[Mode::Cuts], PCM),
+        Bug::CleanLeavesEarly => (&[Mode::Cuts], &["cleaning", "write-through"]),
+        Bug::GoneForgotten => (&[Mode::Files], CACHES),
+        Bug::LostDirectIgnored => (&[Mode::Errors], &["write-around"]),
+        b if b.is_of_cache() => (&[Mode::Cuts], CACHES),
         _ => (&[Mode::Cuts], ANY),
     }
 }
+
+/// Bugs that the cache has as well as other layers.
+const SHARED: [(Bug, Mode, &str); 7] = [
+    (Bug::SlotReuseEarly, Mode::Cuts, "halo-half"),
+    (Bug::ReuseBeforeFlush, Mode::Files, "policy-lru"),
+    (Bug::TrimNotAcked, Mode::Cuts, "halo-half"),
+    (Bug::FlushIgnored, Mode::Cuts, "write-around"),
+    (Bug::FlushOneMedium, Mode::Files, "halo-half"),
+    (Bug::PcmDataUnchecked, Mode::Damage, "halo-half"),
+    (Bug::NotPoisoned, Mode::Errors, "halo-half"),
+];
+
+/// The same for what is left out in the sink.
+const SHARED_IN_SINK: [(&str, Mutation, Mode); 4] = [
+    ("no fences at all", Mutation::DropFences, Mode::Cuts),
+    ("every third fence left out", Mutation::DropEvery(3), Mode::Cuts),
+    ("acknowledged at once", Mutation::AckAtOnce, Mode::Cuts),
+    ("FUA ignored", Mutation::IgnoreFua, Mode::Files),
+];
 
 #[test]
 fn every_planted_bug_is_found() {
@@ -170,6 +195,21 @@ fn every_planted_bug_is_found() {
         let (modes, stacks) = hunting_grounds(bug);
         let name: &str = bug.into();
         all.push((name.into(), Plant::Hook(bug), modes, stacks));
+    }
+    let modes = |m: Mode| -> &'static [Mode] {
+        match m {
+            Mode::Cuts => &[Mode::Cuts],
+            Mode::Files => &[Mode::Files],
+            Mode::Damage => &[Mode::Damage],
+            _ => &[Mode::Errors],
+        }
+    };
+    for (bug, mode, stack) in &SHARED {
+        let name: &str = bug.into();
+        all.push((format!("{name} (disk)"), Plant::Hook(*bug), modes(*mode), std::slice::from_ref(stack)));
+    }
+    for (name, mutation, mode) in SHARED_IN_SINK {
+        all.push((format!("{name} (disk)"), Plant::Sink(mutation), modes(mode), CACHES));
     }
     all.retain(|(name, ..)| only.as_ref().is_none_or(|o| o == name));
     let mut missed = Vec::new();

@@ -7,6 +7,7 @@ use crate::superblock::{FILE_NAME, MediumRecord, State, Superblock, SuperblockFi
 use crate::volume::{Parts, Volume};
 use frit_core::{Null, Stop};
 use frit_stack::Stack;
+use frit_stack::layers::Setting;
 use std::path::Path;
 use std::sync::Arc;
 
@@ -36,12 +37,13 @@ pub fn durable_stack(stack: &Stack) -> Result<(Stack, Option<String>)> {
         );
         return Err(Error::Stack { what });
     }
-    let text = stack.identity().text;
-    let (needs, why) = layer.kind.durable();
-    let sets: Vec<String> = needs.iter().map(|set| format!("{}.{set}", layer.name)).collect();
-    let durable = Stack::parse(stack.name(), &text, &sets)?;
+    let durable = Stack::parse(stack.name(), &stack.identity().text, &layer.durable(true))?;
     let changed = durable.identity().sha256 != stack.identity().sha256;
-    let note = changed.then(|| format!("{}: {why}", layer.name));
+    let note = changed.then(|| {
+        let needs = layer.kind.durability();
+        let line = |s: &Setting| format!("{}.{} is {}: {}", layer.name, s.key, s.value, s.why);
+        needs.each_request.iter().chain(needs.over_files).map(line).collect::<Vec<_>>().join("; ")
+    });
     Ok((durable, note))
 }
 

@@ -2,6 +2,7 @@
 
 use super::leveling::WearKeys;
 use super::policy::PolicyConfig;
+use super::record::COPIES_MAX;
 use frit_core::{Error, Result, size};
 use serde::Deserialize;
 use strum::{EnumString, IntoStaticStr, VariantNames};
@@ -81,6 +82,8 @@ pub struct CacheConfig {
     pub bypass_streams: u32,
     /// Share of the cache that may wait for a flush of the disk.
     pub flying: f64,
+    /// Copies of each block's record: with two a damaged one is told from one that a stop tore, and mended. 1 or 2.
+    pub record_copies: u32,
     /// Bytes of PCM that cache data; 0: as many as there is room for.
     #[serde(deserialize_with = "size::deserialize")]
     pub cache_bytes: u64,
@@ -101,6 +104,7 @@ impl Default for CacheConfig {
             bypass_bytes: 0,
             bypass_streams: 16,
             flying: 0.02,
+            record_copies: 1,
             cache_bytes: 0,
         }
     }
@@ -127,6 +131,10 @@ impl CacheConfig {
         if self.bypass_streams == 0 || self.bypass_streams > STREAMS_MAX {
             let why = format!("has to be 1 to {STREAMS_MAX}");
             return Err(Error::param("bypass_streams", self.bypass_streams, why));
+        }
+        if !(1..=COPIES_MAX).contains(&self.record_copies) {
+            let why = format!("has to be 1 to {COPIES_MAX}");
+            return Err(Error::param("record_copies", self.record_copies, why));
         }
         Ok(())
     }

@@ -40,6 +40,8 @@ struct UnderWay {
     /// Byte ranges on the disk, from and to.
     ranges: Vec<(u64, u64)>,
     writes: bool,
+    /// It flushes what went past the cache.
+    covers: bool,
     then: Then,
 }
 
@@ -56,6 +58,8 @@ pub(super) struct Left {
     pub(super) through: Option<Vec<Victim>>,
     /// The request discards these blocks, from the first to before the second.
     pub(super) zeroed: Option<(u32, u32)>,
+    /// The flush that is begun covers what went past the cache.
+    covers: bool,
     under_way: Vec<UnderWay>,
     /// Background work that nobody has taken yet.
     jobs: Vec<Deferred>,
@@ -100,7 +104,8 @@ impl Left {
         let medium = self.medium.clone()?;
         self.next += 1;
         let ranges = accesses.iter().filter_map(range).collect();
-        self.under_way.push(UnderWay { id: self.next, ranges, writes, then });
+        let covers = std::mem::take(&mut self.covers);
+        self.under_way.push(UnderWay { id: self.next, ranges, writes, covers, then });
         Some(Deferred { id: self.next, accesses, medium })
     }
 }
@@ -157,7 +162,7 @@ impl<T: Token, P: Store, D: Store> Cache<T, P, D> {
 
     /// Something is flushed now: until it is done, nobody may take it for flushed.
     pub(super) fn begin_flush(&mut self) {
-        self.unflushed = None;
+        self.left.covers = self.unflushed.take().is_some();
     }
 
     /// A request did not come to its end: what it left is forgotten.
@@ -210,12 +215,16 @@ impl<T: Token, P: Store, D: Store> Cache<T, P, D> {
         let done = self.left.under_way.swap_remove(i);
         let start = sink.start();
         if let Err(e) = outcome {
+            if done.covers {
+                self.direct_lost(&e);
+            }
             return self.failed(sink, done.then, e);
         }
         match done.then {
             Then::Read { at } => match buffer {
                 Buffer::In(read) if self.config.read_caching => {
-                    self.keep_ranges(sink, at, read, &done.ranges)
+                    self.keep_ranges(sink, at, read, &done.ranges);
+                    Ok(())
                 }
                 _ => Ok(()),
             },

@@ -7,6 +7,7 @@ use super::layer::Cache;
 use super::policy::{Victim, WriteCache};
 use super::space::{FRAGMENT, runs};
 use crate::Token;
+use frit_core::planted::{Bug, is};
 use frit_core::{Cause, Error, Op, Result, Sink, SlowAccess, Source};
 use frit_media::Store;
 use frit_media::disk::ORDER_BYTES;
@@ -27,9 +28,13 @@ impl<T: Token, P: Store, D: Store> Cache<T, P, D> {
     pub(super) fn write_out<S: Sink<Tok = T>>(
         &mut self,
         sink: &mut S,
-        blocks: &mut Vec<Victim>,
+        blocks: &[Victim],
         leave: bool,
     ) -> Result<()> {
+        // A request that needs room may have written some of them itself: they are made certain first.
+        if !is(Bug::DestagedEarly) {
+            self.commit(sink)?;
+        }
         if self.left.on() {
             return self.leave_out(sink, blocks, leave);
         }
@@ -56,7 +61,7 @@ impl<T: Token, P: Store, D: Store> Cache<T, P, D> {
                 let at = u64::from(v.lbn) * BLOCK_BYTES + u64::from(first * FRAGMENT);
                 let len = n * FRAGMENT;
                 run = match run {
-                    Some(r) if r.at + u64::from(r.len) == at && at % ORDER_BYTES != 0 => {
+                    Some(r) if r.at + u64::from(r.len) == at && !at.is_multiple_of(ORDER_BYTES) => {
                         Some(Run { len: r.len + len, read: sink.join(r.read, read), ..r })
                     }
                     other => {
@@ -77,6 +82,10 @@ impl<T: Token, P: Store, D: Store> Cache<T, P, D> {
 
     /// Reads a block that goes to the disk into the block buffer; none when it is damaged and set aside.
     fn fetch_out<S: Sink<Tok = T>>(&mut self, sink: &mut S, v: Victim, leave: bool) -> Result<Option<T>> {
+        // A machine that stops leaves the disk with any sectors of what it was given: PCM has to have all of it.
+        if self.space.may_be_lost(v.slot)? && !is(Bug::DestagedEarly) {
+            self.sync_slots(sink)?;
+        }
         let valid = self.dir.valid(v.slot);
         match self.fetch(sink, v.lbn, v.slot, valid, Cause::Destage) {
             Ok(read) => Ok(Some(read)),
@@ -160,7 +169,9 @@ impl<T: Token, P: Store, D: Store> Cache<T, P, D> {
         let Some(run) = run else { return Ok(()) };
         let data = if P::HOLDS { Source::Bytes(&self.run) } else { Source::Len(run.len) };
         debug_assert_eq!(data.len(), run.len);
-        let done = self.disk.write(sink, run.at, data, Cause::Destage, run.read);
+        // What is not certain yet has no business on the disk: of a request that never was, parts would show.
+        let after = if is(Bug::DestagedEarly) { run.read } else { sink.join(run.read, self.space.fenced()) };
+        let done = self.disk.write(sink, run.at, data, Cause::Destage, after);
         self.run.clear();
         self.stats.destage_writes += 1;
         match self.of_disk(done) {
@@ -198,7 +209,7 @@ impl<T: Token, P: Store, D: Store> Cache<T, P, D> {
             }
         }
         let any = !chosen.is_empty();
-        let out = self.write_out(sink, &mut chosen, false);
+        let out = self.write_out(sink, &chosen, false);
         self.chosen = chosen;
         out?;
         if self.many_fly() && !self.left.busy() {

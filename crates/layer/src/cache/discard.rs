@@ -5,6 +5,7 @@ use super::directory::{BUCKET_BLOCKS, BucketBlocks, PINNED};
 use super::flying::{DAMAGED, LEAVES};
 use super::layer::{Cache, spans};
 use super::policy::WriteCache;
+use super::record::End;
 use crate::Token;
 use frit_core::planted::{Bug, is};
 use frit_core::{Cause, Error, Op, Result, SECTOR_BYTES, Sink, SlowAccess, Source};
@@ -101,7 +102,7 @@ impl<T: Token, P: Store, D: Store> Cache<T, P, D> {
             let zeros = Source::Bytes(&ZEROS[..span.bytes() as usize]);
             self.write_cached(sink, span, zeros, &access)?;
         }
-        self.commit(sink).map(|_| ())
+        self.commit(sink)
     }
 
     /// Takes the blocks from `first` to before `last` out of the cache: the disk has zeros for certain after
@@ -136,7 +137,7 @@ impl<T: Token, P: Store, D: Store> Cache<T, P, D> {
             }
             self.flying.leaving -= u32::from(flags & LEAVES != 0);
             self.dir.remove(lbn);
-            self.space.erase_record(sink, slot, done)?;
+            self.space.end_record(sink, slot, End::Left, done)?;
             // What flies gives its slot back when it lands.
             if flags & PINNED == 0 || flags & DAMAGED != 0 {
                 freed.push(slot);
@@ -164,14 +165,20 @@ impl<T: Token, P: Store, D: Store> Cache<T, P, D> {
             return Err(Error::Later);
         }
         if let Some(after) = self.unflushed {
-            let done = self.flush_disk(sink, Cause::Host, after)?;
-            sink.ack(done);
+            self.flush_disk(sink, Cause::Host, after)?;
         }
+        // A flush that was given for another reason covers what went past the cache as well.
+        sink.ack(self.flushed);
         self.outlive(sink)
     }
 
-    /// PCM outlives the machine.
+    /// PCM outlives the machine. What was written before is known to be whole, so that damage to it is told from
+    /// a torn write.
     pub(super) fn outlive<S: Sink<Tok = T>>(&mut self, sink: &mut S) -> Result<()> {
+        self.commit(sink)?;
+        if self.space.seq > self.space.mark {
+            self.space.set_mark(sink)?;
+        }
         if self.space.volatile() && !is(Bug::FlushOneMedium) {
             self.sync_slots(sink)?;
         }

@@ -1,15 +1,16 @@
 //! What a volume asks of the layer.
 
 use super::BLOCK_BYTES;
+use super::config::Mode;
 use super::directory::PINNED;
 use super::flying::{DAMAGED, LEAVES};
 use super::layer::Cache;
 use super::policy::WriteCache;
-use super::record::Record;
+use super::record::{End, Record};
 use crate::Token;
 use frit_core::{
-    CheckScope, Checked, Condition, Durable, Error, Extent, Finding, MediumKind, Precondition, Quiesce,
-    Recovery, Result, SECTOR_BYTES, Sector, Severity, Sink, Stop,
+    CheckScope, Checked, Condition, Durable, Error, Extent, Finding, Lasting, MediumKind, Precondition,
+    Promise, Quiesce, Recovery, Result, SECTOR_BYTES, Sector, Severity, Sink, Stop,
 };
 use frit_media::Store;
 use frit_media::checksum::digest;
@@ -34,6 +35,17 @@ impl<S: Sink, P: Store, D: Store> Durable<S> for Cache<S::Tok, P, D> {
         self.find(sink, stop)
     }
 
+    fn promise(&self) -> Promise {
+        if self.config.passes() {
+            // As of the bare disk, whose cache is volatile.
+            return Promise { lasting: Lasting::OnFlush, atomic_bytes: SECTOR_BYTES as u32 };
+        }
+        // Over files, what is written through can reach the disk before PCM is synced, and stop in the middle.
+        let torn = self.config.mode == Mode::WriteThrough && self.space.volatile();
+        let atomic_bytes = if torn { SECTOR_BYTES as u32 } else { BLOCK_BYTES as u32 };
+        Promise { atomic_bytes, ..Promise::default() }
+    }
+
     fn check(&mut self, sink: &mut S, scope: CheckScope, found: &mut dyn FnMut(Finding)) -> Result<Checked> {
         let mut checked = Checked::default();
         let mut blocks: Vec<(u32, u32)> = self.dir.iter().collect();
@@ -41,9 +53,21 @@ impl<S: Sink, P: Store, D: Store> Durable<S> for Cache<S::Tok, P, D> {
         for (lbn, slot) in blocks {
             checked.entries += 1;
             checked.records += 1;
-            let record = self.space.record(slot)?;
-            let own = record.is_some_and(|r| r.lbn == lbn && r.valid == self.dir.valid(slot));
-            let bad = if !own {
+            let verdict = self.space.verdict(slot)?;
+            let own = verdict.block.filter(|r| r.lbn == lbn && r.valid == self.dir.valid(slot));
+            if let Some(record) = own.filter(|_| !verdict.agreed) {
+                let repaired = scope.repair && self.mend(sink, slot, &record)?;
+                found(Finding {
+                    kind: "bad-copy",
+                    severity: Severity::Minor,
+                    lpn: Some(lbn),
+                    medium: MediumKind::Pcm,
+                    at: self.space.layout.data(slot),
+                    what: format!("a copy of the record of slot {slot} is damaged; the other is well"),
+                    repaired,
+                });
+            }
+            let bad = if own.is_none() {
                 Some(("bad-descriptor", format!("the record of slot {slot} is not that of block {lbn}")))
             } else if scope.data {
                 checked.pages_read += 1;
@@ -114,6 +138,14 @@ impl<S: Sink, P: Store, D: Store> Durable<S> for Cache<S::Tok, P, D> {
 }
 
 impl<T: Token, P: Store, D: Store> Cache<T, P, D> {
+    /// Writes all copies of a record again.
+    fn mend<S: Sink<Tok = T>>(&mut self, sink: &mut S, slot: u32, record: &Record) -> Result<bool> {
+        let start = sink.start();
+        self.space.put_record(sink, slot, record, start)?;
+        self.space.fence(sink);
+        Ok(true)
+    }
+
     /// Takes a damaged block out of the cache, so that the disk's version shows: at once when the disk has
     /// the same, else only if an `older` one may.
     fn give_up<S: Sink<Tok = T>>(&mut self, sink: &mut S, lbn: u32, slot: u32, older: bool) -> Result<bool> {
@@ -126,7 +158,7 @@ impl<T: Token, P: Store, D: Store> Cache<T, P, D> {
         }
         self.dir.remove(lbn);
         let start = sink.start();
-        let done = self.space.erase_record(sink, slot, start)?;
+        let done = self.space.end_record(sink, slot, End::Left, start)?;
         let done = self.space.settle(sink, done);
         self.give_back(slot, done, false);
         Ok(true)
@@ -158,7 +190,9 @@ impl<T: Token, P: Store, D: Store> Condition for Cache<T, P, D> {
             self.space.seq += 1;
             if P::HOLDS {
                 let record = Record { lbn, valid: 0xFF, seq: self.space.seq, digest: zeros };
-                self.space.pcm.preset(self.space.layout.record(slot), &record.bytes())?;
+                for place in self.space.layout.places(slot) {
+                    self.space.pcm.preset(self.space.layout.record(place), &record.bytes(place))?;
+                }
             }
             self.dir.insert(lbn, slot, 0xFF, true);
             self.tick();

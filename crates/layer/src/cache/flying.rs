@@ -4,6 +4,7 @@ use super::config::DiskFlush;
 use super::directory::PINNED;
 use super::layer::Cache;
 use super::policy::{Victim, WriteCache};
+use super::record::End;
 use crate::Token;
 use frit_core::planted::{Bug, is};
 use frit_core::{Cause, Result, Sink};
@@ -117,6 +118,8 @@ impl<T: Token, P: Store, D: Store> Cache<T, P, D> {
         blocks: Vec<Victim>,
         done: T,
     ) -> Result<T> {
+        // Of clean blocks that leave the disk may have been flushed before.
+        let done = if is(Bug::CleanLeavesEarly) { done } else { sink.join(done, self.flushed) };
         // Records of earlier versions have to be gone before those of the last ones go.
         let done = self.space.settle(sink, done);
         let mut gone = None;
@@ -131,7 +134,8 @@ impl<T: Token, P: Store, D: Store> Cache<T, P, D> {
                 self.flying.leaving -= 1;
                 self.dir.remove(lbn);
             }
-            let tok = self.space.erase_record(sink, slot, done)?;
+            let end = if current { End::Left } else { End::Moved };
+            let tok = self.space.end_record(sink, slot, end, done)?;
             gone = Some(match gone {
                 Some(g) => sink.join(g, tok),
                 None => tok,
@@ -176,8 +180,13 @@ impl<T: Token, P: Store, D: Store> Cache<T, P, D> {
         }
         self.stats.disk_flushes += 1;
         let done = self.disk.flush(sink, cause, after);
+        if let (Err(e), true) = (&done, self.unflushed.is_some()) {
+            self.direct_lost(e);
+        }
         let done = self.of_disk(done)?;
         self.unflushed = None;
+        self.flushed = sink.join(self.flushed, done);
+        self.came_back();
         Ok(done)
     }
 

@@ -39,6 +39,8 @@ pub struct Cache<T, P: Store, D: Store> {
     /// The disk acknowledged writes of the host, or copies of them, that were not flushed: what a flush has
     /// to wait for.
     pub(super) unflushed: Option<T>,
+    /// When the disk is done with all flushes so far.
+    pub(super) flushed: T,
     /// The bucket after the one that was cleaned last.
     pub(super) clean_hand: u32,
     pub(super) trouble: super::trouble::Trouble,
@@ -65,7 +67,7 @@ impl<T: Token, P: Store, D: Store> Cache<T, P, D> {
     ) -> Result<Cache<T, P, D>> {
         config.validate()?;
         let pcm = Leveled::new(pcm, config.wear.config()?)?;
-        let layout = Layout::new(pcm.bytes(), config.cache_bytes)?;
+        let layout = Layout::new(pcm.bytes(), config.cache_bytes, config.record_copies)?;
         let blocks = disk.bytes() / BLOCK_BYTES;
         let disk_blocks = u32::try_from(blocks).ok().filter(|&b| b > 0 && b < u32::MAX).ok_or_else(|| {
             Error::param("bytes", disk.bytes(), "of the disk have to be 4 KiB to less than 16 TiB")
@@ -83,6 +85,7 @@ impl<T: Token, P: Store, D: Store> Cache<T, P, D> {
             accesses: 0,
             replaced: Vec::new(),
             unflushed: None,
+            flushed: T::default(),
             clean_hand: 0,
             trouble: super::trouble::Trouble::default(),
             left: Left::default(),
@@ -224,7 +227,7 @@ impl<S: Sink, P: Store, D: Store> BlockLayer<S> for Cache<S::Tok, P, D> {
 
     fn write(&mut self, sink: &mut S, at: Sector, data: Source<'_>, _: Hints) -> Result<()> {
         let at = self.check_range(at, u64::from(data.len()))?;
-        self.begin_use(sink)?;
+        self.begin_use(sink).map_err(|e| self.ended(e))?;
         self.tick();
         self.write_range(sink, at, data).map_err(|e| self.ended(e))
     }
@@ -236,7 +239,7 @@ impl<S: Sink, P: Store, D: Store> BlockLayer<S> for Cache<S::Tok, P, D> {
     fn discard(&mut self, sink: &mut S, at: Sector, sectors: u64) -> Result<()> {
         let bytes = sectors.saturating_mul(SECTOR_BYTES);
         let at = self.check_range(at, bytes)?;
-        self.begin_use(sink)?;
+        self.begin_use(sink).map_err(|e| self.ended(e))?;
         self.tick();
         self.discard_range(sink, at, bytes).map_err(|e| self.ended(e))
     }
@@ -280,6 +283,11 @@ impl<S: Sink, P: Store, D: Store> BlockLayer<S> for Cache<S::Tok, P, D> {
 impl CacheConfig {
     pub(super) fn around(&self) -> bool {
         self.mode == Mode::WriteAround
+    }
+
+    /// Whether some writes go past the cache.
+    pub(super) fn passes(&self) -> bool {
+        self.around() || self.bypass_bytes > 0
     }
 }
 

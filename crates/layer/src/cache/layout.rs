@@ -3,12 +3,12 @@
 //! ```text
 //! 0       head: whose it is, and its state
 //! 4 KiB   marks: 64 words on lines of their own
-//! 8 KiB   records, 32 bytes a slot
+//! 8 KiB   records, 32 bytes a slot; then their second copies, when there are any
 //! D       data, 4 KiB a slot, from a multiple of 4 KiB on
 //! ```
 
 use super::BLOCK_BYTES;
-use super::record::{CRC_WORD_AT, RECORD_BYTES};
+use super::record::{Place, RECORD_BYTES};
 use frit_core::{Error, Result, size};
 
 /// Where the state word lies.
@@ -24,16 +24,20 @@ const RECORDS_AT: u64 = 8192;
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(super) struct Layout {
     pub(super) slots: u32,
+    /// Copies of each record.
+    pub(super) copies: u32,
     data_at: u64,
 }
 
 impl Layout {
-    /// For a PCM of `bytes`, of which `cache_bytes` hold data (0: as many as there is room for).
+    /// For a PCM of `bytes`, of which `cache_bytes` hold data (0: as many as there is room for), with so many
+    /// copies of each record.
     ///
     /// # Errors
     /// No room for a cache that works: at least 64 blocks.
-    pub(super) fn new(bytes: u64, cache_bytes: u64) -> Result<Layout> {
-        let most = bytes.saturating_sub(RECORDS_AT + BLOCK_BYTES) / (BLOCK_BYTES + RECORD_BYTES);
+    pub(super) fn new(bytes: u64, cache_bytes: u64, copies: u32) -> Result<Layout> {
+        let meta = RECORD_BYTES * u64::from(copies);
+        let most = bytes.saturating_sub(RECORDS_AT + BLOCK_BYTES) / (BLOCK_BYTES + meta);
         let slots = if cache_bytes == 0 { most } else { cache_bytes / BLOCK_BYTES };
         if slots > most {
             let why = format!("the PCM has room for {} beside the records", size::show(most * BLOCK_BYTES));
@@ -49,8 +53,8 @@ impl Layout {
             ));
         }
         let slots = slots.min(u64::from(u32::MAX >> 1) - 2);
-        let data_at = (RECORDS_AT + slots * RECORD_BYTES).next_multiple_of(BLOCK_BYTES);
-        Ok(Layout { slots: slots as u32, data_at })
+        let data_at = (RECORDS_AT + slots * meta).next_multiple_of(BLOCK_BYTES);
+        Ok(Layout { slots: slots as u32, copies, data_at })
     }
 
     #[inline]
@@ -59,14 +63,15 @@ impl Layout {
     }
 
     #[inline]
-    pub(super) fn record(&self, slot: u32) -> u64 {
-        RECORDS_AT + u64::from(slot) * RECORD_BYTES
+    pub(super) fn record(&self, place: Place) -> u64 {
+        let index = u64::from(place.copy) * u64::from(self.slots) + u64::from(place.slot);
+        RECORDS_AT + index * RECORD_BYTES
     }
 
-    /// The word of a slot's record without which it is none.
+    /// The places of a slot's record.
     #[inline]
-    pub(super) fn crc_word(&self, slot: u32) -> u64 {
-        self.record(slot) + CRC_WORD_AT
+    pub(super) fn places(&self, slot: u32) -> impl Iterator<Item = Place> + use<> {
+        (0..self.copies).map(move |copy| Place { slot, copy })
     }
 
     pub(super) fn mark(&self, i: u64) -> u64 {
@@ -89,14 +94,20 @@ mod tests {
     #[test]
     fn everything_fits_and_nothing_overlaps() {
         for bytes in [1 << 20, (1 << 20) + 12_345, 1 << 30, 3 << 33] {
-            let l = Layout::new(bytes, 0).unwrap();
-            assert!(l.data(l.slots - 1) + BLOCK_BYTES <= bytes);
-            assert!(l.record(l.slots - 1) + RECORD_BYTES <= l.data(0) && l.data(0).is_multiple_of(4096));
-            assert!(l.mark(MARKS - 1) < l.record(0) && l.mark(0) > STATE_AT);
-            assert!(u64::from(l.slots) * 4128 + 16384 + 4128 > bytes, "room is left");
+            for copies in 1..=2 {
+                let l = Layout::new(bytes, 0, copies).unwrap();
+                let record = |slot, copy| l.record(Place { slot, copy });
+                assert!(l.data(l.slots - 1) + BLOCK_BYTES <= bytes);
+                assert!(record(l.slots - 1, copies - 1) + RECORD_BYTES <= l.data(0));
+                assert!(copies == 1 || record(l.slots - 1, 0) + RECORD_BYTES <= record(0, 1));
+                assert!(l.data(0).is_multiple_of(4096));
+                assert!(l.mark(MARKS - 1) < record(0, 0) && l.mark(0) > STATE_AT);
+                let each = 4096 + 32 * u64::from(copies);
+                assert!(u64::from(l.slots) * each + 16384 + each > bytes, "room is left");
+            }
         }
-        assert!(Layout::new(1 << 20, 2 << 20).is_err());
-        assert!(Layout::new(100_000, 0).is_err());
-        assert_eq!(Layout::new(1 << 20, 512 << 10).unwrap().slots, 128);
+        assert!(Layout::new(1 << 20, 2 << 20, 1).is_err());
+        assert!(Layout::new(100_000, 0, 1).is_err());
+        assert_eq!(Layout::new(1 << 20, 512 << 10, 1).unwrap().slots, 128);
     }
 }

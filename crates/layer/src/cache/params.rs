@@ -55,6 +55,12 @@ impl CacheConfig {
                 &flush,
                 "when the disk's own cache is flushed: batch, never (simulations)",
             ),
+            info(
+                "record_copies",
+                false,
+                &self.record_copies,
+                "copies of each block's record: 2 tell damage from a torn write",
+            ),
             info("cache_bytes", false, &size::show(self.cache_bytes), "PCM that caches data; 0: all of it"),
         ];
         all.extend(self.policy.list());

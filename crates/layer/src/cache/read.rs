@@ -61,7 +61,7 @@ impl<T: Token, P: Store, D: Store> Cache<T, P, D> {
                 Target::Bytes(b) => Source::Bytes(b),
                 Target::Len(n) => Source::Len(*n),
             };
-            self.keep_read(sink, at, data)?;
+            self.keep_read(sink, at, data);
         }
         Ok(())
     }
@@ -89,11 +89,10 @@ impl<T: Token, P: Store, D: Store> Cache<T, P, D> {
         at: u64,
         read: &[u8],
         ranges: &[(u64, u64)],
-    ) -> Result<()> {
+    ) {
         for &(from, to) in ranges {
-            self.keep_read(sink, from, Source::Bytes(&read[(from - at) as usize..(to - at) as usize]))?;
+            self.keep_read(sink, from, Source::Bytes(&read[(from - at) as usize..(to - at) as usize]));
         }
-        Ok(())
     }
 
     /// Looks a part of a block up, for policy and counts; returns the fragments that are there.
@@ -166,9 +165,17 @@ impl<T: Token, P: Store, D: Store> Cache<T, P, D> {
         Ok(record.is_some_and(|r| r.lbn == lbn && r.valid == 0xFF && r.digest == digest_of(into, 0xFF)))
     }
 
-    /// Caches blocks that were read from the disk, as far as slots are free.
-    fn keep_read<S: Sink<Tok = T>>(&mut self, sink: &mut S, at: u64, read: Source<'_>) -> Result<()> {
-        self.writable()?;
+    /// Caches blocks that were read from the disk, as far as slots are free. The read itself is done: when PCM
+    /// fails, writes are refused from then on.
+    fn keep_read<S: Sink<Tok = T>>(&mut self, sink: &mut S, at: u64, read: Source<'_>) {
+        if self.trouble.refusal.is_none()
+            && let Err(e) = self.copy_read(sink, at, read)
+        {
+            drop(self.poisoned(e));
+        }
+    }
+
+    fn copy_read<S: Sink<Tok = T>>(&mut self, sink: &mut S, at: u64, read: Source<'_>) -> Result<()> {
         self.begin_use(sink)?;
         for span in spans(at, read.len()) {
             if self.dir.get(span.lbn).is_some() {

@@ -2,14 +2,16 @@
 
 use super::BLOCK_BYTES;
 use super::layer::Cache;
-use super::layout::STATE_AT;
+use super::layout::{Layout, STATE_AT};
 use super::policy::{Policy, Setup, WriteCache};
-use super::record::{RECORD_BYTES, Record};
+use super::record::{COPIES_MAX, End, RECORD_BYTES, State, Verdict};
+use super::space::{FRAGMENT, runs};
 use crate::Token;
 use frit_core::planted::{Bug, is};
 use frit_core::{Cause, Error, MediumKind, Recovery, Result, Sink, Source, Stop, Target};
 use frit_media::Store;
 use frit_media::checksum::crc32c;
+use std::collections::{HashMap, HashSet};
 
 const MAGIC: &[u8; 8] = b"fritCACH";
 const VERSION: u32 = 1;
@@ -37,16 +39,50 @@ struct Found {
     lbn: u32,
     slot: u32,
     valid: u8,
+    /// It is there, or has left.
+    there: bool,
+    /// All copies of its record say the same.
+    agreed: bool,
+}
+
+/// What is known of blocks that left.
+#[derive(Debug)]
+struct Left<T> {
+    /// When the disk has what it was given.
+    written: Option<T>,
+    /// Fragments of blocks that newer records have, or the disk has got.
+    parts: HashMap<u32, u8>,
+    /// Slots of blocks that the disk was given.
+    taken: Vec<u32>,
+    /// Blocks of which a later version has left.
+    gone: HashSet<u32>,
+}
+
+impl<T> Default for Left<T> {
+    fn default() -> Left<T> {
+        Left { written: None, parts: HashMap::new(), taken: Vec::new(), gone: HashSet::new() }
+    }
+}
+
+/// What the copies of a slot's record say, of chunks that begin with the slot `first`.
+fn verdict_in(copies: &[Vec<u8>], layout: &Layout, first: u32, slot: u32) -> Verdict {
+    let mut states = [State::Bad; COPIES_MAX as usize];
+    for ((state, place), bytes) in states.iter_mut().zip(layout.places(slot)).zip(copies) {
+        let (records, _) = bytes.as_chunks::<{ RECORD_BYTES as usize }>();
+        *state = State::read(&records[(slot - first) as usize], place);
+    }
+    Verdict::of(&states[..copies.len()])
 }
 
 impl<T: Token, P: Store, D: Store> Cache<T, P, D> {
-    /// Magic (8), version (4), slots (4), bytes of the disk (8), zeros (36), CRC32C (4).
+    /// Magic (8), version (4), slots (4), bytes of the disk (8), copies of records (4), zeros (32), CRC32C (4).
     fn head(&self) -> [u8; HEAD_BYTES] {
         let mut h = [0; HEAD_BYTES];
         h[..8].copy_from_slice(MAGIC);
         h[8..12].copy_from_slice(&VERSION.to_le_bytes());
         h[12..16].copy_from_slice(&self.space.layout.slots.to_le_bytes());
         h[16..24].copy_from_slice(&self.disk.bytes().to_le_bytes());
+        h[24..28].copy_from_slice(&self.space.layout.copies.to_le_bytes());
         let crc = crc32c(&h[..HEAD_BYTES - 4]);
         h[HEAD_BYTES - 4..].copy_from_slice(&crc.to_le_bytes());
         h
@@ -69,8 +105,9 @@ impl<T: Token, P: Store, D: Store> Cache<T, P, D> {
             return Ok(());
         }
         self.head_new(sink)?;
+        self.write_state(sink, IN_USE)?;
         self.usage.noted = true;
-        self.write_state(sink, IN_USE)
+        Ok(())
     }
 
     /// A simulation over bytes begins without being formatted: it can be halted and booted all the same.
@@ -101,14 +138,14 @@ impl<T: Token, P: Store, D: Store> Cache<T, P, D> {
     /// Everything is on its way, and the head says so.
     pub(super) fn stop<S: Sink<Tok = T>>(&mut self, sink: &mut S) -> Result<()> {
         if self.flying.len() > 0 || self.unflushed.is_some() {
+            let direct = self.unflushed.is_some() && self.config.passes();
             let landed = self.land(sink);
-            if landed.is_err() && !self.was_disk() {
+            // Dirty blocks stay; what went past the cache has no other place.
+            if landed.is_err() && (!self.was_disk() || direct) {
                 landed?;
             }
         }
-        if self.space.volatile() {
-            self.sync_slots(sink)?;
-        }
+        self.outlive(sink)?;
         self.usage.noted = false;
         self.write_state(sink, HALTED)?;
         self.space.pcm.sync(sink)
@@ -154,16 +191,27 @@ impl<T: Token, P: Store, D: Store> Cache<T, P, D> {
         if is(Bug::AnyVersionTaken) {
             found.reverse();
         }
-        self.space.seq = found.iter().map(|f| f.seq).max().unwrap_or(0).max(self.space.mark);
-        let mut gone = Vec::new();
+        let (mut gone, mut left) = (Vec::new(), Left::default());
         for f in &mut found {
-            let known = self.dir.get(f.lbn).is_some();
-            if known || f.lbn >= self.dir.disk_blocks() || !self.is_whole(f, sure, &mut recovery)? {
-                gone.push(f.slot);
+            if !f.there {
+                left.gone.insert(f.lbn);
                 f.seq = 0;
                 continue;
             }
-            self.dir.insert(f.lbn, f.slot, f.valid, true);
+            if left.gone.contains(&f.lbn) && !is(Bug::GoneForgotten) {
+                // A later version has left.
+            } else if let Some(last) = self.dir.get(f.lbn) {
+                if self.take_along(sink, f, last, &mut left, &mut recovery)? {
+                    left.taken.push(f.slot);
+                    f.seq = 0;
+                    continue;
+                }
+            } else if f.lbn < self.dir.disk_blocks() && self.is_whole(f, sure, &mut recovery)? {
+                self.dir.insert(f.lbn, f.slot, f.valid, true);
+                continue;
+            }
+            gone.push(f.slot);
+            f.seq = 0;
         }
         self.dir.free_rest();
         // Policies see them in the order in which they were written.
@@ -173,54 +221,120 @@ impl<T: Token, P: Store, D: Store> Cache<T, P, D> {
             self.policy.insert(f.slot, &access);
             self.dir.touch(f.lbn, self.clock);
         }
-        recovery.padded = gone.len() as u32;
+        recovery.padded = (gone.len() + left.taken.len()) as u32;
         recovery.pages = u64::from(self.dir.len());
         recovery.pages_in_pcm = recovery.pages;
-        let start = sink.start();
-        for slot in gone {
-            self.space.erase_record(sink, slot, start)?;
+        for f in found.iter().filter(|f| f.seq > 0 && !f.agreed) {
+            let Some(record) = self.space.record(f.slot)? else { continue };
+            let start = sink.start();
+            self.space.put_record(sink, f.slot, &record, start)?;
         }
-        let done = self.space.settle(sink, start);
+        self.space.fence(sink);
+        if self.space.volatile() {
+            // What a killed program wrote is in the page cache only: earlier versions go when it is safe.
+            self.space.pcm.flush(sink)?;
+            self.space.synced = self.space.seq;
+        }
+        let after = match left.written {
+            Some(written) => self.disk.flush(sink, Cause::Destage, written)?,
+            None => sink.start(),
+        };
+        for slot in gone {
+            self.space.wipe_record(sink, slot, after)?;
+        }
+        for slot in left.taken {
+            // The disk has it: what is older may not come back over that.
+            self.space.end_record(sink, slot, End::Left, after)?;
+        }
+        let done = self.space.settle(sink, after);
         self.space.fence_after(sink, done);
         self.space.set_mark(sink)?;
         self.usage.noted = false;
+        // Nobody knows whether the disk was flushed since it was written last.
+        self.unflushed = Some(sink.start());
         if doubt {
             self.space.pcm.flush(sink)?;
         }
         Ok(recovery)
     }
 
-    /// Whether all of a block is there that its record describes.
+    /// An earlier record of a block whose last one is in slot `last`. A block that left the cache, and of which
+    /// a part was written again, may leave both after a stop: the disk need not have got the rest yet. It gets
+    /// it now. (While such a record is there the disk has nothing newer: whatever would go there first makes
+    /// certain that records of blocks that left are gone.) Returns whether the disk was given anything.
+    fn take_along<S: Sink<Tok = T>>(
+        &mut self,
+        sink: &mut S,
+        f: &Found,
+        last: u32,
+        left: &mut Left<T>,
+        recovery: &mut Recovery,
+    ) -> Result<bool> {
+        let newer = self.dir.valid(last) | left.parts.get(&f.lbn).copied().unwrap_or(0);
+        let rest = f.valid & !newer;
+        if rest == 0 || is(Bug::RestForgotten) || !self.is_whole(f, 0, recovery)? {
+            return Ok(false);
+        }
+        left.parts.insert(f.lbn, newer | f.valid);
+        let start = sink.start();
+        for (first, n) in runs(rest) {
+            let at = u64::from(f.lbn) * BLOCK_BYTES + u64::from(first * FRAGMENT);
+            let part = Source::Bytes(&self.block).part(first * FRAGMENT, n * FRAGMENT);
+            let done = self.disk.write(sink, at, part, Cause::Destage, start)?;
+            left.written = Some(match left.written {
+                Some(w) => sink.join(w, done),
+                None => done,
+            });
+        }
+        Ok(true)
+    }
+
+    /// Whether all of a block is there that its record describes; it is in the block buffer when it was looked
+    /// at.
     fn is_whole(&mut self, f: &Found, sure: u64, recovery: &mut Recovery) -> Result<bool> {
         if f.seq <= sure || is(Bug::TornBlockTaken) {
             return Ok(true);
         }
-        recovery.bytes_read += BLOCK_BYTES;
-        match self.space.record(f.slot)? {
-            Some(record) => self.space.load(f.slot, &record, &mut self.block),
-            None => Ok(false),
+        // What is no good is looked at again: a bit may have flipped on its way.
+        for _ in 0..2 {
+            recovery.bytes_read += BLOCK_BYTES;
+            let record = self.space.record(f.slot)?;
+            if let Some(r) = record.filter(|r| r.seq == f.seq)
+                && self.space.load(f.slot, &r, &mut self.block)?
+            {
+                return Ok(true);
+            }
         }
+        Ok(false)
     }
 
+    /// Reads all records. Numbers go on after the highest that any of them has.
     fn scan<S: Sink<Tok = T>>(&mut self, sink: &mut S, recovery: &mut Recovery) -> Result<Vec<Found>> {
-        let slots = self.space.layout.slots;
+        let layout = self.space.layout;
         let mut found = Vec::new();
-        let mut chunk = vec![0; (CHUNK.min(slots) * RECORD_BYTES as u32) as usize];
+        let chunk = (CHUNK.min(layout.slots) * RECORD_BYTES as u32) as usize;
+        let mut copies = vec![vec![0; chunk]; layout.copies as usize];
         let start = sink.start();
-        let mut first = 0;
-        while first < slots {
-            let n = CHUNK.min(slots - first);
-            let bytes = &mut chunk[..(n * RECORD_BYTES as u32) as usize];
-            let at = self.space.layout.record(first);
-            self.space.pcm.read(sink, at, Target::Bytes(bytes), Cause::Meta, start)?;
-            recovery.bytes_read += bytes.len() as u64;
-            let (records, _) = bytes.as_chunks::<{ RECORD_BYTES as usize }>();
-            for (slot, bytes) in (first..).zip(records) {
-                if let Some(r) = Record::read(bytes) {
-                    found.push(Found { seq: r.seq, lbn: r.lbn, slot, valid: r.valid });
+        self.space.seq = self.space.mark;
+        for first in (0..layout.slots).step_by(CHUNK as usize) {
+            let n = CHUNK.min(layout.slots - first);
+            for (place, bytes) in layout.places(first).zip(&mut copies) {
+                let part = &mut bytes[..(n * RECORD_BYTES as u32) as usize];
+                recovery.bytes_read += part.len() as u64;
+                let at = layout.record(place);
+                self.space.pcm.read(sink, at, Target::Bytes(part), Cause::Meta, start)?;
+            }
+            for slot in first..first + n {
+                let Verdict { block, ended, agreed } = verdict_in(&copies, &layout, first, slot);
+                let left = ended.filter(|(_, end)| *end == End::Left).map(|(r, _)| r);
+                for r in [block, ended.map(|(r, _)| r)].into_iter().flatten() {
+                    self.space.seq = self.space.seq.max(r.seq);
+                }
+                let both = [(block, true), (left, false)];
+                for (r, there) in both.into_iter().filter_map(|(r, there)| Some((r?, there))) {
+                    found.push(Found { seq: r.seq, lbn: r.lbn, slot, valid: r.valid, there, agreed });
                 }
             }
-            first += n;
         }
         Ok(found)
     }
@@ -236,6 +350,7 @@ impl<T: Token, P: Store, D: Store> Cache<T, P, D> {
         self.flying = super::flying::Flying::default();
         self.replaced.clear();
         self.unflushed = None;
+        self.flushed = T::default();
         self.left = super::deferred::Left::default();
         self.trouble = super::trouble::Trouble::default();
         Ok(())

@@ -10,15 +10,17 @@ use frit_media::Store;
 impl<T: Token, P: Store, D: Store> Cache<T, P, D> {
     /// A slot to write a block to, and after what.
     pub(super) fn take_slot<S: Sink<Tok = T>>(&mut self, sink: &mut S) -> Result<(u32, T)> {
+        let mut tries = false;
         loop {
             let free = self.dir.free_len();
             if let Some(slot) = self.dir.alloc() {
                 return Ok((slot, self.space.usable(sink, free)));
             }
             self.stats.waits += 1;
-            if self.trouble.disk.is_some() && !self.trouble.retry() {
+            if self.trouble.disk.is_some() && !tries && !self.trouble.retry() {
                 return Err(self.no_space());
             }
+            tries = true;
             if !self.replaced.is_empty() {
                 self.commit(sink)?;
             } else if self.space.unsynced() > 0 {
@@ -162,7 +164,7 @@ impl<T: Token, P: Store, D: Store> Cache<T, P, D> {
         self.policy.victims(&self.dir, self.clock, &mut chosen);
         let any = !chosen.is_empty();
         self.stats.destages += u64::from(any);
-        let out = self.write_out(sink, &mut chosen, true);
+        let out = self.write_out(sink, &chosen, true);
         self.chosen = chosen;
         out?;
         if self.many_fly() && !self.left.busy() {

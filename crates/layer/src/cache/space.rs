@@ -1,14 +1,14 @@
 //! The cache's PCM: slots that are given out and used again, blocks with their records, and the fences that
 //! make them certain.
 //!
-//! Order (`docs/cache.md` has the reasons): a block and its record are written together and fenced before
+//! Order (`docs/durability.md` has the reasons): a block and its record are written together and fenced before
 //! the request is acknowledged; the CRC and the digest tell a part of them. The record of a block that was
 //! written elsewhere goes after that fence; a slot is written again only after what made it free. A record
 //! whose block the disk has goes after the disk's flush, and is fenced before the slot is written again.
 
 use super::BLOCK_BYTES;
 use super::layout::{Layout, MARKS};
-use super::record::Record;
+use super::record::{COPIES_MAX, End, RECORD_BYTES, Record, STATE_WORD_AT, State, Verdict};
 use crate::Token;
 use crate::wear::Leveled;
 use frit_core::planted::{Bug, is};
@@ -34,6 +34,18 @@ pub(super) fn runs(valid: u8) -> impl Iterator<Item = (u32, u32)> {
     })
 }
 
+/// Slots that wait for syncs, over stores that lose what is not synced, in any order.
+#[derive(Clone, Default, Debug)]
+struct Unsynced {
+    /// Of blocks that were written elsewhere since the last sync, which may lose that: their records stay.
+    replaced: Vec<u32>,
+    /// Whose records were closed since the last sync. Such a record also stands for earlier versions of its
+    /// block, whose own may not be closed yet.
+    closed: Vec<u32>,
+    /// The same before the last sync: the next makes certain that the records of earlier versions are closed.
+    due: Vec<u32>,
+}
+
 /// The PCM of a cache.
 #[derive(Debug)]
 pub(super) struct Space<T, P: Store> {
@@ -43,8 +55,7 @@ pub(super) struct Space<T, P: Store> {
     /// whose slots before these may be written at once.
     reuse: VecDeque<(u32, T)>,
     queued: u32,
-    /// Slots that became free since the last sync, over stores that lose what is not synced.
-    unsynced: Vec<u32>,
+    unsynced: Unsynced,
     /// What the next fence has to wait for: blocks and records of this request.
     open: Option<T>,
     /// Records that were taken away, and not fenced since.
@@ -53,6 +64,8 @@ pub(super) struct Space<T, P: Store> {
     fenced: T,
     /// The highest number given to a record.
     pub(super) seq: u64,
+    /// Up to this number what was written outlives the machine.
+    pub(super) synced: u64,
     /// Records up to this number are known to be whole.
     pub(super) mark: u64,
     marks: u64,
@@ -68,11 +81,12 @@ impl<T: Token, P: Store> Space<T, P> {
             layout,
             reuse: VecDeque::new(),
             queued: 0,
-            unsynced: Vec::new(),
+            unsynced: Unsynced::default(),
             open: None,
             loose: None,
             fenced: T::default(),
             seq: 0,
+            synced: 0,
             mark: 0,
             marks: 0,
         }
@@ -103,7 +117,7 @@ impl<T: Token, P: Store> Space<T, P> {
     #[inline]
     pub(super) fn release(&mut self, slot: u32, after: T, same: bool) -> bool {
         if self.volatile() && !is(Bug::ReuseBeforeFlush) {
-            self.unsynced.push(slot);
+            self.unsynced.closed.push(slot);
             return false;
         }
         self.queued += 1;
@@ -114,16 +128,34 @@ impl<T: Token, P: Store> Space<T, P> {
         true
     }
 
+    /// Whether a slot whose block was written elsewhere has to wait with its record for a sync; it is kept in
+    /// mind then.
+    #[inline]
+    pub(super) fn keeps(&mut self, slot: u32) -> bool {
+        let keeps = self.volatile() && !is(Bug::ReuseBeforeFlush);
+        if keeps {
+            self.unsynced.replaced.push(slot);
+        }
+        keeps
+    }
+
+    /// Whether a machine that stops may lose what a slot holds.
+    pub(super) fn may_be_lost(&self, slot: u32) -> Result<bool> {
+        Ok(self.volatile() && self.record(slot)?.is_some_and(|r| r.seq > self.synced))
+    }
+
     /// Slots that wait for a sync.
     pub(super) fn unsynced(&self) -> usize {
-        self.unsynced.len()
+        let u = &self.unsynced;
+        u.replaced.len() + u.closed.len() + u.due.len()
     }
 
     /// All free slots may be written at once.
     pub(super) fn forget_reuse(&mut self) {
         self.reuse.clear();
         self.queued = 0;
-        self.unsynced.clear();
+        self.unsynced = Unsynced::default();
+        self.synced = 0;
         (self.open, self.loose) = (None, None);
     }
 
@@ -160,8 +192,7 @@ impl<T: Token, P: Store> Space<T, P> {
         sink: &mut S,
         slot: u32,
         record: (u32, u8),
-        span: super::layer::Span,
-        data: Source<'_>,
+        (span, data): (super::layer::Span, Source<'_>),
         block: &mut [u8],
         after: T,
     ) -> Result<()> {
@@ -193,13 +224,31 @@ impl<T: Token, P: Store> Space<T, P> {
         after: T,
     ) -> Result<()> {
         self.seq += 1;
-        let record =
-            Record { lbn, valid, seq: self.seq, digest: block.bytes().map_or(0, |b| digest_of(b, valid)) };
-        let at = self.layout.record(slot);
-        let bytes = record.bytes();
-        let source = if P::HOLDS { Source::Bytes(&bytes) } else { Source::Len(bytes.len() as u32) };
-        let tok = self.pcm.write(sink, at, source, Cause::Meta, after)?;
-        self.wait(sink, tok);
+        if P::HOLDS {
+            let digest = block.bytes().map_or(0, |b| digest_of(b, valid));
+            return self.put_record(sink, slot, &Record { lbn, valid, seq: self.seq, digest }, after);
+        }
+        for place in self.layout.places(slot) {
+            let source = Source::Len(RECORD_BYTES as u32);
+            let tok = self.pcm.write(sink, self.layout.record(place), source, Cause::Meta, after)?;
+            self.wait(sink, tok);
+        }
+        Ok(())
+    }
+
+    /// Writes all copies of a record. Not certain before [`Space::fence`].
+    pub(super) fn put_record<S: Sink<Tok = T>>(
+        &mut self,
+        sink: &mut S,
+        slot: u32,
+        record: &Record,
+        after: T,
+    ) -> Result<()> {
+        for place in self.layout.places(slot) {
+            let (at, bytes) = (self.layout.record(place), record.bytes(place));
+            let tok = self.pcm.write(sink, at, Source::Bytes(&bytes), Cause::Meta, after)?;
+            self.wait(sink, tok);
+        }
         Ok(())
     }
 
@@ -220,6 +269,11 @@ impl<T: Token, P: Store> Space<T, P> {
         Some(self.fence_after(sink, open))
     }
 
+    /// When all that was fenced so far is certain.
+    pub(super) fn fenced(&self) -> T {
+        self.fenced
+    }
+
     pub(super) fn fence_after<S: Sink<Tok = T>>(&mut self, sink: &mut S, after: T) -> T {
         if !self.fences {
             return after;
@@ -229,11 +283,40 @@ impl<T: Token, P: Store> Space<T, P> {
         done
     }
 
-    /// Takes a record away, after `after`.
+    /// Says in a record that its block is no longer there, after `after`.
     #[inline]
-    pub(super) fn erase_record<S: Sink<Tok = T>>(&mut self, sink: &mut S, slot: u32, after: T) -> Result<T> {
-        let zeros = if P::HOLDS { Source::Bytes(&[0; 8]) } else { Source::Len(8) };
-        let tok = self.pcm.write(sink, self.layout.crc_word(slot), zeros, Cause::Meta, after)?;
+    pub(super) fn end_record<S: Sink<Tok = T>>(
+        &mut self,
+        sink: &mut S,
+        slot: u32,
+        end: End,
+        after: T,
+    ) -> Result<T> {
+        let record = if P::HOLDS { self.record(slot)? } else { None };
+        self.close_record(sink, slot, record.as_ref().map(|r| (r, end)), after)
+    }
+
+    /// Takes a record away that never counted: what it describes is not whole, or an older version of what is
+    /// there.
+    pub(super) fn wipe_record<S: Sink<Tok = T>>(&mut self, sink: &mut S, slot: u32, after: T) -> Result<T> {
+        self.close_record(sink, slot, None, after)
+    }
+
+    fn close_record<S: Sink<Tok = T>>(
+        &mut self,
+        sink: &mut S,
+        slot: u32,
+        record: Option<(&Record, End)>,
+        after: T,
+    ) -> Result<T> {
+        let mut tok = after;
+        for place in self.layout.places(slot) {
+            let at = self.layout.record(place) + STATE_WORD_AT;
+            let word = record.map_or([0; 8], |(r, end)| r.ended(end, place));
+            let source = if P::HOLDS { Source::Bytes(&word) } else { Source::Len(8) };
+            let one = self.pcm.write(sink, at, source, Cause::Meta, after)?;
+            tok = if place.copy == 0 { one } else { sink.join(tok, one) };
+        }
         self.loose = Some(match self.loose {
             Some(l) => sink.join(l, tok),
             None => tok,
@@ -241,15 +324,17 @@ impl<T: Token, P: Store> Space<T, P> {
         Ok(tok)
     }
 
-    /// Makes certain that all records that were taken away are gone, after `after` as well.
+    /// Makes certain that all records that were taken away are gone, after `after` as well. What was made
+    /// certain before counts, whoever did it.
     pub(super) fn settle<S: Sink<Tok = T>>(&mut self, sink: &mut S, after: T) -> T {
         match self.loose.take() {
             Some(loose) if !is(Bug::RecordNotSettled) => {
                 let both = sink.join(loose, after);
-                self.fence_after(sink, both)
+                self.fence_after(sink, both);
             }
-            _ => after,
+            _ => {}
         }
+        sink.join(after, self.fenced)
     }
 
     /// Reads fragments of a slot: `first` to `first + n`.
@@ -267,11 +352,20 @@ impl<T: Token, P: Store> Space<T, P> {
         self.pcm.read(sink, at, into, cause, after)
     }
 
+    /// What the copies of a slot's record say.
+    pub(super) fn verdict(&self, slot: u32) -> Result<Verdict> {
+        let mut states = [State::Bad; COPIES_MAX as usize];
+        let mut bytes = [0; RECORD_BYTES as usize];
+        for (state, place) in states.iter_mut().zip(self.layout.places(slot)) {
+            self.pcm.peek(self.layout.record(place), &mut bytes)?;
+            *state = State::read(&bytes, place);
+        }
+        Ok(Verdict::of(&states[..self.layout.copies as usize]))
+    }
+
     /// The record of a slot, if it has one.
     pub(super) fn record(&self, slot: u32) -> Result<Option<Record>> {
-        let mut bytes = [0; super::record::RECORD_BYTES as usize];
-        self.pcm.peek(self.layout.record(slot), &mut bytes)?;
-        Ok(Record::read(&bytes))
+        Ok(self.verdict(slot)?.block)
     }
 
     /// The valid fragments of a slot as they lie there, at their places in `block`, and whether they are
@@ -314,15 +408,23 @@ impl<T: Token, P: Store> Space<T, P> {
         Ok(())
     }
 
-    /// What was written outlives the machine; the slots that waited for it.
+    /// What was written outlives the machine; the slots that may be written again.
     pub(super) fn sync<S: Sink<Tok = T>>(&mut self, sink: &mut S) -> Result<Vec<u32>> {
         self.pcm.flush(sink)?;
-        Ok(std::mem::take(&mut self.unsynced))
+        self.synced = self.seq;
+        let free = std::mem::take(&mut self.unsynced.due);
+        self.unsynced.due = std::mem::take(&mut self.unsynced.closed);
+        let start = sink.start();
+        for slot in std::mem::take(&mut self.unsynced.replaced) {
+            self.end_record(sink, slot, End::Moved, start)?;
+            self.unsynced.due.push(slot);
+        }
+        Ok(free)
     }
 
     /// Bytes of memory that it takes.
     pub(super) fn dram_bytes(&self) -> u64 {
-        (self.reuse.capacity() * size_of::<(u32, T)>() + self.unsynced.capacity() * 4) as u64
+        (self.reuse.capacity() * size_of::<(u32, T)>() + self.unsynced() * 4) as u64
     }
 }
 

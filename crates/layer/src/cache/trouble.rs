@@ -53,6 +53,18 @@ impl<T: Token, P: Store, D: Store> Cache<T, P, D> {
         }
     }
 
+    /// The disk failed to flush what it had taken past the cache: that may be gone, whatever a later flush says
+    /// (an operating system forgets pages that it could not write). Writes are refused, so that nobody goes on
+    /// as if it were there.
+    #[cold]
+    pub(super) fn direct_lost(&mut self, e: &Error) {
+        if is(Bug::LostDirectIgnored) || !self.config.passes() {
+            return;
+        }
+        let why = format!("what was written past the cache may be lost: {e}");
+        self.trouble.refusal.get_or_insert(why);
+    }
+
     /// The disk works again.
     pub(super) fn came_back(&mut self) {
         if self.trouble.disk.take().is_some() {

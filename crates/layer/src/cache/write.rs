@@ -6,6 +6,7 @@ use super::directory::PINNED;
 use super::flying::{DAMAGED, LEAVES};
 use super::layer::{Cache, Span, spans};
 use super::policy::{Access, Victim, WriteCache};
+use super::record::End;
 use super::space::{FRAGMENT, runs};
 use crate::Token;
 use frit_core::planted::{Bug, is};
@@ -46,9 +47,9 @@ impl<T: Token, P: Store, D: Store> Cache<T, P, D> {
             self.write_cached(sink, span, part, &access)?;
         }
         self.write_direct(sink, at, data, run)?;
-        let done = self.commit(sink)?;
+        self.commit(sink)?;
         if self.config.mode == Mode::WriteThrough {
-            self.write_through(sink, at, data, done)?;
+            self.write_through(sink, at, data)?;
         }
         self.keep_room(sink)
     }
@@ -60,8 +61,8 @@ impl<T: Token, P: Store, D: Store> Cache<T, P, D> {
         if self.dir.dirty(slot) || self.dir.flags(slot) & (PINNED | DAMAGED) != 0 || !self.config.around() {
             return Ok(false);
         }
-        let after = sink.start();
-        let gone = self.space.erase_record(sink, slot, after)?;
+        // The disk has it once it was flushed.
+        let gone = self.space.end_record(sink, slot, End::Left, self.flushed)?;
         let free = self.space.settle(sink, gone);
         self.dir.remove(lbn);
         self.policy.remove(slot, lbn);
@@ -113,14 +114,8 @@ impl<T: Token, P: Store, D: Store> Cache<T, P, D> {
     }
 
     /// Writes a request to the disk as well, once it is certain in the cache.
-    fn write_through<S: Sink<Tok = T>>(
-        &mut self,
-        sink: &mut S,
-        at: u64,
-        data: Source<'_>,
-        after: Option<T>,
-    ) -> Result<()> {
-        let after = after.unwrap_or_else(|| sink.start());
+    fn write_through<S: Sink<Tok = T>>(&mut self, sink: &mut S, at: u64, data: Source<'_>) -> Result<()> {
+        let after = self.space.fenced();
         if self.left.on() {
             return self.leave_through(sink, at, data, after);
         }
@@ -287,7 +282,7 @@ impl<T: Token, P: Store, D: Store> Cache<T, P, D> {
         if P::HOLDS && old & !span.mask() != 0 {
             self.load(span.lbn, slot)?;
         }
-        self.space.write_over(sink, slot, (span.lbn, old), span, data, &mut self.block, after)?;
+        self.space.write_over(sink, slot, (span.lbn, old), (span, data), &mut self.block, after)?;
         self.dir.set_valid(slot, valid);
         self.dir.set_dirty(span.lbn, slot, true);
         self.policy.hit(slot, access);
@@ -347,16 +342,18 @@ impl<T: Token, P: Store, D: Store> Cache<T, P, D> {
         }
     }
 
-    /// Makes the request certain: a fence, then the records of earlier versions go. Returns the fence, when
-    /// there was anything.
-    pub(super) fn commit<S: Sink<Tok = T>>(&mut self, sink: &mut S) -> Result<Option<T>> {
-        let Some(done) = self.space.fence(sink) else { return Ok(None) };
+    /// Makes what was written certain: a fence, then the records of earlier versions go.
+    pub(super) fn commit<S: Sink<Tok = T>>(&mut self, sink: &mut S) -> Result<()> {
+        let Some(done) = self.space.fence(sink) else { return Ok(()) };
         sink.ack(done);
         let mut replaced = std::mem::take(&mut self.replaced);
         for (i, &slot) in replaced.iter().enumerate() {
             let after = if is(Bug::OldRecordFirst) { sink.start() } else { done };
+            if self.space.keeps(slot) {
+                continue;
+            }
             if !is(Bug::OldRecordStays) {
-                self.space.erase_record(sink, slot, after)?;
+                self.space.end_record(sink, slot, End::Moved, after)?;
             }
             self.give_back(slot, done, i > 0);
         }
@@ -365,7 +362,7 @@ impl<T: Token, P: Store, D: Store> Cache<T, P, D> {
         if self.space.mark_due() {
             self.space.set_mark(sink)?;
         }
-        Ok(Some(done))
+        Ok(())
     }
 }
 

@@ -7,6 +7,7 @@
 use super::layout::{Layout, Spot};
 use super::spec::{DiskSpec, Positioning};
 use frit_core::{Nanos, Result};
+use std::sync::Arc;
 
 /// Where the arm is.
 #[derive(Clone, Copy, PartialEq, Eq, Default, Debug)]
@@ -42,7 +43,7 @@ const JUST_PASSED_PS: u64 = 4_000;
 #[derive(Clone, Debug)]
 pub(super) struct Mechanism {
     pub layout: Layout,
-    seeks: Box<[u32]>,
+    seeks: Arc<[u32]>,
     pub period_ps: u64,
     head_switch: u64,
     write_settle: i64,
@@ -57,7 +58,7 @@ impl Mechanism {
         let last = spec.geometry.zones.iter().map(|z| z.last_cylinder + 1).max().unwrap_or(1);
         Ok(Mechanism {
             layout,
-            seeks: m.seek.table(last.max(spec.geometry.cylinders))?,
+            seeks: m.seek.shared_table(last.max(spec.geometry.cylinders))?,
             period_ps: m.revolution_ps,
             head_switch: m.head_switch.0,
             write_settle: m.write_settle_ns,

@@ -1,6 +1,15 @@
 //! How long the arm takes from one cylinder to another.
 
 use frit_core::{Error, Nanos, Result};
+use std::cell::RefCell;
+use std::sync::Arc;
+
+/// A curve, cylinders, and their table.
+type Tabled = (SeekCurve, u32, Arc<[u32]>);
+
+thread_local! {
+    static LAST: RefCell<Option<Tabled>> = const { RefCell::new(None) };
+}
 
 /// Most cylinders that a disk may have here: the curve is kept as a table of one entry each.
 pub const CYLINDERS_MAX: u32 = 4_000_000;
@@ -68,6 +77,22 @@ impl SeekCurve {
             table.push((ms * 1e6).round() as u32);
         }
         Ok(table.into_boxed_slice())
+    }
+
+    /// The table, kept from the last time: who builds a drive of one kind over and over (for each image that a
+    /// power cut may leave, say) has it made once.
+    ///
+    /// # Errors
+    /// As for [`SeekCurve::table`].
+    pub(super) fn shared_table(&self, cylinders: u32) -> Result<Arc<[u32]>> {
+        LAST.with_borrow_mut(|last| {
+            if let Some((_, _, table)) = last.as_ref().filter(|(c, n, _)| c == self && *n == cylinders) {
+                return Ok(table.clone());
+            }
+            let table: Arc<[u32]> = self.table(cylinders)?.into();
+            *last = Some((self.clone(), cylinders, table.clone()));
+            Ok(table)
+        })
     }
 
     /// Milliseconds as a function of a distance of one cylinder or more.

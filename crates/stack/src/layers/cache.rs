@@ -1,6 +1,6 @@
 //! A disk behind a durable write cache in PCM.
 
-use super::{Choice, Role, keyword, policy};
+use super::{Choice, Durability, Role, Setting, keyword, policy};
 use crate::decode::{decode as decode_as, keys_of};
 use crate::error::Problem;
 use crate::tree::Table;
@@ -35,11 +35,18 @@ pub(super) const CHOICES: &[Choice] = &[
     keyword("disk_flush", DiskFlush::VARIANTS),
 ];
 
-/// See [`super::Kind::durable`].
-pub(super) const DURABLE: (&[&str], &str) = (
-    &["over_files=true"],
-    "over_files is true: registers of wear leveling are kept twice, now and as of the last flush",
-);
+pub(super) const DURABILITY: Durability = Durability {
+    each_request: &[Setting {
+        key: "record_copies",
+        value: "2",
+        why: "a damaged record is told from one that a stop tore",
+    }],
+    over_files: &[Setting {
+        key: "over_files",
+        value: "true",
+        why: "wear leveling keeps its registers as of the last flush as well",
+    }],
+};
 
 /// Keys of the layer, and of its policies, in one table.
 pub(super) fn keys() -> &'static [&'static str] {

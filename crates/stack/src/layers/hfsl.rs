@@ -1,6 +1,6 @@
 //! HFSL: PCM and NAND fused by software-defined methods.
 
-use super::{Choice, Role, keyword, policy};
+use super::{Choice, Durability, Role, Setting, keyword, policy};
 use crate::decode::keys_of;
 use crate::{Bytes, Stack};
 use frit_core::{Error, MediumKind, Null, ParamInfo, Result, Sink, Top};
@@ -45,12 +45,18 @@ pub(super) const CHOICES: &[Choice] = &[
     policy("buffer", Buffer::VARIANTS),
 ];
 
-/// See [`super::Kind::durable`].
-pub(super) const DURABLE: (&[&str], &str) = (
-    &["map_persist=each", "flush_map=true"],
-    "map_persist is each and flush_map true: a volume writes map entries down before it acknowledges, and keeps a \
-     second map as of the last flush",
-);
+pub(super) const DURABILITY: Durability = Durability {
+    each_request: &[Setting {
+        key: "map_persist",
+        value: "each",
+        why: "map entries are written down before a request is acknowledged",
+    }],
+    over_files: &[Setting {
+        key: "flush_map",
+        value: "true",
+        why: "a second map is kept as of the last flush",
+    }],
+};
 
 /// Parameters that do nothing, given others.
 pub(super) fn idle(c: &HfslConfig) -> Vec<(&'static str, &'static str)> {

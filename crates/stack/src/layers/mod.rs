@@ -46,6 +46,26 @@ pub struct Choice {
     pub open: bool,
 }
 
+/// A parameter without which a layer is not durable.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct Setting {
+    /// The parameter.
+    pub key: &'static str,
+    /// What it has to be.
+    pub value: &'static str,
+    /// What for.
+    pub why: &'static str,
+}
+
+/// What a layer needs, beside its defaults, so that nothing that it promised is lost.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct Durability {
+    /// At any stop of the program, or of modelled media.
+    pub each_request: &'static [Setting],
+    /// When the machine stops under media in files.
+    pub over_files: &'static [Setting],
+}
+
 const fn keyword(key: &'static str, names: &'static [&'static str]) -> Choice {
     Choice { key, names, open: false }
 }
@@ -123,12 +143,12 @@ impl Kind {
         }
     }
 
-    /// What a volume needs of the layer, `key=value` each, and why, in words for its user.
+    /// What it needs to be durable.
     #[must_use]
-    pub fn durable(self) -> (&'static [&'static str], &'static str) {
+    pub fn durability(self) -> Durability {
         match self {
-            Kind::Hfsl => hfsl::DURABLE,
-            Kind::Cache => cache::DURABLE,
+            Kind::Hfsl => hfsl::DURABILITY,
+            Kind::Cache => cache::DURABILITY,
         }
     }
 

@@ -85,6 +85,7 @@ impl Rig {
     fn shape(&self) -> MediumShape {
         MediumShape {
             name: "pcm".into(),
+            kind: frit_core::MediumKind::Pcm,
             nand: None,
             line_bytes: 64,
             word_bytes: 8,

@@ -193,10 +193,10 @@ fn step() -> impl Strategy<Value = Step> {
     ]
 }
 
-fn run(config: CacheConfig, steps: &[Step]) {
+fn run(config: &CacheConfig, steps: &[Step]) {
     let (mut pcm, mut disk) = stores();
     let mut model = Model::new();
-    let mut layer = open(&config, &mut pcm, &mut disk);
+    let mut layer = open(config, &mut pcm, &mut disk);
     layer.format(&mut Null).unwrap();
     for s in steps {
         match *s {
@@ -234,7 +234,7 @@ proptest! {
         policy in prop::sample::select(policies()),
         steps in prop::collection::vec(step(), 1..160),
     ) {
-        run(named(policy), &steps);
+        run(&named(policy), &steps);
     }
 }
 
