@@ -138,7 +138,7 @@ impl Verdict {
             match state {
                 State::Block(r) if v.block.is_none_or(|b| b.seq < r.seq) => v.block = Some(r),
                 State::Ended(r, end) if v.ended.is_none_or(|(e, _)| e.seq < r.seq) => {
-                    v.ended = Some((r, end))
+                    v.ended = Some((r, end));
                 }
                 _ => {}
             }

@@ -214,13 +214,7 @@ impl<T: Token, P: Store, D: Store> Cache<T, P, D> {
             f.seq = 0;
         }
         self.dir.free_rest();
-        // Policies see them in the order in which they were written.
-        for f in found.iter().rev().filter(|f| f.seq > 0) {
-            self.tick();
-            let access = self.access(f.lbn, true);
-            self.policy.insert(f.slot, &access);
-            self.dir.touch(f.lbn, self.clock);
-        }
+        self.warm(&found);
         recovery.padded = (gone.len() + left.taken.len()) as u32;
         recovery.pages = u64::from(self.dir.len());
         recovery.pages_in_pcm = recovery.pages;
@@ -256,6 +250,16 @@ impl<T: Token, P: Store, D: Store> Cache<T, P, D> {
             self.space.pcm.flush(sink)?;
         }
         Ok(recovery)
+    }
+
+    /// Policies see the blocks in the order in which they were written.
+    fn warm(&mut self, found: &[Found]) {
+        for f in found.iter().rev().filter(|f| f.seq > 0) {
+            self.tick();
+            let access = self.access(f.lbn, true);
+            self.policy.insert(f.slot, &access);
+            self.dir.touch(f.lbn, self.clock);
+        }
     }
 
     /// An earlier record of a block whose last one is in slot `last`. A block that left the cache, and of which
