@@ -46,7 +46,7 @@ fn client(device: &Device, me: u64, steps: u64) -> Vec<u8> {
     for step in 0..steps {
         let r = next(&mut state);
         // Some places are hot.
-        let i = if r % 3 == 0 { (r >> 8) % 90 } else { (r >> 8) % SHARE } / 3 * 3;
+        let i = if r.is_multiple_of(3) { (r >> 8) % 90 } else { (r >> 8) % SHARE } / 3 * 3;
         let n = 1 + (r >> 40) % 3;
         let range = i as usize..(i + n) as usize;
         match r >> 56 {
