@@ -39,7 +39,7 @@ fn a_table_has_a_row_a_policy_and_parameters_count() {
     let out = frit(&["cache", LOOP, "--size", "1M,2M"]);
     assert!(out.status.success(), "{}", text(&out.stderr));
     let table = text(&out.stdout);
-    for name in ["halo", "lru", "fifo", "clock", "arc", "2q", "s3-fifo", "wow", "belady"] {
+    for name in ["halo", "lru", "fifo", "clock", "arc", "2q", "s3-fifo", "wow", "sweep", "belady"] {
         assert!(
             table.lines().any(|l| l.trim_start().starts_with(name) && l.ends_with('%')),
             "{name}:\n{table}"

@@ -19,6 +19,7 @@ mod halo;
 mod links;
 mod lru;
 mod s3_fifo;
+mod sweep;
 #[cfg(test)]
 mod tests;
 mod two_q;
@@ -37,6 +38,7 @@ use halo::Halo;
 use lru::Lru;
 use s3_fifo::S3Fifo;
 use strum::{EnumString, IntoStaticStr, VariantNames};
+use sweep::Sweep;
 use two_q::TwoQ;
 use wow::Wow;
 
@@ -99,8 +101,8 @@ pub trait WriteCache {
     /// A block that is no victim left.
     fn remove(&mut self, slot: u32, lbn: u32);
 
-    /// Adds the blocks that leave next to `out`, at least one when any can leave; those that lie
-    /// together ascend. They have left the policy then: the caller takes them out of the directory, or
+    /// Adds the blocks that leave next to `out`, at least one when any can leave; those of a
+    /// run ascend, one after the other. They have left the policy then: the caller takes them out of the directory, or
     /// inserts them again. Blocks that carry the directory's [`PINNED`](super::directory::PINNED) do not leave.
     fn victims(&mut self, dir: &Directory, clock: u32, out: &mut Vec<Victim>);
 
@@ -143,6 +145,8 @@ pub enum Policy {
     S3Fifo,
     /// In the order of the disk, with a bit a group (Gill and Modha 2005).
     Wow,
+    /// Dense buckets of 1 MiB, several in one sweep, near runs in turns: our own (`docs/cache-own-policy.md`).
+    Sweep,
     /// The block that is needed last leaves: knows the future (Belady 1966).
     Belady,
 }

@@ -1,0 +1,215 @@
+//! A policy of our own, after HALO: whole buckets leave, in the order of the disk, and what leaves costs the disk as few
+//! turns as it can. `docs/cache-own-policy.md` has the reasons, and what each part is worth.
+//!
+//! 1. *Buckets that are worth a visit.* One leaves when it holds more than its share of the blocks, by a factor that falls
+//!    to nothing over `sweep_scan` buckets. Blocks of a bucket that is young, by the mean age of buckets, count for less.
+//! 2. *Several buckets leave together*, in the order of the disk, so that the way there from the last read, and back,
+//!    is gone once.
+//! 3. *Runs that lie close behind one another are written in turns.* A disk that acknowledges from the platter has
+//!    passed the start of a near run when its command arrives, and waits for a whole revolution. So of the runs of a
+//!    bucket each pass takes those that begin at least `sweep_gap` behind the last, as old formats interleaved sectors.
+
+use super::{Access, Setup, Victim, WriteCache};
+use crate::cache::BLOCK_BYTES;
+use crate::cache::directory::{BucketBlocks, Directory, PINNED};
+use frit_core::Result;
+
+/// Weight of one bucket in the mean age: that of about the last thousand.
+const MEAN_WEIGHT: f64 = 1.0 / 1024.0;
+
+/// A hand over the disk. All that it knows of blocks is in the directory's buckets.
+#[derive(Clone, Debug, Default)]
+pub struct Sweep {
+    /// The bucket where the next search begins.
+    cursor: u32,
+    /// Blocks that leave together, at least.
+    batch: usize,
+    /// Blocks between the end of a run and the start of the next, at least.
+    gap: u32,
+    /// Blocks that a bucket needs to leave, as a multiple of the average, at first.
+    dense: f64,
+    /// Age below which its blocks count for less, as a multiple of the mean.
+    age: f64,
+    /// Mean age of the buckets that the hand passed, in requests.
+    mean_age: f64,
+    /// Buckets over which that falls to nothing.
+    scan: u32,
+    blocks: Box<BucketBlocks>,
+    leaving: Vec<Victim>,
+}
+
+impl Sweep {
+    /// The blocks of a bucket that can leave, into `leaving`.
+    fn look(&mut self, dir: &Directory, bucket: u32) {
+        self.leaving.clear();
+        dir.blocks_of(bucket, &mut self.blocks);
+        let free = self.blocks.iter().filter(|&(_, slot)| dir.flags(slot) & PINNED == 0);
+        self.leaving.extend(free.map(|(lbn, slot)| Victim { lbn, slot }));
+    }
+
+    /// Moves them to `out`, in passes over their runs.
+    fn take(&mut self, out: &mut Vec<Victim>) {
+        while !self.leaving.is_empty() {
+            let (mut end, mut taken): (Option<u32>, bool) = (None, false);
+            let gap = self.gap;
+            let mut last = None;
+            self.leaving.retain(|v| {
+                let goes_on = last == Some(v.lbn.wrapping_sub(1));
+                last = Some(v.lbn);
+                // A run goes or stays as a whole.
+                taken = if goes_on { taken } else { end.is_none_or(|e| v.lbn - e >= gap) };
+                if taken {
+                    end = Some(v.lbn + 1);
+                    out.push(*v);
+                }
+                !taken
+            });
+        }
+    }
+}
+
+impl WriteCache for Sweep {
+    fn reset(&mut self, setup: &Setup<'_>) -> Result<()> {
+        let c = setup.config;
+        *self = Sweep {
+            batch: c.sweep_batch.clamp(1, (setup.slots / 64).max(1)) as usize,
+            gap: (c.sweep_gap / BLOCK_BYTES) as u32,
+            dense: c.sweep_dense,
+            age: c.sweep_age,
+            scan: c.sweep_scan,
+            ..Sweep::default()
+        };
+        Ok(())
+    }
+
+    #[inline]
+    fn hit(&mut self, _: u32, _: &Access) {}
+
+    #[inline]
+    fn moved(&mut self, _: u32, _: u32) {}
+
+    #[inline]
+    fn insert(&mut self, _: u32, _: &Access) {}
+
+    #[inline]
+    fn remove(&mut self, _: u32, _: u32) {}
+
+    fn victims(&mut self, dir: &Directory, clock: u32, out: &mut Vec<Victim>) {
+        let average = f64::from(dir.len()) / f64::from(dir.active().max(1));
+        let (mut passed, mut first) = (0, None);
+        // When nothing is asked for any more, a block that can leave is met within one round.
+        for _ in 0..u64::from(dir.active()) + u64::from(self.scan) {
+            let Some(i) = dir.next_active(self.cursor) else { return };
+            if first == Some(i) {
+                // Once around: all that is here is chosen already.
+                return;
+            }
+            self.cursor = i + 1;
+            let left = 1.0 - f64::from(passed) / f64::from(self.scan);
+            passed = (passed + 1).min(self.scan);
+            let bucket = dir.bucket(i);
+            let age = f64::from(bucket.age(clock));
+            // Young buckets count for less: their blocks may be written again before long.
+            let old = self.age * self.mean_age;
+            let counts =
+                if age < old { f64::from(bucket.count) * age / old } else { f64::from(bucket.count) };
+            self.mean_age += (age - self.mean_age) * MEAN_WEIGHT;
+            if counts < self.dense * average * left {
+                continue;
+            }
+            self.look(dir, i);
+            if self.leaving.is_empty() {
+                continue;
+            }
+            passed = 0;
+            first = first.or(Some(i));
+            self.take(out);
+            if out.len() >= self.batch {
+                return;
+            }
+        }
+    }
+
+    fn by_place(&self) -> bool {
+        true
+    }
+
+    fn dram_bytes(&self) -> u64 {
+        (size_of::<Sweep>() + size_of::<BucketBlocks>() + self.leaving.capacity() * size_of::<Victim>())
+            as u64
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::PolicyConfig;
+    use super::*;
+
+    const DISK: u32 = 64 * 256;
+
+    fn sweep(config: &PolicyConfig) -> Sweep {
+        let mut s = Sweep::default();
+        s.reset(&Setup { slots: 4096, disk_blocks: DISK, config, next_use: None }).unwrap();
+        s
+    }
+
+    /// Buckets at clock 1000: number, blocks that are there, age.
+    fn directory(all: &[(u32, &[u32], u32)]) -> Directory {
+        let mut dir = Directory::new(DISK, 4096).unwrap();
+        for &(bucket, blocks, age) in all {
+            for block in blocks {
+                let slot = dir.alloc().unwrap();
+                dir.insert(bucket * 256 + block, slot, 0xff, true);
+            }
+            dir.touch(bucket * 256, 1000 - age);
+        }
+        dir
+    }
+
+    fn victims(s: &mut Sweep, dir: &Directory) -> Vec<u32> {
+        let mut out = Vec::new();
+        s.victims(dir, 1000, &mut out);
+        out.iter().map(|v| v.lbn).collect()
+    }
+
+    #[test]
+    fn near_runs_take_turns_and_runs_are_not_cut() {
+        let config = PolicyConfig { sweep_gap: 5 * 4096, sweep_batch: 1, ..PolicyConfig::named("sweep") };
+        let dir = directory(&[(0, &[0, 1, 3, 4, 6, 9, 20, 21, 22, 30], 5)]);
+        // 0 1, then what begins 5 behind 1 or later: 9, 20 to 22, 30. Next turn: 3 4. Last: 6, too near behind 4.
+        assert_eq!(victims(&mut sweep(&config), &dir), [0, 1, 9, 20, 21, 22, 30, 3, 4, 6]);
+        let plain = PolicyConfig { sweep_gap: 0, ..config };
+        assert_eq!(victims(&mut sweep(&plain), &dir), [0, 1, 3, 4, 6, 9, 20, 21, 22, 30]);
+    }
+
+    #[test]
+    fn dense_buckets_leave_first_and_young_ones_count_for_less() {
+        let (few, many): (Vec<u32>, Vec<u32>) = ((0..4).collect(), (0..40).collect());
+        let config = PolicyConfig { sweep_age: 0.0, sweep_batch: 1, ..PolicyConfig::named("sweep") };
+        let dir = directory(&[(1, &few, 900), (2, &few, 900), (3, &many, 1), (4, &many, 800)]);
+        assert_eq!(victims(&mut sweep(&config), &dir)[0] / 256, 3, "the first dense one");
+        let aged = PolicyConfig { sweep_age: 1.0, ..config };
+        let mut s = sweep(&aged);
+        s.mean_age = 500.0;
+        assert_eq!(victims(&mut s, &dir)[0] / 256, 4, "the first dense one that is not young");
+    }
+
+    #[test]
+    fn buckets_leave_together_and_none_twice() {
+        let config = PolicyConfig { sweep_batch: 60, sweep_dense: 0.0, ..PolicyConfig::named("sweep") };
+        let blocks: Vec<u32> = (0..30).collect();
+        let dir = directory(&[(1, &blocks, 9), (5, &blocks, 9), (9, &blocks, 9)]);
+        let mut s = sweep(&config);
+        let buckets = |out: Vec<u32>| {
+            let mut b: Vec<u32> = out.iter().map(|l| l / 256).collect();
+            b.dedup();
+            b
+        };
+        assert_eq!(buckets(victims(&mut s, &dir)), [1, 5]);
+        assert_eq!(buckets(victims(&mut s, &dir)), [9, 1], "on from there");
+        let all = PolicyConfig { sweep_batch: 1000, ..config };
+        assert_eq!(victims(&mut sweep(&all), &dir).len(), 90, "once around, and none twice");
+        let few = directory(&[(7, &[1, 2], 9)]);
+        assert_eq!(victims(&mut sweep(&all), &few).len(), 2);
+    }
+}
