@@ -1,6 +1,6 @@
 //! The experiments that come with frit, and choosing among them.
 
-use crate::describe::{Experiment, Sweep};
+use crate::describe::{Experiment, Study, Sweep};
 use crate::{Error, Result};
 use wildmatch::WildMatch;
 
@@ -22,11 +22,21 @@ const EXPERIMENTS: &[(&str, &str)] = files!(
     "hfsl.f18",
     "hfsl.f19",
     "hfsl.f20",
+    "halo.f5",
+    "halo.f6",
+    "halo.f8",
+    "halo.policies",
+    "halo.sweep",
+    "halo.own",
+    "halo.user",
+    "halo.f9",
     "wa.greedy",
     "wa.fifo",
 );
 
 const SWEEPS: &[(&str, &str)] = files!("sweeps/hfsl");
+
+const STUDIES: &[(&str, &str)] = files!("studies/halo");
 
 /// A recording that comes with frit.
 #[derive(Clone, Copy, Debug)]
@@ -76,13 +86,37 @@ pub fn sweeps() -> Result<Vec<Sweep>> {
     SWEEPS.iter().map(|(file, text)| Sweep::parse(file, text)).collect()
 }
 
+/// All studies of caches.
+///
+/// # Errors
+/// None, as a test shows.
+pub fn studies() -> Result<Vec<Study>> {
+    STUDIES.iter().map(|(file, text)| Study::parse(file, text)).collect()
+}
+
+/// A study of caches by its name.
+///
+/// # Errors
+/// A name that none has.
+pub fn study(name: &str) -> Result<Study> {
+    let why = || Error::Description { name: name.into(), why: "there is no such study".into() };
+    studies()?.into_iter().find(|s| s.name == name).ok_or_else(why)
+}
+
 /// The names of recorded workloads, for which a file can be given.
 ///
 /// # Errors
 /// None, as a test shows.
 pub fn recorded() -> Result<Vec<String>> {
-    let all = sweeps()?.into_iter().flat_map(|s| s.workloads);
-    Ok(all.filter(|w| w.generator.is_none()).map(|w| w.name).collect())
+    let sweeps = sweeps()?.into_iter().flat_map(|s| s.workloads);
+    let all = sweeps.chain(studies()?.into_iter().flat_map(|s| s.workloads));
+    let mut names = Vec::new();
+    for w in all.filter(|w| w.generator.is_none()) {
+        if !names.contains(&w.name) {
+            names.push(w.name);
+        }
+    }
+    Ok(names)
 }
 
 /// The experiments that have claims whose ids match any of the patterns, with those claims. A pattern is an id, the
@@ -147,6 +181,29 @@ mod tests {
                 for name in c.of.iter().chain(c.bands.iter().flat_map(|b| &b.of)) {
                     assert!(stands.contains(&name.as_str()), "{}: {name}", c.id);
                 }
+            }
+        }
+    }
+
+    #[test]
+    fn figures_over_studies_name_what_there_is() {
+        let has = |s: &Study, n: &String| s.workloads.iter().any(|w| w.name == *n);
+        for e in experiments().unwrap() {
+            if let Some(c) = &e.caching {
+                let s = study(&c.study).unwrap();
+                assert!(c.views.iter().all(|n| s.view(n).is_some()), "{}", e.id);
+                assert!(c.policies.iter().all(|n| s.policy(n).is_some()), "{}", e.id);
+                assert!(c.workloads.iter().flatten().all(|n| has(&s, n)), "{}", e.id);
+                assert!(c.metrics.iter().all(|m| m.parse::<crate::caching::Metric>().is_ok()), "{}", e.id);
+                let of = c.by.iter().chain(c.judged.iter().map(|j| &j.policy));
+                assert!(of.clone().all(|n| c.policies.contains(n)), "{}", e.id);
+                let stands = |n: &String| s.workloads.iter().any(|w| w.stands_for.as_ref() == Some(n));
+                assert!(c.judged.iter().flat_map(|j| j.published.keys()).all(stands), "{}", e.id);
+            }
+            if let Some(w) = &e.wear {
+                let s = study(&w.study).unwrap();
+                assert!(w.workloads.iter().all(|n| has(&s, n)) && s.policy(&w.policy).is_some(), "{}", e.id);
+                assert!(w.published.keys().all(|l| w.levelers.contains(l)), "{}", e.id);
             }
         }
     }

@@ -1,11 +1,12 @@
 //! Published results beside what this code does: what `frit reproduce` runs.
 //!
 //! An experiment is a file in `experiments/` ([`describe`]); [`catalogue::select`] chooses by id, [`reproduce`] measures,
-//! [`outcome::text`] shows. Figures over a sweep share its runs ([`sweep`]); [`theory`] compares cleaning with
+//! [`outcome::text`] shows. Figures over a sweep share its runs ([`sweep`]), as those over a study of caches do ([`caching`]); [`theory`] compares cleaning with
 //! the theory of write amplification.
 //!
 //! It is not: a second way to run things. Runs are those of `frit-replay`, on stacks that `frit run` takes too.
 
+pub mod caching;
 pub mod catalogue;
 pub mod describe;
 mod error;

@@ -2,7 +2,8 @@
 
 #![allow(clippy::unwrap_used, clippy::panic, reason = "a test that cannot go on fails")]
 
-use frit_reproduce::outcome::{FigureOutcome, FigureRow, Measured, Reproduction, text};
+use frit_reproduce::caching::Metric;
+use frit_reproduce::outcome::{CachingOutcome, FigureOutcome, FigureRow, Measured, Reproduction, text};
 use frit_reproduce::{Plan, catalogue, reproduce};
 
 fn quick(ids: &[&str]) -> Reproduction {
@@ -95,4 +96,64 @@ fn software_time_is_measured_and_what_cannot_be_is_said() {
         }
         None => assert!(s.paths.iter().any(|p| p.kernel)),
     }
+}
+
+fn caching<'a>(r: &'a Reproduction, id: &str) -> &'a CachingOutcome {
+    let e = r.experiments.iter().find(|e| e.id == id).unwrap();
+    let Measured::Caching(c) = &e.measured else { panic!("{id} is no study of caches") };
+    c
+}
+
+#[test]
+fn caches_are_compared_as_the_paper_does() {
+    let r = quick(&["halo.f5", "halo.f6", "halo.f8", "halo.own"]);
+    let f5 = caching(&r, "halo.f5");
+    let column = |c: &CachingOutcome, name: &str| c.policies.iter().position(|p| p == name).unwrap();
+    let (none, lru, halo) = (column(f5, "none"), column(f5, "lru"), column(f5, "halo"));
+    for v in &f5.views {
+        let row = v.rows.iter().find(|r| r.workload == "gen-randw").unwrap();
+        let time: Vec<f64> = row.values(Metric::Time).collect();
+        assert!(time[halo] < time[lru], "{}: {time:?}", v.view);
+        let judged = row.judged.unwrap();
+        assert_eq!((judged.direction, judged.published), (Some(true), Some(-67.11)));
+        assert!((judged.measured - (time[halo] / time[lru] - 1.0) * 100.0).abs() < 1e-9);
+        for row in &v.rows {
+            let traffic: Vec<f64> = row.values(Metric::Traffic).collect();
+            assert!((traffic[none] - 1.0).abs() < 1e-9, "all that is asked for goes to the disk: {row:?}");
+            assert!(traffic[lru] < 1.0 && traffic[halo] < 1.0, "{row:?}");
+            assert!(row.found[halo].turnovers > 1.0 && row.found[none].turnovers == 0.0, "{row:?}");
+        }
+    }
+    // The distance is the same run's; and a smaller cache has more traffic.
+    let f8 = &caching(&r, "halo.f8").views[0];
+    for (a, b) in f8.rows.iter().zip(&f5.views[0].rows) {
+        assert_eq!((&a.workload, &a.found), (&b.workload, &b.found));
+    }
+    for pair in caching(&r, "halo.f6").views[0].rows.chunks(2) {
+        let traffic = |i: usize| Metric::Traffic.of(&pair[i].found[1]);
+        assert!(pair[1].cache_bytes <= pair[0].cache_bytes && traffic(1) >= traffic(0), "{pair:?}");
+    }
+    let own = caching(&r, "halo.own");
+    let direct = own.views.iter().find(|v| v.view == "direct").unwrap();
+    let row = direct.rows.iter().find(|r| r.workload == "gen-randw/16").unwrap();
+    let time: Vec<f64> = row.values(Metric::Time).collect();
+    let (sweep, plain) = (column(own, "sweep"), column(own, "no turns"));
+    assert!(time[sweep] < time[column(own, "halo")] && time[sweep] < time[plain], "{time:?}");
+    let shown = text(&r);
+    for part in ["gen-randw (GENERATED)", "Mean change over", "direction agrees", "Table II"] {
+        assert!(shown.contains(part), "{part}");
+    }
+}
+
+#[test]
+fn wear_of_the_cache_is_counted_by_leveler() {
+    let r = quick(&["halo.f9"]);
+    let Measured::Wear(w) = &r.experiments[0].measured else { panic!("{r:?}") };
+    assert!(
+        w.rows.iter().all(|r| r.writes > 10_000 && r.rates.iter().all(|x| *x > 0.0 && *x <= 1.0)),
+        "{w:?}"
+    );
+    let at = |name: &str| w.means[w.levelers.iter().position(|l| l == name).unwrap()];
+    assert!(at("sfc") > at("start-gap"), "{w:?}");
+    assert!(text(&r).contains("published"));
 }

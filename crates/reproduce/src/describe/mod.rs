@@ -1,13 +1,15 @@
 //! Experiments as data: the files in `experiments/`.
 //!
 //! A file is one figure or table of a paper. It says what the paper claims, under ids that stay, and has one table that
-//! says how it is measured: `[figure]` (a figure over a sweep of runs, see [`Sweep`]), `[theory]`, `[latency]`,
-//! `[software]`, or `[missing]` (why it cannot be measured). `docs/reproduce.md` is the manual.
+//! says how it is measured: `[figure]` (a figure over a sweep of runs, see [`Sweep`]), `[caching]` (over a study of
+//! caches, see [`Study`]), `[wear]`, `[theory]`, `[latency]`, `[software]`, or `[missing]` (why it cannot be measured). `docs/reproduce.md` is the manual.
 
 mod claim;
+mod study;
 mod sweep;
 
 pub use claim::{Band, Claim, Direction, Goes};
+pub use study::{CacheSize, CachingPlan, HostLoop, Judged, PolicySpec, Study, StudyQuick, View, WearPlan};
 pub use sweep::{Column, Hints, Quick, Scale, State, Sweep, WorkloadSpec};
 
 use crate::theory::{Policy, Start};
@@ -33,6 +35,10 @@ pub struct Experiment {
     pub claims: Vec<Claim>,
     /// A figure over a sweep.
     pub figure: Option<Figure>,
+    /// A figure over a study of caches.
+    pub caching: Option<CachingPlan>,
+    /// Wear of a cache's PCM.
+    pub wear: Option<WearPlan>,
     /// Cleaning against theory.
     pub theory: Option<TheoryPlan>,
     /// Latencies that are an input.
@@ -150,13 +156,15 @@ impl Experiment {
         let e: Experiment = toml::from_str(text).map_err(|e| bad(e.to_string()))?;
         let ways = [
             e.figure.is_some(),
+            e.caching.is_some(),
+            e.wear.is_some(),
             e.theory.is_some(),
             e.latency.is_some(),
             e.software.is_some(),
             e.missing.is_some(),
         ];
         if ways.iter().filter(|w| **w).count() != 1 {
-            let why = "needs exactly one of the tables [figure], [theory], [latency], [software], [missing]";
+            let why = "needs exactly one of the tables [figure], [caching], [wear], [theory], [latency], [software], [missing]";
             return Err(bad(why.into()));
         }
         if e.claims.is_empty() {

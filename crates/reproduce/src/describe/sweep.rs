@@ -1,5 +1,6 @@
 //! A sweep: workloads × states of the volume × columns. Several figures are read from one.
 
+use super::CacheSize;
 use crate::{Error, Result};
 use frit_core::size;
 use serde::Deserialize;
@@ -136,6 +137,19 @@ pub struct WorkloadSpec {
     pub time_unit: Option<String>,
     /// Size unit, where the format does not fix it.
     pub size_unit: Option<String>,
+    /// How large a cache it gets, in a study of caches.
+    pub cache: Option<CacheSize>,
+}
+
+impl WorkloadSpec {
+    /// Whether it says where it comes from, once.
+    pub(super) fn check(&self) -> std::result::Result<(), String> {
+        let ways = [self.file.is_some(), self.bundled.is_some(), self.generator.is_some()];
+        match ways.iter().filter(|w| **w).count() {
+            1 => Ok(()),
+            _ => Err(format!("workload '{}' needs one of file, bundled, generator", self.name)),
+        }
+    }
 }
 
 /// What `--quick` leaves.
@@ -165,9 +179,9 @@ impl Sweep {
         let bad = |why: String| Error::Description { name: name.into(), why };
         let s: Sweep = toml::from_str(text).map_err(|e| bad(e.to_string()))?;
         for w in &s.workloads {
-            let ways = [w.file.is_some(), w.bundled.is_some(), w.generator.is_some()];
-            if ways.iter().filter(|w| **w).count() != 1 {
-                return Err(bad(format!("workload '{}' needs one of file, bundled, generator", w.name)));
+            w.check().map_err(bad)?;
+            if w.cache.is_some() {
+                return Err(bad(format!("workload '{}' has a cache; that is for studies of caches", w.name)));
             }
         }
         let known = |state: &String| s.states.iter().any(|t| t.name == *state);

@@ -1,10 +1,13 @@
 //! Measures what experiments describe.
 
+mod caching;
 mod explain;
 mod figure;
 mod latency;
 mod theory;
+mod wear;
 
+use crate::caching::Cells;
 use crate::describe::Experiment;
 use crate::outcome::{Claimed, Measured, MissingWorkload, Outcome, Reproduction, SCHEMA, WorkloadOutcome};
 use crate::sweep::{Runner, Traces};
@@ -31,6 +34,7 @@ pub type Watch<'a> = &'a mut dyn FnMut(usize, usize, &str);
 /// A stack, a workload or a description that fails. What is missing on this machine is no error: the outcome says so.
 pub fn reproduce(experiments: &[Experiment], plan: &Plan, watch: Watch<'_>) -> Result<Reproduction> {
     let mut runner = Runner::new(plan.traces.clone(), plan.quick, plan.seed);
+    let mut cells = Cells::default();
     let mut out = Reproduction {
         schema: SCHEMA,
         frit: Program::this(),
@@ -42,7 +46,7 @@ pub fn reproduce(experiments: &[Experiment], plan: &Plan, watch: Watch<'_>) -> R
     };
     for (i, e) in experiments.iter().enumerate() {
         let mut note = |what: &str| watch(i, experiments.len(), &format!("{}: {what}", e.id));
-        let measured = measure(e, &mut runner, &mut out, &mut note)?;
+        let measured = measure(e, plan, (&mut runner, &mut cells), &mut out, &mut note)?;
         out.experiments.push(Outcome {
             id: e.id.clone(),
             title: e.title.clone(),
@@ -58,12 +62,21 @@ pub fn reproduce(experiments: &[Experiment], plan: &Plan, watch: Watch<'_>) -> R
 
 fn measure(
     e: &Experiment,
-    runner: &mut Runner,
+    plan: &Plan,
+    (runner, cells): (&mut Runner, &mut Cells),
     out: &mut Reproduction,
     note: &mut dyn FnMut(&str),
 ) -> Result<Measured> {
     if let Some(plan) = &e.figure {
         return Ok(Measured::Figure(figure::figure(e, plan, runner, out, note)?));
+    }
+    if let Some(c) = &e.caching {
+        let source = (&plan.traces, plan.quick);
+        return Ok(Measured::Caching(caching::caching(e, c, source, cells, out, note)?));
+    }
+    if let Some(w) = &e.wear {
+        let source = (&plan.traces, plan.quick);
+        return Ok(Measured::Wear(wear::wear(e, w, source, out, note)?));
     }
     if let Some(plan) = &e.theory {
         return Ok(Measured::Theory(theory::theory(plan, runner.quick(), note)?));

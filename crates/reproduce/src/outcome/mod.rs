@@ -1,10 +1,15 @@
 //! What came out: published beside measured, for people and for programs.
 
+mod caching;
+mod caching_text;
 mod show;
 mod text;
+mod wear;
 
+pub use caching::{CachedWorkload, CachingOutcome, CachingRow, CachingView, Change, MeanChange};
 pub(crate) use show::count;
 pub use text::text;
+pub use wear::{WearOutcome, WearRow};
 
 use crate::sweep::SizeRow;
 use crate::theory::CaseResult;
@@ -111,6 +116,10 @@ pub struct Claimed {
 pub enum Measured {
     /// A figure over a sweep.
     Figure(FigureOutcome),
+    /// A figure over a study of caches.
+    Caching(CachingOutcome),
+    /// Wear of a cache's PCM.
+    Wear(WearOutcome),
     /// Cleaning against theory.
     Theory(TheoryOutcome),
     /// Latencies: an input, not a result.

@@ -1,5 +1,6 @@
 //! A reproduction as text.
 
+use super::caching_text;
 use super::show::{change, count, percent, table};
 use super::{
     FigureOutcome, FigureRow, FigureTable, LatencyRow, Measured, Outcome, PathTime, Reproduction,
@@ -24,6 +25,10 @@ pub fn text(r: &Reproduction) -> String {
         out.push('\n');
     }
     out += &sweeps(r);
+    out += &caching_text::studies(r.experiments.iter().filter_map(|e| match &e.measured {
+        Measured::Caching(c) => Some(c),
+        _ => None,
+    }));
     if !r.workloads.is_empty() {
         out += &workloads(&r.workloads);
     }
@@ -66,6 +71,8 @@ fn experiment(e: &Outcome) -> String {
     out.push('\n');
     out += &match &e.measured {
         Measured::Figure(f) => figure(f),
+        Measured::Caching(c) => caching_text::caching(c),
+        Measured::Wear(w) => super::wear::wear(w),
         Measured::Theory(t) => theory(t),
         Measured::Input(rows) => latency(rows),
         Measured::Software(s) => software(s),

@@ -1,0 +1,239 @@
+//! One run: a workload, a policy, a size, a view.
+
+use super::sink::{DiskTime, DiskWork};
+use crate::Result;
+use crate::describe::HostLoop;
+use crate::sweep::Input;
+use frit_core::{Sector, Sink, Source, Target, Top, Visible, size};
+use frit_engine::Mode;
+use frit_media::{Hardware, MediumSpec};
+use frit_replay::{RunOptions, Session};
+use frit_stack::{Bytes, Stack};
+use frit_trace::{Fit, ReqOp, Request, Workload};
+use serde::Serialize;
+use strum::{EnumString, IntoStaticStr};
+
+/// Requests that are announced to the layer together, as replay does.
+const EXPECT: usize = 16;
+/// Sectors of one call of a layer: 1 GiB.
+const PIECE: u32 = 1 << 21;
+
+/// What is run.
+#[derive(Clone, Debug)]
+pub struct Cell {
+    /// The stack that it starts from.
+    pub stack: String,
+    /// Overrides of it; the cache's size is not among them.
+    pub set: Vec<String>,
+    /// Bytes of the cache.
+    pub cache_bytes: u64,
+    /// What the host does.
+    pub host: HostLoop,
+}
+
+/// What came of it.
+#[derive(Clone, Copy, PartialEq, Default, Debug, Serialize)]
+pub struct Found {
+    /// From the first arrival to the last acknowledgement; where only the disk takes time, that time; 0 where nothing does.
+    pub time_ns: u64,
+    /// Mean response time, in nanoseconds; 0 where only the disk takes time.
+    pub response_ns: f64,
+    /// Sectors that the host asked for.
+    pub asked_sectors: u64,
+    /// Reads and writes of the disk.
+    pub disk_commands: u64,
+    /// Their sectors.
+    pub disk_sectors: u64,
+    /// Sectors of those that are writes.
+    pub disk_write_sectors: u64,
+    /// Mean sectors between the end of a disk command and the start of the next; 0 where everything takes time.
+    pub distance: f64,
+    /// Mean blocks of 4 KiB in a write of destaged blocks.
+    pub destage_blocks: f64,
+    /// Blocks that came into the cache, for each that it can hold.
+    pub turnovers: f64,
+    /// Block accesses that the cache served, as a share of all.
+    pub hit_ratio: f64,
+    /// DRAM of the cache, in bytes.
+    pub dram_bytes: u64,
+}
+
+/// A figure of [`Found`].
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize, EnumString, IntoStaticStr)]
+#[serde(rename_all = "kebab-case")]
+#[strum(serialize_all = "kebab-case")]
+pub enum Metric {
+    /// Execution time, in seconds.
+    Time,
+    /// Mean response time, in milliseconds.
+    Response,
+    /// Disk sectors by sectors asked for (the paper's traffic rate).
+    Traffic,
+    /// Mean distance between disk commands, in MiB (the paper's inter-request LBN distance).
+    Distance,
+    /// Mean blocks of 4 KiB in a destage write.
+    Destage,
+    /// Hit ratio.
+    Hits,
+}
+
+impl Metric {
+    /// What a table's head says.
+    #[must_use]
+    pub fn about(self) -> &'static str {
+        match self {
+            Metric::Time => "execution time, s",
+            Metric::Response => "mean response time, ms",
+            Metric::Traffic => "traffic rate: disk sectors by sectors asked for",
+            Metric::Distance => "mean distance from the end of a disk request to the start of the next, MiB",
+            Metric::Destage => "mean blocks of 4 KiB in a write of destaged ones",
+            Metric::Hits => "hit ratio, blocks",
+        }
+    }
+
+    /// Its value.
+    #[must_use]
+    pub fn of(self, f: &Found) -> f64 {
+        match self {
+            Metric::Time => f.time_ns as f64 / 1e9,
+            Metric::Response => f.response_ns / 1e6,
+            Metric::Traffic => crate::sweep::share(f.disk_sectors, f.asked_sectors),
+            Metric::Distance => f.distance * 512.0 / f64::from(1 << 20),
+            Metric::Destage => f.destage_blocks,
+            Metric::Hits => f.hit_ratio,
+        }
+    }
+}
+
+impl Cell {
+    /// The stack with a cache of this size. PCM is made large enough for it and its records.
+    ///
+    /// # Errors
+    /// A stack that cannot be.
+    pub fn stack(&self) -> Result<Stack> {
+        let plain = Stack::load(&self.stack, &self.set).map_err(Box::new)?;
+        let chips = plain.media().iter().find_map(|m| match &m.spec {
+            MediumSpec::Pcm(c) => {
+                Some(u64::from(c.geometry.channels) * u64::from(c.geometry.chips_per_channel))
+            }
+            _ => None,
+        });
+        // 32 bytes of record a block, a few KiB of head, and whole stripes.
+        let need = self.cache_bytes + self.cache_bytes / 64 + (1 << 20);
+        let chip = need.div_ceil(chips.unwrap_or(1).max(1)).next_multiple_of(1 << 18);
+        let mut set = self.set.clone();
+        set.push(format!("media.pcm.chip_bytes={chip}"));
+        set.push(format!("cache.cache_bytes={}", size::show(self.cache_bytes)));
+        Ok(Stack::load(&self.stack, &set).map_err(Box::new)?)
+    }
+
+    /// Runs it.
+    ///
+    /// # Errors
+    /// A stack or a workload that fails.
+    pub fn run(&self, input: &Input) -> Result<Found> {
+        let stack = self.stack()?;
+        match self.host {
+            HostLoop::DiskOnly => disk_only(&stack, input, DiskTime::new),
+            HostLoop::Counted => disk_only(&stack, input, |_| DiskTime::counting()),
+            HostLoop::Closed(depth) => replay(&stack, input, Mode::Closed { depth }),
+            HostLoop::Open(speed) => replay(&stack, input, Mode::Open { speed, depth: None }),
+        }
+    }
+}
+
+fn replay(stack: &Stack, input: &Input, mode: Mode) -> Result<Found> {
+    let session = Session::new(stack, &RunOptions { mode, ..RunOptions::default() })?;
+    let mut workload = input.open()?.fit(Fit::Strict, session.sectors(), None)?;
+    let r = session.measure(&mut workload, &mut |_| {})?;
+    let metric = |name: &str| {
+        r.layers.iter().flat_map(|l| &l.metrics).find(|m| m.name == name).map_or(0.0, |m| m.value)
+    };
+    let disk = |write: Option<bool>| {
+        let of = |op: &str| match write {
+            Some(_) => op == "disk-write",
+            None => op == "disk-write" || op == "disk-read",
+        };
+        r.counts
+            .iter()
+            .filter(|c| of(c.op))
+            .fold((0, 0), |n, c| (n.0 + c.count.commands, n.1 + c.count.bytes / 512))
+    };
+    let all = r.latency.iter().find(|l| l.class == "all");
+    Ok(Found {
+        time_ns: r.throughput.duration_ns,
+        response_ns: all.map_or(0.0, |l| l.response.figures.mean_ns),
+        asked_sectors: (r.asked.read_bytes + r.asked.written_bytes) / 512,
+        disk_commands: disk(None).0,
+        disk_sectors: disk(None).1,
+        disk_write_sectors: disk(Some(true)).1,
+        distance: 0.0,
+        destage_blocks: metric("destage_blocks"),
+        turnovers: metric("write_misses") / metric("cache_slots").max(1.0),
+        hit_ratio: metric("hit_ratio"),
+        dram_bytes: r.memory.dram_bytes,
+    })
+}
+
+fn disk_only(stack: &Stack, input: &Input, sink: impl Fn(&Hardware) -> DiskTime) -> Result<Found> {
+    let mut built = stack.build::<DiskTime>(&Bytes::None).map_err(Box::new)?;
+    let mut sink = sink(&built.hardware);
+    let top = built.layer.as_mut();
+    let mut workload = input.open()?.fit(Fit::Strict, top.info().sectors, None)?;
+    let asked_sectors = drive(top, &mut sink, &mut workload)?;
+    let mut view = Visible::default();
+    top.visible(&mut view);
+    let metric = |name: &str| view.metric(name).unwrap_or(0.0);
+    let DiskWork { time, commands, sectors, distance, write_sectors, .. } = sink.work;
+    Ok(Found {
+        time_ns: time.0,
+        response_ns: 0.0,
+        asked_sectors,
+        disk_commands: commands,
+        disk_sectors: sectors,
+        disk_write_sectors: write_sectors,
+        distance: crate::sweep::share(distance, commands),
+        destage_blocks: metric("destage_blocks"),
+        turnovers: metric("write_misses") / metric("cache_slots").max(1.0),
+        hit_ratio: metric("hit_ratio"),
+        dram_bytes: top.info().dram_bytes,
+    })
+}
+
+/// Gives a layer all requests; returns the sectors that they read and write.
+pub(super) fn drive<S: Sink>(top: &mut dyn Top<S>, sink: &mut S, workload: &mut Workload) -> Result<u64> {
+    let (mut asked, mut batch) = (0, Vec::new());
+    let mut next: Vec<(Sector, u32)> = Vec::with_capacity(EXPECT);
+    while workload.fill(&mut batch)? {
+        for requests in batch.chunks(EXPECT) {
+            next.clear();
+            let data = |r: &&Request| matches!(r.op, ReqOp::Read | ReqOp::Write);
+            next.extend(requests.iter().filter(data).map(|r| (r.sector, r.sectors)));
+            top.expect(&next);
+            for r in requests {
+                asked += one(top, sink, r)?;
+            }
+        }
+    }
+    Ok(asked)
+}
+
+fn one<S: Sink>(top: &mut dyn Top<S>, sink: &mut S, r: &Request) -> Result<u64> {
+    match r.op {
+        ReqOp::Flush => top.flush(sink)?,
+        ReqOp::Discard => top.discard(sink, r.sector, u64::from(r.sectors))?,
+        ReqOp::Read | ReqOp::Write => {
+            let (mut at, mut left) = (r.sector.0, r.sectors);
+            while left > 0 {
+                let n = left.min(PIECE);
+                match r.op {
+                    ReqOp::Read => top.read(sink, Sector(at), Target::Len(n * 512), r.hints)?,
+                    _ => top.write(sink, Sector(at), Source::Len(n * 512), r.hints)?,
+                }
+                (at, left) = (at + u64::from(n), left - n);
+            }
+            return Ok(u64::from(r.sectors));
+        }
+    }
+    Ok(0)
+}

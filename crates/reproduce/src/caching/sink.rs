@@ -1,0 +1,140 @@
+//! A sink that gives the disk one command after the other and all else no time.
+
+use frit_core::{Cmd, MediumKind, Nanos, Op, SECTOR_BYTES, Sink, UnitId, UnitState};
+use frit_media::{Hardware, Model};
+
+/// What the disk did.
+#[derive(Clone, Copy, Default, PartialEq, Eq, Debug)]
+pub struct DiskWork {
+    /// From the first command to the end of the last.
+    pub time: Nanos,
+    /// Reads and writes.
+    pub commands: u64,
+    /// Their sectors.
+    pub sectors: u64,
+    /// Sectors between the end of a command and the start of the next, either way, added up.
+    pub distance: u64,
+    /// Writes.
+    pub writes: u64,
+    /// Their sectors.
+    pub write_sectors: u64,
+}
+
+/// The replay of the HALO paper (section V) in one pass: what the cache sends to the disk is served in that
+/// order, closed loop, one at a time. PCM is given no time.
+#[derive(Debug)]
+pub struct DiskTime {
+    /// None: commands are only counted.
+    models: Option<Vec<Model>>,
+    device_of: Vec<usize>,
+    /// The sector behind the last command.
+    behind: Option<u64>,
+    /// So far.
+    pub work: DiskWork,
+}
+
+impl DiskTime {
+    /// For these devices, at time zero.
+    #[must_use]
+    pub fn new(hardware: &Hardware) -> DiskTime {
+        let units = (0..hardware.units()).map(|u| hardware.device_of(UnitId(u as u16)));
+        DiskTime {
+            models: Some(hardware.models()),
+            device_of: units.collect(),
+            behind: None,
+            work: DiskWork::default(),
+        }
+    }
+
+    /// One that takes no time and only counts.
+    #[must_use]
+    pub fn counting() -> DiskTime {
+        DiskTime { models: None, device_of: Vec::new(), behind: None, work: DiskWork::default() }
+    }
+}
+
+impl Sink for DiskTime {
+    type Tok = ();
+
+    #[inline]
+    fn now(&self) -> Nanos {
+        self.work.time
+    }
+
+    #[inline]
+    fn start(&self) {}
+
+    #[inline]
+    fn unit(&self, _: UnitId) -> UnitState {
+        UnitState::Idle
+    }
+
+    #[inline]
+    fn emit(&mut self, cmd: Cmd, (): ()) {
+        if cmd.op.medium() != MediumKind::Disk {
+            return;
+        }
+        let w = &mut self.work;
+        if let Some(models) = &mut self.models {
+            w.time += models[self.device_of[cmd.unit.idx()]].phases(&cmd, w.time).total();
+        }
+        if cmd.op == Op::DiskFlush {
+            return;
+        }
+        let (first, sectors) = (cmd.addr / SECTOR_BYTES, u64::from(cmd.len) / SECTOR_BYTES);
+        // The first command is as far from where the arm lies at the start: nobody knows; it counts as none.
+        w.distance += self.behind.map_or(0, |b| b.abs_diff(first));
+        self.behind = Some(first + sectors);
+        w.commands += 1;
+        w.sectors += sectors;
+        if cmd.op == Op::DiskWrite {
+            w.writes += 1;
+            w.write_sectors += sectors;
+        }
+    }
+
+    #[inline]
+    fn join(&mut self, (): (), (): ()) {}
+
+    #[inline]
+    fn ack(&mut self, (): ()) {}
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use frit_core::Cause;
+    use frit_media::disk::DiskProfile;
+    use frit_media::{Device, DramTiming};
+
+    #[test]
+    fn only_the_disk_takes_time_and_distances_are_from_end_to_start() {
+        let mut hw = Hardware::new();
+        let dram = Model::Dram(DramTiming { latency: Nanos(50), ps_per_byte: 100 });
+        hw.add(Device { name: "m".into(), kind: MediumKind::Dram, model: dram, unit_channel: vec![0] })
+            .unwrap();
+        let spec = DiskProfile::builtin("st3500320as-2008").unwrap().spec().unwrap();
+        let drive = frit_media::disk::Drive::new(&spec).unwrap();
+        let model = Model::Disk(Box::new(drive));
+        hw.add(Device { name: "d".into(), kind: MediumKind::Disk, model, unit_channel: vec![0] }).unwrap();
+        let mut sink = DiskTime::new(&hw);
+        let cmd = |op, unit, sector: u64, len| Cmd {
+            addr: sector * 512,
+            len,
+            hazard: 0,
+            unit: UnitId(unit),
+            op,
+            cause: Cause::Host,
+        };
+        sink.emit(cmd(Op::PcmWrite, 0, 0, 4096), ());
+        assert_eq!(sink.work, DiskWork::default());
+        sink.emit(cmd(Op::DiskRead, 1, 100, 4096), ());
+        let first = sink.work.time;
+        assert!(first > Nanos::ZERO);
+        sink.emit(cmd(Op::DiskWrite, 1, 8, 1024), ());
+        let w = sink.work;
+        assert!(w.time > first);
+        assert_eq!((w.commands, w.sectors, w.distance), (2, 10, 100));
+        assert_eq!((w.writes, w.write_sectors), (1, 2));
+    }
+}

@@ -1,0 +1,88 @@
+//! Wear of the cache's PCM under each wear leveling: what the cache writes there, counted without media.
+
+use super::cell::{Cell, drive};
+use crate::Result;
+use crate::sweep::Input;
+use frit_core::{Cmd, Nanos, Op, SECTOR_BYTES, Sink, UnitId, UnitState};
+use frit_layer::wear::sim::{SimReport, Simulation};
+use frit_layer::wear::{LevelerKind, WearConfig};
+use frit_stack::Bytes;
+use frit_trace::Fit;
+
+/// Bytes of a block.
+const BLOCK_BYTES: u64 = 4096;
+/// Writes that a cell takes. It does not change life rates.
+const ENDURANCE: u64 = 100_000_000;
+/// Blocks that are given to the simulations together.
+const BATCH: usize = 1 << 14;
+
+/// Gives simulated levelers the blocks that are written to PCM.
+struct Wearing {
+    simulations: Vec<Simulation>,
+    /// Blocks that all of them have.
+    blocks: u64,
+    batch: Vec<u32>,
+}
+
+impl Wearing {
+    fn flush(&mut self) {
+        for s in &mut self.simulations {
+            s.write(&self.batch);
+        }
+        self.batch.clear();
+    }
+}
+
+impl Sink for Wearing {
+    type Tok = ();
+
+    fn now(&self) -> Nanos {
+        Nanos::ZERO
+    }
+
+    fn start(&self) {}
+
+    fn unit(&self, _: UnitId) -> UnitState {
+        UnitState::Idle
+    }
+
+    #[inline]
+    fn emit(&mut self, cmd: Cmd, (): ()) {
+        // Records are smaller than a sector; the paper keeps them in the blocks' own metadata sections.
+        if cmd.op != Op::PcmWrite || u64::from(cmd.len) < SECTOR_BYTES {
+            return;
+        }
+        self.batch.push((cmd.addr / BLOCK_BYTES % self.blocks) as u32);
+        if self.batch.len() == BATCH {
+            self.flush();
+        }
+    }
+
+    fn join(&mut self, (): (), (): ()) {}
+
+    fn ack(&mut self, (): ()) {}
+}
+
+/// What a workload's cache would wear, by leveler.
+///
+/// # Errors
+/// A stack, a workload or a leveler that cannot be.
+pub(crate) fn wear(cell: &Cell, input: &Input, levelers: &[LevelerKind]) -> Result<Vec<SimReport>> {
+    let simulation = |&leveler: &LevelerKind| {
+        let plain = WearConfig { leveler, ..WearConfig::default() };
+        // Cubes of 16 stripes a bank, as Table I of the paper has them: fewer cubes in a smaller PCM.
+        let stripes = cell.cache_bytes / u64::from(plain.stripe_bytes);
+        let deep = stripes / u64::from(plain.ranks * plain.banks);
+        let cubes = (deep / 16).clamp(1, u64::from(plain.cubes)) as u32;
+        Simulation::new(&WearConfig { cubes, ..plain }, cell.cache_bytes)
+    };
+    let simulations: Vec<Simulation> = levelers.iter().map(simulation).collect::<frit_core::Result<_>>()?;
+    let blocks = simulations.iter().map(Simulation::blocks).min().unwrap_or(1);
+    let mut sink = Wearing { simulations, blocks, batch: Vec::with_capacity(BATCH) };
+    let mut built = cell.stack()?.build::<Wearing>(&Bytes::None).map_err(Box::new)?;
+    let top = built.layer.as_mut();
+    let mut workload = input.open()?.fit(Fit::Strict, top.info().sectors, None)?;
+    drive(top, &mut sink, &mut workload)?;
+    sink.flush();
+    Ok(sink.simulations.iter().map(|s| s.report(ENDURANCE)).collect())
+}

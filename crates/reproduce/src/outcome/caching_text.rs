@@ -1,0 +1,145 @@
+//! Studies of caches as text.
+
+use super::caching::{CachingOutcome, CachingRow, CachingView, Change};
+use super::show::{change, count, percent, table};
+use crate::caching::Metric;
+use frit_core::size;
+use frit_trace::identity::Kind;
+use std::fmt::Write as _;
+
+/// All tables of a figure.
+pub(super) fn caching(o: &CachingOutcome) -> String {
+    let mut out = String::new();
+    for v in &o.views {
+        let _ = writeln!(out, "**{}**: {}.\n", v.view, v.about);
+        if v.rows.is_empty() {
+            out += "No workload is here.\n\n";
+            continue;
+        }
+        for (i, m) in o.metrics.iter().enumerate() {
+            let by = o.by.as_deref().filter(|_| i == 0);
+            let relative = by.map_or(String::new(), |by| format!(" of {by}; the others against it"));
+            let _ = writeln!(out, "{}{relative}:\n", m.about());
+            out += &metric_table(o, v, *m, by);
+            out.push('\n');
+        }
+        if let Some(m) = &v.mean {
+            let _ = writeln!(
+                out,
+                "Mean change over {}: measured {}, published for the same {}.\n",
+                m.of.join(", "),
+                points(m.measured),
+                points(m.published)
+            );
+        }
+    }
+    out
+}
+
+fn metric_table(o: &CachingOutcome, v: &CachingView, metric: Metric, by: Option<&str>) -> String {
+    let judged = by.is_some() && v.rows.iter().any(|r| r.judged.is_some());
+    let mut head: Vec<String> = ["workload", "stands for", "cache", "filled"].map(String::from).into();
+    head.extend(o.policies.iter().cloned());
+    if judged {
+        head.extend(["published", "verdict"].map(String::from));
+    }
+    let base = by.and_then(|by| o.policies.iter().position(|p| p == by));
+    let mut rows = Vec::new();
+    for r in &v.rows {
+        let mut row = name(r);
+        let values: Vec<f64> = r.values(metric).collect();
+        let of_base = base.and_then(|b| values.get(b)).copied().filter(|b| *b > 0.0);
+        for (i, value) in values.iter().enumerate() {
+            row.push(match of_base {
+                Some(b) if Some(i) != base => change(value / b),
+                _ => number(metric, *value),
+            });
+        }
+        if judged {
+            row.extend(verdict(r.judged.as_ref()));
+        }
+        rows.push(row);
+    }
+    table(&head, 2, &rows)
+}
+
+fn name(r: &CachingRow) -> Vec<String> {
+    let generated = if r.kind == Kind::Generated { " (GENERATED)" } else { "" };
+    let filled = r.found.iter().map(|f| f.turnovers).fold(0.0, f64::max);
+    vec![
+        format!("{}{generated}", r.workload),
+        r.stands_for.clone().unwrap_or_else(|| "–".into()),
+        format!("{:.1} MiB", r.cache_bytes as f64 / f64::from(1 << 20)),
+        format!("{filled:.1}×"),
+    ]
+}
+
+fn number(metric: Metric, value: f64) -> String {
+    match metric {
+        Metric::Time if value < 100.0 => format!("{value:.2}"),
+        Metric::Time => format!("{value:.0}"),
+        Metric::Response => format!("{value:.3}"),
+        Metric::Traffic | Metric::Hits => format!("{value:.4}"),
+        Metric::Distance if value >= 100.0 => count(value.round() as u64),
+        Metric::Distance | Metric::Destage => format!("{value:.2}"),
+    }
+}
+
+/// A change in percent, with its sign.
+fn points(percent: f64) -> String {
+    change(1.0 + percent / 100.0)
+}
+
+fn verdict(c: Option<&Change>) -> [String; 2] {
+    let Some((c, published)) = c.and_then(|c| Some((c, c.published?))) else {
+        return ["–".into(), "–".into()];
+    };
+    let direction = match c.direction {
+        Some(true) => "direction agrees",
+        _ => "direction DIFFERS",
+    };
+    let value = match c.value {
+        Some(true) => ", value agrees".to_owned(),
+        Some(false) => format!(", value DIFFERS by {:+.1} points", c.measured - published).replace('-', "−"),
+        None => String::new(),
+    };
+    [points(published), format!("{direction}{value}")]
+}
+
+/// What the workloads of studies ask for, each once, and how the studies were run.
+pub(super) fn studies<'a>(all: impl Iterator<Item = &'a CachingOutcome>) -> String {
+    let (mut readings, mut rows, mut about) = (String::new(), Vec::new(), String::new());
+    let (mut told, mut seen) = (Vec::new(), Vec::new());
+    for o in all {
+        if !told.contains(&&o.study) {
+            told.push(&o.study);
+            let _ = writeln!(readings, "## How figures of the study `{}` are run\n", o.study);
+            for r in &o.readings {
+                let _ = writeln!(readings, "- {r}");
+            }
+            readings.push('\n');
+        }
+        for w in &o.workloads {
+            if seen.contains(&&w.name) {
+                continue;
+            }
+            seen.push(&w.name);
+            let generated = if w.kind == Kind::Generated { " (GENERATED)" } else { "" };
+            rows.push(vec![
+                format!("{}{generated}", w.name),
+                w.stands_for.clone().unwrap_or_else(|| "–".into()),
+                count(w.requests),
+                percent(w.write_ratio),
+                format!("{:.2} KB", w.mean_bytes / 1024.0),
+                size::show(w.asked_bytes >> 20 << 20),
+            ]);
+            let _ = writeln!(about, "- {}: {}; `{}`", w.name, w.about, w.identity);
+        }
+    }
+    if rows.is_empty() {
+        return readings;
+    }
+    let head =
+        ["workload", "stands for", "reads and writes", "writes", "mean size", "asked for"].map(String::from);
+    format!("{readings}## Workloads of studies of caches\n\n{}\n{about}\n", table(&head, 2, &rows))
+}

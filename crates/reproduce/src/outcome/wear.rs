@@ -1,0 +1,75 @@
+//! What a cache wears of its PCM.
+
+use super::show::{count, table};
+use frit_core::size;
+use frit_trace::identity::Kind;
+use serde::Serialize;
+use std::fmt::Write as _;
+
+/// Life rates by workload and leveler.
+#[derive(Clone, PartialEq, Debug, Serialize)]
+pub struct WearOutcome {
+    /// The levelers, by column.
+    pub levelers: Vec<String>,
+    /// One row a workload.
+    pub rows: Vec<WearRow>,
+    /// Mean life rates.
+    pub means: Vec<f64>,
+    /// Published means; none for levelers that the paper has not.
+    pub published: Vec<Option<f64>>,
+    /// Mean over the workloads of one leveler's life rate by another's.
+    pub factor: f64,
+    /// Which levelers.
+    pub factor_of: (String, String),
+    /// What is published for it.
+    pub factor_published: f64,
+}
+
+/// A workload.
+#[derive(Clone, PartialEq, Debug, Serialize)]
+pub struct WearRow {
+    /// Its name.
+    pub workload: String,
+    /// Recorded or generated.
+    pub kind: Kind,
+    /// Bytes of the cache.
+    pub cache_bytes: u64,
+    /// Blocks that were written to PCM.
+    pub writes: u64,
+    /// Life rates by leveler: the mean of a bank's writes by those of the most written one.
+    pub rates: Vec<f64>,
+    /// One leveler's by another's: see [`WearOutcome::factor_of`].
+    pub factor: f64,
+}
+
+/// As text.
+pub(super) fn wear(o: &WearOutcome) -> String {
+    let mut head: Vec<String> = ["workload", "cache", "blocks written"].map(String::from).into();
+    head.extend(o.levelers.iter().cloned());
+    head.push(format!("{} by {}", o.factor_of.0, o.factor_of.1));
+    let rates = |rates: &[f64]| rates.iter().map(|r| format!("{r:.4}")).collect::<Vec<_>>();
+    let mut rows = Vec::new();
+    for r in &o.rows {
+        let generated = if r.kind == Kind::Generated { " (GENERATED)" } else { "" };
+        let mut row = vec![
+            format!("{}{generated}", r.workload),
+            size::show(r.cache_bytes >> 20 << 20),
+            count(r.writes),
+        ];
+        row.extend(rates(&r.rates));
+        row.push(format!("{:.2}", r.factor));
+        rows.push(row);
+    }
+    let summary = |name: &str, rates: Vec<String>, factor: f64| {
+        let mut row = vec![name.to_owned(), String::new(), String::new()];
+        row.extend(rates);
+        row.push(format!("{factor:.2}"));
+        row
+    };
+    rows.push(summary("mean", rates(&o.means), o.factor));
+    let published = o.published.iter().map(|p| p.map_or("–".into(), |p| format!("{p:.4}"))).collect();
+    rows.push(summary("published", published, o.factor_published));
+    let mut out = String::from("Life rate: writes of a bank, mean by maximum.\n\n");
+    let _ = writeln!(out, "{}", table(&head, 1, &rows));
+    out
+}
