@@ -83,7 +83,8 @@ impl Item<'_> {
         let requests = mix.requests(&mut rng, clients.history.len() as u64);
         let writes = !matches!(what, What::ReadError(_));
         let poisons = writes && !disk;
-        let met = meet(layer.as_mut(), &mut clients, &requests, poisons).map_err(named)?;
+        let forgets = disk && matches!(what, What::SyncError(_));
+        let met = meet(layer.as_mut(), &mut clients, &requests, (poisons, forgets)).map_err(named)?;
         let struck = stores[medium].lock().trouble.as_ref().is_some_and(|t| t.struck > 0);
         if struck && !met.told && poisons && layer.refuses().is_none() {
             return Err(named(Violation::new(Oracle::Poisoned, "the error reached nobody")));
@@ -184,14 +185,16 @@ struct Met {
 }
 
 /// Requests over media that fail. `poisons`: what fails are writes or syncs of what a layer cannot do without,
-/// after which none is taken. Of requests that are certain only once flushed, those count that were.
+/// after which none is taken. Of requests that are certain only once flushed, those count that were; when what
+/// fails `forgets` what it had not flushed, others may not even be read again.
 fn meet(
     layer: &mut dyn Top<Null>,
     clients: &mut Clients,
     requests: &[Request],
-    poisons: bool,
+    (poisons, forgets): (bool, bool),
 ) -> Result<Met, Violation> {
     let late = layer.promise().lasting == Lasting::OnFlush;
+    let fua = |r: &Request| matches!(r.kind, Kind::Write(h) if h.has(Hints::FUA));
     let mut flushed = 0;
     let mut met = Met { lasted: Set::new(requests.len()), told: false };
     let mut refused = false;
@@ -201,6 +204,9 @@ fn meet(
                 met.lasted.add(n);
                 if r.kind == Kind::Flush {
                     flushed = n;
+                    clients.unsure.retain(|&u| !met.lasted.has(u as usize));
+                } else if late && forgets && !fua(r) {
+                    clients.unsure.push(n as u32);
                 }
                 if refused && matches!(r.kind, Kind::Write(_)) {
                     let what = format!("{r} was taken after a write had failed");
@@ -222,7 +228,6 @@ fn meet(
         }
     }
     if late {
-        let fua = |r: &Request| matches!(r.kind, Kind::Write(h) if h.has(Hints::FUA));
         (flushed..requests.len()).filter(|&n| !fua(&requests[n])).for_each(|n| met.lasted.remove(n));
     }
     Ok(met)

@@ -158,6 +158,8 @@ impl<T: Token, P: Store, D: Store> Cache<T, P, D> {
         if is(Bug::FlushIgnored) {
             return Ok(());
         }
+        // Of what was refused, or may be lost, no flush says that it is there.
+        self.writable()?;
         if self.left.on() && self.unflushed.is_some() {
             return self.leave_flush(sink);
         }

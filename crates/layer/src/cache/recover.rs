@@ -4,7 +4,7 @@ use super::BLOCK_BYTES;
 use super::layer::Cache;
 use super::layout::{Layout, STATE_AT};
 use super::policy::{Policy, Setup, WriteCache};
-use super::record::{COPIES_MAX, End, RECORD_BYTES, State, Verdict};
+use super::record::{COPIES_MAX, End, RECORD_BYTES, Record, State, Verdict};
 use super::space::{FRAGMENT, runs};
 use crate::Token;
 use frit_core::planted::{Bug, is};
@@ -43,6 +43,14 @@ struct Found {
     there: bool,
     /// All copies of its record say the same.
     agreed: bool,
+}
+
+/// What the records say.
+#[derive(Debug, Default)]
+struct Scanned {
+    found: Vec<Found>,
+    /// Slots whose block is no longer there, of which a stop left a copy that does not say so.
+    halves: Vec<(u32, (Record, End))>,
 }
 
 /// What is known of blocks that left.
@@ -185,7 +193,7 @@ impl<T: Token, P: Store, D: Store> Cache<T, P, D> {
         let doubt = stop == Stop::Machine && self.space.volatile();
         let sure = if doubt { 0 } else { self.space.mark };
         let mut recovery = Recovery { clean, ..Recovery::default() };
-        let mut found = self.scan(sink, &mut recovery)?;
+        let Scanned { mut found, halves } = self.scan(sink, &mut recovery)?;
         // The last version of a block first; where all of it is there, it is the one.
         found.sort_unstable_by_key(|f| std::cmp::Reverse(f.seq));
         if is(Bug::AnyVersionTaken) {
@@ -235,6 +243,9 @@ impl<T: Token, P: Store, D: Store> Cache<T, P, D> {
         };
         for slot in gone {
             self.space.wipe_record(sink, slot, after)?;
+        }
+        for (slot, (record, end)) in halves {
+            self.space.close_record(sink, slot, Some((&record, end)), after)?;
         }
         for slot in left.taken {
             // The disk has it: what is older may not come back over that.
@@ -313,9 +324,9 @@ impl<T: Token, P: Store, D: Store> Cache<T, P, D> {
     }
 
     /// Reads all records. Numbers go on after the highest that any of them has.
-    fn scan<S: Sink<Tok = T>>(&mut self, sink: &mut S, recovery: &mut Recovery) -> Result<Vec<Found>> {
+    fn scan<S: Sink<Tok = T>>(&mut self, sink: &mut S, recovery: &mut Recovery) -> Result<Scanned> {
         let layout = self.space.layout;
-        let mut found = Vec::new();
+        let mut all = Scanned::default();
         let chunk = (CHUNK.min(layout.slots) * RECORD_BYTES as u32) as usize;
         let mut copies = vec![vec![0; chunk]; layout.copies as usize];
         let start = sink.start();
@@ -330,17 +341,20 @@ impl<T: Token, P: Store, D: Store> Cache<T, P, D> {
             }
             for slot in first..first + n {
                 let Verdict { block, ended, agreed } = verdict_in(&copies, &layout, first, slot);
+                if let (None, Some(ended), false) = (block, ended, agreed) {
+                    all.halves.push((slot, ended));
+                }
                 let left = ended.filter(|(_, end)| *end == End::Left).map(|(r, _)| r);
                 for r in [block, ended.map(|(r, _)| r)].into_iter().flatten() {
                     self.space.seq = self.space.seq.max(r.seq);
                 }
                 let both = [(block, true), (left, false)];
                 for (r, there) in both.into_iter().filter_map(|(r, there)| Some((r?, there))) {
-                    found.push(Found { seq: r.seq, lbn: r.lbn, slot, valid: r.valid, there, agreed });
+                    all.found.push(Found { seq: r.seq, lbn: r.lbn, slot, valid: r.valid, there, agreed });
                 }
             }
         }
-        Ok(found)
+        Ok(all)
     }
 
     /// As when it was made.

@@ -302,7 +302,8 @@ impl<T: Token, P: Store> Space<T, P> {
         self.close_record(sink, slot, None, after)
     }
 
-    fn close_record<S: Sink<Tok = T>>(
+    /// Writes the last word of a record: what became of the block, or zero.
+    pub(super) fn close_record<S: Sink<Tok = T>>(
         &mut self,
         sink: &mut S,
         slot: u32,
