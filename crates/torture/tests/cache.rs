@@ -36,11 +36,6 @@ fn variants() -> Vec<(String, usize)> {
 fn torture(name: &str, options: Options) -> Report {
     let options = Options { nested_every: 256, alive_every: 32, ..options };
     let r = run(&subject(name), &options, &|_| {});
-    if std::env::var("REPLAY").is_ok() {
-        for f in &r.violations {
-            f.requests.iter().for_each(|l| println!("{l}"));
-        }
-    }
     println!(
         "| {name} | {} | {} | {} | {} | {} | {} | {} | {} / {} / {} | {:.1} |",
         r.workloads,
