@@ -14,14 +14,14 @@ use strum::VariantNames;
 /// What is tortured, and the distinct images that it has to give.
 fn variants() -> Vec<(String, usize)> {
     let mut all: Vec<(String, usize)> = [
-        ("halo", 14_000),
-        ("cleaning", 10_000),
-        ("read-caching", 8_000),
-        ("write-through", 9_000),
+        ("halo", 9_000),
+        ("cleaning", 8_000),
+        ("read-caching", 7_000),
+        ("write-through", 8_000),
         // Nothing is cached there: all images are one to the recovery.
         ("write-around", 1),
         ("around-read-caching", 3_000),
-        ("bypass", 10_000),
+        ("bypass", 8_000),
     ]
     .map(|(name, images)| (name.to_owned(), images))
     .into();
@@ -29,7 +29,7 @@ fn variants() -> Vec<(String, usize)> {
     let policies = Policy::VARIANTS.iter().filter(|p| **p != "belady" && **p != "halo");
     all.extend(policies.map(|p| (format!("policy-{p}"), 3_000)));
     let levelers = LevelerKind::VARIANTS.iter().filter(|l| **l != "none");
-    all.extend(levelers.map(|l| (format!("leveler-{l}"), 6_500)));
+    all.extend(levelers.map(|l| (format!("leveler-{l}"), 5_500)));
     all
 }
 
