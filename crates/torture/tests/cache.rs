@@ -14,20 +14,20 @@ use strum::VariantNames;
 /// What is tortured, and the distinct images that it has to give.
 fn variants() -> Vec<(String, usize)> {
     let mut all: Vec<(String, usize)> = [
-        ("halo", 9_000),
-        ("cleaning", 8_000),
-        ("read-caching", 7_000),
-        ("write-through", 8_000),
+        ("halo", 7_000),
+        ("cleaning", 6_000),
+        ("read-caching", 6_000),
+        ("write-through", 6_000),
         // Nothing is cached there: all images are one to the recovery.
         ("write-around", 1),
-        ("around-read-caching", 3_000),
-        ("bypass", 8_000),
+        ("around-read-caching", 1_000),
+        ("bypass", 6_000),
     ]
     .map(|(name, images)| (name.to_owned(), images))
     .into();
     // That one asks for the future.
     let policies = Policy::VARIANTS.iter().filter(|p| **p != "belady" && **p != "halo");
-    all.extend(policies.map(|p| (format!("policy-{p}"), 3_000)));
+    all.extend(policies.map(|p| (format!("policy-{p}"), 2_000)));
     let levelers = LevelerKind::VARIANTS.iter().filter(|l| **l != "none");
     all.extend(levelers.map(|l| (format!("leveler-{l}"), 5_500)));
     all
