@@ -5,7 +5,6 @@
 
 use super::layer::Cache;
 use super::policy::Victim;
-use super::trouble::not_reached;
 use crate::Token;
 use frit_core::{Buffer, Cause, Deferred, Error, Op, Result, Sink, SlowAccess, SlowMedium};
 use frit_media::Store;
@@ -251,7 +250,7 @@ impl<T: Token, P: Store, D: Store> Cache<T, P, D> {
     fn failed<S: Sink<Tok = T>>(&mut self, sink: &mut S, then: Then, e: Error) -> Result<()> {
         let start = sink.start();
         match then {
-            Then::Read { .. } => Err(not_reached(&e)),
+            Then::Read { .. } => Err(self.read_failed(&e)),
             Then::Written(blocks) | Then::Through(blocks) | Then::Landed(blocks) => {
                 blocks.into_iter().for_each(|v| self.flying.add(v));
                 self.not_flushed(sink, start);

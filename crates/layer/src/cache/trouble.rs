@@ -53,6 +53,12 @@ impl<T: Token, P: Store, D: Store> Cache<T, P, D> {
         }
     }
 
+    /// The disk failed to read: whoever asked hears of it, and nothing else is changed by it.
+    pub(super) fn read_failed(&mut self, e: &Error) -> Error {
+        self.trouble.of_disk = true;
+        not_reached(e)
+    }
+
     /// The disk failed to flush what it had taken past the cache: that may be gone, whatever a later flush says
     /// (an operating system forgets pages that it could not write). Writes are refused, so that nobody goes on
     /// as if it were there.
