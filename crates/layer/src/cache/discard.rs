@@ -160,11 +160,12 @@ impl<T: Token, P: Store, D: Store> Cache<T, P, D> {
         }
         // Of what was refused, or may be lost, no flush says that it is there.
         self.writable()?;
-        if self.left.on() && self.unflushed.is_some() {
-            return self.leave_flush(sink);
-        }
+        // Whether the one under way succeeds is not known yet, and only its own request is told by the medium.
         if self.left.syncs() {
             return Err(Error::Later);
+        }
+        if self.left.on() && self.unflushed.is_some() {
+            return self.leave_flush(sink);
         }
         if let Some(after) = self.unflushed {
             self.flush_disk(sink, Cause::Host, after)?;
