@@ -1,6 +1,8 @@
 //! The block interface: what sits on what.
 
-use crate::{Buffer, Deferred, Durable, Hints, Nanos, Params, Result, Sector, Sink, Source, Target, Visible};
+use crate::{
+    Buffer, Deferred, Durable, Hints, Intent, Nanos, Params, Result, Sector, Sink, Source, Target, Visible,
+};
 
 /// What a layer can do.
 #[derive(Clone, PartialEq, Eq, Debug)]
@@ -75,6 +77,12 @@ pub trait BlockLayer<S: Sink> {
     /// Leaves accesses to slow media to the caller from now on, or no longer ([`crate::deferred`]). Returns whether
     /// it does: a layer without slow media never does.
     fn defer(&mut self, _on: bool) -> bool {
+        false
+    }
+
+    /// Whether a request would have to wait for a slow medium now. It is a hint, for callers that choose who waits:
+    /// nothing changes by asking, the answer costs little, and a wrong one costs time only.
+    fn slow(&self, _what: Intent, _at: Sector, _sectors: u64) -> bool {
         false
     }
 

@@ -39,6 +39,19 @@ pub trait SlowMedium: Debug + Send + Sync {
     fn sync(&self) -> Result<()>;
 }
 
+/// What is about to be asked of a layer ([`BlockLayer::slow`](crate::BlockLayer::slow)).
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Intent {
+    /// A read.
+    Read,
+    /// A write.
+    Write,
+    /// A discard.
+    Discard,
+    /// A flush; it has no range.
+    Flush,
+}
+
 /// One access.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub enum SlowAccess {

@@ -26,7 +26,7 @@ pub mod visible;
 pub use block::{BlockLayer, Condition, Info, Precondition, Progress, Quiesce, Top};
 pub use cmd::{Cause, Cmd, MediumKind, Op, UnitId};
 pub use counts::{Count, Counts};
-pub use deferred::{Buffer, Deferred, SlowAccess, SlowMedium};
+pub use deferred::{Buffer, Deferred, Intent, SlowAccess, SlowMedium};
 pub use durable::{
     CheckScope, Checked, Durable, Extent, Finding, Lasting, LostPage, Promise, Recovery, Severity, Stop,
 };

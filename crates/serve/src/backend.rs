@@ -1,6 +1,6 @@
 //! What can be served: the narrow door between clients and whatever holds the bytes.
 
-use frit_core::{Buffer, Deferred, Error, Hints, MediumKind, ParamInfo, Result, Visible};
+use frit_core::{Buffer, Deferred, Error, Hints, Intent, MediumKind, ParamInfo, Result, Visible};
 use std::fs::File;
 use std::time::Instant;
 
@@ -87,6 +87,12 @@ pub trait Backend: Send {
     /// Leaves accesses to slow media to the device from now on, or no longer ([`frit_core::deferred`]); whether it
     /// does.
     fn defer(&mut self, _on: bool) -> bool {
+        false
+    }
+
+    /// Whether a request would have to wait for a slow medium now: a hint, by which clients' requests are shared out
+    /// among threads.
+    fn slow(&self, _what: Intent, _at: u64, _len: u64) -> bool {
         false
     }
 

@@ -1,7 +1,7 @@
 //! A volume as a backend: as fast as the machine is.
 
 use crate::{Backend, Done};
-use frit_core::{Buffer, Deferred, Error, Hints, MediumKind, ParamInfo, Result, Sink, Visible};
+use frit_core::{Buffer, Deferred, Error, Hints, Intent, MediumKind, ParamInfo, Result, Sink, Visible};
 use frit_volume::Volume;
 use std::fs::File;
 
@@ -48,6 +48,10 @@ impl<S: Sink + Send> Backend for Volume<S> {
 
     fn defer(&mut self, on: bool) -> bool {
         Volume::defer(self, on)
+    }
+
+    fn slow(&self, what: Intent, at: u64, len: u64) -> bool {
+        Volume::slow(self, what, at, len)
     }
 
     fn deferred(&mut self) -> Option<Deferred> {

@@ -5,7 +5,7 @@ use crate::error::{Error, Result};
 use crate::open::Recovered;
 use crate::superblock::{State, Superblock, SuperblockFile, boot_id};
 use frit_core::{
-    Buffer, CheckScope, Checked, Deferred, Finding, Hints, MediumKind, Null, ParamInfo, Progress,
+    Buffer, CheckScope, Checked, Deferred, Finding, Hints, Intent, MediumKind, Null, ParamInfo, Progress,
     Result as CoreResult, SECTOR_BYTES, Sector, Sink, Source, Target, Top, Visible,
 };
 use frit_stack::Stack;
@@ -320,6 +320,13 @@ impl<S: Sink> Volume<S> {
     /// does.
     pub fn defer(&mut self, on: bool) -> bool {
         self.layer.defer(on)
+    }
+
+    /// Whether a request for these bytes would have to wait for a slow medium now: a hint
+    /// ([`frit_core::BlockLayer::slow`]).
+    #[must_use]
+    pub fn slow(&self, what: Intent, at: u64, len: u64) -> bool {
+        self.layer.slow(what, Sector(at / SECTOR_BYTES), len.div_ceil(SECTOR_BYTES))
     }
 
     /// What the last call left to be carried out before its request is done.

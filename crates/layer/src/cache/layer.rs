@@ -13,8 +13,8 @@ use super::{BLOCK_BYTES, recover};
 use crate::Token;
 use crate::wear::Leveled;
 use frit_core::{
-    BlockLayer, Buffer, Deferred, Error, Hints, Info, Params, Progress, Result, SECTOR_BYTES, Sector, Sink,
-    Source, Target, Visible,
+    BlockLayer, Buffer, Deferred, Error, Hints, Info, Intent, Params, Progress, Result, SECTOR_BYTES, Sector,
+    Sink, Source, Target, Visible,
 };
 use frit_media::{Disk, Pcm, Store};
 use std::sync::Arc;
@@ -250,6 +250,10 @@ impl<S: Sink, P: Store, D: Store> BlockLayer<S> for Cache<S::Tok, P, D> {
 
     fn defer(&mut self, on: bool) -> bool {
         self.set_deferring(on)
+    }
+
+    fn slow(&self, what: Intent, at: Sector, sectors: u64) -> bool {
+        self.would_wait(what, at, sectors)
     }
 
     fn deferred(&mut self) -> Option<Deferred> {

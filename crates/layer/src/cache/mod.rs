@@ -26,6 +26,7 @@ mod record;
 mod recover;
 mod room;
 pub mod sim;
+mod slow;
 mod space;
 mod stats;
 mod streams;

@@ -23,6 +23,11 @@ impl Streams {
         Streams { all: vec![Stream::default(); streams as usize], requests: 0 }
     }
 
+    /// How many bytes its stream would have with a write.
+    pub(super) fn with(&self, at: u64, len: u64) -> u64 {
+        len + self.all.iter().find(|s| s.bytes > 0 && s.next == at).map_or(0, |s| s.bytes)
+    }
+
     /// A write came; returns how many bytes of its stream there are, with it. One that continues no
     /// stream begins one, in place of the one that was met longest ago.
     pub(super) fn write(&mut self, at: u64, len: u64) -> u64 {
@@ -48,6 +53,7 @@ mod tests {
         let mut s = Streams::new(2);
         assert_eq!(s.write(0, 10), 10);
         assert_eq!(s.write(1000, 10), 10);
+        assert_eq!((s.with(10, 10), s.with(11, 10)), (20, 10), "asking changes nothing");
         assert_eq!((s.write(10, 10), s.write(1010, 5)), (20, 15));
         assert_eq!(s.write(5000, 1), 1);
         assert_eq!(s.write(20, 1), 1, "its stream was the one met longest ago");

@@ -54,11 +54,16 @@ impl<T: Token, P: Store, D: Store> Cache<T, P, D> {
         self.keep_room(sink)
     }
 
+    /// Whether a cached block goes when a write passes it. What is dirty, or on its way, is written where it is: the
+    /// disk comes later.
+    pub(super) fn may_pass(&self, slot: u32) -> bool {
+        !self.dir.dirty(slot) && self.dir.flags(slot) & (PINNED | DAMAGED) == 0 && self.config.around()
+    }
+
     /// Whether a write that goes to the disk may pass this block: it is not there, or was clean and goes.
     fn makes_way<S: Sink<Tok = T>>(&mut self, sink: &mut S, lbn: u32) -> Result<bool> {
         let Some(slot) = self.dir.get(lbn) else { return Ok(true) };
-        // What is dirty, or on its way, is written where it is: the disk comes later.
-        if self.dir.dirty(slot) || self.dir.flags(slot) & (PINNED | DAMAGED) != 0 || !self.config.around() {
+        if !self.may_pass(slot) {
             return Ok(false);
         }
         // The disk has it once it was flushed.

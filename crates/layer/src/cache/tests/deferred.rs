@@ -2,7 +2,7 @@
 //! and answering, and nothing that is cached waits.
 
 use super::*;
-use frit_core::{Buffer, Deferred, Error, Result, SlowMedium};
+use frit_core::{Buffer, Deferred, Error, Intent, Result, SlowMedium};
 use std::sync::{Arc, Mutex};
 
 /// A disk in memory, from any thread.
@@ -102,6 +102,11 @@ impl Run {
         }
     }
 
+    /// What the layer says of a request before it is made.
+    fn slow(&self, what: Intent, at: u64, sectors: u64) -> bool {
+        BlockLayer::<Null>::slow(&self.layer, what, Sector(at), sectors)
+    }
+
     fn changes(&mut self, at: u64, sectors: u64, to: u8) {
         for s in at..at + sectors {
             self.model[s as usize] = to;
@@ -121,14 +126,22 @@ impl Run {
         let write = vec![self.stamp; (sectors * 512) as usize];
         // From now on it may show.
         self.changes(at, sectors, self.stamp);
-        loop {
+        let slow = loop {
+            let slow = self.slow(Intent::Write, at, sectors);
             match self.layer.write(&mut Null, Sector(at), Source::Bytes(&write), Hints::NONE) {
-                Err(Error::Later) => self.wait(pick),
-                done => break done.unwrap(),
+                Err(Error::Later) => {
+                    assert!(slow, "a write waits for others, which nobody said");
+                    self.wait(pick);
+                }
+                done => {
+                    done.unwrap();
+                    break slow;
+                }
             }
-        }
+        };
         // A write that goes to the disk is finished before the next request: what it meets is not defined till then.
         if let Some(left) = BlockLayer::<Null>::deferred(&mut self.layer) {
+            assert!(slow, "a write goes to the disk, which nobody said");
             self.open.push(Open { request: Some(Request { at, read: None, write }), left });
             self.finish(self.open.len() - 1);
         }
@@ -136,14 +149,23 @@ impl Run {
 
     fn read(&mut self, at: u64, sectors: u64, pick: usize) {
         let mut bytes = vec![0xEE; (sectors * 512) as usize];
-        loop {
+        let slow = loop {
+            let slow = self.slow(Intent::Read, at, sectors);
             match self.layer.read(&mut Null, Sector(at), Target::Bytes(&mut bytes), Hints::NONE) {
-                Err(Error::Later) => self.wait(pick),
-                done => break done.unwrap(),
+                Err(Error::Later) => {
+                    assert!(slow, "a read waits for others, which nobody said");
+                    self.wait(pick);
+                }
+                done => {
+                    done.unwrap();
+                    break slow;
+                }
             }
-        }
+        };
         let may: Vec<Vec<u8>> = (at..at + sectors).map(|s| vec![self.model[s as usize]]).collect();
-        match BlockLayer::<Null>::deferred(&mut self.layer) {
+        let left = BlockLayer::<Null>::deferred(&mut self.layer);
+        assert_eq!(slow, left.is_some(), "a read of {sectors} sectors at {at}");
+        match left {
             Some(left) => {
                 let request = Request { at, read: Some((bytes, may)), write: Vec::new() };
                 self.open.push(Open { request: Some(request), left });
