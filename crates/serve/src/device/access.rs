@@ -1,9 +1,9 @@
 //! Requests under the lock: alignment, counting, recording, refusal after an error.
 
 use super::counters::Kind;
-use super::{Device, Failure, SLICE_BYTES, State};
+use super::{Device, Failure, SLICE_BYTES, SYNC_AHEAD_BYTES, State};
 use crate::backend::{Backend, Done, is_unexpected};
-use frit_core::{Buffer, Deferred, Error, Hints, MediumKind, SECTOR_BYTES, Sector};
+use frit_core::{Buffer, Deferred, Error, Hints, Intent, MediumKind, SECTOR_BYTES, Sector};
 use frit_trace::ReqOp;
 use parking_lot::MutexGuard;
 use std::sync::atomic::Ordering;
@@ -58,6 +58,19 @@ impl<'a> Access<'a> {
         MutexGuard::bump(&mut self.state);
     }
 
+    /// Whether a request would have to wait for a slow medium now: a hint, never true where the backend has none.
+    pub fn slow(&self, what: Intent, at: u64, len: u64) -> bool {
+        let Some(backend) = self.state.backend.as_ref().filter(|_| self.device.deferring) else {
+            return false;
+        };
+        // Files are synced ahead then, that of the slow medium among them.
+        if what == Intent::Flush && self.device.unsynced.load(Ordering::Relaxed) >= SYNC_AHEAD_BYTES {
+            return true;
+        }
+        let (from, to) = around(at.min(self.device.bytes()), len.min(self.device.bytes()));
+        backend.slow(what, from, to - from)
+    }
+
     /// Reads.
     ///
     /// # Errors
@@ -66,17 +79,17 @@ impl<'a> Access<'a> {
         let len = into.len() as u64;
         let result = self.reading(at, len).and_then(|()| {
             if aligned(at, len) {
-                let mut done = Done::NOW;
-                for (pos, n) in Slices(at, at + len, DATA_SLICE) {
-                    let part = &mut into[(pos - at) as usize..][..n as usize];
-                    let slice = self.persist(pos > at, |b| b.read(pos, part))?;
-                    self.carry_out(&mut Buffer::In(part))?;
-                    done = done.and(slice);
-                }
+                return self.read_sectors(at, into);
+            }
+            let (from, to) = around(at, len);
+            if self.device.deferring {
+                // Others go on while the slow medium is read: the common buffer is theirs.
+                let mut sectors = vec![0; (to - from) as usize];
+                let done = self.read_sectors(from, &mut sectors)?;
+                into.copy_from_slice(&sectors[(at - from) as usize..][..into.len()]);
                 return Ok(done);
             }
             self.at_once(|backend, bounce| {
-                let (from, to) = around(at, len);
                 let done = backend.read(from, sized(bounce, to - from))?;
                 into.copy_from_slice(&bounce[(at - from) as usize..][..into.len()]);
                 shrink(bounce);
@@ -108,7 +121,7 @@ impl<'a> Access<'a> {
             }
             Ok(done)
         });
-        if self.state.deferring {
+        if self.device.deferring {
             self.device.wanted.notify_one();
         }
         self.count(&Item { kind: Kind::Write, op: Some(ReqOp::Write), at, len, hints }, result)
@@ -281,13 +294,13 @@ impl<'a> Access<'a> {
         mut ask: impl FnMut(&mut dyn Backend, &mut Vec<u8>) -> Result<Done>,
     ) -> Result<Done> {
         loop {
-            let State { backend, bounce, deferring, .. } = &mut *self.state;
+            let State { backend, bounce, .. } = &mut *self.state;
             let backend = backend.as_deref_mut().ok_or(Failure::Stopping)?;
-            if *deferring {
+            if self.device.deferring {
                 backend.defer(false);
             }
             let done = ask(backend, bounce);
-            if *deferring {
+            if self.device.deferring {
                 backend.defer(true);
             }
             match done {
@@ -299,7 +312,7 @@ impl<'a> Access<'a> {
 
     /// Takes the backend away, once no flush is under way.
     pub(super) fn take_backend(&mut self) -> Option<Box<dyn Backend>> {
-        if self.state.deferring {
+        if self.device.deferring {
             // What is wrong shows when it is closed.
             let flushed = self.persist(false, |b| b.flush());
             drop(flushed.and_then(|_| self.carry_out(&mut Buffer::None)));
@@ -321,6 +334,17 @@ impl<'a> Access<'a> {
             Some(job) => self.settle(&job, &mut Buffer::None).map(|()| true),
             None => Ok(false),
         }
+    }
+
+    fn read_sectors(&mut self, at: u64, into: &mut [u8]) -> Result<Done> {
+        let mut done = Done::NOW;
+        for (pos, n) in Slices(at, at + into.len() as u64, DATA_SLICE) {
+            let part = &mut into[(pos - at) as usize..][..n as usize];
+            let slice = self.persist(pos > at, |b| b.read(pos, part))?;
+            self.carry_out(&mut Buffer::In(part))?;
+            done = done.and(slice);
+        }
+        Ok(done)
     }
 
     fn zeroes(&mut self, others: bool, at: u64, len: u64, keep_allocated: bool) -> Result<Done> {

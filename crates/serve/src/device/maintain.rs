@@ -34,7 +34,7 @@ impl Device {
             .name("maintain".into())
             .spawn(move || Keeper::new(&device, &flag).run())?;
         let mut maintenance = Maintenance { stop, threads: vec![thread] };
-        if self.state.lock().deferring {
+        if self.deferring {
             let (device, flag) = (Arc::clone(self), Arc::clone(&maintenance.stop));
             let carry = move || device.carry_out_jobs(&flag);
             maintenance.threads.push(std::thread::Builder::new().name("slow media".into()).spawn(carry)?);

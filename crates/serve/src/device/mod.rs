@@ -66,6 +66,8 @@ pub struct Device {
     bytes: AtomicU64,
     page_bytes: u32,
     paced: bool,
+    /// The backend leaves accesses to slow media to the device.
+    deferring: bool,
     stopping: AtomicBool,
     /// Flushes that have begun; with `State::flushed`, what a waiting flush need not repeat.
     flushes_begun: AtomicU64,
@@ -89,8 +91,6 @@ pub struct Device {
 struct State {
     /// `None` once the device is closed.
     backend: Option<Box<dyn Backend>>,
-    /// The backend leaves accesses to slow media to the device.
-    deferring: bool,
     /// Why writes are refused: asked for, or after an error that should not have happened.
     refusal: Option<Arc<str>>,
     /// The number of the last flush that succeeded.
@@ -105,11 +105,13 @@ impl Device {
     pub fn new(mut backend: Box<dyn Backend>, options: DeviceOptions) -> Arc<Device> {
         // Without them every flush is done under the lock, which is as right.
         let files = backend.files().unwrap_or_default();
+        let deferring = backend.defer(true);
         let refusal = options.read_only.then(|| Arc::from("it is served read-only"));
         Arc::new(Device {
             bytes: AtomicU64::new(backend.bytes()),
             page_bytes: backend.page_bytes(),
             paced: backend.paced(),
+            deferring,
             stopping: AtomicBool::new(false),
             flushes_begun: AtomicU64::new(0),
             unsynced: AtomicU64::new(0),
@@ -122,7 +124,6 @@ impl Device {
             meter: options.meter,
             log: options.log,
             state: Mutex::new(State {
-                deferring: backend.defer(true),
                 backend: Some(backend),
                 refusal,
                 flushed: 0,
@@ -145,6 +146,11 @@ impl Device {
     /// Whether replies may have to wait ([`Done::not_before`]).
     pub fn paced(&self) -> bool {
         self.paced
+    }
+
+    /// Whether some requests wait for a slow medium without the lock ([`Access::slow`] tells which).
+    pub fn deferring(&self) -> bool {
+        self.deferring
     }
 
     /// Connections, by what became of them.

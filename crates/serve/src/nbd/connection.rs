@@ -2,11 +2,13 @@
 //!
 //! The same code serves sockets, tests that script every byte, and fuzzing.
 
-use super::execute::{Outcome, errno, execute};
+use super::execute::{Outcome, execute, flush, flushed, slow};
 use super::handshake::{Agreed, Haggle, Handshake};
+use super::outlet::Outlet;
 use super::output::Output;
 use super::request::{Command, Limits, Request};
-use super::wire::{Errno, REQUEST_BYTES};
+use super::wire::REQUEST_BYTES;
+use super::workers::{Job, Workers};
 use super::{Export, reply};
 use crate::backend::Done;
 use crate::device::Access;
@@ -67,6 +69,12 @@ pub struct Connection {
     /// Replies that wait for a flush.
     after_flush: Vec<Waiting>,
     out: Output,
+    /// Where threads that carry out slow requests answer, until there are any.
+    outlet: Option<Arc<Outlet>>,
+    /// Who carries out slow requests, where there are such.
+    workers: Option<Workers>,
+    /// A request that found no room there: the next to be done.
+    crowded: Option<(Command, Request)>,
 }
 
 impl Connection {
@@ -74,7 +82,21 @@ impl Connection {
     pub fn new(export: Arc<Export>) -> Connection {
         let mut out = Output::default();
         let phase = Phase::Handshake(Handshake::new(&mut out));
-        Connection { export, phase, agreed: Agreed::default(), after_flush: Vec::new(), out }
+        Connection {
+            export,
+            phase,
+            agreed: Agreed::default(),
+            after_flush: Vec::new(),
+            out,
+            outlet: None,
+            workers: None,
+            crowded: None,
+        }
+    }
+
+    /// Greets a client whose slow requests are answered by threads of their own.
+    pub(super) fn with_outlet(export: Arc<Export>, outlet: Arc<Outlet>) -> Connection {
+        Connection { outlet: Some(outlet), ..Connection::new(export) }
     }
 
     /// What is to be sent. Clear it when it was.
@@ -107,6 +129,9 @@ impl Connection {
                     Haggle::Taken => {
                         self.agreed = handshake.agreed();
                         self.phase = Phase::Transmission;
+                        self.workers = self.outlet.take().map(|outlet| {
+                            Workers::new(Arc::clone(&self.export), self.agreed.clone(), outlet)
+                        });
                         Next::Again
                     }
                     Haggle::Over => self.end(),
@@ -129,6 +154,9 @@ impl Connection {
 
     /// Does the complete requests of the input, as many as a batch holds.
     fn requests(&mut self, input: &[u8]) -> Advance {
+        if let (Some(workers), Some((command, request))) = (&self.workers, self.crowded.take()) {
+            workers.wait_for_room(command, &request);
+        }
         let export = Arc::clone(&self.export);
         let limits = Limits {
             bytes: export.device().bytes(),
@@ -173,9 +201,17 @@ impl Connection {
             let Some(data) = rest[REQUEST_BYTES..].get(..payload) else {
                 return self.pause(used, REQUEST_BYTES + payload);
             };
-            if command == Command::Flush {
+            if self.workers.is_some()
+                && slow(access.get_or_insert_with(|| export.device().lock()), command, &request)
+            {
+                // Whoever carries it out needs the lock.
+                access = None;
+                if !self.hand_over(command, &request, data) {
+                    return Advance { used, next: Next::Again };
+                }
+            } else if command == Command::Flush {
                 // Without the lock: it covers what is answered, and others that wait may share it.
-                self.after_flush.push(Waiting { cookie: request.cookie, done: Done::NOW, is_flush: true });
+                self.wait_for_flush(&request);
             } else {
                 let access = access.get_or_insert_with(|| export.device().lock());
                 self.execute(access, command, &request, data);
@@ -184,6 +220,29 @@ impl Connection {
             written += payload;
             count += 1;
         }
+    }
+
+    /// Hands a slow request over; false when there is no room now.
+    fn hand_over(&mut self, command: Command, request: &Request, data: &[u8]) -> bool {
+        let Some(workers) = &mut self.workers else { return false };
+        if !workers.have_room(command, request) {
+            self.crowded = Some((command, *request));
+            return false;
+        }
+        let job = Job { command, request: *request, payload: data.to_vec() };
+        match workers.hand(job) {
+            None => {}
+            Some(Job { command: Command::Flush, request, .. }) => self.wait_for_flush(&request),
+            Some(Job { command, request, payload }) => {
+                let export = Arc::clone(&self.export);
+                self.execute(&mut export.device().lock(), command, &request, &payload);
+            }
+        }
+        true
+    }
+
+    fn wait_for_flush(&mut self, request: &Request) {
+        self.after_flush.push(Waiting { cookie: request.cookie, done: Done::NOW, is_flush: true });
     }
 
     fn execute(&mut self, access: &mut Access<'_>, command: Command, request: &Request, data: &[u8]) {
@@ -209,26 +268,11 @@ impl Connection {
 
     /// One flush for all that wait for one.
     fn flush(&mut self) {
-        let device = self.export.device();
         let asked_for = self.after_flush.iter().any(|w| w.is_flush);
-        let result = if asked_for { device.flush() } else { device.flush_for_fua() };
+        let result = flush(self.export.device(), asked_for);
         for Waiting { cookie, done, .. } in std::mem::take(&mut self.after_flush) {
-            match &result {
-                Ok(flushed) => {
-                    reply::success(&mut self.out, cookie);
-                    self.mark(done.and(*flushed));
-                }
-                Err(failure) => {
-                    let words = failure.to_string();
-                    // To flush is permitted always; here what was written is not kept.
-                    let number = match errno(failure) {
-                        Errno::Perm => Errno::Io,
-                        number => number,
-                    };
-                    reply::error(&mut self.out, self.agreed.structured, cookie, number, &words);
-                    self.mark(Done::NOW);
-                }
-            }
+            flushed(&mut self.out, &self.agreed, cookie, &result);
+            self.mark(result.as_ref().map_or(Done::NOW, |f| done.and(*f)));
         }
     }
 

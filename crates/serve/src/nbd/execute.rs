@@ -7,8 +7,8 @@ use super::request::{Command, Request};
 use super::status;
 use super::wire::{Errno, flag};
 use crate::backend::Done;
-use crate::device::{Access, Failure, FailureKind};
-use frit_core::Hints;
+use crate::device::{Access, Device, Failure, FailureKind};
+use frit_core::{Hints, Intent};
 
 /// Bytes that CACHE reads at a time.
 const CACHE_PIECE: u32 = 256 << 10;
@@ -99,6 +99,36 @@ fn apply(
     }
     reply::success(out, cookie);
     Ok(Outcome::Replied(done))
+}
+
+/// A flush: asked for, or for writes with FUA.
+pub(super) fn flush(device: &Device, asked_for: bool) -> Result<Done, Failure> {
+    if asked_for { device.flush() } else { device.flush_for_fua() }
+}
+
+/// Puts the reply to a request that waited for a flush.
+pub(super) fn flushed(out: &mut Output, agreed: &Agreed, cookie: u64, result: &Result<Done, Failure>) {
+    let Err(failure) = result else { return reply::success(out, cookie) };
+    // To flush is permitted always; here what was written is not kept.
+    let number = match errno(failure) {
+        Errno::Perm => Errno::Io,
+        number => number,
+    };
+    reply::error(out, agreed.structured, cookie, number, &failure.to_string());
+}
+
+/// Whether a request would wait for a slow medium: a hint.
+pub(super) fn slow(access: &Access<'_>, command: Command, request: &Request) -> bool {
+    let (what, changes) = match command {
+        Command::Read | Command::Cache => (Intent::Read, false),
+        Command::Write => (Intent::Write, true),
+        Command::WriteZeroes if request.has(flag::NO_HOLE) => (Intent::Write, true),
+        Command::WriteZeroes | Command::Trim => (Intent::Discard, true),
+        Command::Flush => (Intent::Flush, false),
+        Command::BlockStatus | Command::Disc => return false,
+    };
+    access.slow(what, request.at, u64::from(request.len))
+        || changes && request.has(flag::FUA) && access.slow(Intent::Flush, 0, 0)
 }
 
 /// Reads a range for its effect on the machine's memory; damage is found as well.

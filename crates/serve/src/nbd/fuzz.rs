@@ -25,7 +25,7 @@ pub fn session(device: &Arc<Device>, bytes: &[u8]) -> bool {
     loop {
         while input.len() < need {
             let Some(piece) = pieces.next() else {
-                check(&replies, transmitting);
+                check_replies(&replies, transmitting);
                 return transmitting;
             };
             input.extend_from_slice(piece);
@@ -41,7 +41,7 @@ pub fn session(device: &Arc<Device>, bytes: &[u8]) -> bool {
         transmitting |= connection.is_transmitting();
         match advance.next {
             Next::Close => {
-                check(&replies, transmitting);
+                check_replies(&replies, transmitting);
                 return transmitting;
             }
             Next::Again => {
@@ -57,10 +57,13 @@ pub fn session(device: &Arc<Device>, bytes: &[u8]) -> bool {
     }
 }
 
-/// Every byte of the handshake's replies belongs to a message. Requests of a session that reads
-/// without structured replies cannot be told apart without their list, so only chunks are followed.
+/// Checks all that came back in a session: every byte of the handshake's replies belongs to a message. Requests of a
+/// session that reads without structured replies cannot be told apart without their list, so only chunks are followed.
+///
+/// # Panics
+/// When something does not hold.
 #[allow(clippy::panic, reason = "as above")]
-fn check(replies: &[u8], transmitting: bool) {
+pub fn check_replies(replies: &[u8], transmitting: bool) {
     let mut r = Reader(replies);
     assert_eq!(r.u64(), Some(wire::MAGIC));
     assert_eq!(r.u64(), Some(OPTION_MAGIC));
@@ -91,6 +94,28 @@ fn check(replies: &[u8], transmitting: bool) {
                 assert!(len > 0 && r.bytes(len as usize).is_some(), "a chunk is cut off");
             }
             other => panic!("{other:x?} begins no reply"),
+        }
+    }
+}
+
+/// Makes a session wrong: up to three changes, chosen by `next`, which returns a number below its argument.
+pub fn mutate(bytes: &mut Vec<u8>, next: &mut dyn FnMut(u64) -> u64) {
+    for _ in 0..next(4) {
+        let at = next(bytes.len() as u64) as usize;
+        match next(6) {
+            0 => bytes[at] ^= 1 << next(8),
+            1 => bytes[at] = [0, 1, 0x7f, 0x80, 0xff][next(5) as usize],
+            2 => bytes.truncate(at.max(1)),
+            3 => {
+                let n = (next(64) as usize).min(bytes.len() - at);
+                let part = bytes[at..at + n].to_vec();
+                bytes.splice(at..at, part);
+            }
+            4 => drop(bytes.drain(at..(at + next(40) as usize).min(bytes.len()))),
+            _ => bytes.insert(at, next(256) as u8),
+        }
+        if bytes.is_empty() {
+            bytes.push(0);
         }
     }
 }

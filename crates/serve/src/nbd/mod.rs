@@ -12,6 +12,7 @@ pub mod fuzz;
 mod handshake;
 mod input;
 mod listen;
+mod outlet;
 mod output;
 mod paced;
 mod patience;
@@ -23,6 +24,7 @@ mod stream;
 #[cfg(test)]
 mod tests;
 pub mod wire;
+mod workers;
 
 pub use address::Address;
 pub use connection::{Advance, Connection, Next};

@@ -1,8 +1,9 @@
-//! Sockets and threads around the protocol: one blocking thread a client.
+//! Sockets and threads around the protocol: one blocking thread a client, and more for what waits for a disk.
 
 use super::connection::{Connection, Next};
 use super::input::Input;
 use super::listen::Listener;
+use super::outlet::Outlet;
 use super::paced::Waiting;
 use super::patience::Patience;
 use super::stream::Stream;
@@ -23,7 +24,8 @@ pub struct ServerOptions {
     pub addresses: Vec<Address>,
     /// Whether other machines may connect: there is neither TLS nor a password.
     pub allow_remote: bool,
-    /// Clients at a time. Each may hold two buffers for its largest request, 64 MiB.
+    /// Clients at a time. Each may hold two buffers for its largest request, 64 MiB; of a volume with a disk also
+    /// what its requests at the disk move, 32 MiB, and as many threads.
     pub connections_max: usize,
     /// How long a client may take to choose an export.
     pub handshake_max: Duration,
@@ -201,7 +203,12 @@ impl Drop for Leave {
 }
 
 /// Serves a client until either side ends it.
-fn serve(shared: &Shared, stream: &Stream) -> io::Result<()> {
+fn serve(shared: &Shared, stream: &Arc<Stream>) -> io::Result<()> {
+    if shared.export.device().deferring() {
+        let outlet = Arc::new(Outlet::new(stream));
+        let mut connection = Connection::with_outlet(Arc::clone(&shared.export), Arc::clone(&outlet));
+        return exchange(shared, stream, &mut connection, &mut |out| outlet.send(out.bytes()));
+    }
     let mut connection = Connection::new(Arc::clone(&shared.export));
     if !shared.export.device().paced() {
         return exchange(shared, stream, &mut connection, &mut |out| stream.write_all(out.bytes()));

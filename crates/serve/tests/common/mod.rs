@@ -3,6 +3,8 @@
 // Each test program uses a part of it; helpers of tests are tests, which clippy does not know.
 #![allow(dead_code, clippy::unwrap_used, clippy::panic)]
 
+pub(crate) mod gate;
+
 use frit_serve::nbd::{Address, Export, Server, ServerOptions, wire};
 use frit_serve::{Backend, Device, DeviceOptions};
 use frit_stack::Stack;

@@ -1,0 +1,207 @@
+//! A volume whose disk stands still when a test says so.
+
+use frit_core::{Buffer, Deferred, Error, Hints, Intent, MediumKind, ParamInfo, Result, SlowMedium, Visible};
+use frit_serve::{Backend, Done};
+use frit_volume::Volume;
+use std::fs::File;
+use std::sync::{Arc, Condvar, Mutex};
+use std::time::{Duration, Instant};
+
+/// What is done on the disk.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(crate) enum Access {
+    Read(u64),
+    Write(u64),
+    Sync,
+}
+
+#[derive(Default, Debug)]
+struct Inside {
+    /// What may not pass.
+    closed: Option<fn(&Access) -> bool>,
+    /// The next sync fails.
+    failing: bool,
+    /// Reads fail.
+    broken: bool,
+    /// Accesses that stand before the gate.
+    waiting: usize,
+    /// Accesses that are done, in order.
+    done: Vec<Access>,
+}
+
+/// Lets accesses to the disk pass, or not.
+#[derive(Default, Debug)]
+pub(crate) struct Gate {
+    inside: Mutex<Inside>,
+    changed: Condvar,
+    /// Accesses take up to so many µs, each another time.
+    jitter_us: u64,
+}
+
+impl Gate {
+    pub(crate) fn with_jitter(jitter_us: u64) -> Gate {
+        Gate { jitter_us, ..Gate::default() }
+    }
+
+    /// Lets nothing pass.
+    pub(crate) fn close(&self) {
+        self.inside.lock().unwrap().closed = Some(|_| true);
+    }
+
+    /// Lets no sync pass; the next will fail.
+    pub(crate) fn close_for_syncs(&self) {
+        let mut inside = self.inside.lock().unwrap();
+        inside.closed = Some(|a| *a == Access::Sync);
+        inside.failing = true;
+    }
+
+    /// Lets reads fail, or no longer.
+    pub(crate) fn break_reads(&self, broken: bool) {
+        self.inside.lock().unwrap().broken = broken;
+    }
+
+    pub(crate) fn open(&self) {
+        self.inside.lock().unwrap().closed = None;
+        self.changed.notify_all();
+    }
+
+    /// Waits until so many accesses stand before the gate.
+    pub(crate) fn wait_for(&self, waiting: usize) {
+        let until = Instant::now() + Duration::from_secs(20);
+        let mut inside = self.inside.lock().unwrap();
+        while inside.waiting != waiting {
+            let left = until.saturating_duration_since(Instant::now());
+            assert!(!left.is_zero(), "{} accesses wait, and {waiting} should", inside.waiting);
+            inside = self.changed.wait_timeout(inside, left).unwrap().0;
+        }
+    }
+
+    /// What was done on the disk so far.
+    pub(crate) fn done(&self) -> Vec<Access> {
+        self.inside.lock().unwrap().done.clone()
+    }
+
+    fn pass(&self, access: Access, what: impl FnOnce() -> Result<()>) -> Result<()> {
+        let mut inside = self.inside.lock().unwrap();
+        inside.waiting += 1;
+        self.changed.notify_all();
+        while inside.closed.is_some_and(|stops| stops(&access)) {
+            inside = self.changed.wait(inside).unwrap();
+        }
+        inside.waiting -= 1;
+        let failing = match access {
+            Access::Read(_) => inside.broken,
+            Access::Write(_) => false,
+            Access::Sync => std::mem::take(&mut inside.failing),
+        };
+        if failing {
+            let source = std::io::Error::other("it is told to");
+            return Err(Error::Io { what: "the disk fails".into(), source });
+        }
+        let number = inside.done.len() as u64;
+        drop(inside);
+        if self.jitter_us > 0 {
+            let us = number.wrapping_mul(0x9E37_79B9_7F4A_7C15) >> 32;
+            std::thread::sleep(Duration::from_micros(us % self.jitter_us));
+        }
+        let result = what();
+        self.inside.lock().unwrap().done.push(access);
+        result
+    }
+}
+
+/// A medium behind a gate.
+#[derive(Debug)]
+struct Gated {
+    medium: Arc<dyn SlowMedium>,
+    gate: Arc<Gate>,
+}
+
+impl SlowMedium for Gated {
+    fn read(&self, at: u64, into: &mut [u8]) -> Result<()> {
+        self.gate.pass(Access::Read(at), || self.medium.read(at, into))
+    }
+    fn write(&self, at: u64, data: &[u8]) -> Result<()> {
+        self.gate.pass(Access::Write(at), || self.medium.write(at, data))
+    }
+    fn zero(&self, at: u64, len: u64) -> Result<()> {
+        self.gate.pass(Access::Write(at), || self.medium.zero(at, len))
+    }
+    fn sync(&self) -> Result<()> {
+        self.gate.pass(Access::Sync, || self.medium.sync())
+    }
+}
+
+/// A volume whose disk is behind a gate.
+#[derive(Debug)]
+pub(crate) struct Behind(pub(crate) Volume, pub(crate) Arc<Gate>);
+
+impl Behind {
+    fn gated(&self, left: Deferred) -> Deferred {
+        let medium = Arc::new(Gated { medium: left.medium, gate: Arc::clone(&self.1) });
+        Deferred { medium, ..left }
+    }
+}
+
+impl Backend for Behind {
+    fn bytes(&self) -> u64 {
+        self.0.bytes()
+    }
+    fn page_bytes(&self) -> u32 {
+        self.0.page_bytes()
+    }
+    fn read_only(&self) -> Option<String> {
+        self.0.read_only()
+    }
+    fn read(&mut self, at: u64, into: &mut [u8]) -> Result<Done> {
+        Backend::read(&mut self.0, at, into)
+    }
+    fn write(&mut self, at: u64, data: &[u8], hints: Hints) -> Result<Done> {
+        Backend::write(&mut self.0, at, data, hints)
+    }
+    fn write_zeroes(&mut self, at: u64, len: u64, keep_allocated: bool) -> Result<Done> {
+        Backend::write_zeroes(&mut self.0, at, len, keep_allocated)
+    }
+    fn discard(&mut self, at: u64, len: u64) -> Result<Done> {
+        Backend::discard(&mut self.0, at, len)
+    }
+    fn flush(&mut self) -> Result<Done> {
+        Backend::flush(&mut self.0)
+    }
+    fn extents(&self, at: u64, len: u64, each: &mut dyn FnMut(u64, Option<MediumKind>)) -> Result<()> {
+        self.0.extents(at, len, each)
+    }
+    fn step(&mut self, budget: u32) -> Result<bool> {
+        self.0.step(budget)
+    }
+    fn defer(&mut self, on: bool) -> bool {
+        self.0.defer(on)
+    }
+    fn slow(&self, what: Intent, at: u64, len: u64) -> bool {
+        self.0.slow(what, at, len)
+    }
+    fn deferred(&mut self) -> Option<Deferred> {
+        self.0.deferred().map(|left| self.gated(left))
+    }
+    fn job(&mut self) -> Result<Option<Deferred>> {
+        Ok(self.0.job()?.map(|left| self.gated(left)))
+    }
+    fn settle(&mut self, of: &Deferred, outcome: Result<()>, buffer: &Buffer<'_>) -> Result<()> {
+        self.0.settle(of, outcome, buffer)
+    }
+    fn visible(&self) -> Visible {
+        self.0.visible()
+    }
+    fn params(&mut self) -> Vec<ParamInfo> {
+        self.0.params()
+    }
+    fn set_params(&mut self, settings: &[(&str, &str)]) -> Result<()> {
+        self.0.set_params(settings)
+    }
+    fn files(&self) -> Result<Vec<File>> {
+        Backend::files(&self.0)
+    }
+    fn close(self: Box<Self>) -> Result<()> {
+        Backend::close(Box::new(self.0))
+    }
+}

@@ -1,0 +1,270 @@
+//! Many requests of one connection under way at once, over each other, on a disk behind a cache: each read sees of
+//! each sector a version that it may, and no sector is ever mixed.
+
+// Helpers of tests are tests, which clippy does not know.
+#![allow(clippy::unwrap_used, clippy::panic)]
+
+mod common;
+
+use common::gate::{Behind, Gate};
+use common::{Client, device, reopen, request, start};
+use frit_stack::Stack;
+use frit_volume::{CreateOptions, Volume};
+use proptest::prelude::*;
+use std::collections::HashMap;
+use std::io::{Read, Write};
+use std::net::Shutdown;
+use std::os::unix::net::UnixStream;
+use std::path::Path;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, Condvar, Mutex};
+use std::thread;
+use std::time::Duration;
+
+const READ: u16 = 0;
+const WRITE: u16 = 1;
+const FLUSH: u16 = 3;
+const TRIM: u16 = 4;
+const CACHE: u16 = 5;
+const ZEROES: u16 = 6;
+
+/// Sectors that are written: three times what the cache holds would not all fit, and some are hot.
+const SECTORS: u64 = 12_000;
+const SECTOR: usize = 512;
+/// Requests under way at most: more than the server takes to the disk.
+const WINDOW: usize = 48;
+/// A request that is not answered.
+const OPEN: u64 = u64::MAX;
+
+/// One version of a sector: its number, which fills it, and when it was asked for and answered.
+#[derive(Clone, Copy, Debug)]
+struct Version {
+    number: u64,
+    asked: u64,
+    answered: u64,
+}
+
+#[derive(Clone, Copy, Debug)]
+struct Asked {
+    number: u16,
+    at: u64,
+    sectors: u64,
+    asked: u64,
+}
+
+/// What a client knows: by its own clock, which each request and each reply moves on.
+struct Shadow {
+    clock: u64,
+    versions: Vec<Vec<Version>>,
+    under_way: HashMap<u64, Asked>,
+}
+
+impl Shadow {
+    fn new() -> Shadow {
+        let zeros = Version { number: 0, asked: 0, answered: 0 };
+        Shadow { clock: 0, versions: vec![vec![zeros]; SECTORS as usize], under_way: HashMap::new() }
+    }
+
+    fn ask(&mut self, cookie: u64, number: u16, at: u64, sectors: u64) {
+        self.clock += 1;
+        let version = if number == WRITE { cookie } else { 0 };
+        let asked = Asked { number, at, sectors, asked: self.clock };
+        if matches!(number, WRITE | TRIM | ZEROES) {
+            for versions in &mut self.versions[at as usize..(at + sectors) as usize] {
+                versions.push(Version { number: version, asked: self.clock, answered: OPEN });
+            }
+        }
+        assert!(self.under_way.insert(cookie, asked).is_none());
+    }
+
+    fn answer(&mut self, cookie: u64) -> Asked {
+        self.clock += 1;
+        let asked = self.under_way.remove(&cookie).unwrap();
+        if matches!(asked.number, WRITE | TRIM | ZEROES) {
+            for versions in &mut self.versions[asked.at as usize..(asked.at + asked.sectors) as usize] {
+                let own = versions.iter_mut().find(|v| v.asked == asked.asked).unwrap();
+                own.answered = self.clock;
+            }
+        }
+        asked
+    }
+
+    /// A read that was asked for at a time, and is answered now, may see a version when it was asked for before, and no
+    /// other was written wholly between it and the read.
+    fn check(&self, sector: u64, asked: u64, bytes: &[u8]) {
+        let word = |b: &[u8]| u64::from_be_bytes(b.try_into().unwrap());
+        let number = word(&bytes[..8]);
+        assert!(bytes.chunks(8).all(|b| word(b) == number), "sector {sector} is mixed");
+        let versions = &self.versions[sector as usize];
+        let may = |v: &&Version| {
+            !versions.iter().any(|w| v.answered < w.asked && w.answered < asked) && v.asked <= self.clock
+        };
+        let allowed: Vec<u64> = versions.iter().filter(may).map(|v| v.number).collect();
+        assert!(
+            allowed.contains(&number),
+            "sector {sector} is {number} and may be {allowed:?}: {versions:?}"
+        );
+    }
+}
+
+#[derive(Clone, Debug)]
+struct Step {
+    kind: u8,
+    at: u64,
+    sectors: u64,
+    flags: u16,
+}
+
+fn steps() -> impl Strategy<Value = Vec<Step>> {
+    let place = prop_oneof![2 => 0..60_u64, 3 => 0..SECTORS - 64];
+    let sectors = prop_oneof![3 => 1..9_u64, 1 => 9..64_u64];
+    let step = (any::<u8>(), place, sectors, any::<u8>());
+    let step = step.prop_map(|(kind, at, sectors, fua)| {
+        // Whole blocks as well as parts.
+        let (at, sectors) =
+            if kind % 2 == 0 { (at / 8 * 8, sectors.next_multiple_of(8)) } else { (at, sectors) };
+        Step { kind, at, sectors: sectors.min(SECTORS - at), flags: u16::from(fua < 12) }
+    });
+    prop::collection::vec(step, 600..900)
+}
+
+fn volume(dir: &Path, sets: &[&str]) -> Volume {
+    let all = [&["media.pcm.chip_bytes=256K", "media.disk.bytes=64M"], sets].concat();
+    let sets: Vec<String> = all.iter().map(|s| (*s).to_owned()).collect();
+    let stack = Stack::builtin("halo-small", &sets).unwrap();
+    Volume::create(dir, &CreateOptions { stack, force: false }).unwrap().close().unwrap();
+    reopen(dir)
+}
+
+struct Link {
+    shadow: Mutex<Shadow>,
+    answered: Condvar,
+    /// Nobody takes replies any more.
+    over: AtomicBool,
+}
+
+/// Whoever sends hears of it when whoever receives is done, or has found something.
+struct Over<'a>(&'a Link, &'a UnixStream);
+
+impl Drop for Over<'_> {
+    fn drop(&mut self) {
+        if thread::panicking() {
+            self.0.over.store(true, Ordering::SeqCst);
+            let _ = self.1.shutdown(Shutdown::Both);
+            self.0.answered.notify_all();
+        }
+    }
+}
+
+impl Link {
+    /// Takes replies until so many came, and checks what they say.
+    fn receive(&self, client: &mut Client, replies: usize) {
+        let socket = client.socket.try_clone().unwrap();
+        let _over = Over(self, &socket);
+        for _ in 0..replies {
+            let (cookie, error) = client.reply().unwrap();
+            assert_eq!(error, 0, "request {cookie}");
+            let len = match self.shadow.lock().unwrap().under_way.get(&cookie) {
+                Some(a) if a.number == READ => a.sectors as usize * SECTOR,
+                Some(_) => 0,
+                None => panic!("nobody asked for {cookie}"),
+            };
+            let mut data = vec![0; len];
+            client.socket.read_exact(&mut data).unwrap();
+            let mut shadow = self.shadow.lock().unwrap();
+            let asked = shadow.answer(cookie);
+            for (i, sector) in data.chunks(SECTOR).enumerate() {
+                shadow.check(asked.at + i as u64, asked.asked, sector);
+            }
+            self.answered.notify_all();
+        }
+    }
+
+    /// Sends all, with so many under way at a time.
+    fn send(&self, mut socket: impl Write, steps: &[Step]) {
+        for (i, step) in steps.iter().enumerate() {
+            let cookie = i as u64 + 1;
+            let number = match step.kind {
+                0..=99 => READ,
+                100..=219 => WRITE,
+                220..=229 => ZEROES,
+                230..=238 => TRIM,
+                239..=247 => CACHE,
+                _ => FLUSH,
+            };
+            let (at, sectors) = if number == FLUSH { (0, 0) } else { (step.at, step.sectors) };
+            let mut shadow = self.shadow.lock().unwrap();
+            while shadow.under_way.len() >= WINDOW {
+                let poll = Duration::from_millis(50);
+                shadow = self.answered.wait_timeout(shadow, poll).unwrap().0;
+                if self.over.load(Ordering::SeqCst) {
+                    return;
+                }
+            }
+            shadow.ask(cookie, number, at, sectors);
+            drop(shadow);
+            // Zeros that stay allocated are written, others are discarded.
+            let keep = if number == ZEROES && step.kind % 4 < 2 { 2 } else { 0 };
+            let len = (sectors as usize * SECTOR) as u32;
+            let mut bytes = request(number, step.flags | keep, cookie, at * SECTOR as u64, len);
+            if number == WRITE {
+                (0..len / 8).for_each(|_| bytes.extend(cookie.to_be_bytes()));
+            }
+            if socket.write_all(&bytes).is_err() {
+                return;
+            }
+        }
+    }
+}
+
+/// All steps over one connection, and afterwards the volume as it was closed.
+fn run(sets: &[&str], jitter_us: u64, steps: &[Step]) {
+    let dir = tempfile::tempdir().unwrap();
+    let at = dir.path().join("volume");
+    let device = device(Behind(volume(&at, sets), Arc::new(Gate::with_jitter(jitter_us))));
+    let keeper = device.maintain().unwrap();
+    let socket = dir.path().join("nbd.sock");
+    let server = start(&device, &socket);
+    let mut client = Client::connect(&socket).unwrap();
+    client.socket.set_read_timeout(Some(Duration::from_secs(20))).unwrap();
+    let link =
+        Link { shadow: Mutex::new(Shadow::new()), answered: Condvar::new(), over: AtomicBool::new(false) };
+    let sending = client.socket.try_clone().unwrap();
+    thread::scope(|s| {
+        s.spawn(|| link.send(&sending, steps));
+        link.receive(&mut client, steps.len());
+    });
+    client.bye();
+    assert_eq!(server.stop(Duration::from_secs(5)), 0);
+    drop(keeper);
+    device.close().unwrap();
+    let mut volume = reopen(&at);
+    assert!(volume.recovery().recovery.clean);
+    let mut all = vec![0; SECTORS as usize * SECTOR];
+    volume.read(0, &mut all).unwrap();
+    let shadow = link.shadow.into_inner().unwrap();
+    for (i, sector) in all.chunks(SECTOR).enumerate() {
+        shadow.check(i as u64, shadow.clock, sector);
+    }
+    volume.close().unwrap();
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig { cases: 12, max_shrink_iters: 40, ..ProptestConfig::default() })]
+
+    #[test]
+    fn every_read_sees_a_version_that_it_may(
+        sets in prop::sample::select(vec![
+            &["cache.policy=halo"][..],
+            &["cache.policy=lru", "cache.read_caching=true", "cache.dirty_low=0"],
+            &["cache.mode=write-through", "cache.read_caching=true"],
+            &["cache.mode=write-around"],
+            &["cache.mode=write-around", "cache.read_caching=true"],
+            &["cache.bypass_bytes=4K", "cache.read_caching=true", "cache.policy=sweep"],
+        ]),
+        jitter_us in prop::sample::select(vec![1_u64, 100, 400]),
+        steps in steps(),
+    ) {
+        run(sets, jitter_us, &steps);
+    }
+}
