@@ -30,6 +30,7 @@ const EXPERIMENTS: &[(&str, &str)] = files!(
     "halo.own",
     "halo.user",
     "halo.f9",
+    "halo.recovery",
     "wa.greedy",
     "wa.fifo",
 );

@@ -31,6 +31,9 @@ pub enum Error {
         /// What the operating system said.
         source: std::io::Error,
     },
+    /// A volume did not come up from a crash as it should, or could not be crashed.
+    #[error("recovery: {0}")]
+    Recovery(String),
     /// A run failed.
     #[error(transparent)]
     Replay(#[from] frit_replay::Error),

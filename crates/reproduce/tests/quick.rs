@@ -157,3 +157,16 @@ fn wear_of_the_cache_is_counted_by_leveler() {
     assert!(at("sfc") > at("start-gap"), "{w:?}");
     assert!(text(&r).contains("published"));
 }
+
+#[test]
+fn a_cache_comes_up_from_a_crash() {
+    let r = quick(&["halo.recovery"]);
+    let Measured::Recovery(found) = &r.experiments[0].measured else { panic!("no recovery") };
+    let row = &found.rows[0];
+    // Nine tenths of the blocks of 16 MiB, less what was written twice: none of it on the disk before.
+    assert!(row.dirty_bytes > 13 << 20 && row.dirty_bytes < 16 << 20, "{row:?}");
+    assert_eq!(row.dirty_bytes, row.compared * 4096);
+    // All records, at least.
+    assert!(row.bytes_read >= row.compared * 32 && row.modelled_seconds > 0.0, "{row:?}");
+    assert!(text(&r).contains("s a GB dirty"));
+}

@@ -2,7 +2,7 @@
 //!
 //! A file is one figure or table of a paper. It says what the paper claims, under ids that stay, and has one table that
 //! says how it is measured: `[figure]` (a figure over a sweep of runs, see [`Sweep`]), `[caching]` (over a study of
-//! caches, see [`Study`]), `[wear]`, `[theory]`, `[latency]`, `[software]`, or `[missing]` (why it cannot be measured). `docs/reproduce.md` is the manual.
+//! caches, see [`Study`]), `[wear]`, `[recovery]`, `[theory]`, `[latency]`, `[software]`, or `[missing]` (why it cannot be measured). `docs/reproduce.md` is the manual.
 
 mod claim;
 mod study;
@@ -39,6 +39,8 @@ pub struct Experiment {
     pub caching: Option<CachingPlan>,
     /// Wear of a cache's PCM.
     pub wear: Option<WearPlan>,
+    /// Recovery of a cache after a crash.
+    pub recovery: Option<RecoveryPlan>,
     /// Cleaning against theory.
     pub theory: Option<TheoryPlan>,
     /// Latencies that are an input.
@@ -61,6 +63,27 @@ pub struct Figure {
     pub by: Option<String>,
     /// The states of the sweep that are shown; absent: all.
     pub states: Option<Vec<String>>,
+}
+
+/// Crashes of a volume with a cache.
+#[derive(Clone, Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct RecoveryPlan {
+    /// The stack: PCM and a disk.
+    pub stack: String,
+    /// Sizes of the PCM.
+    pub caches: Vec<CacheBytes>,
+    /// The part of the cache that is dirty when the program ends.
+    pub dirty: f64,
+}
+
+/// A size.
+#[derive(Clone, Copy, Debug, Deserialize)]
+#[serde(transparent)]
+pub struct CacheBytes {
+    /// Bytes.
+    #[serde(deserialize_with = "size::deserialize")]
+    pub bytes: u64,
 }
 
 /// Runs of [`crate::theory`].
@@ -158,13 +181,14 @@ impl Experiment {
             e.figure.is_some(),
             e.caching.is_some(),
             e.wear.is_some(),
+            e.recovery.is_some(),
             e.theory.is_some(),
             e.latency.is_some(),
             e.software.is_some(),
             e.missing.is_some(),
         ];
         if ways.iter().filter(|w| **w).count() != 1 {
-            let why = "needs exactly one of the tables [figure], [caching], [wear], [theory], [latency], [software], [missing]";
+            let why = "needs exactly one of the tables [figure], [caching], [wear], [recovery], [theory], [latency], [software], [missing]";
             return Err(bad(why.into()));
         }
         if e.claims.is_empty() {

@@ -4,6 +4,7 @@ mod caching;
 mod explain;
 mod figure;
 mod latency;
+mod recovery;
 mod theory;
 mod wear;
 
@@ -77,6 +78,9 @@ fn measure(
     if let Some(w) = &e.wear {
         let source = (&plan.traces, plan.quick);
         return Ok(Measured::Wear(wear::wear(e, w, source, out, note)?));
+    }
+    if let Some(plan) = &e.recovery {
+        return Ok(Measured::Recovery(recovery::recovery(plan, runner.quick(), note)?));
     }
     if let Some(plan) = &e.theory {
         return Ok(Measured::Theory(theory::theory(plan, runner.quick(), note)?));

@@ -2,11 +2,13 @@
 
 mod caching;
 mod caching_text;
+mod recovery;
 mod show;
 mod text;
 mod wear;
 
 pub use caching::{CachedWorkload, CachingOutcome, CachingRow, CachingView, Change, MeanChange};
+pub use recovery::{RecoveryOutcome, RecoveryRow};
 pub(crate) use show::count;
 pub use text::text;
 pub use wear::{WearOutcome, WearRow};
@@ -120,6 +122,8 @@ pub enum Measured {
     Caching(CachingOutcome),
     /// Wear of a cache's PCM.
     Wear(WearOutcome),
+    /// Recovery of a cache.
+    Recovery(RecoveryOutcome),
     /// Cleaning against theory.
     Theory(TheoryOutcome),
     /// Latencies: an input, not a result.

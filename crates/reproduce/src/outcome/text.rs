@@ -73,6 +73,7 @@ fn experiment(e: &Outcome) -> String {
         Measured::Figure(f) => figure(f),
         Measured::Caching(c) => caching_text::caching(c),
         Measured::Wear(w) => super::wear::wear(w),
+        Measured::Recovery(r) => super::recovery::recovery(r),
         Measured::Theory(t) => theory(t),
         Measured::Input(rows) => latency(rows),
         Measured::Software(s) => software(s),

@@ -1,0 +1,116 @@
+//! Crashes of a volume with a cache, and how it comes up again.
+
+use crate::describe::RecoveryPlan;
+use crate::outcome::{RecoveryOutcome, RecoveryRow};
+use crate::{Error, Result};
+use frit_core::Hints;
+use frit_media::{MediumSpec, PcmConfig};
+use frit_stack::Stack;
+use frit_volume::{CreateOptions, OpenOptions, Volume};
+use rand::rngs::SmallRng;
+use rand::{Rng, SeedableRng};
+use std::collections::HashMap;
+use std::path::Path;
+use std::time::Instant;
+
+const BLOCK: u64 = 4096;
+/// The disk is so many times as large as the PCM.
+const DISK_BY_PCM: u64 = 4;
+/// The PCM of a quick run.
+const QUICK: u64 = 16 << 20;
+
+pub(super) fn recovery(
+    plan: &RecoveryPlan,
+    quick: bool,
+    note: &mut dyn FnMut(&str),
+) -> Result<RecoveryOutcome> {
+    let sizes = if quick { vec![QUICK] } else { plan.caches.iter().map(|c| c.bytes).collect() };
+    let mut rows = Vec::new();
+    for bytes in sizes {
+        note(&format!("PCM of {}", frit_core::size::show(bytes)));
+        let dir = tempfile::tempdir().map_err(|e| Error::Recovery(format!("a temporary directory: {e}")))?;
+        rows.push(crash(plan, bytes, &dir.path().join("volume"))?);
+    }
+    Ok(RecoveryOutcome { stack: plan.stack.clone(), rows })
+}
+
+/// Fills a cache, lets the program end there, and opens the volume.
+fn crash(plan: &RecoveryPlan, pcm_bytes: u64, dir: &Path) -> Result<RecoveryRow> {
+    let failed = |what: &str, e: &dyn std::fmt::Display| Error::Recovery(format!("{what}: {e}"));
+    let chips = pcm_of(&Stack::builtin(&plan.stack, &[]).map_err(Box::new)?)?.geometry.channels;
+    let chip = pcm_bytes / u64::from(chips);
+    let set = [format!("chip_bytes={chip}"), format!("media.disk.bytes={}", pcm_bytes * DISK_BY_PCM)];
+    let stack = Stack::builtin(&plan.stack, &set).map_err(Box::new)?;
+    let pcm = pcm_of(&stack)?.clone();
+    let options = CreateOptions { stack, force: false };
+    let mut volume = Volume::create(dir, &options).map_err(|e| failed("creating the volume", &e))?;
+    let written = fill(&mut volume, (pcm_bytes as f64 / BLOCK as f64 * plan.dirty) as u64)
+        .map_err(|e| failed("writing", &e))?;
+    let dirty_bytes = volume.visible().metric("dirty_blocks").unwrap_or(0.0) as u64 * BLOCK;
+    // A program that is killed leaves the files as they are now.
+    drop(volume);
+
+    let begun = Instant::now();
+    let mut volume =
+        Volume::open(dir, &OpenOptions::default()).map_err(|e| failed("opening the volume again", &e))?;
+    let open_seconds = begun.elapsed().as_secs_f64();
+    let found = volume.recovery().clone();
+    let mut block = [0; BLOCK as usize];
+    for (&at, &number) in &written {
+        volume.read(at * BLOCK, &mut block).map_err(|e| failed("reading back", &e))?;
+        if block != content(at, number) {
+            return Err(Error::Recovery(format!("block {at} is not what was written before the crash")));
+        }
+    }
+    volume.close().map_err(|e| failed("closing the volume", &e))?;
+    Ok(RecoveryRow {
+        pcm_bytes,
+        dirty_bytes,
+        seconds: found.seconds,
+        seconds_per_gb: found.seconds / (dirty_bytes.max(1) as f64 / 1e9),
+        bytes_read: found.recovery.bytes_read,
+        modelled_seconds: modelled(&pcm, found.recovery.bytes_read),
+        open_seconds,
+        compared: written.len() as u64,
+    })
+}
+
+/// Writes blocks at random until `blocks` of them are dirty or so: what lies where.
+fn fill(volume: &mut Volume, blocks: u64) -> frit_core::Result<HashMap<u64, u64>> {
+    let mut random = SmallRng::seed_from_u64(1);
+    let mut written = HashMap::new();
+    let span = volume.bytes() / BLOCK;
+    let mut number = 0;
+    while (written.len() as u64) < blocks {
+        let at = random.random_range(0..span);
+        number += 1;
+        volume.write(at * BLOCK, &content(at, number), Hints::NONE)?;
+        written.insert(at, number);
+    }
+    Ok(written)
+}
+
+/// The bytes of a block: no two versions are alike.
+fn content(at: u64, number: u64) -> [u8; BLOCK as usize] {
+    let mut block = [0; BLOCK as usize];
+    for (i, word) in block.chunks_exact_mut(8).enumerate() {
+        let value = (at << 32 | number).wrapping_add(i as u64).wrapping_mul(0x9e37_79b9_7f4a_7c15);
+        word.copy_from_slice(&value.to_le_bytes());
+    }
+    block
+}
+
+fn pcm_of(stack: &Stack) -> Result<&PcmConfig> {
+    let pcm = stack.media().iter().find_map(|m| match &m.spec {
+        MediumSpec::Pcm(c) => Some(c),
+        _ => None,
+    });
+    pcm.ok_or_else(|| Error::Recovery(format!("the stack '{}' has no PCM", stack.name())))
+}
+
+/// Seconds that so many bytes take, read in strips from all channels at once.
+fn modelled(pcm: &PcmConfig, bytes: u64) -> f64 {
+    let g = pcm.geometry;
+    let strips = bytes.div_ceil(u64::from(g.interleave_bytes)).div_ceil(u64::from(g.channels));
+    strips as f64 * pcm.timing.read.at(g.interleave_bytes).0 as f64 / 1e9
+}
