@@ -5,11 +5,14 @@ use frit_core::{Null, SECTOR_BYTES};
 use frit_media::MediumSpec;
 use frit_stack::{Bytes, Stack};
 
+/// Disks are made a multiple of this: a cache leaves out what does not fill a block of its own.
+const DISK_STEP: u64 = 4096;
+
 /// Block counts that are tried above the first guess.
 const TRIES: u32 = 64;
 
-/// The stack with as many NAND blocks as a volume of `bytes` needs, and with that capacity. `load` reads
-/// the stack with overrides added to those that were given.
+/// The stack with as many NAND blocks, or as large a disk, as a volume of `bytes` needs, and with that capacity.
+/// `load` reads the stack with overrides added to those that were given.
 ///
 /// # Errors
 /// A stack that is wrong, or cannot be so large.
@@ -21,7 +24,11 @@ pub fn sized(bytes: u64, load: impl Fn(&[String]) -> frit_stack::Result<Stack>) 
         MediumSpec::Nand(c) => Some((m.name.clone(), c.geometry)),
         _ => None,
     }) else {
-        return Err(Error::Stack { what: "a NAND medium, whose blocks --size can count".into() });
+        let disk = layer_on(&given, "disk").ok_or_else(|| Error::Stack {
+            what: "a NAND medium or a disk, whose size --size can choose".into(),
+        })?;
+        let whole = bytes.next_multiple_of(DISK_STEP);
+        return Ok(load(&[format!("media.{disk}.bytes={whole}")])?);
     };
     // One more block in each plane makes it so much larger.
     let row = geometry.bytes() / u64::from(geometry.blocks_per_plane.max(1));
@@ -54,4 +61,10 @@ pub fn sized(bytes: u64, load: impl Fn(&[String]) -> frit_stack::Result<Stack>) 
         || Error::Stack { what: format!("another stack: this one cannot be made to hold {bytes} bytes") },
         Error::Parse,
     ))
+}
+
+/// The name of the medium that a layer has in a role.
+fn layer_on(stack: &Stack, role: &str) -> Option<String> {
+    let (_, i) = stack.layer().on.iter().find(|(r, _)| r.key == role)?;
+    Some(stack.media()[*i].name.clone())
 }

@@ -157,6 +157,28 @@ fn a_size_is_met_exactly() {
 }
 
 #[test]
+fn a_disk_is_made_as_large_as_asked_and_grows() {
+    let load = |more: &[String]| {
+        let sets = [&["chip_bytes=128K".to_owned()], more].concat();
+        frit_stack::Stack::builtin("halo-small", &sets)
+    };
+    let (_dir, dir) = place();
+    let options = frit_volume::CreateOptions { stack: sized((5 << 20) + 512, load).unwrap(), force: false };
+    let mut v = Volume::create(&dir, &options).unwrap();
+    assert_eq!(v.bytes(), (5 << 20) + 4096);
+    let data = vec![7; 1 << 20];
+    v.write(4 << 20, &data, Hints::NONE).unwrap();
+    v.close().unwrap();
+    let grown = grow(&dir, &sized(9 << 20, load).unwrap(), &mut |_, _, _| {}).unwrap();
+    assert_eq!(grown.now, 9 << 20);
+    let mut v = open(&dir);
+    let mut back = vec![0; 1 << 20];
+    v.read(4 << 20, &mut back).unwrap();
+    assert!(back == data);
+    v.close().unwrap();
+}
+
+#[test]
 fn images_go_out_and_in() {
     let (base, dir) = place();
     let (data, _) = filled(&dir);
