@@ -1,11 +1,13 @@
 //! `make bench`: the speed and the memory of frit, each beside a baseline measured in the same run.
 //!
 //! Absolute figures drift from machine to machine and hour to hour; ratios hold. Each figure is the best of
-//! some rounds, after a warm-up, on one thread.
+//! some rounds, after a warm-up, on one thread. Names of blocks choose some of them:
+//! `cargo bench -p frit-replay --bench frit -- cached`.
 
 #![allow(clippy::print_stdout, clippy::unwrap_used, clippy::expect_used)]
 
 mod baseline;
+mod cached;
 
 use baseline::Forty;
 use frit_core::{Hints, Null, Precondition, Sector, Source};
@@ -26,9 +28,14 @@ fn main() {
         return;
     }
     println!("frit, one thread, best of {ROUNDS} rounds; ratios against the baseline of the same block\n");
-    volume();
-    writes();
-    parsing();
+    let blocks: [(&str, fn()); 4] =
+        [("volume", volume), ("writes", writes), ("cached", cached::cached), ("parsing", parsing)];
+    let asked: Vec<String> = std::env::args().skip(1).filter(|a| !a.starts_with('-')).collect();
+    for (name, block) in blocks {
+        if asked.is_empty() || asked.iter().any(|a| a == name) {
+            block();
+        }
+    }
 }
 
 fn row(what: &str, value: f64, unit: &str, ratio: Option<f64>) {
