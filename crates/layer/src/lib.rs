@@ -11,7 +11,6 @@ pub mod cache;
 pub mod flash;
 pub mod hfsl;
 mod named;
-mod table;
 pub mod wear;
 
 pub use cache::{Cache, CacheConfig};

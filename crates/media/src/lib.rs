@@ -11,6 +11,7 @@ pub mod disk;
 mod dram;
 pub mod hardware;
 mod header;
+pub mod memory;
 pub mod nand;
 pub mod pcm;
 pub mod profile;

@@ -99,7 +99,10 @@ impl Curve {
         let bytes = bytes.max(self.floor_bytes);
         let mut prev = (0u32, 0u64);
         for &(size, t) in &self.points {
-            if bytes <= size {
+            if bytes == size {
+                return t.0;
+            }
+            if bytes < size {
                 let (run, rise) = (u64::from(size - prev.0), t.0 as i128 - i128::from(prev.1));
                 let step = i128::from(bytes - prev.0) * rise / i128::from(run);
                 return (i128::from(prev.1) + step) as u64;

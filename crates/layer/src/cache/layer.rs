@@ -212,9 +212,15 @@ impl<S: Sink, P: Store, D: Store> BlockLayer<S> for Cache<S::Tok, P, D> {
             self.dir.prefetch(block(at) as u32);
         }
         for (at, _) in next {
-            if let Some(slot) = self.dir.get(block(at) as u32) {
-                self.dir.prefetch_slot(slot);
-                self.policy.prefetch(slot);
+            match self.dir.get(block(at) as u32) {
+                Some(slot) => {
+                    self.dir.prefetch_slot(slot);
+                    self.policy.prefetch(slot);
+                }
+                None => {
+                    self.dir.prefetch_chain(block(at) as u32);
+                    self.policy.prefetch_miss(block(at) as u32);
+                }
             }
         }
     }

@@ -14,7 +14,6 @@ mod destage;
 pub mod directory;
 mod discard;
 mod durable;
-mod fetch;
 mod flying;
 mod layer;
 mod layout;

@@ -14,6 +14,9 @@ impl<T: Token, P: Store, D: Store> Cache<T, P, D> {
         loop {
             let free = self.dir.free_len();
             if let Some(slot) = self.dir.alloc() {
+                if let Some(soon) = self.dir.soon() {
+                    self.space.prefetch(soon);
+                }
                 return Ok((slot, self.space.usable(sink, free)));
             }
             self.stats.waits += 1;

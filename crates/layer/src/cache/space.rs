@@ -113,6 +113,12 @@ impl<T: Token, P: Store> Space<T, P> {
         if is(Bug::SlotReuseEarly) { sink.start() } else { after }
     }
 
+    /// Starts to load what a write to a slot counts.
+    #[inline]
+    pub(super) fn prefetch(&self, slot: u32) {
+        self.pcm.prefetch(self.layout.data(slot));
+    }
+
     /// A slot is free, once `after`; false: it has to wait for a sync.
     #[inline]
     pub(super) fn release(&mut self, slot: u32, after: T, same: bool) -> bool {

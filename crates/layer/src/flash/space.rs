@@ -1,9 +1,10 @@
 //! The NAND space itself: what it owns, how it starts, what it shows.
 
 use super::{BlockState, Blocks, Gc, GcPolicy, Wear, WearPolicy};
-use crate::{Token, table::table32};
+use crate::Token;
 use frit_core::planted::{Bug, is};
 use frit_core::{BlockId, Cause, Error, Lpn, Ppn, Result, Sink, Target, UnitState};
+use frit_media::memory::table32;
 use frit_media::{Expected, Nand, Store};
 use std::collections::VecDeque;
 

@@ -31,7 +31,7 @@ pub(crate) struct Mapping<T, P: Store> {
 impl<T: Token, P: Store> Mapping<T, P> {
     pub(crate) fn new(pages: u32, pcm: Option<PcmSpace<T, P>>, persist: MapPersist) -> Mapping<T, P> {
         let flush_map = pcm.as_ref().and_then(|p| p.flush_map_at).map(|_| FlushMap::new(pages));
-        let table = crate::table::table64(pages as usize);
+        let table = frit_media::memory::table64(pages as usize);
         Mapping { table, pcm, persist, gate: T::default(), lost: BTreeMap::new(), flush_map }
     }
 

@@ -16,6 +16,7 @@ mod partition;
 pub use geometry::PcmGeometry;
 pub use partition::Partition;
 
+use crate::memory::table32;
 use crate::stripe::Stripe;
 use crate::{Device, Hardware, Model, PcmTiming, Store};
 use frit_core::visible::{MediumView, Wear};
@@ -94,7 +95,7 @@ impl<St: Store> Pcm<St> {
             stripe: Stripe::new(g.channels, g.interleave_bytes),
             line_shift: g.line_bytes.trailing_zeros(),
             first_unit,
-            wear: vec![0; g.lines() as usize],
+            wear: table32(g.lines() as usize),
             // What was never written is as good as refreshed; of a device that comes back, nobody knows.
             clean: vec![if store.is_blank() { u64::MAX } else { 0 }; clean as usize],
             partitions: Vec::new(),

@@ -2,6 +2,7 @@
 
 use super::Pcm;
 use crate::Store;
+use crate::memory::fetch;
 use frit_core::{Cause, Cmd, Op, Result, Sink, Source, Target};
 
 impl<St: Store> Pcm<St> {
@@ -72,6 +73,12 @@ impl<St: Store> Pcm<St> {
         for w in &mut self.wear[first..=last] {
             *w = w.saturating_add(1);
         }
+    }
+
+    /// Starts to load the count of the line that holds an address.
+    #[inline]
+    pub fn prefetch(&self, at: u64) {
+        fetch(self.wear.get((at >> self.line_shift) as usize));
     }
 
     /// Reads bytes: one command for each stretch on one channel.

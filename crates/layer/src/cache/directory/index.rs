@@ -5,8 +5,8 @@
 //! Dietzfelbinger and Weidling 2007). Keys are kept whole, as HALO has it (section III-A): part of a key
 //! would cost a read of PCM to tell blocks apart.
 
-use crate::cache::fetch::fetch;
-use crate::table::table_of;
+use frit_media::memory::fetch;
+use frit_media::memory::table_of;
 
 /// The key of an empty entry. The last block of 16 TiB cannot be cached.
 const EMPTY: u32 = u32::MAX;

@@ -21,10 +21,16 @@ pub use bucket::{BUCKET_BLOCKS, Bucket, BucketBlocks};
 pub use index::Index;
 pub use slots::{DIRTY, PINNED};
 
-use crate::cache::fetch::fetch;
-use crate::table::table64;
 use frit_core::{Error, Result};
+use frit_media::memory::fetch;
+use frit_media::memory::table64;
 use slots::Slots;
+
+/// From so many blocks on all places of a bucket are looked at, instead of following its chain: a step of the
+/// chain waits for two reads of memory, one after the other, and lookups that are known beforehand overlap.
+const DENSE: u32 = 32;
+/// How far ahead of a lookup its rows are fetched.
+const AHEAD: u32 = 16;
 
 /// The directory of a cache.
 #[derive(Clone, Debug)]
@@ -75,6 +81,17 @@ impl Directory {
         fetch(self.buckets.get(self.bucket_of(lbn) as usize));
     }
 
+    /// Starts to load what adding a block will look at beyond [`Directory::prefetch`], which has to be done: the
+    /// head of its bucket's chain.
+    #[inline]
+    pub fn prefetch_chain(&self, lbn: u32) {
+        let i = self.bucket_of(lbn);
+        let bucket = self.bucket(i);
+        if bucket.count > 0 {
+            self.index.prefetch(i * BUCKET_BLOCKS + u32::from(bucket.head));
+        }
+    }
+
     /// Starts to load the word of a slot.
     #[inline]
     pub fn prefetch_slot(&self, slot: u32) {
@@ -86,6 +103,13 @@ impl Directory {
     #[inline]
     pub fn alloc(&mut self) -> Option<u32> {
         self.slots.take()
+    }
+
+    /// A slot that [`Directory::alloc`] will give some calls from now, when it is known.
+    #[inline]
+    #[must_use]
+    pub fn soon(&self) -> Option<u32> {
+        self.slots.soon()
     }
 
     /// Gives back a slot that holds no block.
@@ -276,6 +300,9 @@ impl Directory {
     pub fn blocks_of(&self, bucket: u32, into: &mut BucketBlocks) {
         into.begin(bucket);
         let b = self.bucket(bucket);
+        if u32::from(b.count) >= DENSE {
+            return self.look_for_all(bucket, b.count, into);
+        }
         let mut place = b.head;
         for _ in 0..b.count {
             let Some(slot) = self.slot_at(bucket, place) else {
@@ -285,6 +312,25 @@ impl Directory {
             into.add(place, slot);
             place = self.slots.next(slot);
         }
+    }
+
+    /// Looks for each block that a bucket can hold: many lookups, but none waits for the one before.
+    fn look_for_all(&self, bucket: u32, count: u16, into: &mut BucketBlocks) {
+        let first = bucket * BUCKET_BLOCKS;
+        let mut left = count;
+        (0..AHEAD).for_each(|i| self.index.prefetch(first + i));
+        for i in 0..BUCKET_BLOCKS {
+            self.index.prefetch(first + (i + AHEAD).min(BUCKET_BLOCKS - 1));
+            if let Some(slot) = self.index.get(first + i) {
+                fetch(self.slots.word(slot));
+                into.add(i as u8, slot);
+                left -= 1;
+                if left == 0 {
+                    return;
+                }
+            }
+        }
+        debug_assert!(false, "bucket {bucket} has {left} blocks less than it counts");
     }
 
     /// How many blocks are cached (the paper's total_bcnts).

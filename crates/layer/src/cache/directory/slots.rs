@@ -1,8 +1,8 @@
 //! One word a slot: links, valid fragments and flags while a block is there, the list of free slots
 //! otherwise.
 
-use crate::table::table32;
 use frit_core::{Error, Result};
+use frit_media::memory::{fetch, table32};
 
 /// A block is there. The other bit that is the directory's own is [`DIRTY`].
 const USED: u32 = 1 << 31;
@@ -14,8 +14,12 @@ pub const DIRTY: u8 = 1;
 /// and to clear.
 pub const PINNED: u8 = 2;
 
-/// The end of the list of free slots.
+/// The end of a list of free slots.
 const END: u32 = !USED;
+
+/// Lists of free slots that take turns. Of one list the next slot is known only when the word of the one
+/// before has come from memory; of so many, a word has as many turns to come.
+const LISTS: usize = 16;
 
 /// Slots with their words. Bits 0 to 7 of a used one are the next block of the bucket's chain, 8 to 15
 /// the one before, 16 to 23 the valid fragments, 24 to 30 the flags.
@@ -24,9 +28,13 @@ pub(super) struct Slots {
     words: Vec<u32>,
     /// Slots from here on were never used; they are given out first.
     fresh: u32,
-    /// Free slots that were used, oldest first: wear spreads over all.
-    head: u32,
-    tail: u32,
+    /// Free slots that were used, oldest first: wear spreads over all. The oldest is at the head of list
+    /// `taken`, the next one at that of the list after it; the next to come goes behind the tail of list
+    /// `given`.
+    heads: [u32; LISTS],
+    tails: [u32; LISTS],
+    taken: u8,
+    given: u8,
     free: u32,
 }
 
@@ -35,7 +43,15 @@ impl Slots {
         if slots >= END {
             return Err(Error::param("slots", slots, "a cache has at most 2^31 - 2 blocks"));
         }
-        Ok(Slots { words: table32(slots as usize), fresh: 0, head: END, tail: END, free: slots })
+        Ok(Slots {
+            words: table32(slots as usize),
+            fresh: 0,
+            heads: [END; LISTS],
+            tails: [END; LISTS],
+            taken: 0,
+            given: 0,
+            free: slots,
+        })
     }
 
     pub(super) fn len(&self) -> u32 {
@@ -64,29 +80,41 @@ impl Slots {
             self.fresh += 1;
             return Some(self.fresh - 1);
         }
-        let slot = self.head;
-        self.head = std::mem::take(&mut self.words[slot as usize]);
-        if self.head == END {
-            self.tail = END;
+        let list = next_turn(&mut self.taken);
+        let slot = self.heads[list];
+        let next = std::mem::take(&mut self.words[slot as usize]);
+        self.heads[list] = next;
+        fetch(self.words.get(next as usize));
+        if next == END {
+            self.tails[list] = END;
         }
         Some(slot)
+    }
+
+    /// The slot that [`Slots::take`] gives some calls from now: far enough to load what an access to it needs.
+    #[inline]
+    pub(super) fn soon(&self) -> Option<u32> {
+        let slot = self.heads[(usize::from(self.taken) + LISTS - 1) % LISTS];
+        (slot != END).then_some(slot)
     }
 
     #[inline]
     pub(super) fn give(&mut self, slot: u32) {
         debug_assert!(!self.used(slot), "slot {slot} holds a block");
         self.words[slot as usize] = END;
-        match self.tail {
-            END => self.head = slot,
+        let list = next_turn(&mut self.given);
+        match self.tails[list] {
+            END => self.heads[list] = slot,
             tail => self.words[tail as usize] = slot,
         }
-        self.tail = slot;
+        self.tails[list] = slot;
         self.free += 1;
     }
 
     /// Frees all slots that hold no block, and no other.
     pub(super) fn rebuild(&mut self) {
-        (self.head, self.tail, self.free, self.fresh) = (END, END, 0, self.len());
+        (self.heads, self.tails) = ([END; LISTS], [END; LISTS]);
+        (self.taken, self.given, self.free, self.fresh) = (0, 0, 0, self.len());
         for slot in 0..self.len() {
             if !self.used(slot) {
                 self.give(slot);
@@ -165,4 +193,12 @@ impl Slots {
     pub(super) fn set_flags(&mut self, slot: u32, flags: u8) {
         self.set_byte(slot, 3, flags & 0x7f | 0x80);
     }
+}
+
+/// The list whose turn it is; the next call gives the one after it.
+#[inline]
+fn next_turn(of: &mut u8) -> usize {
+    let list = usize::from(*of) % LISTS;
+    *of = (list as u8 + 1) % LISTS as u8;
+    list
 }

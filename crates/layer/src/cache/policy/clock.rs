@@ -59,7 +59,7 @@ impl WriteCache for Clock {
 
     #[inline]
     fn prefetch(&self, slot: u32) {
-        crate::cache::fetch::fetch(self.accessed.get(slot as usize));
+        frit_media::memory::fetch(self.accessed.get(slot as usize));
     }
 
     fn dram_bytes(&self) -> u64 {

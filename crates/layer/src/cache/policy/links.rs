@@ -1,7 +1,7 @@
 //! Lists threaded through one array with a node a slot.
 
-use crate::cache::fetch::fetch;
-use crate::table::table_of;
+use frit_media::memory::fetch;
+use frit_media::memory::table_of;
 
 #[derive(Clone, Copy, Debug)]
 struct Node {

@@ -142,7 +142,7 @@ impl WriteCache for S3Fifo {
 
     #[inline]
     fn prefetch(&self, slot: u32) {
-        crate::cache::fetch::fetch(self.state.get(slot as usize));
+        frit_media::memory::fetch(self.state.get(slot as usize));
     }
 
     #[inline]

@@ -103,7 +103,7 @@ impl Holds for Plain {
 
     #[inline]
     fn prefetch_slot(&self, slot: u32) {
-        crate::cache::fetch::fetch(self.dirty.get(slot as usize));
+        frit_media::memory::fetch(self.dirty.get(slot as usize));
     }
 
     #[inline]

@@ -44,8 +44,15 @@ impl<T: Token, St: Store> Leveled<T, St> {
     }
 
     /// The device's address of a logical one, which has to be inside.
+    #[inline]
     pub(super) fn physical(&self, at: u64) -> u64 {
         if self.plain { at } else { self.piece(at, 0, 1).at }
+    }
+
+    /// Starts to load what a write to an address, which has to be inside, counts there.
+    #[inline]
+    pub fn prefetch(&self, at: u64) {
+        self.pcm.prefetch(self.physical(at));
     }
 
     /// Reads bytes.

@@ -1,25 +1,29 @@
 //! Flat tables with one row a page, zeroed, on huge pages where the kernel has them: a map of
-//! gigabytes is accessed at random, and with small pages each access would also miss the TLB.
+//! gigabytes is accessed at random, and with small pages each access would also miss the TLB. And fetching
+//! a row ahead of its use.
 
 /// Tables below this size stay on ordinary pages, in bytes.
 const HUGE_FROM: usize = 4 << 20;
 
 /// `rows` zeros, advised to lie on huge pages before they are touched.
-pub(crate) fn table32(rows: usize) -> Vec<u32> {
+#[must_use]
+pub fn table32(rows: usize) -> Vec<u32> {
     let mut v = vec![0u32; rows];
     advise_huge(v.as_mut_ptr().cast(), rows * size_of::<u32>());
     v
 }
 
 /// As [`table32`], of 64-bit rows.
-pub(crate) fn table64(rows: usize) -> Vec<u64> {
+#[must_use]
+pub fn table64(rows: usize) -> Vec<u64> {
     let mut v = vec![0u64; rows];
     advise_huge(v.as_mut_ptr().cast(), rows * size_of::<u64>());
     v
 }
 
 /// `rows` times `row`, of any kind of row, on huge pages like the others.
-pub(crate) fn table_of<R: Copy>(rows: usize, row: R) -> Vec<R> {
+#[must_use]
+pub fn table_of<R: Copy>(rows: usize, row: R) -> Vec<R> {
     let mut v: Vec<R> = Vec::with_capacity(rows);
     advise_huge(v.as_mut_ptr().cast(), rows * size_of::<R>());
     v.resize(rows, row);
@@ -46,6 +50,23 @@ fn advise_huge(start: *mut u8, bytes: usize) {
 
 #[cfg(not(target_os = "linux"))]
 fn advise_huge(_: *mut u8, _: usize) {}
+
+/// Starts to load the processor's cache line that `row` begins in.
+#[cfg(target_arch = "x86_64")]
+#[allow(unsafe_code)]
+#[inline]
+pub fn fetch<R>(row: Option<&R>) {
+    use std::arch::x86_64::{_MM_HINT_T0, _mm_prefetch};
+
+    if let Some(row) = row {
+        // SAFETY: a prefetch changes nothing and cannot fault.
+        unsafe { _mm_prefetch::<_MM_HINT_T0>(std::ptr::from_ref(row).cast()) };
+    }
+}
+
+#[cfg(not(target_arch = "x86_64"))]
+#[inline]
+pub fn fetch<R>(_: Option<&R>) {}
 
 #[cfg(test)]
 mod tests {
