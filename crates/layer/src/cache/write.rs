@@ -21,8 +21,8 @@ impl<T: Token, P: Store, D: Store> Cache<T, P, D> {
         data: Source<'_>,
     ) -> Result<()> {
         self.writable()?;
-        let stream = self.streams.write(at, u64::from(data.len()));
         let bypass = self.config.bypass_bytes;
+        let stream = if bypass > 0 { self.streams.write(at, u64::from(data.len())) } else { 0 };
         if self.config.mode == Mode::WriteThrough {
             self.free_to(at, at + u64::from(data.len()), true)?;
         }

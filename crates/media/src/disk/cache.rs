@@ -100,17 +100,15 @@ impl Segments {
             (true, false) => 1..self.all.len(),
             _ => 0..self.all.len(),
         };
-        let rank = |i: usize| {
+        // One number to compare: there are up to some hundred segments, and each miss looks at all.
+        let key = |i: usize| {
             let s = &self.all[i];
             let overlaps = write && s.overlaps(block, end);
-            match (growing == Some(i), overlaps, s.start == s.end) {
-                (true, ..) => 3,
-                (_, true, _) => 0,
-                (.., true) => 1,
-                _ => 2,
-            }
+            let rank = if overlaps { 0 } else { 2 - u64::from(s.start == s.end) };
+            let rank = if growing == Some(i) { 3 } else { rank };
+            rank << 62 | s.used
         };
-        range.min_by_key(|&i| (rank(i), self.all[i].used)).unwrap_or(0)
+        range.min_by_key(|&i| key(i)).unwrap_or(0)
     }
 
     /// Fills a segment anew.
