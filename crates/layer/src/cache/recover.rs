@@ -24,6 +24,8 @@ const IN_USE: u64 = 2;
 
 /// Records that are read together.
 const CHUNK: u32 = 2048;
+/// How many records ahead memory is fetched.
+const AHEAD: usize = 8;
 
 /// What the head in PCM says of the layer's use.
 #[derive(Clone, Copy, Default, Debug)]
@@ -199,28 +201,8 @@ impl<T: Token, P: Store, D: Store> Cache<T, P, D> {
         if is(Bug::AnyVersionTaken) {
             found.reverse();
         }
-        let (mut gone, mut left) = (Vec::new(), Left::default());
-        for f in &mut found {
-            if !f.there {
-                left.gone.insert(f.lbn);
-                f.seq = 0;
-                continue;
-            }
-            if left.gone.contains(&f.lbn) && !is(Bug::GoneForgotten) {
-                // A later version has left.
-            } else if let Some(last) = self.dir.get(f.lbn) {
-                if self.take_along(sink, f, last, &mut left, &mut recovery)? {
-                    left.taken.push(f.slot);
-                    f.seq = 0;
-                    continue;
-                }
-            } else if f.lbn < self.dir.disk_blocks() && self.is_whole(f, sure, &mut recovery)? {
-                self.dir.insert(f.lbn, f.slot, f.valid, true);
-                continue;
-            }
-            gone.push(f.slot);
-            f.seq = 0;
-        }
+        let mut left = Left::default();
+        let gone = self.choose(sink, &mut found, sure, &mut left, &mut recovery)?;
         self.dir.free_rest();
         self.warm(&found);
         recovery.padded = (gone.len() + left.taken.len()) as u32;
@@ -263,9 +245,62 @@ impl<T: Token, P: Store, D: Store> Cache<T, P, D> {
         Ok(recovery)
     }
 
+    /// Takes the blocks that are there into the directory, of records with the last ones first; what is not
+    /// taken has no number afterwards. Returns slots whose records count no more.
+    fn choose<S: Sink<Tok = T>>(
+        &mut self,
+        sink: &mut S,
+        found: &mut [Found],
+        sure: u64,
+        left: &mut Left<T>,
+        recovery: &mut Recovery,
+    ) -> Result<Vec<u32>> {
+        let mut gone = Vec::new();
+        for i in 0..found.len() {
+            self.fetch_ahead(found, i);
+            let f = &mut found[i];
+            if !f.there {
+                left.gone.insert(f.lbn);
+                f.seq = 0;
+                continue;
+            }
+            if left.gone.contains(&f.lbn) && !is(Bug::GoneForgotten) {
+                // A later version has left.
+            } else if let Some(last) = self.dir.get(f.lbn) {
+                if self.take_along(sink, f, last, left, recovery)? {
+                    left.taken.push(f.slot);
+                    f.seq = 0;
+                    continue;
+                }
+            } else if f.lbn < self.dir.disk_blocks() && self.is_whole(f, sure, recovery)? {
+                self.dir.insert(f.lbn, f.slot, f.valid, true);
+                continue;
+            }
+            gone.push(f.slot);
+            f.seq = 0;
+        }
+        Ok(gone)
+    }
+
+    /// Loads what records after the one that is looked at will need: each would wait for memory several times.
+    #[inline]
+    fn fetch_ahead(&self, found: &[Found], i: usize) {
+        let inside = |f: &&Found| f.lbn < self.dir.disk_blocks();
+        if let Some(f) = found.get(i + 2 * AHEAD).filter(inside) {
+            self.dir.prefetch(f.lbn);
+            self.dir.prefetch_slot(f.slot);
+        }
+        if let Some(f) = found.get(i + AHEAD).filter(inside) {
+            self.dir.prefetch_chain(f.lbn);
+        }
+    }
+
     /// Policies see the blocks in the order in which they were written.
     fn warm(&mut self, found: &[Found]) {
-        for f in found.iter().rev().filter(|f| f.seq > 0) {
+        for (i, f) in found.iter().enumerate().rev().filter(|(_, f)| f.seq > 0) {
+            if let Some(before) = i.checked_sub(AHEAD) {
+                self.dir.prefetch(found[before].lbn);
+            }
             self.tick();
             let access = self.access(f.lbn, true);
             self.policy.insert(f.slot, &access);

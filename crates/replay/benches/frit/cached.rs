@@ -46,11 +46,15 @@ impl Forty {
     fn unlink(&mut self, slot: u32) {
         let (_, newer, older) = self.nodes[slot as usize];
         if newer == NONE {
-            self.newest = older
+            self.newest = older;
         } else {
-            self.nodes[newer as usize].2 = older
+            self.nodes[newer as usize].2 = older;
         }
-        if older == NONE { self.oldest = newer } else { self.nodes[older as usize].1 = newer }
+        if older == NONE {
+            self.oldest = newer;
+        } else {
+            self.nodes[older as usize].1 = newer;
+        }
     }
 
     fn write(&mut self, block: u32) {
@@ -69,9 +73,9 @@ impl Forty {
         };
         self.nodes[slot as usize] = (block, NONE, self.newest);
         if self.newest == NONE {
-            self.oldest = slot
+            self.oldest = slot;
         } else {
-            self.nodes[self.newest as usize].1 = slot
+            self.nodes[self.newest as usize].1 = slot;
         }
         self.newest = slot;
     }
