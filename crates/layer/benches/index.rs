@@ -26,10 +26,38 @@ fn main() {
     );
     println!("whose rows are told, most in brackets; fetched: with the next {AHEAD} blocks known");
     println!("{:>8} {:>24} {:>22} {:>24} {:>24}", "cache", "hit", "miss", "replace", "fetched hit, miss");
-    for megabytes in [256u64, 512, 1024, 2048, 4096, 8192, 16_384] {
-        size(megabytes);
+    let sizes = [256u64, 512, 1024, 2048, 4096, 8192, 16_384];
+    let found: Vec<(u64, Found)> = sizes.into_iter().map(|mb| (mb, size(mb))).collect();
+    for (what, of) in
+        [("hit", (|f| f.hit) as fn(&Found) -> (f64, f64)), ("miss", |f| f.miss), ("replace", |f| f.replace)]
+    {
+        plot(what, &found, of);
     }
     println!();
+}
+
+/// Probes and nanoseconds of an operation at one size.
+struct Found {
+    hit: (f64, f64),
+    miss: (f64, f64),
+    replace: (f64, f64),
+}
+
+/// A bar of probes and one of nanoseconds for each size: the first ones stay as long as they are.
+fn plot(what: &str, found: &[(u64, Found)], of: impl Fn(&Found) -> (f64, f64)) {
+    let most = found.iter().map(|(_, f)| of(f).1).fold(0.0, f64::max);
+    println!("\n{what}: probes (one █ each), and ns (longest bar {most:.0} ns)");
+    for (megabytes, f) in found {
+        let (probes, ns) = of(f);
+        println!("{megabytes:>6} MB  {:<5}  {}", bar(probes), bar(ns / most * 50.0));
+    }
+}
+
+/// A bar, in eighths of a character.
+fn bar(length: f64) -> String {
+    let eighths = (length * 8.0).round() as usize;
+    let last = ["", "▏", "▎", "▍", "▌", "▋", "▊", "▉"][eighths % 8];
+    "█".repeat(eighths / 8) + last
 }
 
 /// The xorshift generator of Marsaglia: the benchmark's own choices cost next to nothing.
@@ -66,7 +94,7 @@ fn get_all_fetched(index: &Index, of: &[u32]) {
     }
 }
 
-fn size(megabytes: u64) {
+fn size(megabytes: u64) -> Found {
     let slots = (megabytes << 8) as usize;
     let mut index = Index::new(slots);
     let mut state = 88_172_645_463_325_252;
@@ -111,4 +139,5 @@ fn size(megabytes: u64) {
         "{megabytes:>5} MB {hit_probes:>12.2} {hit:>8.1} ns {miss_probes:>10.2} {miss:>8.1} ns {per_insert:>6.2} ({most:>3}) {replace:>8.1} ns \
          {hit_fetched:>10.1} {miss_fetched:>8.1} ns"
     );
+    Found { hit: (hit_probes, hit), miss: (miss_probes, miss), replace: (per_insert, replace) }
 }
