@@ -51,6 +51,12 @@ impl Bits {
         was
     }
 
+    /// The members from `from` to the end of its 64, as bits: the first stands for `from`.
+    #[inline]
+    pub(crate) fn rest_of_word(&self, from: u32) -> u64 {
+        self.bits[from as usize / 64] >> (from % 64)
+    }
+
     /// The first member from `from` on, beginning anew behind the last one.
     #[inline]
     pub(crate) fn next(&self, from: u32) -> Option<u32> {

@@ -11,6 +11,7 @@
 
 mod active;
 mod bucket;
+mod groups;
 mod index;
 mod slots;
 #[cfg(test)]
@@ -24,6 +25,7 @@ pub use slots::{DIRTY, PINNED};
 use frit_core::{Error, Result};
 use frit_media::memory::fetch;
 use frit_media::memory::table64;
+use groups::{GROUP, Groups};
 use slots::Slots;
 
 /// From so many blocks on all places of a bucket are looked at, instead of following its chain: a step of the
@@ -40,6 +42,7 @@ pub struct Directory {
     /// [`Bucket`]s, packed.
     buckets: Vec<u64>,
     active: Bits,
+    groups: Groups,
     dirty: u32,
     disk_blocks: u32,
 }
@@ -62,6 +65,7 @@ impl Directory {
             slots: words,
             buckets: table64(buckets as usize),
             active: Bits::new(u64::from(buckets)),
+            groups: Groups::new(buckets),
             dirty: 0,
             disk_blocks,
         })
@@ -153,6 +157,7 @@ impl Directory {
         bucket.dirty += u16::from(dirty);
         self.dirty += u32::from(dirty);
         self.put(i, bucket);
+        self.groups.grew(i, bucket);
     }
 
     /// A block of the directory, or of the same bucket, lies in another slot now; it keeps its place in
@@ -296,6 +301,26 @@ impl Directory {
         self.active.next(from)
     }
 
+    /// What is certain of the active buckets from `i` to the end of its group of 64. With `tighten` it is what
+    /// they are just now, which costs a look at each of the group.
+    #[inline]
+    #[must_use]
+    pub fn rest_of_group(&self, i: u32, tighten: bool) -> Rest {
+        let group = i / GROUP;
+        if tighten {
+            let first = group * GROUP;
+            let mut left = self.active.rest_of_word(first);
+            let all = std::iter::from_fn(|| {
+                let bit = (left != 0).then(|| left.trailing_zeros())?;
+                left &= left - 1;
+                Some(self.bucket(first + bit))
+            });
+            self.groups.tighten(group, all);
+        }
+        let (most, oldest) = self.groups.bounds(group);
+        Rest { active: self.active.rest_of_word(i).count_ones(), most, oldest, next: (group + 1) * GROUP }
+    }
+
     /// The blocks of a bucket, in ascending order.
     pub fn blocks_of(&self, bucket: u32, into: &mut BucketBlocks) {
         into.begin(bucket);
@@ -373,9 +398,22 @@ impl Directory {
     pub fn bytes(&self) -> DirectoryBytes {
         DirectoryBytes {
             blocks: self.index.bytes() + self.slots.bytes(),
-            buckets: size_of_val(self.buckets.as_slice()) as u64 + self.active.bytes(),
+            buckets: size_of_val(self.buckets.as_slice()) as u64 + self.active.bytes() + self.groups.bytes(),
         }
     }
+}
+
+/// What is certain of some buckets that follow one another.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct Rest {
+    /// How many of them are active.
+    pub active: u32,
+    /// None has more blocks.
+    pub most: u16,
+    /// None was accessed before this request.
+    pub oldest: u32,
+    /// The bucket behind them.
+    pub next: u32,
 }
 
 /// The memory of a directory, in bytes.
@@ -383,6 +421,6 @@ impl Directory {
 pub struct DirectoryBytes {
     /// Index and words: at most 16 a slot, in practice 12.9.
     pub blocks: u64,
-    /// Buckets of the whole disk: at most 16 a bucket, in practice 8.1.
+    /// Buckets of the whole disk: at most 16 a bucket, in practice 8.2.
     pub buckets: u64,
 }

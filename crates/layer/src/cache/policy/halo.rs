@@ -9,7 +9,7 @@
 //! hold nothing.
 
 use super::{Access, Setup, Victim, WriteCache};
-use crate::cache::directory::{Bucket, BucketBlocks, Directory, PINNED};
+use crate::cache::directory::{BucketBlocks, Directory, PINNED, Rest};
 use frit_core::Result;
 
 /// Fixed point of thresholds: bits behind the point.
@@ -37,14 +37,26 @@ struct Thresholds {
 
 impl Thresholds {
     #[inline]
-    fn met(&self, bucket: Bucket, age: u32) -> bool {
-        i64::from(bucket.count) << POINT > self.count && i64::from(age) << POINT > self.age
+    fn met(&self, count: u16, age: u32) -> bool {
+        i64::from(count) << POINT > self.count && i64::from(age) << POINT > self.age
     }
 
+    /// Whether none of some buckets meets what it will need by then, nor is outdated.
     #[inline]
-    fn relax(&mut self) {
-        self.count -= self.count_step;
-        self.age -= self.age_step;
+    fn none_of(&self, rest: &Rest, clock: u32, outdate: u32) -> bool {
+        let age = clock.wrapping_sub(rest.oldest);
+        let n = i64::from(rest.active) - 1;
+        // A threshold that is below zero already rises.
+        let count = self.count.min(self.count - n * self.count_step);
+        let by_then = Thresholds { count, age: self.age - n * self.age_step, ..*self };
+        age <= outdate && !by_then.met(rest.most, age)
+    }
+
+    /// So many more were scanned.
+    #[inline]
+    fn relax(&mut self, scanned: i64) {
+        self.count -= scanned * self.count_step;
+        self.age -= scanned * self.age_step;
     }
 }
 
@@ -95,18 +107,39 @@ impl WriteCache for Halo {
 
     fn victims(&mut self, dir: &Directory, clock: u32, out: &mut Vec<Victim>) {
         let mut needs = self.thresholds(dir);
+        let scan = u64::from(self.scan);
         // When the thresholds are down each bucket will do, so one that can leave is met within one round.
-        for scanned in 0..u64::from(self.scan) + u64::from(dir.active()) {
+        let last = scan + u64::from(dir.active());
+        let mut scanned = 0;
+        let mut tightened = None;
+        while scanned < last {
             let Some(i) = dir.next_active(self.cursor) else { return };
+            // Most searches go over hundreds of buckets of which none will do: 64 at a time.
+            let mut rest = dir.rest_of_group(i, false);
+            let none = |rest: &Rest| {
+                scanned + u64::from(rest.active) <= scan && needs.none_of(rest, clock, self.outdate_recency)
+            };
+            let mut skip = none(&rest);
+            if !skip && tightened != Some(rest.next) {
+                tightened = Some(rest.next);
+                rest = dir.rest_of_group(i, true);
+                skip = none(&rest);
+            }
+            if skip {
+                needs.relax(i64::from(rest.active));
+                scanned += u64::from(rest.active);
+                self.cursor = rest.next;
+                continue;
+            }
             self.cursor = i + 1;
             let bucket = dir.bucket(i);
             let age = bucket.age(clock);
-            let eligible =
-                needs.met(bucket, age) || age > self.outdate_recency || scanned >= u64::from(self.scan);
+            let eligible = needs.met(bucket.count, age) || age > self.outdate_recency || scanned >= scan;
             if eligible && self.take(dir, i, out) {
                 return;
             }
-            needs.relax();
+            needs.relax(1);
+            scanned += 1;
         }
     }
 
@@ -116,5 +149,81 @@ impl WriteCache for Halo {
 
     fn dram_bytes(&self) -> u64 {
         (size_of::<Halo>() + size_of::<BucketBlocks>()) as u64
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::cache::policy::PolicyConfig;
+    use proptest::prelude::*;
+
+    const BUCKETS: u32 = 1024;
+    const SLOTS: u32 = 2000;
+
+    /// The search as printed: one bucket after the other.
+    fn plain(halo: &mut Halo, dir: &Directory, clock: u32, out: &mut Vec<Victim>) {
+        let mut needs = halo.thresholds(dir);
+        for scanned in 0..u64::from(halo.scan) + u64::from(dir.active()) {
+            let Some(i) = dir.next_active(halo.cursor) else { return };
+            halo.cursor = i + 1;
+            let bucket = dir.bucket(i);
+            let age = bucket.age(clock);
+            let old = age > halo.outdate_recency;
+            let eligible = needs.met(bucket.count, age) || old || scanned >= u64::from(halo.scan);
+            if eligible && halo.take(dir, i, out) {
+                return;
+            }
+            needs.relax(1);
+        }
+    }
+
+    proptest! {
+        #![proptest_config(ProptestConfig::with_cases(64))]
+        #[test]
+        fn groups_are_passed_over_that_have_no_victim_and_no_others(
+            ops in prop::collection::vec((0..BUCKETS * 256, 0u32..40, 0u8..8), 1..1500),
+            th_bcounts in -8i32..40,
+            (halo_scan, outdate, start) in (1u32..400, 1u32..3000, any::<u32>()),
+        ) {
+            let config = PolicyConfig {
+                th_bcounts,
+                halo_scan,
+                th_recency: 0.05,
+                outdate_recency: f64::from(outdate) / f64::from(SLOTS),
+                ..PolicyConfig::default()
+            };
+            let mut halo = Halo::default();
+            let setup = Setup { slots: SLOTS, disk_blocks: BUCKETS * 256, config: &config, next_use: None };
+            halo.reset(&setup).unwrap();
+            let mut dir = Directory::new(BUCKETS * 256, SLOTS).unwrap();
+            // Near its end, the clock wraps.
+            let mut clock = if start % 2 == 0 { u32::MAX - start % 500 } else { start % 500 };
+            for (lbn, blocks, op) in ops {
+                clock = clock.wrapping_add(1);
+                // Half of it on few buckets, some of it in long runs.
+                let lbn = if op % 2 == 0 { lbn % (40 * 256) } else { lbn };
+                for lbn in lbn..(lbn + blocks).min(BUCKETS * 256) {
+                    if dir.get(lbn).is_none() && let Some(slot) = dir.alloc() {
+                        dir.insert(lbn, slot, 0xff, true);
+                    }
+                    if dir.get(lbn).is_some() {
+                        dir.touch(lbn, clock);
+                    }
+                }
+                if op > 1 && dir.free_len() > 500 {
+                    continue;
+                }
+                let (mut slow, mut expected, mut found) = (halo.clone(), Vec::new(), Vec::new());
+                plain(&mut slow, &dir, clock, &mut expected);
+                halo.victims(&dir, clock, &mut found);
+                prop_assert_eq!(&found, &expected);
+                prop_assert!(found.is_empty() || halo.cursor == slow.cursor);
+                for v in found {
+                    let slot = dir.remove(v.lbn).unwrap();
+                    dir.free(slot);
+                }
+            }
+        }
     }
 }
