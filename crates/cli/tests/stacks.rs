@@ -33,6 +33,23 @@ fn a_good_stack_is_summed_up() {
 }
 
 #[test]
+fn a_disk_is_shown_with_its_drive_and_what_it_does_with_requests() {
+    let shown = text(
+        &frit(&["check", "halo-small", "--set", "disk.write_back=false", "--set", "disk.queue_depth=1"])
+            .stdout,
+    );
+    for words in
+        ["drive 465.8 GiB, 7200 rpm, 105 to 52.5 MB/s", "write cache off; order sptf; queue depth 1; "]
+    {
+        assert!(shown.contains(words), "{words} in\n{shown}");
+    }
+    let json = json(&["check", "halo-small", "--json"]);
+    let disk = json[0]["summary"]["media"].as_array().unwrap().iter().find(|m| m["kind"] == "disk").unwrap();
+    let order = disk["values"].as_array().unwrap().iter().find(|v| v["key"] == "order").unwrap();
+    assert_eq!((&order["value"], &order["source"]), (&"sptf".into(), &"the drive".into()));
+}
+
+#[test]
 fn a_wrong_stack_among_good_ones_is_told_and_fails() {
     let dir = tempfile::tempdir().unwrap();
     let file = dir.path().join("bad.toml");
@@ -70,6 +87,7 @@ fn profiles_show_values_with_sources() {
     let list = text(&frit(&["profiles"]).stdout);
     let row = list.lines().find(|l| l.contains("pcm-p8p-2016")).unwrap();
     assert!(row.contains("256 MiB"), "{row}");
+    assert!(list.contains("frit disk list"), "{list}");
     let one = json(&["profiles", "slc-k9-2016", "--json"]);
     assert_eq!((&one["medium"], &one["bytes"]), (&"nand".into(), &(32u64 << 30).into()));
     for v in one["values"].as_array().unwrap() {

@@ -127,6 +127,33 @@ fn mistakes_have_words_and_codes() {
 }
 
 #[test]
+fn a_disk_behind_a_cache_is_told_of_as_one() {
+    let dir = tempfile::tempdir().unwrap();
+    let d = dir.path();
+    ends(d, &["create", "vol", "--stack", "halo-small", "--size", "16M"], 0);
+    std::fs::write(d.join("image"), noise(100_000)).unwrap();
+    ends(d, &["import", "vol", "image"], 0);
+    let seen = ends(d, &["inspect", "vol"], 0);
+    assert!(seen.contains(" KiB PCM, ") && seen.contains(" MiB disk\n"), "{seen}");
+    assert!(!seen.contains("NAND") && !seen.contains("unwritten"), "{seen}");
+    let inside = &json(d, &["inspect", "vol", "--json"])["inside"];
+    let bytes = |key: &str| inside[key].as_u64().unwrap();
+    assert_eq!(bytes("disk_bytes") + bytes("pcm_bytes"), 16 << 20);
+    assert!(bytes("pcm_bytes") >= 100_000, "{inside}");
+    let checked = ends(d, &["check", "vol", "--data"], 0);
+    assert!(checked.contains(" blocks in the cache, "), "{checked}");
+    let stat = ends(d, &["ctl", "vol", "stat"], 0);
+    assert!(!stat.contains("NAND") && stat.contains("dirty_blocks"), "{stat}");
+    let fixed = ends(d, &["ctl", "vol", "set", "policy=lru"], 1);
+    assert!(fixed.contains("frit grow"), "{fixed}");
+    assert!(ends(d, &["grow", "vol", "--set", "policy=lru"], 0).contains("16 MiB"));
+    ends(d, &["export", "vol", "out"], 0);
+    let out = std::fs::read(d.join("out")).unwrap();
+    let image = std::fs::read(d.join("image")).unwrap();
+    assert!(out[..image.len()] == image && out[image.len()..].iter().all(|&b| b == 0));
+}
+
+#[test]
 fn a_flipped_bit_is_found_by_a_scrub_and_by_an_export() {
     let dir = tempfile::tempdir().unwrap();
     let d = dir.path();

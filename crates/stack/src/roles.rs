@@ -81,12 +81,13 @@ fn only_medium(path: &str, role: &Role, table: &Table, media: &[Medium]) -> Foun
     let fit: Vec<usize> =
         (0..media.len()).filter(|&i| media[i].spec.kind() == role.medium && !media[i].used).collect();
     let kind = word(role.medium);
+    let list = if role.medium == MediumKind::Disk { "frit disk list" } else { "frit profiles" };
     match fit[..] {
         [] if role.optional => Ok(None),
         [] => {
             let p = Problem::new(format!("`{path}` needs a {kind} medium, and the stack has none"))
                 .at(Some(table.spot.clone()), "this layer")
-                .help(format!("add [media.{kind}] with a `profile`; `frit profiles` lists them"));
+                .help(format!("add [media.{kind}] with a `profile`; `{list}` lists them"));
             Err(Box::new(p))
         }
         [one] => Ok(Some(one)),

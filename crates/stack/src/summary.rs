@@ -6,7 +6,9 @@ use crate::media::Medium;
 use crate::stack::Stack;
 use frit_core::{MediumKind, Null, Params, SECTOR_BYTES};
 use frit_engine::Scheduler;
-use frit_media::Profile;
+use frit_media::disk::WriteBack;
+use frit_media::profile::Time;
+use frit_media::{MediumConfig, MediumSpec, Profile};
 use serde::Serialize;
 use std::collections::BTreeMap;
 use std::path::Path;
@@ -174,7 +176,11 @@ impl Stack {
     }
 
     fn medium_summary(&self, m: &Medium) -> MediumSummary {
-        let sources = sources(m, &self.dir);
+        let mut sources = sources(m, &self.dir);
+        let complete = in_effect(m);
+        for key in OF_THE_DRIVE {
+            sources.entry(key.to_owned()).or_insert_with(|| "the drive".to_owned());
+        }
         let given = m.given.given();
         let value = |(key, value): (&'static frit_media::profile::Key, String)| {
             let own = given.iter().any(|(k, _)| k.name == key.name);
@@ -193,7 +199,7 @@ impl Stack {
             channels: m.channels(),
             units: m.units(),
             used: m.used,
-            values: m.complete.given().into_iter().map(value).collect(),
+            values: complete.given().into_iter().map(value).collect(),
         }
     }
 
@@ -212,6 +218,24 @@ impl Stack {
             Problem::warning(message).at(spot, "this medium").help("make the PCM larger, or the NAND smaller")
         })
     }
+}
+
+/// Keys of a disk that say what differs from its drive.
+const OF_THE_DRIVE: [&str; 5] = ["write_back", "queue_depth", "order", "max_wait", "background"];
+
+/// The values of a medium; of a disk also those that are its drive's.
+fn in_effect(m: &Medium) -> MediumConfig {
+    let MediumSpec::Disk(disk) = &m.spec else { return m.complete.clone() };
+    let s = &disk.spec;
+    let of_drive = MediumConfig {
+        write_back: Some(s.cache.write_back != WriteBack::Off),
+        queue_depth: Some(s.queue_depth),
+        order: Some(s.scheduler),
+        max_wait: Some(Time(s.max_wait.0.saturating_mul(1000))),
+        background: Some(s.background),
+        ..MediumConfig::default()
+    };
+    m.complete.clone().over(of_drive)
 }
 
 /// Where the values of a medium's profile come from: its own words, and those of the profiles below it.

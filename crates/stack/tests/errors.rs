@@ -306,3 +306,25 @@ fn a_missing_file_and_an_unknown_name_are_told() {
     assert_eq!(e.problems()[0].hint(), Some("did you mean `hfsl-paper`?"));
     assert!(e.to_string().contains("neither a file nor a builtin stack"), "{e}");
 }
+
+#[test]
+fn a_cache_is_refused_in_the_words_of_its_table() {
+    let told_of = |sets: &[&str]| {
+        let sets: Vec<String> = sets.iter().map(|s| (*s).to_owned()).collect();
+        let e =
+            Stack::builtin("halo-small", &sets).and_then(|s| s.build::<Null>(&Bytes::None)).err().unwrap();
+        told(&e).concat()
+    };
+    for (sets, words) in [
+        (&["wear_leveling=sfc"][..], "`cache.wear_stripe` = 32768: 8 MiB of PCM are less than two stripes"),
+        (
+            &["wear_leveling=sfc", "wear_stripe=4K"],
+            "`cache.wear_cubes` = 32: has to be at least 1, and at most the ",
+        ),
+        (&["wear_leveling=start-gap", "wear_banks=0"], "`cache.wear_banks` = 0: has to be 1 to 4096"),
+        (&["disk.bytes=0"], "`media.disk.bytes` = 0 B: has to be whole sectors of 512 bytes, at least one"),
+    ] {
+        let e = told_of(sets);
+        assert!(e.contains(words), "{words} in {e}");
+    }
+}

@@ -203,3 +203,23 @@ fn the_path_of_a_medium_is_for_volumes_and_no_part_of_the_identity() {
         );
     }
 }
+
+#[test]
+fn parameters_of_another_policy_or_leveler_are_warned_of() {
+    let said = |sets: &[&str]| -> Vec<String> {
+        let sets: Vec<String> = sets.iter().map(|s| (*s).to_owned()).collect();
+        let stack = Stack::builtin("halo-small", &sets).unwrap();
+        stack.warnings().iter().map(|w| w.message().to_owned()).collect()
+    };
+    assert_eq!(
+        said(&["policy=lru", "TH_BCOUNTS=5", "wow_group=32K", "wear_cubes=4"]),
+        [
+            "`cache.TH_BCOUNTS` does nothing here: the policy is not halo",
+            "`cache.wow_group` does nothing here: the policy is not wow",
+            "`cache.wear_cubes` does nothing here: only `wear_leveling` = sfc has cubes",
+        ]
+    );
+    let none: [&str; 0] = [];
+    assert_eq!(said(&["TH_BCOUNTS=5"]), none);
+    assert_eq!(said(&["wear_leveling=sfc", "wear_stripe=4K", "wear_cubes=4"]), none);
+}

@@ -401,6 +401,7 @@ impl<S: Sink> Volume<S> {
         }
         self.catch_up()?;
         self.flush()?;
+        self.keep_settled()?;
         if let Some(why) = self.layer.refuses() {
             return Err(Error::LeftDirty { why });
         }
@@ -408,6 +409,21 @@ impl<S: Sink> Volume<S> {
         self.flush()?;
         self.superblock.set_state(State::Clean, boot_id())?;
         Ok(self.superblock)
+    }
+
+    /// Parameters that turned themselves off (`drain` of a cache, when all is clean) are kept as they are now: the
+    /// next opening would turn them on again.
+    fn keep_settled(&mut self) -> Result<()> {
+        let now = self.layer.params().list();
+        let value = |key: &str| now.iter().find(|p| p.key == key).map(|p| p.value.clone());
+        let kept = &self.superblock.now().params;
+        let off =
+            kept.iter().filter(|(_, v)| v == "true").filter_map(|(key, _)| Some((key.clone(), value(key)?)));
+        let off: Vec<(String, String)> = off.filter(|(_, v)| v == "false").collect();
+        if off.is_empty() {
+            return Ok(());
+        }
+        self.superblock.update(|s| off.iter().for_each(|(key, v)| s.set_param(key, v)))
     }
 
     /// After an error of the host the files are looked at: reads go on, writes do not when a file is

@@ -155,3 +155,29 @@ fn parameters_that_cannot_be_change_nothing() {
     assert_eq!((value(&mut v, "SSW"), value(&mut v, "gc")), ("4096".to_owned(), "fifo".to_owned()));
     assert_eq!(v.superblock().params.len(), 2);
 }
+
+#[test]
+fn a_drain_that_is_done_is_not_begun_again_by_the_next_opening() {
+    let (_dir, dir) = place();
+    let sets = ["chip_bytes=128K".to_owned(), "disk.bytes=8M".to_owned()];
+    let stack = frit_stack::Stack::builtin("halo-small", &sets).unwrap();
+    let mut v = Volume::create(&dir, &frit_volume::CreateOptions { stack, force: false }).unwrap();
+    let drain = |v: &mut Volume| v.params().into_iter().find(|p| p.key == "drain").unwrap().value;
+    v.write(0, &pattern(0, 1, 64 << 10), Hints::NONE).unwrap();
+    v.set_param("drain", "true").unwrap();
+    v.set_param("threshold", "0.9").unwrap();
+    v.close().unwrap();
+    // Nothing was written back so far: it is still asked for.
+    let mut v = open(&dir);
+    assert_eq!(drain(&mut v), "true");
+    while v.step(32).unwrap() {}
+    assert_eq!(drain(&mut v), "false");
+    v.close().unwrap();
+    let mut v = open(&dir);
+    assert_eq!(drain(&mut v), "false");
+    assert!(
+        v.params().iter().any(|p| p.key == "threshold" && p.value == "0.9"),
+        "others stay as they were set"
+    );
+    v.close().unwrap();
+}

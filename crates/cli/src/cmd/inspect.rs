@@ -64,6 +64,7 @@ struct Inside {
     /// Bytes by where they lie.
     nand_bytes: u64,
     pcm_bytes: u64,
+    disk_bytes: u64,
     unwritten_bytes: u64,
     wear: Vec<Worn>,
     parameters: BTreeMap<&'static str, String>,
@@ -114,13 +115,15 @@ pub(crate) fn run(args: &Args) -> Result<ExitCode> {
 
 fn look_inside(dir: &Path) -> frit_volume::Result<Inside> {
     let mut v = Volume::open(dir, &OpenOptions { read_only: true, stop: None })?;
-    let mut by = [0u64; 3];
+    let mut by = [0u64; 4];
     v.extents(0, v.bytes(), &mut |len, place| match place {
         None => by[0] += len,
         Some(MediumKind::Pcm) => by[1] += len,
+        Some(MediumKind::Disk) => by[3] += len,
         Some(_) => by[2] += len,
     })?;
-    let wear = v.visible().media.into_iter().filter(|m| m.kind != MediumKind::Dram);
+    let wear =
+        v.visible().media.into_iter().filter(|m| !matches!(m.kind, MediumKind::Dram | MediumKind::Disk));
     let worn = wear.map(|m| Worn {
         medium: m.name,
         cycles: m.wear.summary(),
@@ -133,6 +136,7 @@ fn look_inside(dir: &Path) -> frit_volume::Result<Inside> {
         page_bytes: v.page_bytes(),
         nand_bytes: by[2],
         pcm_bytes: by[1],
+        disk_bytes: by[3],
         unwritten_bytes: by[0],
         wear: worn.collect(),
         parameters: v.params().into_iter().map(|p: ParamInfo| (p.key, p.value)).collect(),
@@ -183,9 +187,17 @@ fn told(dir: &Path, i: &Inspection, inside: &Result<Inside, String>) -> String {
             "size",
             &format!("{}, {pages} pages of {}", sizes(inside.bytes), size::show(inside.page_bytes.into())),
         );
-        let data =
-            [(inside.nand_bytes, "NAND"), (inside.pcm_bytes, "PCM"), (inside.unwritten_bytes, "unwritten")];
-        let data: Vec<String> = data.iter().map(|(n, what)| format!("{} {what}", size::show(*n))).collect();
+        let has = |kind| i.media.iter().any(|m| m.kind == kind);
+        // A disk has no map: nothing of it is known to be unwritten.
+        let disk = has(MediumKind::Disk);
+        let data = [
+            (has(MediumKind::Nand), inside.nand_bytes, "NAND"),
+            (has(MediumKind::Pcm), inside.pcm_bytes, "PCM"),
+            (disk, inside.disk_bytes, "disk"),
+            (!disk, inside.unwritten_bytes, "unwritten"),
+        ];
+        let data = data.iter().filter(|(shown, ..)| *shown);
+        let data: Vec<String> = data.map(|(_, n, what)| format!("{} {what}", size::show(*n))).collect();
         row("occupancy", &data.join(", "));
     }
     row("UUID", &s.uuid_text());

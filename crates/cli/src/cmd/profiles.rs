@@ -90,7 +90,11 @@ fn list(all: &[Profile]) -> String {
         t.add_row([p.name.as_str(), medium, &size, about.trim_end_matches('.')]);
     }
     right(&mut t, 2);
-    format!("{}\nfrit profiles NAME shows every value with its source.\n", text(&t))
+    format!(
+        "{}\nfrit profiles NAME shows every value with its source; frit disk list has the drives, which a disk \
+         medium takes as its profile.\n",
+        text(&t)
+    )
 }
 
 fn show(p: &Profile) -> String {

@@ -66,7 +66,7 @@ impl<T: Token, P: Store, D: Store> Cache<T, P, D> {
         next_use: Option<&Arc<[u64]>>,
     ) -> Result<Cache<T, P, D>> {
         config.validate()?;
-        let pcm = Leveled::new(pcm, config.wear.config()?)?;
+        let pcm = Leveled::new(pcm, config.wear.config()?).map_err(WearKeys::in_table)?;
         let layout = Layout::new(pcm.bytes(), config.cache_bytes, config.record_copies)?;
         let blocks = disk.bytes() / BLOCK_BYTES;
         let disk_blocks = u32::try_from(blocks).ok().filter(|&b| b > 0 && b < u32::MAX).ok_or_else(|| {

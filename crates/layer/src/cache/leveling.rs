@@ -69,6 +69,21 @@ impl WearKeys {
         })
     }
 
+    /// An error of the levelers in the words of the table: their keys have other names there.
+    pub(super) fn in_table(error: Error) -> Error {
+        let Error::Param { key, value, why } = error else { return error };
+        let key = match &key[..] {
+            "stripe_bytes" => "wear_stripe",
+            "interval" => "wear_interval",
+            "ranks" => "wear_ranks",
+            "banks" => "wear_banks",
+            "cubes" => "wear_cubes",
+            "region_stripes" => "wear_region",
+            _ => return Error::Param { key, value, why },
+        };
+        Error::Param { key: key.into(), value, why }
+    }
+
     pub(super) fn params(&self) -> Vec<ParamInfo> {
         let info = |key, value: String, help| ParamInfo { key, help, value, live: false };
         vec![

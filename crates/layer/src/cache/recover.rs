@@ -173,7 +173,9 @@ impl<T: Token, P: Store, D: Store> Cache<T, P, D> {
                     "it holds a cache of {} blocks, for another disk or of another size than this stack says",
                     word(12)
                 ),
-                _ => "it holds no cache, or its head is damaged".into(),
+                _ => "it holds no cache, or its head is damaged: put the right file or device back, since blocks \
+                      that were not written back yet are nowhere else"
+                    .into(),
             });
         }
         let mut state = [0; 8];

@@ -34,7 +34,14 @@ impl DriveRef {
 impl fmt::Display for DriveRef {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            DriveRef::Values(v) => write!(f, "{}, {} rpm", size::show(v.sectors * SECTOR_BYTES), v.rpm),
+            DriveRef::Values(v) => write!(
+                f,
+                "{}, {} rpm, {} to {} MB/s",
+                size::show(v.sectors * SECTOR_BYTES),
+                v.rpm,
+                v.outer_mb_per_s,
+                v.inner_mb_per_s
+            ),
             DriveRef::Described(path) => f.write_str(path),
         }
     }

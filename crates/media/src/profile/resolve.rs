@@ -225,7 +225,10 @@ impl MediumConfig {
         let all = Drive::new(&spec)?.sectors() * SECTOR_BYTES;
         let bytes = self.bytes.map_or(all, |b| b.0);
         if bytes == 0 || bytes > all || !bytes.is_multiple_of(SECTOR_BYTES) {
-            let why = format!("has to be whole sectors, and at most the {} of the drive", size::show(all));
+            let why = format!(
+                "has to be whole sectors of 512 bytes, at least one, and at most the {} of the drive",
+                size::show(all)
+            );
             return Err(Error::param("bytes", size::show(bytes), why));
         }
         Ok(DiskConfig { name: name.into(), spec: Box::new(spec), bytes, serial: 0 })

@@ -31,7 +31,11 @@ pub fn apply(device: &mut dyn Backend, settings: &[Setting]) -> Result<Vec<Chang
 fn allowed(params: &[ParamInfo], setting: &Setting) -> Result<(), Refused> {
     let why = match params.iter().find(|p| p.key == setting.key) {
         Some(p) if p.live => return Ok(()),
-        Some(_) => format!("{} is fixed once the volume is made", setting.key),
+        Some(_) => format!(
+            "{0} is fixed once the volume is made; what its stack says of it changes with frit grow VOLUME --set \
+             {0}=VALUE, when nobody uses it",
+            setting.key
+        ),
         None => {
             let live: Vec<&str> = params.iter().filter(|p| p.live).map(|p| p.key).collect();
             format!("there is no parameter '{}'; there are {}", setting.key, live.join(", "))

@@ -88,8 +88,34 @@ pub(super) fn idle(c: &CacheConfig) -> Vec<(&'static str, &'static str)> {
             idle.push(("policy", "nothing is cached: writes go around, and reads are not cached"));
         }
     }
+    for (policy, why, keys) in OF_POLICIES.iter().filter(|(policy, ..)| *policy != c.policy.policy) {
+        idle.extend(keys.iter().map(|key| (*key, *why)));
+    }
+    let leveler = &c.wear.wear_leveling[..];
+    if leveler == "none" {
+        idle.push(("wear_interval", "nothing levels wear"));
+    }
+    if leveler != "sfc" {
+        idle.push(("wear_cubes", "only `wear_leveling` = sfc has cubes"));
+    }
+    if !["start-gap", "randomized-start-gap", "security-refresh"].contains(&leveler) {
+        idle.push(("wear_region", "only start-gap, randomized-start-gap and security-refresh have regions"));
+    }
     idle
 }
+
+/// Parameters that one policy alone has: the policy, what is said of them elsewhere, their keys.
+const OF_POLICIES: [(&str, &str, &[&str]); 5] = [
+    ("halo", "the policy is not halo", &["TH_BCOUNTS", "TH_RECENCY", "OUTDATE_RECENCY", "halo_scan"]),
+    ("2q", "the policy is not 2q", &["two_q_in", "two_q_out"]),
+    ("s3-fifo", "the policy is not s3-fifo", &["s3_small", "s3_ghost", "s3_threshold"]),
+    ("wow", "the policy is not wow", &["wow_group"]),
+    (
+        "sweep",
+        "the policy is not sweep",
+        &["sweep_batch", "sweep_gap", "sweep_age", "sweep_dense", "sweep_scan"],
+    ),
+];
 
 /// A stack to ask a layer for its parameters.
 const SMALL: &str = r#"

@@ -6,7 +6,7 @@ use frit_stack::{LayerSummary, MediumSummary, Summary};
 use std::fmt::Write;
 
 /// What is said of the times of a medium, in this order.
-const TIMES: [(&str, &str); 9] = [
+const TIMES: [(&str, &str); 14] = [
     ("t_read", "read"),
     ("t_prog", "program"),
     ("t_erase", "erase"),
@@ -16,10 +16,15 @@ const TIMES: [(&str, &str); 9] = [
     ("write_clean", "clean write"),
     ("latency", "access"),
     ("per_byte", "a byte"),
+    ("write_back", "write cache"),
+    ("order", "order"),
+    ("queue_depth", "queue depth"),
+    ("max_wait", "longest wait"),
+    ("background", "background"),
 ];
 
 /// What is said of the shape of a medium, in this order.
-const SHAPE: [(&str, &str); 9] = [
+const SHAPE: [(&str, &str); 10] = [
     ("chips_per_channel", "chips a channel"),
     ("dies_per_chip", "dies a chip"),
     ("planes_per_die", "planes a die"),
@@ -27,6 +32,7 @@ const SHAPE: [(&str, &str); 9] = [
     ("pages_per_block", "pages a block"),
     ("page_bytes", "a page"),
     ("chip_bytes", "a chip"),
+    ("drive", "drive"),
     ("write_unit", "write unit"),
     ("interleave_bytes", "interleaved"),
 ];
@@ -61,7 +67,11 @@ fn media(all: &[MediumSummary]) -> String {
             size::show(m.bytes),
             m.channels.to_string(),
             m.units.to_string(),
-            format!("{}\n{}\n{}", profile(m), said(m, &SHAPE), said(m, &TIMES)),
+            [profile(m), said(m, &SHAPE), said(m, &TIMES)]
+                .into_iter()
+                .filter(|line| !line.is_empty())
+                .collect::<Vec<_>>()
+                .join("\n"),
         ]);
     }
     for column in 1..4 {
@@ -82,8 +92,12 @@ fn profile(m: &MediumSummary) -> String {
 fn said(m: &MediumSummary, keys: &[(&str, &str)]) -> String {
     let found = keys.iter().filter_map(|(key, words)| {
         let value = &m.values.iter().find(|v| v.key == *key)?.value;
-        // One chip, die or plane is not worth a word.
-        (value != "1").then(|| format!("{words} {value}"))
+        // One chip, die or plane is not worth a word; a queue of one is.
+        (value != "1" || *key == "queue_depth").then(|| match (*key, &value[..]) {
+            ("write_back", "true") => format!("{words} on"),
+            ("write_back", "false") => format!("{words} off"),
+            _ => format!("{words} {value}"),
+        })
     });
     found.collect::<Vec<_>>().join("; ")
 }

@@ -96,9 +96,19 @@ fn requests(s: &Stat) -> String {
         ]);
     }
     (1..7).for_each(|c| right(&mut t, c));
+    format!("\n{}{}", text(&t), amplification(s))
+}
+
+/// Write amplification of the media that have any: a disk has none of its own.
+fn amplification(s: &Stat) -> String {
     let a = &s.write_amplification;
-    let ratio = |r: Option<f64>| r.map_or_else(|| "-".into(), |r| format!("{r:.3}"));
-    format!("\n{}write amplification: NAND {}, PCM {}\n", text(&t), ratio(a.nand), ratio(a.pcm))
+    let of = |kind, name: &str, r: Option<f64>| {
+        let there = s.media.iter().any(|m| m.kind == kind);
+        there.then(|| r.map_or_else(|| format!("{name} -"), |r| format!("{name} {r:.3}")))
+    };
+    let parts: Vec<String> =
+        [of("nand", "NAND", a.nand), of("pcm", "PCM", a.pcm)].into_iter().flatten().collect();
+    if parts.is_empty() { String::new() } else { format!("write amplification: {}\n", parts.join(", ")) }
 }
 
 fn media(all: &[MediumStat]) -> String {
@@ -108,18 +118,20 @@ fn media(all: &[MediumStat]) -> String {
     let mut commands = table(&["medium", "command", "cause", "number", "bytes"]);
     for m in all {
         let w = &m.wear;
+        // A disk does not wear with writes.
+        let worn = |value: String| if m.kind == "disk" { "-".into() } else { value };
         t.add_row([
             m.name.clone(),
             m.kind.clone(),
             size::show(m.bytes),
             m.channels.to_string(),
             m.units.to_string(),
-            w.min.to_string(),
-            format!("{:.2}", w.mean),
-            w.max.to_string(),
-            w.limit.to_string(),
-            w.bad.to_string(),
-            w.per.clone(),
+            worn(w.min.to_string()),
+            worn(format!("{:.2}", w.mean)),
+            worn(w.max.to_string()),
+            worn(w.limit.to_string()),
+            worn(w.bad.to_string()),
+            worn(w.per.clone()),
         ]);
         for c in &m.commands {
             commands.add_row([
@@ -159,12 +171,21 @@ fn figures(s: &Stat) -> String {
     for l in &s.layers {
         let mut t = table(&[&l.name, "", "unit", "meaning"]);
         for f in &l.figures {
-            t.add_row([f.name.clone(), f.value.to_string(), f.unit.clone(), f.help.clone()]);
+            t.add_row([f.name.clone(), figure(f.value, &f.unit), f.unit.clone(), f.help.clone()]);
         }
         right(&mut t, 1);
         out += &format!("\n{}", text(&t));
     }
     out
+}
+
+/// A figure: counts whole, large sizes with their unit, shares and means with four decimals.
+fn figure(value: f64, unit: &str) -> String {
+    match value {
+        v if unit == "B" && (0.0..u64::MAX as f64).contains(&v) => size::show(v as u64),
+        v if v.fract() == 0.0 => v.to_string(),
+        v => format!("{v:.4}"),
+    }
 }
 
 /// A time, with three digits.

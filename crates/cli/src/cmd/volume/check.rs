@@ -2,7 +2,7 @@
 
 use super::{NOT_OPENED, Watch, not_opened, open};
 use crate::output::{complain, print, right, table, text};
-use frit_core::{CheckScope, Checked, Finding, size};
+use frit_core::{CheckScope, Checked, Finding, MediumKind, size};
 use frit_volume::{Recovered, Volume, inspect};
 use miette::{IntoDiagnostic, Report, Result};
 use serde::Serialize;
@@ -58,6 +58,7 @@ pub(crate) fn check(dir: &Path, how: How, outcomes: &mut Vec<Value>) -> Result<u
     let seconds = start.elapsed().as_secs_f64();
     let recovery = volume.recovery().clone();
     let page_bytes = volume.page_bytes();
+    let disk = volume.stack().media().iter().any(|m| m.spec.kind() == MediumKind::Disk);
     // A volume that was repaired is closed whatever the check says.
     let closed = volume.close();
     let checked = checked.into_diagnostic()?;
@@ -80,7 +81,8 @@ pub(crate) fn check(dir: &Path, how: How, outcomes: &mut Vec<Value>) -> Result<u
         };
         outcomes.push(serde_json::to_value(&outcome).into_diagnostic()?);
     } else {
-        let outcome = Found { superblock: superblock.as_deref(), recovery: &recovery, findings: &findings };
+        let superblock = superblock.as_deref();
+        let outcome = Found { superblock, recovery: &recovery, findings: &findings, disk };
         print(&shown(dir, how, &checked, &outcome, page_bytes))?;
         let rate = if how.data { format!(", {rate:.0} MB/s") } else { String::new() };
         print(&format!(
@@ -123,11 +125,18 @@ struct Found<'a> {
     superblock: Option<&'a str>,
     recovery: &'a Recovered,
     findings: &'a [Finding],
+    /// Whether it is a cache before a disk, which has records of blocks and no map.
+    disk: bool,
 }
 
 fn shown(dir: &Path, how: How, checked: &Checked, found: &Found<'_>, page_bytes: u32) -> String {
+    let (entries, records) = if found.disk {
+        ("blocks in the cache", "records")
+    } else {
+        ("map entries", "spare areas and descriptors")
+    };
     let mut out = format!(
-        "{}: {} map entries, {} spare areas and descriptors checked; {}\n",
+        "{}: {} {entries}, {} {records} checked; {}\n",
         dir.display(),
         checked.entries,
         checked.records,

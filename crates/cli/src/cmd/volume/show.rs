@@ -29,14 +29,24 @@ pub(crate) fn recovery(r: &Recovered, page_bytes: u32) -> String {
         let _ = writeln!(out, "  {name:<16} {value}");
     };
     row("pages", format!("{} mapped, {} of them in durable memory", f.pages, f.pages_in_pcm));
+    // The last two are of NAND: a cache before a disk has none of it.
     if !f.clean {
         row("redone", format!("{} entries of a commit that was cut in two", f.redone));
+    }
+    if f.padded > 0 {
         row("padded", format!("{} pages in which a program may have been cut off", f.padded));
+    }
+    if f.suspect_blocks > 0 {
         row("suspect blocks", format!("{}, erased again before use", f.suspect_blocks));
     }
     row("lost", if f.lost.is_empty() { "nothing".into() } else { format!("{} pages", f.lost.len()) });
     row("read", size::show(f.bytes_read));
-    row("took", format!("{:.3} s, {:.3} s for a GB of volume", r.seconds, r.seconds_per_gb));
+    let mut took = format!("{:.3} s, {:.3} s for a GB of volume", r.seconds, r.seconds_per_gb);
+    let held = f.pages_in_pcm as f64 * f64::from(page_bytes) / 1e9;
+    if held > 0.0 {
+        let _ = write!(took, ", {:.3} s for a GB in durable memory", r.seconds / held);
+    }
+    row("took", took);
     for l in f.lost.iter().take(LOST_SHOWN) {
         let at = u64::from(l.lpn) * u64::from(page_bytes);
         let _ = writeln!(out, "  lost: {page_bytes} bytes at {at} (page {}): {}", l.lpn, l.why);

@@ -21,8 +21,11 @@ impl Sfc {
         let cubes = config.cubes;
         let depth = shape.bank_stripes.checked_div(cubes).unwrap_or(0);
         if depth == 0 || depth * shape.all_banks() < 2 {
-            let why =
-                format!("has to be 1 to the {} stripes of a bank, two stripes each", shape.bank_stripes);
+            let why = format!(
+                "has to be at least 1, and at most the {} stripes of a bank: use fewer cubes, smaller stripes or \
+                 more PCM",
+                shape.bank_stripes
+            );
             return Err(Error::param("cubes", cubes, why));
         }
         // An odd depth may have no curve without jumps: then a stripe less a bank is used.
