@@ -134,7 +134,7 @@ fn a_disk_behind_a_cache_is_told_of_as_one() {
     std::fs::write(d.join("image"), noise(100_000)).unwrap();
     ends(d, &["import", "vol", "image"], 0);
     let seen = ends(d, &["inspect", "vol"], 0);
-    assert!(seen.contains(" KiB PCM, ") && seen.contains(" MiB disk\n"), "{seen}");
+    assert!(seen.contains(" KiB PCM, ") && seen.contains(" MiB disk UUID"), "{seen}");
     assert!(!seen.contains("NAND") && !seen.contains("unwritten"), "{seen}");
     let inside = &json(d, &["inspect", "vol", "--json"])["inside"];
     let bytes = |key: &str| inside[key].as_u64().unwrap();

@@ -5,6 +5,7 @@ use super::deferred::Left;
 use super::directory::Directory;
 use super::flying::Flying;
 use super::layout::Layout;
+use super::leveling::WearKeys;
 use super::policy::{Access, Policy, Setup, Victim, WriteCache};
 use super::space::Space;
 use super::stats::Stats;
