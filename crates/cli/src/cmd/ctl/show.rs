@@ -171,7 +171,9 @@ fn figures(s: &Stat) -> String {
     for l in &s.layers {
         let mut t = table(&[&l.name, "", "unit", "meaning"]);
         for f in &l.figures {
-            t.add_row([f.name.clone(), figure(f.value, &f.unit), f.unit.clone(), f.help.clone()]);
+            // A size says its unit itself.
+            let unit = if f.unit == "B" { String::new() } else { f.unit.clone() };
+            t.add_row([f.name.clone(), figure(f.value, &f.unit), unit, f.help.clone()]);
         }
         right(&mut t, 1);
         out += &format!("\n{}", text(&t));
