@@ -88,7 +88,7 @@ pub(super) fn idle(c: &CacheConfig) -> Vec<(&'static str, &'static str)> {
             idle.push(("policy", "nothing is cached: writes go around, and reads are not cached"));
         }
     }
-    for (policy, why, keys) in OF_POLICIES.iter().filter(|(policy, ..)| *policy != c.policy.policy) {
+    for (_, why, keys) in OF_POLICIES.iter().filter(|(policy, ..)| *policy != c.policy.policy) {
         idle.extend(keys.iter().map(|key| (*key, *why)));
     }
     let leveler = &c.wear.wear_leveling[..];
