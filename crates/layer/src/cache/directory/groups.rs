@@ -6,6 +6,10 @@ use std::cell::Cell;
 /// Buckets of a group: a word of the set of active ones.
 pub(super) const GROUP: u32 = 64;
 
+/// More blocks than a bucket has: nobody has looked yet. The clock may be anywhere when a group is filled first, so
+/// that no recency to begin with would be a bound.
+const UNKNOWN: u16 = u16::MAX;
+
 /// For each group a bound on the blocks of a bucket and on recency. Bounds are loose after blocks left or were
 /// accessed, until somebody tightens them. 6 bytes for 64 buckets.
 #[derive(Clone, Debug)]
@@ -17,7 +21,7 @@ pub(super) struct Groups {
 impl Groups {
     pub(super) fn new(buckets: u32) -> Groups {
         let n = buckets.div_ceil(GROUP) as usize;
-        Groups { most: vec![Cell::new(0); n], oldest: vec![Cell::new(0); n] }
+        Groups { most: vec![Cell::new(UNKNOWN); n], oldest: vec![Cell::new(0); n] }
     }
 
     /// A bucket has more blocks than before, or is active again.
@@ -37,6 +41,12 @@ impl Groups {
         (self.most[group as usize].get(), self.oldest[group as usize].get())
     }
 
+    /// Whether nobody has looked at a group yet.
+    #[inline]
+    pub(super) fn unknown(&self, group: u32) -> bool {
+        self.most[group as usize].get() == UNKNOWN
+    }
+
     /// Sets the bounds of a group to what its active buckets are.
     pub(super) fn tighten(&self, group: u32, active: impl Iterator<Item = Bucket>) {
         let mut bounds: Option<(u16, u32)> = None;
@@ -45,7 +55,7 @@ impl Groups {
                 (most.max(b.count), if older(b.recency, oldest) { b.recency } else { oldest })
             }));
         }
-        let (most, oldest) = bounds.unwrap_or_default();
+        let (most, oldest) = bounds.unwrap_or((UNKNOWN, 0));
         self.most[group as usize].set(most);
         self.oldest[group as usize].set(oldest);
     }

@@ -307,7 +307,7 @@ impl Directory {
     #[must_use]
     pub fn rest_of_group(&self, i: u32, tighten: bool) -> Rest {
         let group = i / GROUP;
-        if tighten {
+        if tighten || self.groups.unknown(group) {
             let first = group * GROUP;
             let mut left = self.active.rest_of_word(first);
             let all = std::iter::from_fn(|| {

@@ -179,7 +179,7 @@ mod tests {
     }
 
     proptest! {
-        #![proptest_config(ProptestConfig::with_cases(64))]
+        #![proptest_config(ProptestConfig::with_cases(200))]
         #[test]
         fn groups_are_passed_over_that_have_no_victim_and_no_others(
             ops in prop::collection::vec((0..BUCKETS * 256, 0u32..40, 0u8..8), 1..1500),
