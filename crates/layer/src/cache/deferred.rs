@@ -79,6 +79,11 @@ impl Left {
             .any(|u| u.ranges.iter().any(|&(a, b)| a < to && from < b))
     }
 
+    /// Whether any access is under way.
+    pub(super) fn any(&self) -> bool {
+        !self.under_way.is_empty()
+    }
+
     /// Whether background work is under way or waits.
     pub(super) fn busy(&self) -> bool {
         self.under_way.iter().any(|u| matches!(u.then, Then::Written(_) | Then::Landed(_)))

@@ -7,6 +7,9 @@ use crate::Token;
 use frit_core::{Error, Progress, Result, Sink, size};
 use frit_media::Store;
 
+/// Choices of a policy that are tried while accesses under way keep those chosen: one may cover many blocks.
+const CHOICES: u32 = 256;
+
 impl<T: Token, P: Store, D: Store> Cache<T, P, D> {
     /// A slot to write a block to, and after what.
     pub(super) fn take_slot<S: Sink<Tok = T>>(&mut self, sink: &mut S) -> Result<(u32, T)> {
@@ -33,7 +36,8 @@ impl<T: Token, P: Store, D: Store> Cache<T, P, D> {
             } else if self.flying.len() > 0 {
                 self.land_or_leave(sink).map_err(|e| self.full(e))?;
             } else if !self.destage(sink).map_err(|e| self.full(e))? {
-                return Err(self.no_space());
+                // Blocks may leave once accesses to them are done.
+                return Err(if self.left.any() { Error::Later } else { self.no_space() });
             }
         }
     }
@@ -160,20 +164,31 @@ impl<T: Token, P: Store, D: Store> Cache<T, P, D> {
         self.dir.dirty_len().saturating_sub(self.flying.len())
     }
 
-    /// Chooses who leaves and writes what is dirty of it to the disk; false when nobody can leave.
+    /// Chooses who leaves and writes what is dirty of it to the disk; false when nobody can leave, or none of those
+    /// that were chosen may: accesses to their blocks are under way.
     pub(super) fn destage<S: Sink<Tok = T>>(&mut self, sink: &mut S) -> Result<bool> {
         let mut chosen = std::mem::take(&mut self.chosen);
-        chosen.clear();
-        self.policy.victims(&self.dir, self.clock, &mut chosen);
-        let any = !chosen.is_empty();
-        self.stats.destages += u64::from(any);
-        let out = self.write_out(sink, &chosen, true);
+        let mut out = Ok(());
+        let mut moves = false;
+        for _ in 0..CHOICES {
+            chosen.clear();
+            self.policy.victims(&self.dir, self.clock, &mut chosen);
+            if chosen.is_empty() {
+                break;
+            }
+            self.stats.destages += 1;
+            moves = chosen.iter().any(|v| self.may_fly(v.lbn));
+            out = self.write_out(sink, &chosen, true);
+            if moves || out.is_err() {
+                break;
+            }
+        }
         self.chosen = chosen;
         out?;
         if self.many_fly() && !self.left.busy() {
             self.land_or_leave(sink)?;
         }
-        Ok(any)
+        Ok(moves)
     }
 
     /// Lets what flies land: now, or once others have flushed the disk.

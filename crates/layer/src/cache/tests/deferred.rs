@@ -282,3 +282,38 @@ fn a_hit_waits_for_nobodys_miss_or_destage() {
     layer.read(&mut Null, Sector(0), Target::Bytes(&mut back), Hints::NONE).unwrap();
     assert_eq!(back, block(99), "written while it was on its way");
 }
+
+#[test]
+fn where_all_blocks_are_being_read_writes_wait_and_nothing_spins() {
+    for policy in ["halo", "lru", "sweep"] {
+        let (mut layer, _) = late(named(policy));
+        let write = |layer: &mut Cache<(), _, _>, i: u64| {
+            layer.write(&mut Null, Sector(i * 8), Source::Bytes(&[7; 512]), Hints::NONE)
+        };
+        // A sector of each block: the rest has to come from the disk.
+        for i in 0..60 {
+            write(&mut layer, i).unwrap();
+        }
+        let mut miss = vec![0; 200 * 4096];
+        layer.read(&mut Null, Sector(0), Target::Bytes(&mut miss), Hints::NONE).unwrap();
+        let missed = BlockLayer::<Null>::deferred(&mut layer).expect("the miss is left to others");
+        // The cache fills up with blocks none of which may leave.
+        let mut next = 60;
+        while next < 200 && write(&mut layer, next).is_ok() {
+            next += 1;
+        }
+        assert!(next >= 90 && next < 200, "{policy}: {next} blocks in a cache of some 96");
+        assert!(matches!(write(&mut layer, next), Err(Error::Later)), "{policy}");
+        let mut buffer = Buffer::In(&mut miss);
+        let outcome = missed.run(&mut buffer);
+        layer.settle(&mut Null, &missed, outcome, &buffer).unwrap();
+        // Now they may.
+        while let Err(e) = write(&mut layer, next) {
+            assert!(matches!(e, Error::Later), "{policy}: {e}");
+            let job = BlockLayer::<Null>::job(&mut layer, &mut Null).unwrap().expect("a destage");
+            let outcome = job.run(&mut Buffer::None);
+            layer.settle(&mut Null, &job, outcome, &Buffer::None).unwrap();
+        }
+        layer.audit();
+    }
+}
