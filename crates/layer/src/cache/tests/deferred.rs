@@ -302,7 +302,7 @@ fn where_all_blocks_are_being_read_writes_wait_and_nothing_spins() {
         while next < 200 && write(&mut layer, next).is_ok() {
             next += 1;
         }
-        assert!(next >= 90 && next < 200, "{policy}: {next} blocks in a cache of some 96");
+        assert!((90..200).contains(&next), "{policy}: {next} blocks in a cache of some 96");
         assert!(matches!(write(&mut layer, next), Err(Error::Later)), "{policy}");
         let mut buffer = Buffer::In(&mut miss);
         let outcome = missed.run(&mut buffer);
