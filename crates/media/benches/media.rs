@@ -76,12 +76,35 @@ fn pcm(profile: &str, len: u32) {
     black_box(pcm.counts());
 }
 
+/// Pages written over refreshed cells, and again over data, in random order.
+fn fresh(profile: &str, len: u32) {
+    let MediumSpec::Pcm(config) = spec(profile) else { return };
+    let mut pcm = Pcm::new(config, NoStore, &mut Hardware::new()).unwrap();
+    let unit = u64::from(pcm.config().refresh_bytes.unwrap());
+    let (pages, per_unit) = (pcm.bytes() / u64::from(len), unit / u64::from(len));
+    // An odd stride meets each page once, the first time clean.
+    let stride = (pages / 5) | 1;
+    time(&format!("{profile}, no bytes: write_fresh of {len} B, half clean"), 2 * pages, || {
+        for block in 0..pages / per_unit {
+            pcm.refresh(&mut Null, block * unit, Cause::Gc, ()).unwrap();
+        }
+        let mut at = 0;
+        for _ in 0..2 * pages {
+            at = (at + stride) % pages;
+            pcm.write_fresh(&mut Null, at * u64::from(len), Source::Len(len), Cause::Host, ()).unwrap();
+        }
+    });
+    black_box(pcm.counts());
+}
+
 fn main() {
     nand("slc-k9-2016", "no bytes", |_| NoStore, 65_536);
     nand("tlc-2020", "no bytes", |_| NoStore, 4_096);
     nand("slc-k9-2016", "in memory", MemoryStore::new, 2_048);
     pcm("pcm-p8p-2016", 512);
     pcm("pcm-p8p-2016", 2048);
+    pcm("bnvm-pcm-2019", 4096);
+    fresh("bnvm-pcm-2019", 4096);
     let t = Instant::now();
     let MediumSpec::Nand(config) = spec("slc-k9-2016") else { return };
     let g = config.geometry;

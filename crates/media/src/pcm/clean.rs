@@ -1,33 +1,167 @@
 //! Clean writes: cells that were refreshed (RESET) beforehand take less time to write.
+//!
+//! A refresh leaves zeros, so cells that hold zeros are as good as refreshed: that is how a device that comes
+//! back from a store tells which of its cells take a clean write.
 
 use super::Pcm;
 use crate::Store;
 use frit_core::{Cause, Op, Result, Sink, Source};
+use std::ops::Range;
 
-impl<St: Store> Pcm<St> {
-    /// The bits of the write units of a range, as first and one past the last.
-    fn bits(&self, at: u64, len: u32) -> std::ops::Range<u64> {
-        let unit = u64::from(self.config.geometry.write_unit);
-        at / unit..(at + u64::from(len)).div_ceil(unit)
+/// Bytes that are looked at or emptied at once.
+const CHUNK: u32 = 4096;
+
+/// Which write units take a clean write.
+#[derive(Debug)]
+pub(super) struct Clean {
+    /// One bit a write unit: refreshed, and not written since. Empty without refresh.
+    bits: Vec<u64>,
+    /// One bit a write unit: nobody has looked at its bytes yet, and its other bit says nothing. Empty on a
+    /// device that did not come back from a store.
+    unknown: Vec<u64>,
+    unit_shift: u32,
+}
+
+/// The words of a range of bits, each with a mask of those that are meant.
+#[inline]
+fn words(bits: Range<u64>) -> impl Iterator<Item = (usize, u64)> {
+    let first = bits.start / 64;
+    let end = if bits.is_empty() { first } else { bits.end.div_ceil(64) };
+    (first..end).map(move |w| {
+        let from = bits.start.saturating_sub(w * 64);
+        let to = (bits.end - w * 64).min(64);
+        (w as usize, u64::MAX << from & u64::MAX >> (64 - to))
+    })
+}
+
+/// Copies `n` bits of a table to another place in it.
+fn copy_bits(table: &mut [u64], mut from: u64, mut to: u64, mut n: u64) {
+    while n > 0 {
+        // A part that crosses no word on either side.
+        let part = n.min(64 - from % 64).min(64 - to % 64);
+        let mask = u64::MAX >> (64 - part);
+        let moved = table[(from / 64) as usize] >> (from % 64) & mask;
+        let word = &mut table[(to / 64) as usize];
+        *word = *word & !(mask << (to % 64)) | moved << (to % 64);
+        (from, to, n) = (from + part, to + part, n - part);
+    }
+}
+
+impl Clean {
+    /// For a device without refresh: nothing is kept.
+    pub(super) fn none() -> Clean {
+        Clean { bits: Vec::new(), unknown: Vec::new(), unit_shift: 0 }
     }
 
+    /// For `units` write units of `1 << unit_shift` bytes: of a new device, whose cells are as good as
+    /// refreshed, or of one that comes back.
+    pub(super) fn new(units: u64, unit_shift: u32, blank: bool) -> Clean {
+        let words = units.div_ceil(64) as usize;
+        let full = |yes: bool| if yes { vec![u64::MAX; words] } else { Vec::new() };
+        let bits = if blank { full(true) } else { vec![0; words] };
+        Clean { bits, unknown: full(!blank), unit_shift }
+    }
+
+    #[inline]
+    fn is_kept(&self) -> bool {
+        !self.bits.is_empty()
+    }
+
+    /// The bits of the write units of a range.
+    #[inline]
+    fn range(&self, at: u64, len: u32) -> Range<u64> {
+        let past = (1 << self.unit_shift) - 1;
+        at >> self.unit_shift..(at + u64::from(len) + past) >> self.unit_shift
+    }
+
+    /// Whether all bits of a range are set. All of them have to be known.
+    #[inline]
+    fn all(&self, bits: Range<u64>) -> bool {
+        words(bits).all(|(w, mask)| self.bits[w] & mask == mask)
+    }
+
+    /// Sets all bits of a range, and makes them known.
+    fn set(&mut self, bits: Range<u64>) {
+        for (w, mask) in words(bits) {
+            self.bits[w] |= mask;
+            if let Some(unknown) = self.unknown.get_mut(w) {
+                *unknown &= !mask;
+            }
+        }
+    }
+
+    /// Clears all bits of a range, and makes them known.
+    #[inline]
+    fn clear(&mut self, bits: Range<u64>) {
+        for (w, mask) in words(bits) {
+            self.bits[w] &= !mask;
+            if let Some(unknown) = self.unknown.get_mut(w) {
+                *unknown &= !mask;
+            }
+        }
+    }
+
+    /// Whether one of a range is unknown.
+    #[inline]
+    fn asks(&self, bits: Range<u64>) -> bool {
+        !self.unknown.is_empty() && words(bits).any(|(w, mask)| self.unknown[w] & mask != 0)
+    }
+
+    /// Takes over from `bytes`, which begin with the unit `first`, for those units that are unknown.
+    fn learn(&mut self, first: u64, bytes: &[u8]) {
+        for (bit, unit) in (first..).zip(bytes.chunks(1 << self.unit_shift)) {
+            let (w, mask) = ((bit / 64) as usize, 1 << (bit % 64));
+            if self.unknown[w] & mask != 0 {
+                self.unknown[w] &= !mask;
+                if unit.iter().all(|&b| b == 0) {
+                    self.bits[w] |= mask;
+                }
+            }
+        }
+    }
+}
+
+impl<St: Store> Pcm<St> {
     /// Forgets that the write units of a range were refreshed.
     #[inline]
     pub(super) fn mark_dirty(&mut self, at: u64, len: u32) {
-        if self.clean.is_empty() {
-            return;
-        }
-        for bit in self.bits(at, len) {
-            self.clean[(bit / 64) as usize] &= !(1 << (bit % 64));
+        if self.clean.is_kept() {
+            self.clean.clear(self.clean.range(at, len));
         }
     }
 
-    /// Whether all write units of a range were refreshed and not written since.
-    #[must_use]
-    pub fn is_clean(&self, at: u64, len: u32) -> bool {
-        !self.clean.is_empty()
-            && self.inside(at, len).is_ok()
-            && self.bits(at, len).all(|bit| self.clean[(bit / 64) as usize] >> (bit % 64) & 1 == 1)
+    /// Looks at the bytes of the unknown units of a range.
+    #[cold]
+    fn look(&mut self, bits: Range<u64>) -> Result<()> {
+        let shift = self.clean.unit_shift;
+        let mut bytes = [0; CHUNK as usize];
+        let step = u64::from(CHUNK) >> shift;
+        let mut first = bits.start;
+        while first < bits.end {
+            let end = bits.end.min(first + step);
+            if self.clean.asks(first..end) {
+                let part = &mut bytes[..((end - first) << shift) as usize];
+                self.store.read(first << shift, part)?;
+                self.clean.learn(first, part);
+            }
+            first = end;
+        }
+        Ok(())
+    }
+
+    /// Whether all write units of a range take a clean write: they were refreshed and not written since, or,
+    /// on a device that came back from a store, held zeros when they were first asked for. Not those past the
+    /// end, without refresh, or that the store fails to read.
+    #[inline]
+    pub fn is_clean(&mut self, at: u64, len: u32) -> bool {
+        if !self.clean.is_kept() || self.inside(at, len).is_err() {
+            return false;
+        }
+        let bits = self.clean.range(at, len);
+        if self.clean.asks(bits.clone()) && self.look(bits.clone()).is_err() {
+            return false;
+        }
+        self.clean.all(bits)
     }
 
     /// Writes bytes over refreshed cells.
@@ -43,11 +177,29 @@ impl<St: Store> Pcm<St> {
         cause: Cause,
         after: S::Tok,
     ) -> Result<S::Tok> {
-        self.inside(at, data.len())?;
+        self.writes(at, data)?;
         if !self.is_clean(at, data.len()) {
             return Self::rule(at, "a clean write over cells that were not refreshed");
         }
         self.write_as(sink, Op::PcmWriteClean, at, data, cause, after)
+    }
+
+    /// Writes bytes, by a clean write where all write units of the range take one, else in place.
+    ///
+    /// # Errors
+    /// As for [`Pcm::write`].
+    #[inline]
+    pub fn write_fresh<S: Sink>(
+        &mut self,
+        sink: &mut S,
+        at: u64,
+        data: Source<'_>,
+        cause: Cause,
+        after: S::Tok,
+    ) -> Result<S::Tok> {
+        self.writes(at, data)?;
+        let op = if self.is_clean(at, data.len()) { Op::PcmWriteClean } else { Op::PcmWrite };
+        self.write_as(sink, op, at, data, cause, after)
     }
 
     /// Refreshes the refresh unit that starts at `at`: it reads as zeros, its lines wear once, and it
@@ -64,9 +216,6 @@ impl<St: Store> Pcm<St> {
             return Self::rule(at, "a refresh has to start where a refresh unit does");
         }
         self.wear_lines(at, bytes);
-        for bit in self.bits(at, bytes) {
-            self.clean[(bit / 64) as usize] |= 1 << (bit % 64);
-        }
         let g = self.config.geometry;
         let channels = (bytes / g.interleave_bytes).clamp(1, g.channels);
         let mut done = after;
@@ -76,14 +225,84 @@ impl<St: Store> Pcm<St> {
             done = if n == 0 { tok } else { sink.join(done, tok) };
         }
         if St::HOLDS {
-            let zeros = [0; 4096];
-            let mut from = 0;
-            while from < bytes {
-                let n = (bytes - from).min(4096);
+            let zeros = [0; CHUNK as usize];
+            for from in (0..bytes).step_by(CHUNK as usize) {
+                let n = (bytes - from).min(CHUNK);
                 self.store.write(at + u64::from(from), &zeros[..n as usize])?;
-                from += n;
             }
         }
+        self.clean.set(self.clean.range(at, bytes));
         Ok(done)
+    }
+
+    /// Says that `len` bytes from `from` on were copied to `to`, and are still what they were: the write units
+    /// that are clean there hold zeros, so those here are clean as well. All three have to be multiples of the
+    /// write unit.
+    ///
+    /// # Errors
+    /// `Rule` past the end of the device, or where no write unit starts or ends.
+    pub fn carry_clean(&mut self, from: u64, to: u64, len: u32) -> Result<()> {
+        self.inside(from, len)?;
+        self.inside(to, len)?;
+        if !(from | to | u64::from(len)).is_multiple_of(u64::from(self.config.geometry.write_unit)) {
+            return Self::rule(to, "only whole write units are copied as clean");
+        }
+        if self.clean.is_kept() {
+            let (of, first) = (self.clean.range(from, len), self.clean.range(to, len).start);
+            let n = of.end - of.start;
+            copy_bits(&mut self.clean.bits, of.start, first, n);
+            if !self.clean.unknown.is_empty() {
+                copy_bits(&mut self.clean.unknown, of.start, first, n);
+            }
+        }
+        Ok(())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    /// One bit a unit, as plainly as can be.
+    fn plain(of: &[u64], units: usize) -> Vec<bool> {
+        (0..units).map(|i| of[i / 64] >> (i % 64) & 1 == 1).collect()
+    }
+
+    proptest! {
+        #[test]
+        fn words_of_bits_are_as_single_bits(
+            units in 1u64..400,
+            ops in prop::collection::vec((0u8..4, any::<u64>(), any::<u64>(), any::<u64>()), 1..80),
+        ) {
+            let mut clean = Clean::new(units, 4, true);
+            let mut model = vec![true; units as usize];
+            for (what, a, b, c) in ops {
+                let (a, b) = (a % (units + 1), b % (units + 1));
+                let (from, to) = (a.min(b), a.max(b));
+                let range = from as usize..to as usize;
+                match what {
+                    0 => {
+                        clean.set(from..to);
+                        model[range].fill(true);
+                    }
+                    1 => {
+                        clean.clear(from..to);
+                        model[range].fill(false);
+                    }
+                    2 => {
+                        let n = to - from;
+                        let dest = c % (units - n + 1);
+                        // Ranges that overlap are no copy.
+                        if dest >= to || dest + n <= from {
+                            copy_bits(&mut clean.bits, from, dest, n);
+                            model.copy_within(range, dest as usize);
+                        }
+                    }
+                    _ => prop_assert_eq!(clean.all(from..to), model[range].iter().all(|&m| m)),
+                }
+                prop_assert_eq!(&plain(&clean.bits, units as usize), &model);
+            }
+        }
     }
 }

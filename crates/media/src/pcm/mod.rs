@@ -3,7 +3,7 @@
 //! The rules: an access lies within the device; what is written costs, and wears, the write units
 //! that it covers; a power cut tears a write at most between aligned words of [`ATOMIC_BYTES`], and
 //! only a fence orders writes; a clean write goes to cells that were refreshed since they were last
-//! written.
+//! written, or, when nobody remembers, hold zeros as a refresh leaves them.
 //!
 //! The chips of a channel work in lockstep, so that the channel is the unit.
 
@@ -19,6 +19,7 @@ pub use partition::Partition;
 use crate::memory::table32;
 use crate::stripe::Stripe;
 use crate::{Device, Hardware, Model, PcmTiming, Store};
+use clean::Clean;
 use frit_core::visible::{MediumView, Wear};
 use frit_core::{Counts, Error, MediumKind, Result, UnitId, size};
 
@@ -56,8 +57,7 @@ pub struct Pcm<St> {
     line_shift: u32,
     first_unit: UnitId,
     wear: Vec<u32>,
-    /// One bit a write unit: refreshed, and not written since. Empty without refresh.
-    clean: Vec<u64>,
+    clean: Clean,
     partitions: Vec<(&'static str, Partition)>,
     counts: Counts,
     store: St,
@@ -89,15 +89,18 @@ impl<St: Store> Pcm<St> {
             model: Model::Pcm(config.timing.clone()),
             unit_channel: (0..g.channels as u16).collect(),
         })?;
-        let clean = config.refresh_bytes.map_or(0, |_| (g.bytes() / u64::from(g.write_unit)).div_ceil(64));
+        let unit_shift = g.write_unit.trailing_zeros();
+        let clean = match config.refresh_bytes {
+            None => Clean::none(),
+            Some(_) => Clean::new(g.bytes() >> unit_shift, unit_shift, store.is_blank()),
+        };
         let mut pcm = Pcm {
             bytes: g.bytes(),
             stripe: Stripe::new(g.channels, g.interleave_bytes),
             line_shift: g.line_bytes.trailing_zeros(),
             first_unit,
             wear: table32(g.lines() as usize),
-            // What was never written is as good as refreshed; of a device that comes back, nobody knows.
-            clean: vec![if store.is_blank() { u64::MAX } else { 0 }; clean as usize],
+            clean,
             partitions: Vec::new(),
             counts: Counts::default(),
             store,

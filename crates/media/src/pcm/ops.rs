@@ -129,9 +129,21 @@ impl<St: Store> Pcm<St> {
         cause: Cause,
         after: S::Tok,
     ) -> Result<S::Tok> {
+        self.writes(at, data)?;
         self.write_as(sink, Op::PcmWrite, at, data, cause, after)
     }
 
+    /// Refuses a write that cannot be.
+    #[inline]
+    pub(super) fn writes(&self, at: u64, data: Source<'_>) -> Result<()> {
+        self.inside(at, data.len())?;
+        if St::HOLDS && data.bytes().is_none() {
+            return Self::rule(at, "a write without bytes on a device that holds bytes");
+        }
+        Ok(())
+    }
+
+    /// A write that [`Pcm::writes`] let pass.
     #[inline]
     pub(super) fn write_as<S: Sink>(
         &mut self,
@@ -143,10 +155,6 @@ impl<St: Store> Pcm<St> {
         after: S::Tok,
     ) -> Result<S::Tok> {
         let len = data.len();
-        self.inside(at, len)?;
-        if St::HOLDS && data.bytes().is_none() {
-            return Self::rule(at, "a write without bytes on a device that holds bytes");
-        }
         if len == 0 {
             return Ok(after);
         }

@@ -1,3 +1,5 @@
+mod clean;
+
 use super::*;
 use crate::testing::Log;
 use crate::{Curve, MemoryStore, NoStore};
@@ -140,32 +142,6 @@ fn rules_are_kept() {
 }
 
 #[test]
-fn clean_writes_need_a_refresh() {
-    let mut p = in_memory(config(2, true));
-    let clean = |p: &mut Pcm<MemoryStore>, at, log: &mut Log| {
-        p.write_clean(log, at, Source::Bytes(&[5; 32]), Cause::Host, 0).is_ok()
-    };
-    let mut log = Log::default();
-    // New cells are as good as refreshed; those that were written are not.
-    assert!(clean(&mut p, 512, &mut log) && !clean(&mut p, 512, &mut log) && clean(&mut p, 544, &mut log));
-    p.write(&mut log, 600, Source::Bytes(&[6; 1]), Cause::Host, 0).unwrap();
-    assert!(!clean(&mut p, 592, &mut log), "a plain write dirties, too");
-    assert!(p.refresh(&mut log, 100, Cause::Gc, 0).is_err());
-    log.cmds.clear();
-    p.refresh(&mut log, 512, Cause::Gc, 0).unwrap();
-    let on: Vec<_> = log.cmds.iter().map(|(c, _)| (c.op, c.unit.0, c.len)).collect();
-    assert_eq!(on, [(Op::PcmRefresh, 0, 256), (Op::PcmRefresh, 1, 256)]);
-    let mut out = [1; 32];
-    p.read(&mut log, 512, Target::Bytes(&mut out), Cause::Host, 0).unwrap();
-    assert_eq!(out, [0; 32], "a refresh empties");
-    assert!(p.is_clean(512, 512) && !p.is_clean(0, 8192 + 1));
-    assert!(clean(&mut p, 592, &mut log));
-    assert_eq!(p.counts().of(Op::PcmWriteClean).commands, 3);
-    // Line 576: one clean write at 544 reaches 575, the write at 600, the refresh, the clean write.
-    assert_eq!(p.wear_of(576), 3);
-}
-
-#[test]
 fn partitions_do_not_overlap_and_fit() {
     let mut p = on(config(2, false), NoStore);
     let a = p.carve("map", 100, 1).unwrap();
@@ -196,7 +172,6 @@ fn bytes_and_wear_come_back_with_the_store() {
         assert_eq!(&out, text);
     }
     assert_eq!((back.wear_of(1000), back.wear_of(2000)), (1, 0));
-    assert!(!back.is_clean(4096, 16), "what was refreshed is not known after a restart");
 
     let mut store = back.into_store();
     let last = store.len() - 1;
