@@ -8,19 +8,19 @@ use frit_media::Store;
 
 /// Part of an access in one stripe.
 #[derive(Clone, Copy, Debug)]
-struct Piece {
+pub(super) struct Piece {
     /// The physical address.
-    at: u64,
-    stripe: u32,
+    pub(super) at: u64,
+    pub(super) stripe: u32,
     region: u32,
     /// Where it starts in the access, and its length.
     from: u32,
-    len: u32,
+    pub(super) len: u32,
 }
 
 impl<T: Token, St: Store> Leveled<T, St> {
     #[inline]
-    fn inside(&self, at: u64, len: u64) -> Result<()> {
+    pub(super) fn inside(&self, at: u64, len: u64) -> Result<()> {
         match at.checked_add(len) {
             Some(end) if end <= self.bytes => Ok(()),
             _ => Err(past_end(at)),
@@ -29,7 +29,7 @@ impl<T: Token, St: Store> Leveled<T, St> {
 
     /// The part of an access from `from` on that lies in one stripe. The access has to be inside.
     #[inline]
-    fn piece(&self, at: u64, from: u32, len: u32) -> Piece {
+    pub(super) fn piece(&self, at: u64, from: u32, len: u32) -> Piece {
         let at = at + u64::from(from);
         let place = self.leveler.map((at >> self.stripe_shift) as u32);
         let stripe_bytes = 1 << self.stripe_shift;
@@ -98,8 +98,21 @@ impl<T: Token, St: Store> Leveled<T, St> {
         cause: Cause,
         after: T,
     ) -> Result<T> {
+        self.put::<S, false>(sink, at, data, cause, after)
+    }
+
+    /// A write, by clean writes where they can be when `FRESH`.
+    #[inline]
+    pub(super) fn put<S: Sink<Tok = T>, const FRESH: bool>(
+        &mut self,
+        sink: &mut S,
+        at: u64,
+        data: Source<'_>,
+        cause: Cause,
+        after: T,
+    ) -> Result<T> {
         if self.plain {
-            return self.pcm.write(sink, at, data, cause, after);
+            return self.put_piece::<S, FRESH>(sink, at, data, cause, after);
         }
         let len = data.len();
         self.inside(at, u64::from(len))?;
@@ -107,20 +120,43 @@ impl<T: Token, St: Store> Leveled<T, St> {
         let (mut done, mut from) = (None, 0);
         while from < len {
             let p = self.piece(at, from, len);
-            let stripe = p.stripe as usize;
-            let after = if is(Bug::WearWriteEarly) { after } else { sink.join(after, self.ready[stripe]) };
-            let one = self.pcm.write(sink, p.at, data.part(p.from, p.len), cause, after)?;
-            self.written[stripe] = sink.join(self.written[stripe], one);
+            let after = self.free(sink, p, after);
+            let data = data.part(p.from, p.len);
+            let one = self.put_piece::<S, FRESH>(sink, p.at, data, cause, after)?;
             done = Some(done.map_or(one, |d| sink.join(d, one)));
             from += p.len;
-            self.wrote(sink, p)?;
+            self.wrote(sink, p, one)?;
         }
         Ok(done.unwrap_or(after))
     }
 
-    /// Counts what was written, in whole write units, and moves what is due.
     #[inline]
-    fn wrote<S: Sink<Tok = T>>(&mut self, sink: &mut S, p: Piece) -> Result<()> {
+    fn put_piece<S: Sink<Tok = T>, const FRESH: bool>(
+        &mut self,
+        sink: &mut S,
+        at: u64,
+        data: Source<'_>,
+        cause: Cause,
+        after: T,
+    ) -> Result<T> {
+        if FRESH {
+            self.pcm.write_fresh(sink, at, data, cause, after)
+        } else {
+            self.pcm.write(sink, at, data, cause, after)
+        }
+    }
+
+    /// What a change of a piece waits for.
+    #[inline]
+    pub(super) fn free<S: Sink<Tok = T>>(&self, sink: &mut S, p: Piece, after: T) -> T {
+        if is(Bug::WearWriteEarly) { after } else { sink.join(after, self.ready[p.stripe as usize]) }
+    }
+
+    /// Keeps when a piece is written, counts it in whole write units, and moves what is due.
+    #[inline]
+    pub(super) fn wrote<S: Sink<Tok = T>>(&mut self, sink: &mut S, p: Piece, done: T) -> Result<()> {
+        let stripe = p.stripe as usize;
+        self.written[stripe] = sink.join(self.written[stripe], done);
         let unit = u64::from(self.pcm.geometry().write_unit);
         let end = (p.at + u64::from(p.len)).next_multiple_of(unit);
         let region = &mut self.regions[p.region as usize];
@@ -191,7 +227,7 @@ impl<T: Token, St: Store> Leveled<T, St> {
     }
 
     #[inline]
-    fn writable(&self) -> Result<()> {
+    pub(super) fn writable(&self) -> Result<()> {
         match &self.broken {
             None => Ok(()),
             Some(why) => Err(Error::ReadOnly { why: why.clone() }),

@@ -1,6 +1,7 @@
 //! PCM under a leveler: the calls of [`Pcm`], with logical addresses.
 
 mod area;
+mod fresh;
 mod head;
 mod io;
 mod moves;
@@ -28,7 +29,8 @@ struct Region<T> {
 
 /// PCM whose wear is leveled. Addresses are logical; [`Leveled::bytes`] says how many there are.
 ///
-/// It is not: a place for refreshed cells. Clean writes need the same cells again, which leveling takes away.
+/// Refreshed cells move with their stripe: its copy has zeros where the stripe had them, and zeros are what a
+/// refresh leaves. [`Leveled::refresh_bytes`] says whether stripes are large enough to be refreshed.
 #[derive(Debug)]
 pub struct Leveled<T, St> {
     pcm: Pcm<St>,

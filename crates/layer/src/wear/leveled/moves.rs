@@ -67,7 +67,9 @@ impl<T: Token, St: Store> Leveled<T, St> {
         let into = if St::HOLDS { Target::Bytes(&mut self.buffer) } else { Target::Len(len) };
         let read = self.pcm.read(sink, from, into, Cause::WearLevel, after)?;
         let data = if St::HOLDS { Source::Bytes(&self.buffer) } else { Source::Len(len) };
-        self.pcm.write(sink, to, data, Cause::WearLevel, read)
+        let written = self.pcm.write(sink, to, data, Cause::WearLevel, read)?;
+        self.pcm.carry_clean(from, to, len)?;
+        Ok(written)
     }
 
     /// Writes a number of a region to its place in a ring.

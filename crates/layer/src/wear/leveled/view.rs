@@ -67,13 +67,15 @@ impl<T: Token, St: Store> Leveled<T, St> {
             .collect()
     }
 
-    /// How evenly the device wears, and for how long it will: of all its lines, registers among them.
+    /// How evenly the device wears, and for how long it will: of all its lines, registers among them. Refreshes
+    /// wear, and are no bytes of the host's.
     #[must_use]
     pub fn life(&self) -> Life {
         let line = u64::from(self.pcm.geometry().line_bytes);
         let lines = self.pcm.bytes() / line;
         let most = (0..lines).map(|l| self.pcm.wear_of(l * line)).max().unwrap_or(0);
-        let all = self.pcm.counts().of(Op::PcmWrite).bytes;
+        let counts = self.pcm.counts();
+        let all = counts.of(Op::PcmWrite).bytes + counts.of(Op::PcmWriteClean).bytes;
         let own = self.move_bytes();
         Life::new(&self.bank_writes(), all - own.min(all), u64::from(most), self.pcm.config().endurance)
     }

@@ -23,7 +23,7 @@ fn agree(d: &mut Leveled<(), MemoryStore>, plain: &mut [u8], at: u64, len: usize
     }
 }
 
-fn all(d: &Leveled<(), MemoryStore>) -> Vec<u8> {
+pub(super) fn all(d: &Leveled<(), MemoryStore>) -> Vec<u8> {
     let mut all = vec![0; d.bytes() as usize];
     d.peek(0, &mut all).unwrap();
     all

@@ -1,5 +1,6 @@
 mod content;
 mod even;
+mod fresh;
 
 use super::*;
 use frit_core::Nanos;

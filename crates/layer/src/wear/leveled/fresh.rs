@@ -1,0 +1,76 @@
+//! Refreshed cells under a leveler: they move with their stripe.
+
+use super::Leveled;
+use crate::Token;
+use frit_core::{Cause, Error, MediumKind, Result, Sink, Source};
+use frit_media::Store;
+
+impl<T: Token, St: Store> Leveled<T, St> {
+    /// Bytes that one refresh cleans. None for a part without clean writes, and where the leveler's stripes are
+    /// smaller than that: a refresh would reach into stripes of others.
+    #[must_use]
+    pub fn refresh_bytes(&self) -> Option<u32> {
+        let unit = self.pcm.config().refresh_bytes;
+        unit.filter(|&bytes| self.plain || bytes <= self.shape.stripe_bytes)
+    }
+
+    /// Whether all write units of a range take a clean write: as [`Pcm::is_clean`](frit_media::Pcm::is_clean).
+    #[inline]
+    pub fn is_clean(&mut self, at: u64, len: u32) -> bool {
+        if self.plain {
+            return self.pcm.is_clean(at, len);
+        }
+        if self.inside(at, u64::from(len)).is_err() {
+            return false;
+        }
+        let mut from = 0;
+        while from < len {
+            let p = self.piece(at, from, len);
+            if !self.pcm.is_clean(p.at, p.len) {
+                return false;
+            }
+            from += p.len;
+        }
+        self.pcm.config().refresh_bytes.is_some()
+    }
+
+    /// Writes bytes, of each stripe by a clean write where all of its write units take one, else in place. It
+    /// counts towards moves as [`Leveled::write`] does.
+    ///
+    /// # Errors
+    /// As for [`Leveled::write`].
+    #[inline]
+    pub fn write_fresh<S: Sink<Tok = T>>(
+        &mut self,
+        sink: &mut S,
+        at: u64,
+        data: Source<'_>,
+        cause: Cause,
+        after: T,
+    ) -> Result<T> {
+        self.put::<S, true>(sink, at, data, cause, after)
+    }
+
+    /// Refreshes the refresh unit that starts at `at`: as [`Pcm::refresh`](frit_media::Pcm::refresh). Its bytes
+    /// count towards moves as if they were written.
+    ///
+    /// # Errors
+    /// `Rule` past the end, where [`Leveled::refresh_bytes`] is none, or where no refresh unit starts; a store
+    /// that fails; `ReadOnly` once a move failed half way.
+    pub fn refresh<S: Sink<Tok = T>>(&mut self, sink: &mut S, at: u64, cause: Cause, after: T) -> Result<T> {
+        if self.plain {
+            return self.pcm.refresh(sink, at, cause, after);
+        }
+        let Some(bytes) = self.refresh_bytes() else {
+            let what = "a refresh of leveled PCM that has none, or has stripes smaller than a refresh unit";
+            return Err(Error::Rule { medium: MediumKind::Pcm, at, what });
+        };
+        self.inside(at, u64::from(bytes))?;
+        self.writable()?;
+        let p = self.piece(at, 0, bytes);
+        let after = self.free(sink, p, after);
+        let done = self.pcm.refresh(sink, p.at, cause, after)?;
+        self.wrote(sink, p, done)?;
+        Ok(done)
+    }
+}
