@@ -88,6 +88,34 @@ fn modern_profiles_meet_what_they_cite() {
 }
 
 #[test]
+fn durable_memories_hold_a_page_on_one_channel_and_make_small_writes_cheap() {
+    let pcm = |p: &str| match resolve(&format!("profile = '{p}'")).unwrap() {
+        MediumSpec::Pcm(c) => c,
+        other => panic!("{other:?}"),
+    };
+    for p in ["bnvm-pcm-2019", "bnvm-pcm-bytes", "reram-2014", "mram-2019"] {
+        let c = pcm(p);
+        assert!(c.geometry.channels >= 4 && c.geometry.interleave_bytes >= 4096, "{p}");
+        assert_eq!(c.refresh_bytes.is_some(), p.starts_with("bnvm"), "{p}");
+    }
+    // A page costs the same, whether it may be written in parts or not.
+    let model = |p| Model::Pcm(pcm(p).timing);
+    let (mut whole, mut bytes) = (model("bnvm-pcm-2019"), model("bnvm-pcm-bytes"));
+    for (op, share) in [(Op::PcmRead, 1766), (Op::PcmWrite, 4891), (Op::PcmWriteClean, 4109)] {
+        assert_eq!(cost(&mut whole, op, 64), cost(&mut whole, op, 4096));
+        assert_eq!(cost(&mut bytes, op, 4096), cost(&mut whole, op, 4096));
+        assert_eq!(cost(&mut bytes, op, 64), Nanos(share));
+    }
+    assert_eq!(pcm("bnvm-pcm-bytes").refresh_bytes, Some(512 << 10));
+    // The title of the paper: 1 GB/s and 200 MB/s, for what is large.
+    let mut reram = model("reram-2014");
+    let mb_s = |t: Nanos| 65536.0 * 1e3 / t.0 as f64;
+    assert!((mb_s(cost(&mut reram, Op::PcmRead, 65536)) - 1000.0).abs() < 50.0);
+    assert!((mb_s(cost(&mut reram, Op::PcmWrite, 65536)) - 200.0).abs() < 10.0);
+    assert_eq!(pcm("mram-2019").geometry.bytes(), 4 << 30);
+}
+
+#[test]
 fn what_is_given_overrides_the_profile() {
     let spec = resolve(
         "profile = 'slc-k9-2016'
