@@ -15,6 +15,7 @@ pub mod generate;
 pub mod identity;
 mod input;
 pub mod options;
+mod pages;
 pub mod problems;
 pub mod reading;
 pub mod recognise;

@@ -215,6 +215,9 @@ pub struct Options {
     pub limit: Option<u64>,
     /// Shorten every pause between requests to this.
     pub max_gap: Option<Nanos>,
+    /// Make sizes whole pages of 4 KiB: a request of more than a page that begins with one and has a sector too
+    /// much loses it, any other is widened.
+    pub whole_pages: bool,
 }
 
 #[cfg(test)]

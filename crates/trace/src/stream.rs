@@ -2,6 +2,7 @@
 
 use crate::formats::{Decoded, Decoder, Head};
 use crate::input::Input;
+use crate::pages::Pages;
 use crate::problems::Problems;
 use crate::recognise::{first_line, recognise};
 use crate::{Error, Options, Reading, Request, Result};
@@ -16,6 +17,7 @@ pub(crate) struct Stream {
     reading: Reading,
     first_line: String,
     clock: Clock,
+    pages: Pages,
     any: bool,
     over: bool,
 }
@@ -43,8 +45,9 @@ impl Stream {
         let decoder = (format.open)(&head, options, &mut reading)?;
         let decoded = Decoded { strict: options.strict, ..Decoded::default() };
         let clock = Clock { max_gap: options.max_gap, ..Clock::default() };
-        let path = path.into();
-        Ok(Stream { path, input, decoder, decoded, reading, first_line, clock, any: false, over: false })
+        let (path, pages) = (path.into(), Pages::new(options.whole_pages));
+        let (any, over) = (false, false);
+        Ok(Stream { path, input, decoder, decoded, reading, first_line, clock, pages, any, over })
     }
 
     /// Puts the next requests into `out`, replacing what is there; false at the end.
@@ -55,6 +58,7 @@ impl Stream {
         std::mem::swap(out, &mut self.decoded.requests);
         if more? {
             self.clock.normalise(out, &mut self.decoded.problems);
+            self.pages.apply(out);
             return Ok(true);
         }
         Ok(false)
@@ -117,9 +121,11 @@ impl Stream {
         })
     }
 
-    /// How it is read.
-    pub(crate) fn reading(&self) -> &Reading {
-        &self.reading
+    /// How it is read, and what that changed so far.
+    pub(crate) fn reading(&self) -> Reading {
+        let mut reading = self.reading.clone();
+        self.pages.tell(&mut reading);
+        reading
     }
 
     /// What was wrong so far.

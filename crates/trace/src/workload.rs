@@ -64,7 +64,7 @@ impl Source {
 
     pub(crate) fn reading(&self) -> Reading {
         match self {
-            Source::Trace(s) => s.reading().clone(),
+            Source::Trace(s) => s.reading(),
             Source::Generated(g) => g.reading(),
         }
     }

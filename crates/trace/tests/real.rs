@@ -55,7 +55,7 @@ const FILES: [Known; 19] = [
         &[("time unit", "us"), ("size unit", "sectors of 512 B")],
     ),
     ("public/Booting_log176.txt.zst", "biotracer", 18_417, &[]),
-    ("public/Installing_log181.txt.zst", "biotracer", 17_952, &[]),
+    ("public/Installing_log181.txt.zst", "biotracer", 17_952, &[("sizes", "as the trace has them")]),
     ("public/Movie_log121.txt.zst", "biotracer", 4_781, &[]),
     ("public/cloudPhysicsIO.vscsi.zst", "vscsi", 113_872, &[("version", "1")]),
     // The README counts 9 997 of the 9 998: a count by lines takes the first request for the tail of the tar
@@ -86,6 +86,17 @@ fn every_trace_is_read_whole() {
         }
         assert_eq!(scan.identity.sha256.as_ref().map(String::len), Some(64));
     }
+}
+
+#[test]
+fn sectors_that_a_driver_added_go() {
+    let Some(dir) = traces() else { return };
+    let path = dir.join("public/Installing_log181.txt.zst");
+    let options = Options { whole_pages: true, ..Options::default() };
+    let scan = Scan::of(path.to_str().unwrap(), &options).unwrap();
+    let told = &scan.reading.get("sizes").unwrap().value;
+    assert!(told.ends_with("of 17952 requests 3081 lost an added sector, 0 were widened"), "{told}");
+    assert_eq!(scan.aligned_4k, 1.0);
 }
 
 #[test]

@@ -211,6 +211,20 @@ fn times_that_run_backwards_are_kept_in_place_and_counted() {
 }
 
 #[test]
+fn every_format_is_read_in_whole_pages_when_asked() {
+    for (format, bytes, requests) in samples() {
+        let plain = read(&bytes, &named(format)).0;
+        let all = read(&bytes, &Options { whole_pages: true, ..named(format) }).0;
+        assert_eq!((all.len(), plain.len()), (requests, requests), "{format}");
+        for (r, was) in all.iter().zip(&plain) {
+            assert!(r.sector.0.is_multiple_of(8) && r.sectors.is_multiple_of(8), "{format}: {r:?}");
+            assert!(r.sector <= was.sector && r.end() + 1 >= was.end(), "{format}: {r:?} of {was:?}");
+            assert_eq!((r.sectors == 0, r.at, r.op), (was.sectors == 0, was.at, was.op), "{format}");
+        }
+    }
+}
+
+#[test]
 fn shuffled_lines_lose_nothing() {
     for (format, bytes, requests) in samples() {
         if matches!(format, "vscsi" | "fio2") {

@@ -2,7 +2,8 @@
 //!
 //! Source: Zhou et al., "I/O Characteristics of Smartphone Applications and Their Implications for eMMC Design",
 //! IISWC 2015, and its published traces. Times are in seconds, flags bit 0 means a write. A request
-//! arrives when it is generated. Sizes need not be whole pages.
+//! arrives when it is generated. Sizes need not be whole pages: the driver
+//! added a sector to many ([`crate::Options::whole_pages`]).
 
 use super::{Decoded, Format, Head};
 use crate::problems::Reason;

@@ -41,6 +41,9 @@ pub(crate) struct ReadArgs {
     /// Shorten every pause between requests to this many seconds.
     #[arg(long, value_name = "SECONDS", value_parser = seconds)]
     pub(crate) max_gap: Option<Nanos>,
+    /// Make sizes whole pages of 4 KiB: a sector that a driver added goes, anything else is widened.
+    #[arg(long)]
+    pub(crate) whole_pages: bool,
 }
 
 /// A time in seconds, such as 0.5.
@@ -75,6 +78,7 @@ impl ReadArgs {
             strict: self.strict,
             limit: self.limit,
             max_gap: self.max_gap,
+            whole_pages: self.whole_pages,
         }
     }
 }

@@ -1,0 +1,140 @@
+//! Sizes in whole pages, for traces whose driver added a sector to a request: BIOTracer's have many of 9, 17, 25
+//! sectors from an aligned start.
+
+use crate::Request;
+use crate::reading::{How, Reading};
+use crate::request::SECTOR_LIMIT;
+
+/// Sectors of a page of 4 KiB.
+const PAGE: u64 = 8;
+/// A trace where one request in so many has a sector too much deserves a word: a twentieth (ours).
+const HINT_SHARE: u64 = 20;
+
+/// Makes sizes whole pages, or counts those that look as if they had been.
+#[derive(Clone, Copy, Default, Debug)]
+pub(crate) struct Pages {
+    /// Whether requests are changed.
+    round: bool,
+    requests: u64,
+    /// One sector more than whole pages, from the start of a page.
+    added: u64,
+    /// Others that were not whole pages, and were widened.
+    widened: u64,
+}
+
+/// Whether a request has whole pages from the start of one, and one sector more.
+#[inline]
+fn has_added_sector(r: &Request) -> bool {
+    let sectors = u64::from(r.sectors);
+    r.sector.0.is_multiple_of(PAGE) & (sectors % PAGE == 1) & (sectors > PAGE)
+}
+
+impl Pages {
+    pub(crate) fn new(round: bool) -> Pages {
+        Pages { round, ..Pages::default() }
+    }
+
+    /// Counts requests, and rounds them where that is asked for.
+    pub(crate) fn apply(&mut self, requests: &mut [Request]) {
+        self.requests += requests.len() as u64;
+        if !self.round {
+            self.added += requests.iter().filter(|r| has_added_sector(r)).count() as u64;
+            return;
+        }
+        for r in requests.iter_mut().filter(|r| r.sectors > 0) {
+            if has_added_sector(r) {
+                r.sectors -= 1;
+                self.added += 1;
+            } else if !(r.sector.0 | u64::from(r.sectors)).is_multiple_of(PAGE) {
+                widen(r);
+                self.widened += 1;
+            }
+        }
+    }
+
+    /// Adds what was done, or what could be, to how a trace was read.
+    pub(crate) fn tell(&self, reading: &mut Reading) {
+        let Pages { requests, added, widened, .. } = self;
+        if self.round {
+            let value = format!(
+                "whole pages of 4 KiB: of {requests} requests {added} lost an added sector, {widened} were widened"
+            );
+            reading.fact("sizes", value, How::Stated);
+        } else if *added > 0 && added * HINT_SHARE >= *requests {
+            let why = format!(
+                "{added} of {requests} requests have one sector more than whole pages, as drivers add; \
+                 --whole-pages takes it off"
+            );
+            reading.fact("sizes", "as the trace has them", How::Assumed(why));
+        }
+    }
+}
+
+/// Widens a request to whole pages, as far as addresses and sizes reach.
+fn widen(r: &mut Request) {
+    let end = r.end().next_multiple_of(PAGE).min(SECTOR_LIMIT / PAGE * PAGE).max(r.end());
+    r.sector.0 -= r.sector.0 % PAGE;
+    let most = u64::from(u32::MAX) / PAGE * PAGE;
+    r.sectors = (end - r.sector.0).min(most) as u32;
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::ReqOp;
+    use frit_core::{Hints, Nanos, Sector};
+
+    fn request(sector: u64, sectors: u32) -> Request {
+        let op = if sectors == 0 { ReqOp::Flush } else { ReqOp::Write };
+        Request { at: Nanos(0), sector: Sector(sector), sectors, device: 0, op, hints: Hints::NONE }
+    }
+
+    #[test]
+    fn a_sector_that_was_added_goes_and_the_rest_is_widened() {
+        let mut pages = Pages::new(true);
+        let mut all = [
+            (0, 8, 0, 8),
+            (8, 9, 8, 8),
+            (16, 25, 16, 24),
+            // A single sector is a page, and no page and a bit; an unaligned start says nothing of the driver.
+            (8, 1, 8, 8),
+            (9, 9, 8, 16),
+            (9, 7, 8, 8),
+            (8, 10, 8, 16),
+            (0, 0, 0, 0),
+            (SECTOR_LIMIT - 3, 3, SECTOR_LIMIT - 7, 7),
+            (4, u32::MAX, 0, u32::MAX - 7),
+        ]
+        .map(|(sector, sectors, at, len)| (request(sector, sectors), request(at, len)));
+        for (r, want) in &mut all {
+            pages.apply(std::slice::from_mut(r));
+            assert_eq!(r.sector, want.sector);
+            assert_eq!(r.sectors, want.sectors, "{want:?}");
+            assert!(r.end() <= SECTOR_LIMIT);
+        }
+        let mut reading = Reading::default();
+        pages.tell(&mut reading);
+        let told = reading.get("sizes").unwrap().to_string();
+        assert_eq!(
+            told,
+            "sizes: whole pages of 4 KiB: of 10 requests 2 lost an added sector, 6 were widened (stated)"
+        );
+    }
+
+    #[test]
+    fn many_odd_sizes_are_hinted_at_and_few_are_not() {
+        let told = |odd: usize| {
+            let mut pages = Pages::default();
+            let mut all = vec![request(8, 8); 100 - odd];
+            all.resize(100, request(8, 17));
+            let before = all.clone();
+            pages.apply(&mut all);
+            assert_eq!(all, before);
+            let mut reading = Reading::default();
+            pages.tell(&mut reading);
+            reading.get("sizes").map(ToString::to_string)
+        };
+        assert!(told(5).unwrap().contains("5 of 100 requests"));
+        assert_eq!((told(4), told(0)), (None, None));
+    }
+}
