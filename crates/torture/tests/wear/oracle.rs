@@ -1,5 +1,14 @@
 //! What may be there after a stop, word by word.
 
+/// What a request asks for in one of its parts: words, with a version or as zeros.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Ask {
+    pub(crate) first: u64,
+    pub(crate) len: u64,
+    /// A refresh.
+    pub(crate) empties: bool,
+}
+
 /// A part of a request: words, and the version that it gave them.
 #[derive(Clone, Copy, Debug)]
 struct Part {
@@ -8,28 +17,34 @@ struct Part {
     version: u32,
 }
 
+/// The versions that a word may be at: one, but several leave zeros.
+#[derive(Clone, Copy, Debug)]
+struct Found {
+    least: u32,
+    most: u32,
+}
+
 /// All that was written, in order.
 #[derive(Clone, Debug)]
 pub(crate) struct History {
     words: u64,
-    version: u32,
+    /// For each version, whether it is a refresh. Version 0 is what was never written.
+    empties: Vec<bool>,
     /// For each word, its versions in order, the first one certain.
     versions: Vec<Vec<u32>>,
     /// Requests: the second part is behind the first.
     requests: Vec<[Part; 2]>,
 }
 
+/// What a write leaves in a word; never zero.
 fn stamp(word: u64, version: u32) -> u64 {
-    if version == 0 {
-        return 0;
-    }
     let check = (word << 32 | u64::from(version)).wrapping_mul(0x9E37_79B9_7F4A_7C15) >> 32;
     u64::from(version) << 32 | check
 }
 
 impl History {
     pub(crate) fn new(words: u64) -> History {
-        History { words, version: 0, versions: vec![vec![0]; words as usize], requests: Vec::new() }
+        History { words, empties: vec![true], versions: vec![vec![0]; words as usize], requests: Vec::new() }
     }
 
     /// What was written so far is certain; requests count from here.
@@ -40,18 +55,27 @@ impl History {
         self.requests.clear();
     }
 
-    /// Notes a request of two parts, words and how many; says what to write for each.
-    pub(crate) fn request(&mut self, parts: [(u64, u64); 2]) -> [(u64, Vec<u8>); 2] {
-        let noted = parts.map(|(first, len)| {
-            self.version += 1;
+    /// Notes a request of two parts; says what to write for each that is no refresh.
+    pub(crate) fn request(&mut self, parts: [Ask; 2]) -> [Vec<u8>; 2] {
+        let noted = parts.map(|Ask { first, len, empties }| {
+            let version = self.empties.len() as u32;
+            self.empties.push(empties);
             for w in first..first + len {
-                self.versions[w as usize].push(self.version);
+                self.versions[w as usize].push(version);
             }
-            Part { first, len, version: self.version }
+            Part { first, len, version }
         });
         self.requests.push(noted);
         let bytes = |p: Part| (p.first..p.first + p.len).flat_map(move |w| stamp(w, p.version).to_le_bytes());
-        noted.map(|p| (p.first, bytes(p).collect()))
+        noted.map(|p| bytes(p).collect())
+    }
+
+    /// Which versions of a word leave this value.
+    fn find(&self, word: usize, value: u64) -> Option<Found> {
+        let leaves = |v: u32| if self.empties[v as usize] { 0 } else { stamp(word as u64, v) };
+        let mut may = self.versions[word].iter().copied().filter(|&v| leaves(v) == value);
+        let least = may.next()?;
+        Some(Found { least, most: may.next_back().unwrap_or(least) })
     }
 
     /// Whether an image can be: `lasted` says which requests are there for certain, `ordered` whether the second
@@ -65,18 +89,17 @@ impl History {
         let mut found = Vec::with_capacity(self.words as usize);
         for (w, bytes) in image.chunks_exact(8).enumerate() {
             let value = u64::from_le_bytes(bytes.try_into().expect("8 bytes"));
-            let version = (value >> 32) as u32;
-            if stamp(w as u64, version) != value || !self.versions[w].contains(&version) {
+            let Some(versions) = self.find(w, value) else {
                 let may = &self.versions[w];
                 return Err(format!("word {w} holds {value:016x}; written there were versions {may:?}"));
-            }
-            found.push(version);
+            };
+            found.push(versions);
         }
-        let all = |p: &Part, least: u32| (p.first..p.first + p.len).find(|&w| found[w as usize] < least);
+        let all = |p: &Part, least: u32| (p.first..p.first + p.len).find(|&w| found[w as usize].most < least);
         for (r, parts) in self.requests.iter().enumerate() {
             for p in parts {
                 if let Some(w) = all(p, p.version).filter(|_| lasted(r)) {
-                    let v = found[w as usize];
+                    let v = found[w as usize].most;
                     return Err(format!(
                         "word {w} is at version {v}; {} of request {r} was acknowledged",
                         p.version
@@ -84,7 +107,7 @@ impl History {
                 }
             }
             let [log, rest] = parts;
-            let begun = (rest.first..rest.first + rest.len).any(|w| found[w as usize] >= rest.version);
+            let begun = (rest.first..rest.first + rest.len).any(|w| found[w as usize].least >= rest.version);
             if let Some(w) = all(log, log.version).filter(|_| ordered && begun) {
                 return Err(format!(
                     "request {r}: the part behind the fence is there, word {w} before it is not"

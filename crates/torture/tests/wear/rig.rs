@@ -1,6 +1,6 @@
 //! A small leveled PCM, and a client that writes to it.
 
-use crate::oracle::History;
+use crate::oracle::{Ask, History};
 use frit_core::{Cause, Nanos, Null, Sink, Source, Stop, Target};
 use frit_layer::Token;
 use frit_layer::wear::{Leveled, LevelerKind, WearConfig};
@@ -17,6 +17,8 @@ use std::sync::Arc;
 /// Bytes of the device: with stripes of 256 bytes, 2 × 2 banks of a few stripes.
 const BYTES: u64 = 9 << 10;
 const CHANNELS: u32 = 2;
+/// A refresh unit: half a stripe, on both channels when they interleave by 64 bytes.
+const REFRESH: u32 = 128;
 /// Requests of a run that is recorded.
 const REQUESTS: u32 = 40;
 
@@ -71,7 +73,7 @@ impl Rig {
                 fence: Nanos(1),
             },
             endurance: 1_000_000,
-            refresh_bytes: None,
+            refresh_bytes: Some(REFRESH),
             serial: 0,
         }
     }
@@ -120,6 +122,11 @@ impl Rig {
         d.recover(&mut Null, stop).map_err(|e| e.to_string())?;
         let mut all = vec![0; d.bytes() as usize];
         d.read(&mut Null, 0, Target::Bytes(&mut all), Cause::Host, ()).map_err(|e| e.to_string())?;
+        for (at, word) in (0u64..).step_by(8).zip(all.chunks_exact(8)) {
+            if d.is_clean(at, 8) != (word == [0; 8]) {
+                return Err(format!("the word at {at} holds {word:?}, and is clean or not against that"));
+            }
+        }
         Ok(all)
     }
 
@@ -175,8 +182,13 @@ impl Rig {
             let len = rng.random_range(64..1200);
             let at = rng.random_range(0..plain.len() - len);
             let data: Vec<u8> = (0..len).map(|i| (i as u8) ^ round).collect();
-            d.write(&mut Null, at as u64, Source::Bytes(&data), Cause::Host, ()).map_err(text)?;
+            d.write_fresh(&mut Null, at as u64, Source::Bytes(&data), Cause::Host, ()).map_err(text)?;
             plain[at..at + len].copy_from_slice(&data);
+            if round % 4 == 0 {
+                let unit = at / REFRESH as usize * REFRESH as usize;
+                d.refresh(&mut Null, unit as u64, Cause::Gc, ()).map_err(text)?;
+                plain[unit..unit + REFRESH as usize].fill(0);
+            }
         }
         drop(d);
         let found = self.recover(store, Stop::Process)?;
@@ -185,7 +197,7 @@ impl Rig {
     }
 }
 
-/// Writes in place, as a log and what it is for: the second part of a request is written behind a fence.
+/// Writes in place and refreshes, as a log and what it is for: the second part of a request is written behind a fence.
 struct Client {
     rng: SmallRng,
     words: u64,
@@ -200,15 +212,25 @@ impl Client {
     fn request<S: Sink>(&mut self, d: &mut Leveled<S::Tok, AnyStore>, sink: &mut S) -> Result<(), String> {
         let mut after = sink.start();
         let parts = [0, 1].map(|_| {
-            // Two thirds of the writes go to a small part.
+            // Two thirds of the writes go to a small part. Every fourth part of a request is a refresh.
             let near = if self.rng.random_ratio(2, 3) { self.words / 6 } else { self.words };
+            let empties = self.rng.random_ratio(1, 4);
+            if empties {
+                let len = u64::from(REFRESH / 8);
+                return Ask { first: self.rng.random_range(0..near / len) * len, len, empties };
+            }
             let len = self.rng.random_range(1..160u64).min(near - 1);
-            (self.rng.random_range(0..near - len), len)
+            Ask { first: self.rng.random_range(0..near - len), len, empties }
         });
-        for (first, data) in self.history.request(parts) {
-            let done = d
-                .write(sink, first * 8, Source::Bytes(&data), Cause::Host, after)
-                .map_err(|e| e.to_string())?;
+        let bytes = self.history.request(parts);
+        for (ask, data) in parts.into_iter().zip(bytes) {
+            let (at, data) = (ask.first * 8, Source::Bytes(&data));
+            let done = match (ask.empties, self.rng.random_ratio(1, 2)) {
+                (true, _) => d.refresh(sink, at, Cause::Gc, after),
+                (false, true) => d.write_fresh(sink, at, data, Cause::Host, after),
+                (false, false) => d.write(sink, at, data, Cause::Host, after),
+            };
+            let done = done.map_err(|e| e.to_string())?;
             after = d.fence(sink, done);
         }
         sink.ack(after);
