@@ -5,6 +5,7 @@
 
 use super::Pcm;
 use crate::Store;
+use crate::memory::fetch;
 use frit_core::{Cause, Op, Result, Sink, Source};
 use std::ops::Range;
 
@@ -67,6 +68,12 @@ impl Clean {
         !self.bits.is_empty()
     }
 
+    /// Starts to load the bit of the write unit that holds an address.
+    #[inline]
+    pub(super) fn prefetch(&self, at: u64) {
+        fetch(self.bits.get((at >> self.unit_shift) as usize / 64));
+    }
+
     /// The bits of the write units of a range.
     #[inline]
     fn range(&self, at: u64, len: u32) -> Range<u64> {
@@ -107,7 +114,7 @@ impl Clean {
         !self.unknown.is_empty() && words(bits).any(|(w, mask)| self.unknown[w] & mask != 0)
     }
 
-    /// Takes over from `bytes`, which begin with the unit `first`, for those units that are unknown.
+    /// Takes the unknown units of a range from their `bytes`, which begin with the unit `first`.
     fn learn(&mut self, first: u64, bytes: &[u8]) {
         for (bit, unit) in (first..).zip(bytes.chunks(1 << self.unit_shift)) {
             let (w, mask) = ((bit / 64) as usize, 1 << (bit % 64));

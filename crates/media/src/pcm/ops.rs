@@ -75,9 +75,10 @@ impl<St: Store> Pcm<St> {
         }
     }
 
-    /// Starts to load the count of the line that holds an address.
+    /// Starts to load the count of the line that holds an address, and whether it was refreshed.
     #[inline]
     pub fn prefetch(&self, at: u64) {
+        self.clean.prefetch(at);
         fetch(self.wear.get((at >> self.line_shift) as usize));
     }
 
