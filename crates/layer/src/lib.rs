@@ -11,6 +11,7 @@ pub mod cache;
 pub mod flash;
 pub mod hfsl;
 mod named;
+mod record;
 pub mod wear;
 
 pub use cache::{Cache, CacheConfig};

@@ -1,8 +1,8 @@
 //! What a user sets.
 
-use super::leveling::WearKeys;
 use super::policy::PolicyConfig;
-use super::record::COPIES_MAX;
+use crate::record::COPIES_MAX;
+use crate::wear::WearKeys;
 use frit_core::{Error, Result, size};
 use serde::Deserialize;
 use strum::{EnumString, IntoStaticStr, VariantNames};

@@ -6,8 +6,8 @@ use super::directory::PINNED;
 use super::flying::{DAMAGED, LEAVES};
 use super::layer::Cache;
 use super::policy::WriteCache;
-use super::record::{End, Record};
 use crate::Token;
+use crate::record::{End, Record};
 use frit_core::{
     CheckScope, Checked, Condition, Durable, Error, Extent, Finding, Lasting, MediumKind, Precondition,
     Promise, Quiesce, Recovery, Result, SECTOR_BYTES, Sector, Severity, Sink, Stop,

@@ -5,7 +5,6 @@ use super::deferred::Left;
 use super::directory::Directory;
 use super::flying::Flying;
 use super::layout::Layout;
-use super::leveling::WearKeys;
 use super::policy::{Access, Policy, Setup, Victim, WriteCache};
 use super::space::Space;
 use super::stats::Stats;
@@ -13,6 +12,7 @@ use super::streams::Streams;
 use super::{BLOCK_BYTES, recover};
 use crate::Token;
 use crate::wear::Leveled;
+use crate::wear::WearKeys;
 use frit_core::{
     BlockLayer, Buffer, Deferred, Error, Hints, Info, Intent, Params, Progress, Result, SECTOR_BYTES, Sector,
     Sink, Source, Target, Visible,

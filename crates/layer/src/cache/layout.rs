@@ -8,7 +8,7 @@
 //! ```
 
 use super::BLOCK_BYTES;
-use super::record::{Place, RECORD_BYTES};
+use crate::record::{Place, RECORD_BYTES};
 use frit_core::{Error, Result, size};
 
 /// Where the state word lies.

@@ -17,11 +17,9 @@ mod durable;
 mod flying;
 mod layer;
 mod layout;
-mod leveling;
 mod params;
 pub mod policy;
 mod read;
-mod record;
 mod recover;
 mod room;
 pub mod sim;
@@ -35,9 +33,9 @@ mod trouble;
 mod view;
 mod write;
 
+pub use crate::wear::WearKeys;
 pub use config::{CacheConfig, DiskFlush, Mode, Overwrite};
 pub use layer::Cache;
-pub use leveling::WearKeys;
 
 /// Bytes of a block.
 pub const BLOCK_BYTES: u64 = 4096;

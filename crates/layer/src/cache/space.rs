@@ -8,8 +8,8 @@
 
 use super::BLOCK_BYTES;
 use super::layout::{Layout, MARKS};
-use super::record::{COPIES_MAX, End, RECORD_BYTES, Record, STATE_WORD_AT, State, Verdict};
 use crate::Token;
+use crate::record::{COPIES_MAX, End, RECORD_BYTES, Record, STATE_WORD_AT, State, Verdict};
 use crate::wear::Leveled;
 use frit_core::planted::{Bug, is};
 use frit_core::{Cause, Result, Sink, Source, Target};

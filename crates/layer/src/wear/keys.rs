@@ -1,11 +1,11 @@
-//! The keys of wear leveling in the table of a cache.
+//! The keys of wear leveling in the table of a layer that stands on it.
 
 use crate::named::named;
 use crate::wear::{LevelerKind, WearConfig};
 use frit_core::{Error, ParamInfo, Result, size};
 use serde::Deserialize;
 
-/// Wear leveling, as a stack file has it under `[cache]`.
+/// Wear leveling, as a stack file has it in the table of a layer.
 #[derive(Clone, PartialEq, Debug, Deserialize)]
 #[serde(default, deny_unknown_fields)]
 pub struct WearKeys {
@@ -70,7 +70,7 @@ impl WearKeys {
     }
 
     /// An error of the levelers in the words of the table: their keys have other names there.
-    pub(super) fn in_table(error: Error) -> Error {
+    pub(crate) fn in_table(error: Error) -> Error {
         let Error::Param { key, value, why } = error else { return error };
         let key = match &key[..] {
             "stripe_bytes" => "wear_stripe",
@@ -84,7 +84,7 @@ impl WearKeys {
         Error::Param { key: key.into(), value, why }
     }
 
-    pub(super) fn params(&self) -> Vec<ParamInfo> {
+    pub(crate) fn params(&self) -> Vec<ParamInfo> {
         let info = |key, value: String, help| ParamInfo { key, help, value, live: false };
         vec![
             info("wear_leveling", self.wear_leveling.clone(), "leveling of PCM's wear"),

@@ -1,4 +1,4 @@
-//! The record of a cached block in PCM: complete in itself, so that nothing has to be followed or trusted.
+//! The record of a block in PCM, beside its data: complete in itself, so that nothing has to be followed or trusted.
 //!
 //! ```text
 //!  0  LBN (4)         4  valid fragments (1)   5  zero (3)
@@ -8,8 +8,8 @@
 //! ```
 //!
 //! The state is 0 while the slot holds the block. When it does no longer, the last word says why, and the rest
-//! stays: "move" when the block lies in another slot by now, "left" when the disk has it. Then this version and
-//! all before it are gone.
+//! stays: "move" when the block lies in another slot by now, "left" when the disk has it or it was discarded. Then
+//! this version and all before it are gone.
 //!
 //! A stop can tear a record between words of 8 bytes: then its CRC is wrong, and it is none. A volume keeps
 //! two copies of each record, in areas of their own: one that is damaged is told from a torn one by the
@@ -18,46 +18,55 @@
 use frit_media::checksum::crc32c;
 
 /// Bytes of a record.
-pub(super) const RECORD_BYTES: u64 = 32;
+pub(crate) const RECORD_BYTES: u64 = 32;
 /// Most copies of it.
-pub(super) const COPIES_MAX: u32 = 2;
+pub(crate) const COPIES_MAX: u32 = 2;
 
 /// Where the word lies that says whether the block is there.
-pub(super) const STATE_WORD_AT: u64 = 24;
+pub(crate) const STATE_WORD_AT: u64 = 24;
 const MOVED: u32 = u32::from_le_bytes(*b"move");
 const LEFT: u32 = u32::from_le_bytes(*b"left");
 
 /// What a record says.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub(super) struct Record {
-    pub(super) lbn: u32,
+pub(crate) struct Record {
+    pub(crate) lbn: u32,
     /// Fragments of 512 bytes, bit 0 the first.
-    pub(super) valid: u8,
+    pub(crate) valid: u8,
     /// Later records of a block have higher numbers.
-    pub(super) seq: u64,
+    pub(crate) seq: u64,
     /// Of the valid fragments, one behind the other.
-    pub(super) digest: u64,
+    pub(crate) digest: u64,
 }
 
 /// Which record: the slot, and which copy of it.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub(super) struct Place {
-    pub(super) slot: u32,
-    pub(super) copy: u32,
+pub(crate) struct Place {
+    pub(crate) slot: u32,
+    pub(crate) copy: u32,
 }
 
 /// Why a slot does not hold its block any more.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub(super) enum End {
+pub(crate) enum End {
     /// It lies in another slot.
     Moved,
-    /// The disk has it.
+    /// The disk has it, or it was discarded.
     Left,
+}
+
+impl End {
+    fn word(self) -> u32 {
+        match self {
+            End::Moved => MOVED,
+            End::Left => LEFT,
+        }
+    }
 }
 
 /// What a place holds.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub(super) enum State {
+pub(crate) enum State {
     /// A block.
     Block(Record),
     /// A block that is no longer there.
@@ -80,14 +89,18 @@ fn crc(bytes: &[u8], place: Place) -> u32 {
 }
 
 impl Record {
-    pub(super) fn bytes(&self, place: Place) -> [u8; RECORD_BYTES as usize] {
+    pub(crate) fn bytes(&self, place: Place) -> [u8; RECORD_BYTES as usize] {
         self.sealed(0, place)
     }
 
+    /// All of it, of a block that is no longer there.
+    pub(crate) fn ended_bytes(&self, end: End, place: Place) -> [u8; RECORD_BYTES as usize] {
+        self.sealed(end.word(), place)
+    }
+
     /// The last word once the block is no longer there.
-    pub(super) fn ended(&self, end: End, place: Place) -> [u8; 8] {
-        let state = if end == End::Moved { MOVED } else { LEFT };
-        word(&self.sealed(state, place), STATE_WORD_AT as usize).to_le_bytes()
+    pub(crate) fn ended(&self, end: End, place: Place) -> [u8; 8] {
+        word(&self.ended_bytes(end, place), STATE_WORD_AT as usize).to_le_bytes()
     }
 
     fn sealed(&self, state: u32, place: Place) -> [u8; RECORD_BYTES as usize] {
@@ -104,7 +117,7 @@ impl Record {
 }
 
 impl State {
-    pub(super) fn read(b: &[u8; RECORD_BYTES as usize], place: Place) -> State {
+    pub(crate) fn read(b: &[u8; RECORD_BYTES as usize], place: Place) -> State {
         let last = word(b, STATE_WORD_AT as usize);
         if b[4] == 0 || (last >> 32) as u32 != crc(&b[..28], place) {
             return State::Bad;
@@ -121,17 +134,17 @@ impl State {
 
 /// What the copies of a record say together.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub(super) struct Verdict {
+pub(crate) struct Verdict {
     /// The block that the slot holds: the highest number, when no copy says that it has left.
-    pub(super) block: Option<Record>,
+    pub(crate) block: Option<Record>,
     /// A block that the slot held.
-    pub(super) ended: Option<(Record, End)>,
+    pub(crate) ended: Option<(Record, End)>,
     /// All copies say the same.
-    pub(super) agreed: bool,
+    pub(crate) agreed: bool,
 }
 
 impl Verdict {
-    pub(super) fn of(copies: &[State]) -> Verdict {
+    pub(crate) fn of(copies: &[State]) -> Verdict {
         let mut v = Verdict { block: None, ended: None, agreed: true };
         for &state in copies {
             v.agreed &= state == copies[0];
