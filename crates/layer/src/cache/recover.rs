@@ -6,7 +6,7 @@ use super::layout::{Layout, STATE_AT};
 use super::policy::{Policy, Setup, WriteCache};
 use super::space::{FRAGMENT, runs};
 use crate::Token;
-use crate::record::{COPIES_MAX, End, RECORD_BYTES, Record, State, Verdict};
+use crate::record::{COPIES_MAX, End, RECORD_BYTES, Record, STATE_WORD_AT, State, Verdict};
 use frit_core::planted::{Bug, is};
 use frit_core::{Cause, Error, MediumKind, Recovery, Result, Sink, Source, Stop, Target};
 use frit_media::Store;
@@ -53,6 +53,9 @@ struct Scanned {
     found: Vec<Found>,
     /// Slots whose block is no longer there, of which a stop left a copy that does not say so.
     halves: Vec<(u32, (Record, End))>,
+    /// Slots with a record that is none: with words of a later one of the same block it could be whole again, and
+    /// not its data.
+    remains: Vec<u32>,
 }
 
 /// What is known of blocks that left.
@@ -82,6 +85,14 @@ fn verdict_in(copies: &[Vec<u8>], layout: &Layout, first: u32, slot: u32) -> Ver
         *state = State::read(&records[(slot - first) as usize], place);
     }
     Verdict::of(&states[..copies.len()])
+}
+
+/// Whether a copy of a slot's record has a last word, of chunks that begin with the slot `first`.
+fn has_remains(copies: &[Vec<u8>], first: u32, slot: u32) -> bool {
+    copies.iter().any(|bytes| {
+        let (records, _) = bytes.as_chunks::<{ RECORD_BYTES as usize }>();
+        records[(slot - first) as usize][STATE_WORD_AT as usize..].iter().any(|&b| b != 0)
+    })
 }
 
 impl<T: Token, P: Store, D: Store> Cache<T, P, D> {
@@ -197,7 +208,7 @@ impl<T: Token, P: Store, D: Store> Cache<T, P, D> {
         let doubt = stop == Stop::Machine && self.space.volatile();
         let sure = if doubt { 0 } else { self.space.mark };
         let mut recovery = Recovery { clean, ..Recovery::default() };
-        let Scanned { mut found, halves } = self.scan(sink, &mut recovery)?;
+        let Scanned { mut found, halves, remains } = self.scan(sink, &mut recovery)?;
         // The last version of a block first; where all of it is there, it is the one.
         found.sort_unstable_by_key(|f| std::cmp::Reverse(f.seq));
         if is(Bug::AnyVersionTaken) {
@@ -225,7 +236,7 @@ impl<T: Token, P: Store, D: Store> Cache<T, P, D> {
             Some(written) => self.disk.flush(sink, Cause::Destage, written)?,
             None => sink.start(),
         };
-        for slot in gone {
+        for slot in gone.into_iter().chain(remains) {
             self.space.wipe_record(sink, slot, after)?;
         }
         for (slot, (record, end)) in halves {
@@ -380,6 +391,9 @@ impl<T: Token, P: Store, D: Store> Cache<T, P, D> {
                 let Verdict { block, ended, agreed } = verdict_in(&copies, &layout, first, slot);
                 if let (None, Some(ended), false) = (block, ended, agreed) {
                     all.halves.push((slot, ended));
+                }
+                if block.is_none() && ended.is_none() && has_remains(&copies, first, slot) {
+                    all.remains.push(slot);
                 }
                 let left = ended.filter(|(_, end)| *end == End::Left).map(|(r, _)| r);
                 for r in [block, ended.map(|(r, _)| r)].into_iter().flatten() {
