@@ -52,6 +52,8 @@ pub struct Leveled<T, St> {
     moved: Vec<u32>,
     /// A stripe that moves; empty without bytes.
     buffer: Vec<u8>,
+    /// The same, read once more.
+    again: Vec<u8>,
     moves: u64,
     /// Why writes are refused, once a register may be in PCM and not here.
     broken: Option<String>,
@@ -89,6 +91,7 @@ impl<T: Token, St: Store> Leveled<T, St> {
             ready: vec![T::default(); stripes],
             moved: Vec::new(),
             buffer: vec![0; if St::HOLDS && !plain { shape.stripe_bytes as usize } else { 0 }],
+            again: vec![0; if St::HOLDS && !plain { shape.stripe_bytes as usize } else { 0 }],
             moves: 0,
             broken: None,
             config,

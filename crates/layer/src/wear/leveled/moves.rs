@@ -11,6 +11,9 @@ use frit_core::planted::{Bug, is};
 use frit_core::{Cause, Result, Sink, Source, Target};
 use frit_media::Store;
 
+/// How often a stripe is read again that is not twice the same.
+const LOOKS: u32 = 3;
+
 impl<T: Token, St: Store> Leveled<T, St> {
     /// Makes the moves that a region owes.
     #[cold]
@@ -66,10 +69,25 @@ impl<T: Token, St: Store> Leveled<T, St> {
         let (from, to) = (u64::from(from) << shift, u64::from(to) << shift);
         let into = if St::HOLDS { Target::Bytes(&mut self.buffer) } else { Target::Len(len) };
         let read = self.pcm.read(sink, from, into, Cause::WearLevel, after)?;
+        if St::HOLDS {
+            self.look_again(from)?;
+        }
         let data = if St::HOLDS { Source::Bytes(&self.buffer) } else { Source::Len(len) };
         let written = self.pcm.write(sink, to, data, Cause::WearLevel, read)?;
         self.pcm.carry_clean(from, to, len)?;
         Ok(written)
+    }
+
+    /// Reads a stripe until it is twice the same: a bit that flips on its way would stay in the copy.
+    fn look_again(&mut self, from: u64) -> Result<()> {
+        for _ in 0..LOOKS {
+            self.pcm.peek(from, &mut self.again)?;
+            if self.again == self.buffer {
+                break;
+            }
+            std::mem::swap(&mut self.again, &mut self.buffer);
+        }
+        Ok(())
     }
 
     /// Writes a number of a region to its place in a ring.
