@@ -140,19 +140,53 @@ pub enum Bug {
     WearVoidKept,
     /// Wear leveling: a recovery from a stop of the machine is not marked as begun.
     WearRestoreUnmarked,
+    /// NTL: a page and its record are acknowledged without a fence.
+    NtlNotFenced,
+    /// NTL: a page comes home before its copy in the log is certain.
+    NtlHomeEarly,
+    /// NTL: log pages are written again before what they held is certain at home.
+    NtlReuseEarly,
+    /// NTL: the log is taken for merged before its pages are certain at home.
+    NtlTailEarly,
+    /// NTL: records count as whole before they are fenced.
+    NtlMarkTooEarly,
+    /// NTL: pages that may be torn are taken as they are.
+    NtlTornTaken,
+    /// NTL: the first version of a page that is found in the log is taken.
+    NtlOldVersionTaken,
+    /// NTL: what a stop left of a record stays.
+    NtlRemainsKept,
+    /// NTL: sequence numbers start anew after a stop.
+    NtlSeqRestarts,
+    /// NTL: a discard changes the tables in DRAM only.
+    NtlDiscardNotNoted,
+    /// NTL: when the log is merged, a page that was discarded there stays at home.
+    NtlDiscardForgotten,
+    /// NTL: the digest of a page is not looked at when it is read.
+    NtlDataUnchecked,
+    /// NTL: over files, pages come home before the log is synced.
+    NtlHomeBeforeSync,
+    /// NTL: over files, log pages are written again before what they held is synced at home.
+    NtlReuseBeforeSync,
 }
 
 impl Bug {
     /// Whether it is one of wear leveling, which a stack without it cannot show.
     #[must_use]
     pub fn is_of_wear(self) -> bool {
-        self as u32 >= Bug::WearRegisterEarly as u32
+        !self.is_of_ntl() && self as u32 >= Bug::WearRegisterEarly as u32
+    }
+
+    /// Whether it is one of address mapping on byte-addressable memory, which other stacks cannot show.
+    #[must_use]
+    pub fn is_of_ntl(self) -> bool {
+        self as u32 >= Bug::NtlNotFenced as u32
     }
 
     /// Whether it is one of the cache of a disk, which other stacks cannot show.
     #[must_use]
     pub fn is_of_cache(self) -> bool {
-        !self.is_of_wear() && self as u32 >= Bug::RecordNotFenced as u32
+        !self.is_of_wear() && !self.is_of_ntl() && self as u32 >= Bug::RecordNotFenced as u32
     }
 }
 

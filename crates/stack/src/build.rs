@@ -1,7 +1,7 @@
 //! From a checked stack to a layer over its media.
 
 use crate::error::{Problem, Result, StackError};
-use crate::layers::{LayerConfig, cache, hfsl};
+use crate::layers::{LayerConfig, cache, hfsl, ntl};
 use crate::media::{Medium, param_problem};
 use crate::stack::Stack;
 use crate::tree::Table;
@@ -121,6 +121,8 @@ impl Stack {
             LayerConfig::Cache(config) => needed("pcm", self.pcm())
                 .and_then(|pcm| Ok((pcm, needed("disk", self.disk())?)))
                 .and_then(|(pcm, disk)| cache::build((**config).clone(), pcm, disk, bytes, &mut hardware)),
+            LayerConfig::Ntl(config) => needed("pcm", self.pcm())
+                .and_then(|pcm| ntl::build((**config).clone(), pcm, bytes, &mut hardware)),
         };
         match layer {
             Ok(layer) => Ok(Built { layer, hardware }),

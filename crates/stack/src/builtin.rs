@@ -34,6 +34,8 @@ builtins!(
     "halo-small",
     "halo-modern",
     "disk-alone",
+    "ntl-paper",
+    "ntl-small",
 );
 
 /// All of them.

@@ -33,6 +33,17 @@ pub(crate) fn keys_of<T: DeserializeOwned>() -> &'static [&'static str] {
     keys
 }
 
+/// The part of a table that is a `T`, of one that was read before.
+pub(crate) fn reread<T: DeserializeOwned>(table: &toml::Table) -> Option<T> {
+    let known = keys_of::<T>();
+    let own: toml::Table = table
+        .iter()
+        .filter(|(k, _)| known.contains(&k.as_str()))
+        .map(|(k, v)| (k.clone(), v.clone()))
+        .collect();
+    T::deserialize(own).ok()
+}
+
 /// The known word that is most like `word`, when one is like it.
 pub(crate) fn nearest<'a>(word: &str, known: impl IntoIterator<Item = &'a str>) -> Option<&'a str> {
     let lower = word.to_lowercase();

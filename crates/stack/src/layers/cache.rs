@@ -1,7 +1,7 @@
 //! A disk behind a durable write cache in PCM.
 
 use super::{Choice, Durability, Role, Setting, keyword, policy};
-use crate::decode::{decode as decode_as, keys_of};
+use crate::decode::{decode as decode_as, keys_of, reread as reread_keys};
 use crate::error::Problem;
 use crate::tree::Table;
 use crate::{Bytes, Stack};
@@ -10,7 +10,6 @@ use frit_layer::cache::policy::{Policy, PolicyConfig};
 use frit_layer::cache::{Cache, CacheConfig, DiskFlush, Mode, Overwrite, WearKeys};
 use frit_layer::wear::LevelerKind;
 use frit_media::{Disk, DiskConfig, Hardware, NoStore, Pcm, PcmConfig, Store};
-use serde::Deserialize;
 use std::sync::OnceLock;
 use strum::VariantNames;
 
@@ -62,17 +61,10 @@ pub(super) fn decode(path: &str, table: &Table, problems: &mut Vec<Problem>) -> 
 }
 
 pub(super) fn reread(table: &toml::Table) -> Option<CacheConfig> {
-    let part = |keys: &[&str]| -> toml::Table {
-        table
-            .iter()
-            .filter(|(k, _)| keys.contains(&k.as_str()))
-            .map(|(k, v)| (k.clone(), v.clone()))
-            .collect()
-    };
     Some(CacheConfig {
-        policy: PolicyConfig::deserialize(part(keys_of::<PolicyConfig>())).ok()?,
-        wear: WearKeys::deserialize(part(keys_of::<WearKeys>())).ok()?,
-        ..CacheConfig::deserialize(part(keys_of::<CacheConfig>())).ok()?
+        policy: reread_keys::<PolicyConfig>(table)?,
+        wear: reread_keys::<WearKeys>(table)?,
+        ..reread_keys::<CacheConfig>(table)?
     })
 }
 
@@ -91,16 +83,7 @@ pub(super) fn idle(c: &CacheConfig) -> Vec<(&'static str, &'static str)> {
     for (_, why, keys) in OF_POLICIES.iter().filter(|(policy, ..)| *policy != c.policy.policy) {
         idle.extend(keys.iter().map(|key| (*key, *why)));
     }
-    let leveler = &c.wear.wear_leveling[..];
-    if leveler == "none" {
-        idle.push(("wear_interval", "nothing levels wear"));
-    }
-    if leveler != "sfc" {
-        idle.push(("wear_cubes", "only `wear_leveling` = sfc has cubes"));
-    }
-    if !["start-gap", "randomized-start-gap", "security-refresh"].contains(&leveler) {
-        idle.push(("wear_region", "only start-gap, randomized-start-gap and security-refresh have regions"));
-    }
+    idle.extend(super::wear::idle(&c.wear));
     idle
 }
 

@@ -2,13 +2,15 @@
 
 pub(crate) mod cache;
 pub(crate) mod hfsl;
+pub(crate) mod ntl;
+mod wear;
 
 use crate::decode::{decode, unknown_name};
 use crate::error::Problem;
 use crate::media::param_problem;
 use crate::tree::Table;
 use frit_core::{MediumKind, ParamInfo};
-use frit_layer::{CacheConfig, HfslConfig};
+use frit_layer::{CacheConfig, HfslConfig, NtlConfig};
 use serde::Deserialize;
 use strum::{EnumString, IntoStaticStr, VariantArray, VariantNames};
 
@@ -20,6 +22,8 @@ pub enum Kind {
     Hfsl,
     /// A disk behind PCM.
     Cache,
+    /// Byte-addressable memory alone.
+    Ntl,
 }
 
 /// What a layer lies on: a key of its table that names a medium.
@@ -81,6 +85,8 @@ pub enum LayerConfig {
     Hfsl(Box<HfslConfig>),
     /// Of a disk's cache.
     Cache(Box<CacheConfig>),
+    /// Of address mapping on byte-addressable memory.
+    Ntl(Box<NtlConfig>),
 }
 
 impl Kind {
@@ -102,6 +108,7 @@ impl Kind {
         match self {
             Kind::Hfsl => hfsl::ABOUT,
             Kind::Cache => cache::ABOUT,
+            Kind::Ntl => ntl::ABOUT,
         }
     }
 
@@ -111,6 +118,7 @@ impl Kind {
         match self {
             Kind::Hfsl => hfsl::ROLES,
             Kind::Cache => cache::ROLES,
+            Kind::Ntl => ntl::ROLES,
         }
     }
 
@@ -120,6 +128,7 @@ impl Kind {
         match self {
             Kind::Hfsl => hfsl::keys(),
             Kind::Cache => cache::keys(),
+            Kind::Ntl => ntl::keys(),
         }
     }
 
@@ -129,6 +138,7 @@ impl Kind {
         match self {
             Kind::Hfsl => hfsl::CHOICES,
             Kind::Cache => cache::CHOICES,
+            Kind::Ntl => ntl::CHOICES,
         }
     }
 
@@ -140,6 +150,7 @@ impl Kind {
         match self {
             Kind::Hfsl => hfsl::parameters(),
             Kind::Cache => cache::parameters(),
+            Kind::Ntl => ntl::parameters(),
         }
     }
 
@@ -149,6 +160,7 @@ impl Kind {
         match self {
             Kind::Hfsl => hfsl::DURABILITY,
             Kind::Cache => cache::DURABILITY,
+            Kind::Ntl => ntl::DURABILITY,
         }
     }
 
@@ -163,6 +175,7 @@ impl Kind {
         let config = match self {
             Kind::Hfsl => decode(path, table, self.keys(), problems).map(|c| LayerConfig::Hfsl(Box::new(c))),
             Kind::Cache => cache::decode(path, table, problems).map(|c| LayerConfig::Cache(Box::new(c))),
+            Kind::Ntl => ntl::decode(path, table, problems).map(|c| LayerConfig::Ntl(Box::new(c))),
         };
         for choice in self.choices() {
             let Some(entry) = table.get(choice.key) else { continue };
@@ -186,6 +199,7 @@ impl Kind {
         match self {
             Kind::Hfsl => HfslConfig::deserialize(table.clone()).ok().map(|c| LayerConfig::Hfsl(Box::new(c))),
             Kind::Cache => cache::reread(table).map(|c| LayerConfig::Cache(Box::new(c))),
+            Kind::Ntl => ntl::reread(table).map(|c| LayerConfig::Ntl(Box::new(c))),
         }
     }
 }
@@ -196,6 +210,7 @@ impl LayerConfig {
         match self {
             LayerConfig::Hfsl(c) => hfsl::idle(c),
             LayerConfig::Cache(c) => cache::idle(c),
+            LayerConfig::Ntl(c) => ntl::idle(c),
         }
     }
 
@@ -204,6 +219,7 @@ impl LayerConfig {
         match self {
             LayerConfig::Hfsl(c) => c.validate(),
             LayerConfig::Cache(c) => c.validate(),
+            LayerConfig::Ntl(c) => c.validate(),
         }
     }
 }

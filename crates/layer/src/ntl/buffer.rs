@@ -1,0 +1,113 @@
+//! The update buffer: as many pages as there are chips, which go to the log together (section IV.C.1).
+
+use crate::Token;
+
+/// Updates that wait in DRAM.
+#[derive(Clone, Debug)]
+pub(super) struct Buffer<T> {
+    page: usize,
+    lpns: Vec<u32>,
+    /// Their bytes, page by page; empty without bytes.
+    bytes: Vec<u8>,
+    limit: usize,
+    /// When it was last written to the log: until then it takes nothing.
+    pub(super) ready: T,
+}
+
+impl<T: Token> Buffer<T> {
+    /// For `pages` pages; none without a buffer.
+    pub(super) fn new(pages: u32, page_bytes: u32, holds: bool) -> Buffer<T> {
+        let page = page_bytes as usize;
+        Buffer {
+            page,
+            lpns: Vec::with_capacity(pages as usize),
+            bytes: vec![0; if holds { pages as usize * page } else { 0 }],
+            limit: pages as usize,
+            ready: T::default(),
+        }
+    }
+
+    /// Whether there is a buffer.
+    #[inline]
+    pub(super) fn is_there(&self) -> bool {
+        self.limit > 0
+    }
+
+    #[inline]
+    pub(super) fn is_full(&self) -> bool {
+        self.lpns.len() == self.limit
+    }
+
+    pub(super) fn is_empty(&self) -> bool {
+        self.lpns.is_empty()
+    }
+
+    /// Where a page waits.
+    #[inline]
+    pub(super) fn find(&self, lpn: u32) -> Option<usize> {
+        self.lpns.iter().position(|&l| l == lpn)
+    }
+
+    /// The pages that wait, in order.
+    pub(super) fn lpns(&self) -> &[u32] {
+        &self.lpns
+    }
+
+    /// Takes a page, which must not be there, and returns where its bytes go. It must not be full.
+    pub(super) fn push(&mut self, lpn: u32) -> usize {
+        self.lpns.push(lpn);
+        self.lpns.len() - 1
+    }
+
+    /// The bytes of one; none without bytes.
+    pub(super) fn bytes(&self, i: usize) -> Option<&[u8]> {
+        self.bytes.get(i * self.page..(i + 1) * self.page)
+    }
+
+    /// The bytes of one, to be changed.
+    pub(super) fn bytes_mut(&mut self, i: usize) -> Option<&mut [u8]> {
+        self.bytes.get_mut(i * self.page..(i + 1) * self.page)
+    }
+
+    /// Forgets one.
+    pub(super) fn remove(&mut self, i: usize) {
+        let last = self.lpns.len() - 1;
+        self.lpns.swap_remove(i);
+        if i < last && !self.bytes.is_empty() {
+            self.bytes.copy_within(last * self.page..(last + 1) * self.page, i * self.page);
+        }
+    }
+
+    pub(super) fn clear(&mut self) {
+        self.lpns.clear();
+    }
+
+    /// Memory, in bytes.
+    pub(super) fn dram_bytes(&self) -> u64 {
+        (self.limit * (self.page + 4)) as u64
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_is_taken_out_leaves_the_rest() {
+        let mut b: Buffer<()> = Buffer::new(3, 512, true);
+        for lpn in [5, 6, 7] {
+            let i = b.push(lpn);
+            b.bytes_mut(i).unwrap().fill(lpn as u8);
+        }
+        assert!(b.is_full());
+        b.remove(0);
+        for lpn in [6, 7] {
+            let i = b.find(lpn).unwrap();
+            assert!(b.bytes(i).unwrap().iter().all(|&x| u32::from(x) == lpn));
+        }
+        assert_eq!((b.find(5), b.lpns().len()), (None, 2));
+        b.remove(1);
+        b.clear();
+        assert!(b.is_empty());
+    }
+}

@@ -1,0 +1,72 @@
+//! Discards: pages that read as zeros from then on.
+
+use super::layer::{Ntl, Span, spans};
+use crate::Token;
+use frit_core::planted::{Bug, is};
+use frit_core::{Result, Sink, Source};
+use frit_media::Store;
+
+impl<T: Token, P: Store> Ntl<T, P> {
+    pub(super) fn discard_range<S: Sink<Tok = T>>(
+        &mut self,
+        sink: &mut S,
+        at: u64,
+        bytes: u64,
+    ) -> Result<()> {
+        self.writable()?;
+        let page = u64::from(self.page_bytes());
+        let (first, end) = (at.div_ceil(page), (at + bytes) / page);
+        if first > end {
+            // Inside one page.
+            self.zero_part(sink, at, bytes)?;
+        } else {
+            self.zero_part(sink, at, (first * page).min(at + bytes) - at)?;
+            let mut next = first as u32;
+            while let Some(lpn) = self.live.next(next).filter(|&lpn| u64::from(lpn) < end) {
+                self.drop_page(sink, lpn)?;
+                next = lpn + 1;
+            }
+            self.zero_part(sink, end * page, (at + bytes).saturating_sub(end * page))?;
+        }
+        self.commit(sink)?;
+        if self.space.protected {
+            // What was gone already may be so by a request that is not certain yet.
+            sink.ack(self.space.fenced());
+        }
+        self.rounds.end(&mut self.stats);
+        Ok(())
+    }
+
+    /// Writes zeros to parts of pages that hold data.
+    fn zero_part<S: Sink<Tok = T>>(&mut self, sink: &mut S, at: u64, bytes: u64) -> Result<()> {
+        let shift = self.page_bytes().trailing_zeros();
+        let parts: Vec<Span> = spans(at, bytes, shift).filter(|s| self.live.has(s.lpn)).collect();
+        for span in parts {
+            let zeros = vec![0; if P::HOLDS { span.len as usize } else { 0 }];
+            let data = if P::HOLDS { Source::Bytes(&zeros) } else { Source::Len(span.len) };
+            self.write_part(sink, span, data)?;
+        }
+        Ok(())
+    }
+
+    fn drop_page<S: Sink<Tok = T>>(&mut self, sink: &mut S, lpn: u32) -> Result<()> {
+        if let Some(i) = self.buffer.find(lpn) {
+            self.buffer.remove(i);
+        }
+        self.live.clear(lpn);
+        if self.space.protected {
+            // Its newest record says so; of a page in the log that at home follows when the log is merged.
+            let after = self.space.fenced();
+            if !is(Bug::NtlDiscardNotNoted)
+                && let Some(place) = self.place_of(lpn)
+            {
+                self.space.end_record(sink, place, after)?;
+            }
+            return Ok(());
+        }
+        if self.is_logged(lpn) {
+            self.forget_logged(lpn);
+        }
+        Ok(())
+    }
+}

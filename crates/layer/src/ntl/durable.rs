@@ -1,0 +1,222 @@
+//! What a volume asks of the layer.
+
+use super::bits::Bits;
+use super::layer::Ntl;
+use super::mapping::Mapping;
+use crate::Token;
+use crate::record::{Place, Record};
+use frit_core::{
+    CheckScope, Checked, Condition, Durable, Error, Extent, Finding, Lasting, MediumKind, Precondition,
+    Promise, Quiesce, Recovery, Result, SECTOR_BYTES, Sector, Severity, Sink, Stop,
+};
+use frit_media::Store;
+use frit_media::checksum::digest;
+
+impl<S: Sink, P: Store> Quiesce<S> for Ntl<S::Tok, P> {
+    fn halt(&mut self, sink: &mut S) -> Result<()> {
+        self.writable()?;
+        self.stop(sink)
+    }
+
+    fn boot(&mut self, sink: &mut S) -> Result<()> {
+        self.find(sink, Stop::Process).map(|_| ())
+    }
+}
+
+impl<S: Sink, P: Store> Durable<S> for Ntl<S::Tok, P> {
+    fn format(&mut self, sink: &mut S) -> Result<()> {
+        self.config.durable()?;
+        self.put_head(sink)
+    }
+
+    fn recover(&mut self, sink: &mut S, stop: Stop) -> Result<Recovery> {
+        self.find(sink, stop)
+    }
+
+    fn promise(&self) -> Promise {
+        let lasting = if self.buffer.is_there() { Lasting::OnFlush } else { Lasting::OnAck };
+        Promise { lasting, atomic_bytes: self.page_bytes() }
+    }
+
+    fn check(&mut self, sink: &mut S, scope: CheckScope, found: &mut dyn FnMut(Finding)) -> Result<Checked> {
+        let mut checked = Checked::default();
+        if !self.space.protected {
+            return Ok(checked);
+        }
+        let mut next = 0;
+        while let Some(lpn) = self.used.next(next) {
+            next = lpn + 1;
+            let Some(place) = self.place_of(lpn) else { continue };
+            checked.records += 1;
+            if self.live.has(lpn) {
+                checked.entries += 1;
+                // The newest version of a page that waits in DRAM is not there yet.
+                if self.buffer.find(lpn).is_none() {
+                    self.check_page(sink, (lpn, place), scope, &mut checked, found)?;
+                }
+            } else {
+                self.check_gone(sink, (lpn, place), scope, found)?;
+            }
+        }
+        self.commit(sink)?;
+        Ok(checked)
+    }
+
+    fn extents(&self, at: Sector, sectors: u64, each: &mut dyn FnMut(Extent)) -> Result<()> {
+        let mut pos = self.check_range(at, sectors.saturating_mul(SECTOR_BYTES))?;
+        let end = pos + sectors * SECTOR_BYTES;
+        let page = u64::from(self.page_bytes());
+        let mut last: Option<Extent> = None;
+        while pos < end {
+            let lpn = (pos / page) as u32;
+            // A stretch without data is found at once.
+            let next = match self.live.next(lpn) {
+                Some(l) if l == lpn => (u64::from(lpn) + 1) * page,
+                Some(l) => u64::from(l) * page,
+                None => end,
+            }
+            .min(end);
+            let place = self.live.has(lpn).then_some(MediumKind::Pcm);
+            let n = (next - pos) / SECTOR_BYTES;
+            last = match last {
+                Some(e) if e.place == place => Some(Extent { sectors: e.sectors + n, ..e }),
+                other => {
+                    other.into_iter().for_each(&mut *each);
+                    Some(Extent { sectors: n, place })
+                }
+            };
+            pos = next;
+        }
+        last.into_iter().for_each(each);
+        Ok(())
+    }
+
+    fn refuses(&self) -> Option<String> {
+        self.refusal.clone()
+    }
+
+    fn refuse(&mut self, why: String) {
+        self.refusal.get_or_insert(why);
+    }
+}
+
+impl<T: Token, P: Store> Ntl<T, P> {
+    fn check_page<S: Sink<Tok = T>>(
+        &mut self,
+        sink: &mut S,
+        (lpn, place): (u32, u32),
+        scope: CheckScope,
+        checked: &mut Checked,
+        found: &mut dyn FnMut(Finding),
+    ) -> Result<()> {
+        let at = self.space.layout.data(place);
+        let finding = |kind, severity, what, repaired| Finding {
+            kind,
+            severity,
+            lpn: Some(lpn),
+            medium: MediumKind::Pcm,
+            at,
+            what,
+            repaired,
+        };
+        let verdict = self.space.verdict(place)?;
+        let own = verdict.block.filter(|r| r.lbn == lpn);
+        if own.is_some() && !verdict.agreed {
+            if scope.repair {
+                let start = sink.start();
+                self.mend(sink, place, start)?;
+            }
+            let what = "a copy of the record is damaged; the other is well".into();
+            found(finding("bad-copy", Severity::Minor, what, scope.repair));
+        }
+        let bad = if own.is_none() {
+            Some(("bad-descriptor", format!("the record is not that of page {lpn}")))
+        } else if scope.data {
+            checked.pages_read += 1;
+            checked.bytes_verified += u64::from(self.page_bytes());
+            self.space.load(place, &mut self.copy)?;
+            match self.space.verify(place, lpn, &self.copy) {
+                Ok(()) => None,
+                Err(Error::Corrupt { what, .. }) => Some(("bad-data", what)),
+                Err(e) => return Err(e),
+            }
+        } else {
+            None
+        };
+        if let Some((kind, what)) = bad {
+            let repaired = scope.repair && scope.older && self.take_older(sink, lpn, place)?;
+            found(finding(kind, Severity::Major, what, repaired));
+        }
+        Ok(())
+    }
+
+    /// A page that was discarded: its record has to say so.
+    fn check_gone<S: Sink<Tok = T>>(
+        &mut self,
+        sink: &mut S,
+        (lpn, place): (u32, u32),
+        scope: CheckScope,
+        found: &mut dyn FnMut(Finding),
+    ) -> Result<()> {
+        if self.space.verdict(place)?.block.is_none_or(|r| r.lbn != lpn) {
+            return Ok(());
+        }
+        if scope.repair {
+            let start = sink.start();
+            self.space.end_record(sink, place, start)?;
+        }
+        found(Finding {
+            kind: "stale-entry",
+            severity: Severity::Major,
+            lpn: Some(lpn),
+            medium: MediumKind::Pcm,
+            at: self.space.layout.data(place),
+            what: "the page was discarded, and its record does not say so".into(),
+            repaired: scope.repair,
+        });
+        Ok(())
+    }
+
+    /// Lets the older version of a page at home show in place of a damaged one in the log, when there is one.
+    fn take_older<S: Sink<Tok = T>>(&mut self, sink: &mut S, lpn: u32, place: u32) -> Result<bool> {
+        if !self.is_logged(lpn) {
+            return Ok(false);
+        }
+        let Some(home) = self.mapping.home(lpn) else { return Ok(false) };
+        let older = self.space.verdict(home)?.block.is_some_and(|r| r.lbn == lpn);
+        self.space.load(home, &mut self.copy)?;
+        if !older || self.space.verify(home, lpn, &self.copy).is_err() {
+            return Ok(false);
+        }
+        let start = sink.start();
+        self.space.wipe_record(sink, place, start)?;
+        self.forget_logged(lpn);
+        Ok(true)
+    }
+}
+
+impl<T: Token, P: Store> Condition for Ntl<T, P> {
+    /// Every page was written once, in order. That is stationary, too, but for the log, which starts empty.
+    fn precondition(&mut self, _: Precondition) -> Result<()> {
+        if self.used != Bits::new(self.pages()) {
+            return Err(Error::param("precondition", "fill", "the volume is not new"));
+        }
+        self.mapping.fill();
+        let pages = self.pages();
+        self.used.fill(pages, true);
+        self.live.fill(pages, true);
+        if P::HOLDS && self.space.protected {
+            let digest = digest(&self.copy);
+            for lpn in 0..pages {
+                let Some(place) = self.mapping.home(lpn) else { continue };
+                self.space.seq += 1;
+                let record = Record { lbn: lpn, valid: u8::MAX, seq: self.space.seq, digest };
+                for copy in 0..super::layout::COPIES {
+                    let bytes = record.bytes(Place { slot: place, copy });
+                    self.space.pcm.preset(self.space.layout.record(place, copy), &bytes)?;
+                }
+            }
+        }
+        Ok(())
+    }
+}

@@ -1,0 +1,354 @@
+//! Where things lie. Each chip has the same areas at the same offsets:
+//!
+//! ```text
+//! 0        head and state; 4 KiB: marks; 8 KiB: tails (on chip 0; the others leave it free)
+//! 12 KiB   saved tables, page by page over the chips (unprotected), or
+//!          records, 32 bytes a page; then their second copies (protected)
+//! H        home pages
+//! L        log pages, from a refresh unit on
+//! ```
+//!
+//! A *place* is a page of a chip: number `index * chips + chip`, home pages first, so that with static mapping
+//! the place of a page is its number. *Slots* are the places of the log, counted from 0.
+
+use super::config::{LogKind, NtlConfig, Protect};
+use crate::record::RECORD_BYTES;
+use frit_core::{Error, Result, size};
+use frit_media::PcmGeometry;
+
+/// Copies of a record: a damaged one is told from a torn one by the other.
+pub(super) const COPIES: u32 = 2;
+/// Where the state word lies.
+pub(super) const STATE_AT: u64 = 64;
+/// Words that take turns, a cache line each, so that none of them wears more than data does.
+pub(super) const WORDS: u64 = 64;
+const WORD_STRIDE: u64 = 64;
+const MARKS_AT: u64 = 4096;
+const TAILS_AT: u64 = 8192;
+const TABLES_AT: u64 = 12288;
+/// Bytes of the head of saved tables.
+pub(super) const SAVED_HEAD: u64 = 64;
+
+/// Sizes and addresses.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub(super) struct Layout {
+    pub(super) chips: u32,
+    chip_shift: Option<u32>,
+    pub(super) page_bytes: u32,
+    page_shift: u32,
+    strip_shift: u32,
+    /// Home pages of a chip.
+    pub(super) homes: u32,
+    /// Log pages of a chip.
+    pub(super) logs: u32,
+    /// Log pages of a chip that are reclaimed together.
+    pub(super) row_pages: u32,
+    /// Pages of a refresh unit.
+    pub(super) refresh_pages: u32,
+    protected: bool,
+    home_at: u64,
+    log_at: u64,
+}
+
+/// What the memory below is like.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Below {
+    pub(super) geometry: PcmGeometry,
+    /// Its size as it is offered.
+    pub(super) bytes: u64,
+    /// Bytes of a refresh unit, where there is one.
+    pub(super) refresh_bytes: Option<u32>,
+}
+
+/// Bytes of saved tables for each page: two bits, and four bytes where a mapping has a table.
+fn saved_bytes(pages: u64, log_pages: u64) -> u64 {
+    SAVED_HEAD + pages.div_ceil(64) * 16 + 4 * pages + 4 * log_pages
+}
+
+impl Layout {
+    /// Of a memory.
+    ///
+    /// # Errors
+    /// Pages or refresh units that do not lie in one chip; no room.
+    pub(super) fn new(config: &NtlConfig, below: &Below) -> Result<Layout> {
+        let g = &below.geometry;
+        let page = config.page_bytes as u32;
+        if g.interleave_bytes < page {
+            let why = format!("has to be at least a page of {page} bytes, so that a page lies in one chip");
+            return Err(Error::param("interleave_bytes", size::show(u64::from(g.interleave_bytes)), why));
+        }
+        let refresh = refresh_bytes(config, below, page)?;
+        let strip = u64::from(g.interleave_bytes);
+        let chip_bytes = below.bytes / u64::from(g.channels) / strip * strip;
+        let kind = config.log_kind();
+        let row_pages = match kind {
+            LogKind::Coarse => config.block_pages,
+            LogKind::Full if config.refreshes() => refresh / page,
+            _ => 1,
+        };
+        let row_bytes = u64::from(row_pages) * u64::from(page);
+        let all = chip_bytes / u64::from(page);
+        let logs = if kind == LogKind::None {
+            0
+        } else {
+            // At least two rows: one to write to while the other is merged.
+            ((all as f64 * config.log_share / f64::from(row_pages)).ceil() as u64).max(2)
+                * u64::from(row_pages)
+        };
+        let align = if logs == 0 { u64::from(page) } else { row_bytes.max(u64::from(page)) };
+        let log_at = (chip_bytes / align * align).saturating_sub(logs * u64::from(page));
+        let mut layout = Layout {
+            chips: g.channels,
+            chip_shift: g.channels.is_power_of_two().then(|| g.channels.trailing_zeros()),
+            page_bytes: page,
+            page_shift: page.trailing_zeros(),
+            strip_shift: g.interleave_bytes.trailing_zeros(),
+            homes: 0,
+            logs: logs as u32,
+            row_pages,
+            refresh_pages: (refresh / page).max(1),
+            protected: config.protect == Protect::Redo,
+            home_at: 0,
+            log_at,
+        };
+        layout.fit_homes(config, log_at)?;
+        Ok(layout)
+    }
+
+    /// As many home pages as there is room for below the log.
+    fn fit_homes(&mut self, config: &NtlConfig, room: u64) -> Result<()> {
+        let page = u64::from(self.page_bytes);
+        let unit = if config.mapping == "block" { u64::from(config.block_pages) } else { 1 };
+        let chips = u64::from(self.chips);
+        let most = (room.saturating_sub(TABLES_AT) / page).min(u64::from(u32::MAX >> 1) / chips);
+        let wanted = config.capacity.div_ceil(page).div_ceil(chips).next_multiple_of(unit);
+        let mut homes = if config.capacity == 0 { most } else { most.min(wanted) };
+        loop {
+            homes -= homes % unit;
+            if homes == 0 {
+                let why = format!(
+                    "leaves no page of {} on a chip beside the log and what is kept of pages",
+                    size::show(page)
+                );
+                return Err(Error::param("chip_bytes", size::show(room), why));
+            }
+            let home_at = (TABLES_AT + self.tables_bytes(homes)).next_multiple_of(page);
+            if home_at + homes * page <= room {
+                if homes * chips * page < config.capacity {
+                    let why = format!("the memory has room for {}", size::show(homes * chips * page));
+                    return Err(Error::param("capacity", size::show(config.capacity), why));
+                }
+                self.homes = homes as u32;
+                self.home_at = home_at;
+                return Ok(());
+            }
+            let over = (home_at + homes * page - room).div_ceil(page).max(1);
+            homes = homes.saturating_sub(over.max(unit));
+        }
+    }
+
+    /// Bytes of a chip that hold records, or saved tables.
+    fn tables_bytes(&self, homes: u64) -> u64 {
+        let (pages, logs) = (homes * u64::from(self.chips), u64::from(self.logs) * u64::from(self.chips));
+        if self.protected {
+            return (homes + u64::from(self.logs)) * RECORD_BYTES * u64::from(COPIES);
+        }
+        let all = saved_bytes(pages, logs).div_ceil(u64::from(self.page_bytes));
+        all.div_ceil(u64::from(self.chips)) * u64::from(self.page_bytes)
+    }
+
+    /// Home places.
+    #[inline]
+    pub(super) fn home_places(&self) -> u32 {
+        self.homes * self.chips
+    }
+
+    /// Slots of the log.
+    #[inline]
+    pub(super) fn slots(&self) -> u32 {
+        self.logs * self.chips
+    }
+
+    /// All places.
+    pub(super) fn places(&self) -> u32 {
+        self.home_places() + self.slots()
+    }
+
+    /// The place of a slot.
+    #[inline]
+    pub(super) fn slot_place(&self, slot: u32) -> u32 {
+        self.home_places() + slot
+    }
+
+    /// Quotient and remainder by the number of chips: the index on its chip, and the chip.
+    #[inline]
+    pub(super) fn split(&self, place: u32) -> (u32, u32) {
+        match self.chip_shift {
+            Some(shift) => (place >> shift, place & (self.chips - 1)),
+            None => (place / self.chips, place % self.chips),
+        }
+    }
+
+    /// The chip of a place.
+    #[inline]
+    pub(super) fn chip(&self, place: u32) -> u32 {
+        self.split(place).1
+    }
+
+    /// The address of byte `offset` of a chip.
+    #[inline]
+    fn on_chip(&self, chip: u32, offset: u64) -> u64 {
+        let strip = offset >> self.strip_shift;
+        ((strip * u64::from(self.chips) + u64::from(chip)) << self.strip_shift)
+            | offset & ((1 << self.strip_shift) - 1)
+    }
+
+    /// The address of a page.
+    #[inline]
+    pub(super) fn data(&self, place: u32) -> u64 {
+        let (index, chip) = self.split(place);
+        let offset = if index < self.homes {
+            self.home_at + (u64::from(index) << self.page_shift)
+        } else {
+            self.log_at + (u64::from(index - self.homes) << self.page_shift)
+        };
+        self.on_chip(chip, offset)
+    }
+
+    /// The address of a copy of the record of a page: on the page's chip.
+    #[inline]
+    pub(super) fn record(&self, place: u32, copy: u32) -> u64 {
+        let (index, chip) = self.split(place);
+        let rows = u64::from(self.homes + self.logs);
+        self.on_chip(chip, TABLES_AT + (u64::from(copy) * rows + u64::from(index)) * RECORD_BYTES)
+    }
+
+    /// The indices on a chip whose records, from `index` on, lie one behind the other: at least one.
+    pub(super) fn records_together(&self, index: u32, copy: u32) -> u32 {
+        let rows = u64::from(self.homes + self.logs);
+        let offset = TABLES_AT + (u64::from(copy) * rows + u64::from(index)) * RECORD_BYTES;
+        let strip = 1u64 << self.strip_shift;
+        let left = (strip - (offset & (strip - 1))) / RECORD_BYTES;
+        left.min(rows - u64::from(index)).max(1) as u32
+    }
+
+    /// The address of a part of the saved tables, which has to lie in one page of them.
+    pub(super) fn saved(&self, from: u64) -> u64 {
+        let (page, offset) = (from >> self.page_shift, from & (u64::from(self.page_bytes) - 1));
+        let (row, chip) = self.split(page as u32);
+        self.on_chip(chip, TABLES_AT + (u64::from(row) << self.page_shift) + offset)
+    }
+
+    /// One of the words that take turns in holding the mark.
+    pub(super) fn mark(&self, i: u64) -> u64 {
+        MARKS_AT + i % WORDS * WORD_STRIDE
+    }
+
+    /// One of the words that take turns in holding the tail of the log.
+    pub(super) fn tail(&self, i: u64) -> u64 {
+        TAILS_AT + i % WORDS * WORD_STRIDE
+    }
+
+    /// Bytes that hold neither data nor log, on all chips.
+    pub(super) fn meta_bytes(&self) -> u64 {
+        self.home_at * u64::from(self.chips)
+    }
+}
+
+/// Bytes of a refresh unit as the log uses it, or of a page.
+fn refresh_bytes(config: &NtlConfig, below: &Below, page: u32) -> Result<u32> {
+    if !config.refreshes() {
+        return Ok(page);
+    }
+    let Some(bytes) = below.refresh_bytes else {
+        let log: &'static str = config.log.into();
+        let why = "needs a memory with clean writes: `refresh_bytes`, and a leveler whose stripe holds a whole \
+                   refresh unit";
+        return Err(Error::param("log", log, why));
+    };
+    let most = below.geometry.interleave_bytes;
+    if bytes < page || bytes > most {
+        let why = format!("has to be from a page of {page} bytes to interleave_bytes, {most}, for a log");
+        return Err(Error::param("refresh_bytes", size::show(u64::from(bytes)), why));
+    }
+    if config.log == LogKind::Coarse && u64::from(bytes) > u64::from(config.block_pages) * u64::from(page) {
+        let why = "has to be at most block_pages pages: a log block is refreshed alone";
+        return Err(Error::param("refresh_bytes", size::show(u64::from(bytes)), why));
+    }
+    Ok(bytes)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn below(channels: u32, chip_bytes: u64) -> Below {
+        let geometry = PcmGeometry {
+            channels,
+            chips_per_channel: 1,
+            chip_bytes,
+            write_unit: 512,
+            line_bytes: 4096,
+            interleave_bytes: 512 << 10,
+        };
+        Below { geometry, bytes: geometry.bytes(), refresh_bytes: Some(64 << 10) }
+    }
+
+    #[test]
+    fn nothing_overlaps_and_everything_fits() {
+        for channels in [1, 3, 4] {
+            for (log, protect) in [
+                (LogKind::None, Protect::None),
+                (LogKind::Full, Protect::None),
+                (LogKind::None, Protect::Redo),
+                (LogKind::Full, Protect::Redo),
+                (LogKind::Remap, Protect::None),
+            ] {
+                let config = NtlConfig { log, protect, log_share: 0.02, ..NtlConfig::default() };
+                let b = below(channels, 4 << 20);
+                let l = Layout::new(&config, &b).unwrap();
+                let mut all: Vec<(u64, u64)> =
+                    vec![(0, 128), (l.mark(0), l.mark(63) + 64), (l.tail(0), l.tail(63) + 64)];
+                for place in 0..l.places() {
+                    all.push((l.data(place), l.data(place) + 4096));
+                    if protect == Protect::Redo {
+                        all.extend((0..COPIES).map(|c| (l.record(place, c), l.record(place, c) + 32)));
+                    }
+                    assert_eq!(l.data(place) / (512 << 10) % u64::from(channels), u64::from(l.chip(place)));
+                }
+                if protect == Protect::None {
+                    let saved = saved_bytes(u64::from(l.home_places()), u64::from(l.slots()));
+                    all.extend((0..saved).step_by(4096).map(|n| (l.saved(n), l.saved(n) + 4096)));
+                }
+                all.sort_unstable();
+                assert!(all.windows(2).all(|w| w[0].1 <= w[1].0), "{log:?} {protect:?} overlaps");
+                assert!(all[all.len() - 1].1 <= b.geometry.bytes());
+                let meta = if protect == Protect::Redo { 64 } else { 5 };
+                assert!(
+                    u64::from(l.places()) * (4096 + meta) + (64 << 10) * u64::from(channels)
+                        > b.bytes * 9 / 10
+                );
+                if log == LogKind::Full {
+                    assert_eq!((l.row_pages, l.logs % 16), (16, 0));
+                    assert_eq!(l.data(l.slot_place(0)) % (64 << 10), 0);
+                }
+            }
+        }
+    }
+
+    #[test]
+    fn shapes_that_do_not_fit_are_refused_by_key() {
+        let key = |config: &NtlConfig, b: &Below| match Layout::new(config, b) {
+            Err(Error::Param { key, .. }) => key,
+            other => panic!("{other:?}"),
+        };
+        let full = NtlConfig { log: LogKind::Full, ..NtlConfig::default() };
+        let mut b = below(4, 4 << 20);
+        b.geometry.interleave_bytes = 512;
+        assert_eq!(key(&NtlConfig::default(), &b), "interleave_bytes");
+        assert_eq!(key(&full, &Below { refresh_bytes: None, ..below(4, 4 << 20) }), "log");
+        assert_eq!(key(&full, &Below { refresh_bytes: Some(1 << 20), ..below(4, 4 << 20) }), "refresh_bytes");
+        let blocks = NtlConfig { mapping: "block".into(), ..full };
+        assert_eq!(key(&blocks, &below(4, 512 << 10)), "chip_bytes");
+    }
+}

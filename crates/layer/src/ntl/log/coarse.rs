@@ -1,0 +1,110 @@
+//! The coarse log's order: a log block for each data block that is updated, filled in order; the oldest goes when
+//! another data block needs one.
+
+use super::Room;
+use crate::ntl::mapping::NOWHERE;
+use std::collections::{HashMap, VecDeque};
+use std::ops::Range;
+
+/// Log blocks, numbered `index * chips + chip`, and whose they are.
+#[derive(Clone, Debug)]
+pub(super) struct Blocks {
+    pages: u32,
+    chips: u32,
+    /// For each log block: the data block, and how many pages are filled.
+    used: Vec<(u32, u32)>,
+    of: HashMap<u32, u32>,
+    free: VecDeque<u32>,
+    /// In the order in which they were taken.
+    taken: VecDeque<u32>,
+}
+
+impl Blocks {
+    pub(super) fn new(blocks: u32, pages: u32, chips: u32) -> Blocks {
+        let mut b = Blocks {
+            pages,
+            chips,
+            used: vec![(NOWHERE, 0); blocks as usize],
+            of: HashMap::new(),
+            free: VecDeque::new(),
+            taken: VecDeque::new(),
+        };
+        b.clear();
+        b
+    }
+
+    fn slot(&self, log_block: u32, page: u32) -> u32 {
+        let (index, chip) = (log_block / self.chips, log_block % self.chips);
+        (index * self.pages + page) * self.chips + chip
+    }
+
+    pub(super) fn room(&self, block: u32) -> Room {
+        match (self.of.get(&block), self.free.front()) {
+            (Some(&b), _) if self.used[b as usize].1 < self.pages => {
+                Room::Slot(self.slot(b, self.used[b as usize].1))
+            }
+            (Some(&b), _) => Room::Merge(b..b + 1),
+            (None, Some(&b)) => Room::Slot(self.slot(b, 0)),
+            (None, None) => {
+                let oldest = self.taken.front().copied().unwrap_or(0);
+                Room::Merge(oldest..oldest + 1)
+            }
+        }
+    }
+
+    pub(super) fn take(&mut self, block: u32, slot: u32) {
+        let (index, chip) = (slot / self.chips, slot % self.chips);
+        let log_block = index / self.pages * self.chips + chip;
+        if self.free.front() == Some(&log_block) {
+            self.free.pop_front();
+            self.taken.push_back(log_block);
+            self.of.insert(block, log_block);
+            self.used[log_block as usize] = (block, 0);
+        }
+        self.used[log_block as usize].1 += 1;
+    }
+
+    pub(super) fn reclaim(&mut self, rows: &Range<u32>) {
+        for b in rows.clone() {
+            let (block, _) = std::mem::replace(&mut self.used[b as usize], (NOWHERE, 0));
+            if block == NOWHERE {
+                continue;
+            }
+            self.of.remove(&block);
+            self.taken.retain(|&t| t != b);
+            self.free.push_back(b);
+        }
+    }
+
+    pub(super) fn clear(&mut self) {
+        self.used.fill((NOWHERE, 0));
+        self.of.clear();
+        self.taken.clear();
+        self.free = (0..self.used.len() as u32).collect();
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_data_block_fills_its_own_and_the_oldest_goes() {
+        let mut b = Blocks::new(2, 2, 2);
+        let write = |b: &mut Blocks, block| match b.room(block) {
+            Room::Slot(s) => {
+                b.take(block, s);
+                Ok(s)
+            }
+            Room::Merge(rows) => Err(rows.start),
+        };
+        assert_eq!(write(&mut b, 7), Ok(0));
+        assert_eq!(write(&mut b, 9), Ok(1));
+        assert_eq!(write(&mut b, 7), Ok(2));
+        assert_eq!(write(&mut b, 7), Err(0), "its own is full");
+        assert_eq!(write(&mut b, 5), Err(0), "the oldest");
+        b.reclaim(&(0..1));
+        assert_eq!(write(&mut b, 5), Ok(0));
+        assert_eq!(write(&mut b, 7), Err(1), "now 9's is the oldest");
+    }
+}

@@ -1,0 +1,120 @@
+//! Which slot holds the newest version of a page: open addressing with linear probing, half full at most.
+
+use crate::ntl::mapping::NOWHERE;
+
+/// Pages to slots. Eight bytes a row, two to four rows a slot.
+#[derive(Clone, Debug)]
+pub(super) struct Index {
+    rows: Vec<(u32, u32)>,
+    shift: u32,
+    len: u32,
+}
+
+impl Index {
+    /// For so many entries.
+    pub(super) fn new(entries: u32) -> Index {
+        let rows = (entries as usize * 2).next_power_of_two().max(4);
+        Index { rows: vec![(NOWHERE, 0); rows], shift: 32 - rows.trailing_zeros(), len: 0 }
+    }
+
+    /// Fibonacci hashing (Knuth, The Art of Computer Programming, volume 3, section 6.4).
+    #[inline]
+    fn start(&self, lpn: u32) -> usize {
+        (lpn.wrapping_mul(0x9E37_79B1) >> self.shift) as usize
+    }
+
+    /// The row of a page, or the free one where it would go.
+    #[inline]
+    fn find(&self, lpn: u32) -> usize {
+        let mask = self.rows.len() - 1;
+        let mut row = self.start(lpn);
+        while self.rows[row].0 != lpn && self.rows[row].0 != NOWHERE {
+            row = (row + 1) & mask;
+        }
+        row
+    }
+
+    #[inline]
+    pub(super) fn get(&self, lpn: u32) -> Option<u32> {
+        let (found, slot) = self.rows[self.find(lpn)];
+        (found == lpn).then_some(slot)
+    }
+
+    /// Puts a page at a slot; returns the one where it was.
+    #[inline]
+    pub(super) fn put(&mut self, lpn: u32, slot: u32) -> Option<u32> {
+        let row = self.find(lpn);
+        let (found, old) = std::mem::replace(&mut self.rows[row], (lpn, slot));
+        if found == lpn {
+            return Some(old);
+        }
+        self.len += 1;
+        None
+    }
+
+    pub(super) fn remove(&mut self, lpn: u32) -> Option<u32> {
+        let mask = self.rows.len() - 1;
+        let mut hole = self.find(lpn);
+        let (found, slot) = self.rows[hole];
+        if found != lpn {
+            return None;
+        }
+        self.len -= 1;
+        // What lies behind and would not be found past the hole moves into it.
+        let mut row = hole;
+        loop {
+            row = (row + 1) & mask;
+            let (next, _) = self.rows[row];
+            if next == NOWHERE {
+                break;
+            }
+            let from_start = row.wrapping_sub(self.start(next)) & mask;
+            if from_start >= row.wrapping_sub(hole) & mask {
+                self.rows[hole] = self.rows[row];
+                hole = row;
+            }
+        }
+        self.rows[hole] = (NOWHERE, 0);
+        Some(slot)
+    }
+
+    pub(super) fn len(&self) -> u32 {
+        self.len
+    }
+
+    pub(super) fn clear(&mut self) {
+        self.rows.fill((NOWHERE, 0));
+        self.len = 0;
+    }
+
+    pub(super) fn bytes(&self) -> u64 {
+        self.rows.len() as u64 * 8
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+    use std::collections::HashMap;
+
+    proptest! {
+        #[test]
+        fn it_is_a_map(ops in prop::collection::vec((0..3u8, 0..40u32, 0..64u32), 0..400)) {
+            let (mut index, mut model) = (Index::new(40), HashMap::new());
+            for (op, lpn, slot) in ops {
+                // Keys that meet: multiples of a large power of two hash alike in their low bits.
+                let lpn = lpn << 20 | lpn;
+                match op {
+                    0 => prop_assert_eq!(index.put(lpn, slot), model.insert(lpn, slot)),
+                    1 => prop_assert_eq!(index.remove(lpn), model.remove(&lpn)),
+                    _ => prop_assert_eq!(index.get(lpn), model.get(&lpn).copied()),
+                }
+                prop_assert_eq!(index.len() as usize, model.len());
+            }
+            for (lpn, slot) in model {
+                prop_assert_eq!(index.get(lpn), Some(slot));
+            }
+        }
+    }
+}

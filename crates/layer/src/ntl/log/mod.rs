@@ -1,0 +1,193 @@
+//! The log: which slots hold the newest version of which pages, and which slot comes next.
+//!
+//! A slot has an owner as long as it holds what its page says now. The full log fills slots in order, which
+//! go round the chips; the coarse log gives a data block a log block of its own.
+
+mod coarse;
+mod index;
+mod ring;
+
+use super::config::{LogKind, MergeUnit, NtlConfig};
+use super::layout::Layout;
+use super::mapping::NOWHERE;
+use coarse::Blocks;
+use index::Index;
+use ring::Ring;
+
+/// Slots that are to be merged before a page finds one.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub(super) enum Room {
+    /// This slot is the next.
+    Slot(u32),
+    /// None, until these rows of the log were merged: their slots are theirs again.
+    Merge(std::ops::Range<u32>),
+}
+
+#[derive(Clone, Debug)]
+enum Order {
+    Ring(Ring),
+    Blocks(Blocks),
+}
+
+/// The log's tables.
+#[derive(Clone, Debug)]
+pub(super) struct Log {
+    kind: LogKind,
+    order: Order,
+    /// For each slot, the page whose newest version it holds.
+    owners: Vec<u32>,
+    index: Index,
+    chips: u32,
+    row_pages: u32,
+}
+
+impl Log {
+    pub(super) fn new(config: &NtlConfig, layout: &Layout) -> Log {
+        let kind = config.log_kind();
+        let rows = layout.logs / layout.row_pages.max(1);
+        let order = match kind {
+            LogKind::Coarse => {
+                Order::Blocks(Blocks::new(rows * layout.chips, layout.row_pages, layout.chips))
+            }
+            _ => {
+                let rows_at_once = if config.merge == MergeUnit::All { rows } else { 1 };
+                Order::Ring(Ring::new(layout.slots(), layout.row_pages * layout.chips, rows_at_once))
+            }
+        };
+        Log {
+            kind,
+            order,
+            owners: vec![NOWHERE; layout.slots() as usize],
+            index: Index::new(layout.slots()),
+            chips: layout.chips,
+            row_pages: layout.row_pages,
+        }
+    }
+
+    pub(super) fn kind(&self) -> LogKind {
+        self.kind
+    }
+
+    /// Where the next version of a page goes. `block` is the page's block, for the coarse log.
+    #[inline]
+    pub(super) fn room(&self, block: u32) -> Room {
+        match &self.order {
+            Order::Ring(ring) => ring.room(),
+            Order::Blocks(blocks) => blocks.room(block),
+        }
+    }
+
+    /// Takes the slot that [`Log::room`] named: it holds the newest version of `lpn` from now on.
+    #[inline]
+    pub(super) fn take(&mut self, lpn: u32, block: u32, slot: u32) {
+        match &mut self.order {
+            Order::Ring(ring) => ring.take(),
+            Order::Blocks(blocks) => blocks.take(block, slot),
+        }
+        self.own(lpn, slot);
+    }
+
+    #[inline]
+    fn own(&mut self, lpn: u32, slot: u32) {
+        self.owners[slot as usize] = lpn;
+        if let Some(old) = self.index.put(lpn, slot) {
+            self.owners[old as usize] = NOWHERE;
+        }
+    }
+
+    /// Takes up again, after a stop, that a slot holds the newest version of a page.
+    pub(super) fn restore(&mut self, lpn: u32, slot: u32) {
+        self.own(lpn, slot);
+    }
+
+    /// The slot of a page's newest version, when it lies in the log.
+    #[inline]
+    pub(super) fn slot_of(&self, lpn: u32) -> Option<u32> {
+        self.index.get(lpn)
+    }
+
+    /// The page whose newest version a slot holds.
+    #[inline]
+    pub(super) fn owner(&self, slot: u32) -> Option<u32> {
+        Some(self.owners[slot as usize]).filter(|&lpn| lpn != NOWHERE)
+    }
+
+    /// A page's newest version is no longer in the log.
+    pub(super) fn drop_page(&mut self, lpn: u32) {
+        if let Some(slot) = self.index.remove(lpn) {
+            self.owners[slot as usize] = NOWHERE;
+        }
+    }
+
+    /// Rows that were merged may be filled again.
+    pub(super) fn reclaim(&mut self, rows: &std::ops::Range<u32>) {
+        match &mut self.order {
+            Order::Ring(ring) => ring.reclaim(rows),
+            Order::Blocks(blocks) => blocks.reclaim(rows),
+        }
+    }
+
+    /// The slots of rows. A row of the full log lies on all chips, one of the coarse log on one.
+    pub(super) fn slots(&self, rows: &std::ops::Range<u32>) -> impl Iterator<Item = u32> + use<> {
+        let (chips, pages, rows) = (self.chips, self.row_pages, rows.clone());
+        let coarse = matches!(self.order, Order::Blocks(_));
+        let (count, row_chips) = if coarse { (1, 1) } else { (chips, chips) };
+        rows.flat_map(move |row| {
+            let (index, chip) = if coarse { (row / chips, row % chips) } else { (row, 0) };
+            (0..pages).flat_map(move |page| {
+                (0..count).map(move |c| (index * pages + page) * chips + chip + c % row_chips)
+            })
+        })
+    }
+
+    /// All rows.
+    pub(super) fn rows(&self) -> std::ops::Range<u32> {
+        let rows = self.owners.len() as u32 / self.chips / self.row_pages.max(1);
+        0..if matches!(self.order, Order::Blocks(_)) { rows * self.chips } else { rows }
+    }
+
+    /// Pages whose newest version lies in the log.
+    pub(super) fn pages(&self) -> u32 {
+        self.index.len()
+    }
+
+    pub(super) fn forget(&mut self) {
+        self.owners.fill(NOWHERE);
+        self.index.clear();
+        match &mut self.order {
+            Order::Ring(ring) => ring.clear(),
+            Order::Blocks(blocks) => blocks.clear(),
+        }
+    }
+
+    /// Bytes of its tables.
+    pub(super) fn bytes(&self) -> u64 {
+        self.owners.len() as u64 * 4 + self.index.bytes()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn rows_cover_all_slots_once() {
+        for (kind, merge) in [
+            (LogKind::Full, MergeUnit::All),
+            (LogKind::Full, MergeUnit::Row),
+            (LogKind::Coarse, MergeUnit::All),
+        ] {
+            let order = match kind {
+                LogKind::Coarse => Order::Blocks(Blocks::new(6, 4, 3)),
+                _ => Order::Ring(Ring::new(24, 12, if merge == MergeUnit::All { 2 } else { 1 })),
+            };
+            let log =
+                Log { kind, order, owners: vec![NOWHERE; 24], index: Index::new(24), chips: 3, row_pages: 4 };
+            let mut all: Vec<u32> = log.slots(&log.rows()).collect();
+            all.sort_unstable();
+            assert_eq!(all, (0..24).collect::<Vec<_>>(), "{kind:?}");
+            let one: Vec<u32> = log.slots(&(1..2)).map(|s| s % 3).collect();
+            assert_eq!(one.iter().all(|&c| c == 1), kind == LogKind::Coarse);
+        }
+    }
+}

@@ -1,0 +1,78 @@
+//! The full log's order: slots one after the other, round and round.
+
+use super::Room;
+use std::ops::Range;
+
+/// Slots of which some from `next` on are free.
+#[derive(Clone, Debug)]
+pub(super) struct Ring {
+    slots: u32,
+    row: u32,
+    /// Rows that are merged together.
+    at_once: u32,
+    next: u32,
+    /// Slots that may be written, from `next` on.
+    free: u32,
+}
+
+impl Ring {
+    /// `row` slots are reclaimed together; `at_once` rows are merged when none is free.
+    pub(super) fn new(slots: u32, row: u32, at_once: u32) -> Ring {
+        Ring { slots, row, at_once, next: 0, free: slots }
+    }
+
+    #[inline]
+    pub(super) fn room(&self) -> Room {
+        if self.free > 0 {
+            return Room::Slot(self.next);
+        }
+        let first = self.next / self.row;
+        Room::Merge(first..first + self.at_once)
+    }
+
+    #[inline]
+    pub(super) fn take(&mut self) {
+        self.free -= 1;
+        self.next += 1;
+        if self.next == self.slots {
+            self.next = 0;
+        }
+    }
+
+    pub(super) fn reclaim(&mut self, rows: &Range<u32>) {
+        self.free += (rows.end - rows.start) * self.row;
+        if self.free >= self.slots {
+            self.clear();
+        }
+    }
+
+    pub(super) fn clear(&mut self) {
+        (self.next, self.free) = (0, self.slots);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn rows_are_merged_in_turn() {
+        let mut r = Ring::new(12, 4, 1);
+        for slot in 0..12 {
+            assert_eq!(r.room(), Room::Slot(slot));
+            r.take();
+        }
+        assert_eq!(r.room(), Room::Merge(0..1));
+        r.reclaim(&(0..1));
+        for slot in 0..4 {
+            assert_eq!(r.room(), Room::Slot(slot));
+            r.take();
+        }
+        assert_eq!(r.room(), Room::Merge(1..2));
+        let mut all = Ring::new(12, 4, 3);
+        (0..12).for_each(|_| all.take());
+        assert_eq!(all.room(), Room::Merge(0..3));
+        all.reclaim(&(0..3));
+        assert_eq!(all.room(), Room::Slot(0));
+    }
+}

@@ -1,0 +1,75 @@
+//! Dynamic page-level mapping: any idle chip on the first write, in place after (sections II.A and IV.B). A table of
+//! four bytes a page.
+
+use super::{Free, Mapping, NOWHERE, Setup};
+use frit_media::memory::table_of;
+
+/// A table from pages to places.
+#[derive(Clone, Debug)]
+pub struct Dynamic {
+    chips: u32,
+    table: Vec<u32>,
+    free: Free,
+    /// Places that pages were restored to, until [`Mapping::restored`].
+    taken: Vec<bool>,
+}
+
+impl Dynamic {
+    pub(super) fn new(setup: &Setup) -> Dynamic {
+        let pages = (setup.chips * setup.chip_pages) as usize;
+        Dynamic {
+            chips: setup.chips,
+            table: table_of(pages, NOWHERE),
+            free: Free::new(setup.chips, setup.chip_pages),
+            taken: Vec::new(),
+        }
+    }
+}
+
+impl Mapping for Dynamic {
+    #[inline]
+    fn home(&self, lpn: u32) -> Option<u32> {
+        Some(self.table[lpn as usize]).filter(|&p| p != NOWHERE)
+    }
+
+    fn assign(&mut self, lpn: u32, costs: &[u64]) -> Option<u32> {
+        let (index, chip) = self.free.take(costs)?;
+        let place = index * self.chips + chip;
+        self.table[lpn as usize] = place;
+        Some(place)
+    }
+
+    fn restore(&mut self, lpn: u32, place: u32) -> bool {
+        self.taken.resize(self.table.len(), false);
+        let free = self.taken.get(place as usize) == Some(&false);
+        let open = self.table.get(lpn as usize) == Some(&NOWHERE);
+        if free && open {
+            self.taken[place as usize] = true;
+            self.table[lpn as usize] = place;
+        }
+        free && open
+    }
+
+    fn restored(&mut self) {
+        let taken = std::mem::take(&mut self.taken);
+        let chips = self.chips;
+        self.free.rebuild(|index, chip| taken.get((index * chips + chip) as usize) == Some(&true));
+    }
+
+    fn fill(&mut self) {
+        for (lpn, place) in self.table.iter_mut().enumerate() {
+            *place = lpn as u32;
+        }
+        self.free.fill();
+    }
+
+    fn forget(&mut self) {
+        self.table.fill(NOWHERE);
+        self.free.clear();
+        self.taken.clear();
+    }
+
+    fn table_bytes(&self) -> u64 {
+        self.table.len() as u64 * 4
+    }
+}

@@ -1,0 +1,38 @@
+//! Static page-level mapping: chip = LPN mod chips (section II.B.1). No table.
+
+use super::Mapping;
+
+/// The page's number is its place.
+#[derive(Clone, Copy, Default, Debug)]
+pub struct Static;
+
+impl Static {
+    pub(super) fn new() -> Static {
+        Static
+    }
+}
+
+impl Mapping for Static {
+    #[inline]
+    fn home(&self, lpn: u32) -> Option<u32> {
+        Some(lpn)
+    }
+
+    fn assign(&mut self, lpn: u32, _: &[u64]) -> Option<u32> {
+        Some(lpn)
+    }
+
+    fn restore(&mut self, lpn: u32, place: u32) -> bool {
+        lpn == place
+    }
+
+    fn restored(&mut self) {}
+
+    fn fill(&mut self) {}
+
+    fn forget(&mut self) {}
+
+    fn table_bytes(&self) -> u64 {
+        0
+    }
+}

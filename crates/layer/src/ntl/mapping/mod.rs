@@ -1,0 +1,203 @@
+//! On which chip a page lies.
+//!
+//! A mapping is one file beside this one that implements [`Mapping`], and one line in [`Mappings`]: the name in a
+//! stack file is the variant's in kebab case.
+
+mod block;
+mod dynamic;
+mod fixed;
+
+use block::Block;
+use dynamic::Dynamic;
+use enum_dispatch::enum_dispatch;
+use fixed::Static;
+use strum::{EnumDiscriminants, EnumString, IntoStaticStr, VariantNames};
+
+/// A place that is none.
+pub(crate) const NOWHERE: u32 = u32::MAX;
+
+/// What a mapping is set up for.
+#[derive(Clone, Copy, Debug)]
+pub struct Setup {
+    /// Chips.
+    pub chips: u32,
+    /// Pages on each chip, which is also how many the volume has for each.
+    pub chip_pages: u32,
+    /// Pages of a block.
+    pub block_pages: u32,
+}
+
+/// Where pages lie at home. A page has one home from its first write on, and keeps it.
+///
+/// A place is `index * chips + chip`.
+#[enum_dispatch]
+pub trait Mapping {
+    /// Where a page lies, or will lie; none while that is open.
+    fn home(&self, lpn: u32) -> Option<u32>;
+
+    /// Gives a home to a page that has none: on the chip of least cost, of those with room. None when all
+    /// chips are full, which cannot be as long as there are no more pages than places.
+    fn assign(&mut self, lpn: u32, costs: &[u64]) -> Option<u32>;
+
+    /// Takes up again that a page lies at a place; false when that cannot be.
+    fn restore(&mut self, lpn: u32, place: u32) -> bool;
+
+    /// All places that no page was restored to are free.
+    fn restored(&mut self);
+
+    /// As if all pages had been written in order.
+    fn fill(&mut self);
+
+    /// Forgets everything.
+    fn forget(&mut self);
+
+    /// Bytes of the table.
+    fn table_bytes(&self) -> u64;
+}
+
+/// The mappings, by the names that stack files use.
+#[enum_dispatch(Mapping)]
+#[derive(Clone, Debug, EnumDiscriminants)]
+#[strum_discriminants(
+    name(MappingKind),
+    derive(EnumString, VariantNames, IntoStaticStr),
+    strum(serialize_all = "kebab-case"),
+    doc = "The mappings by name."
+)]
+pub enum Mappings {
+    /// The page's number says where it lies.
+    Static(Static),
+    /// A page lies on the chip that was chosen at its first write.
+    Dynamic(Dynamic),
+    /// A block of pages lies on one chip.
+    Block(Block),
+}
+
+impl Mappings {
+    /// A mapping by its kind.
+    #[must_use]
+    pub fn new(kind: MappingKind, setup: &Setup) -> Mappings {
+        match kind {
+            MappingKind::Static => Static::new().into(),
+            MappingKind::Dynamic => Dynamic::new(setup).into(),
+            MappingKind::Block => Block::new(setup).into(),
+        }
+    }
+}
+
+/// The chip of least cost that has room.
+fn cheapest(costs: &[u64], room: impl Fn(usize) -> bool) -> Option<usize> {
+    (0..costs.len()).filter(|&c| room(c)).min_by_key(|&c| costs[c])
+}
+
+/// Places on each chip that may be given out: those from a cursor on, and holes before it.
+#[derive(Clone, Debug)]
+struct Free {
+    per_chip: u32,
+    next: Vec<u32>,
+    holes: Vec<Vec<u32>>,
+}
+
+impl Free {
+    fn new(chips: u32, per_chip: u32) -> Free {
+        Free { per_chip, next: vec![0; chips as usize], holes: vec![Vec::new(); chips as usize] }
+    }
+
+    fn take(&mut self, costs: &[u64]) -> Option<(u32, u32)> {
+        let chip = cheapest(costs, |c| !self.holes[c].is_empty() || self.next[c] < self.per_chip)?;
+        let index = self.holes[chip].pop().unwrap_or_else(|| {
+            self.next[chip] += 1;
+            self.next[chip] - 1
+        });
+        Some((index, chip as u32))
+    }
+
+    /// After a stop: what is `used` is not free, all else is.
+    fn rebuild(&mut self, used: impl Fn(u32, u32) -> bool) {
+        for chip in 0..self.next.len() {
+            let is_used = |index: &u32| used(*index, chip as u32);
+            self.next[chip] = (0..self.per_chip).rev().find(is_used).map_or(0, |i| i + 1);
+            self.holes[chip] = (0..self.next[chip]).filter(|i| !is_used(i)).collect();
+        }
+    }
+
+    fn fill(&mut self) {
+        self.next.fill(self.per_chip);
+        self.holes.iter_mut().for_each(Vec::clear);
+    }
+
+    fn clear(&mut self) {
+        self.next.fill(0);
+        self.holes.iter_mut().for_each(Vec::clear);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use strum::VariantNames;
+
+    const SETUP: Setup = Setup { chips: 4, chip_pages: 8, block_pages: 2 };
+
+    #[test]
+    fn every_page_finds_a_home_of_its_own_and_finds_it_again() {
+        for name in MappingKind::VARIANTS {
+            let kind: MappingKind = name.parse().unwrap();
+            let mut m = Mappings::new(kind, &SETUP);
+            let pages: Vec<u32> = (0..32).map(|i| i * 13 % 32).collect();
+            let mut homes = vec![NOWHERE; 32];
+            for (n, &lpn) in pages.iter().enumerate() {
+                let turn = n as u64 % 4;
+                let costs: Vec<u64> = (0..4).map(|c| (c + 4 - turn) % 4).collect();
+                let home = m.home(lpn).or_else(|| m.assign(lpn, &costs)).unwrap();
+                assert_eq!(m.home(lpn), Some(home), "{name}");
+                homes[lpn as usize] = home;
+            }
+            let mut sorted = homes.clone();
+            sorted.sort_unstable();
+            assert_eq!(sorted, (0..32).collect::<Vec<_>>(), "{name}");
+            let mut back = Mappings::new(kind, &SETUP);
+            for lpn in (0..32).filter(|l| l % 3 > 0) {
+                assert!(back.restore(lpn, homes[lpn as usize]), "{name} {lpn}");
+            }
+            back.restored();
+            for lpn in (0..32).filter(|l| l % 3 > 0) {
+                assert_eq!(back.home(lpn), Some(homes[lpn as usize]), "{name}");
+            }
+            let mut rest: Vec<u32> = (0..32)
+                .map(|lpn| back.home(lpn).or_else(|| back.assign(lpn, &[0, 1, 2, 3])).unwrap())
+                .collect();
+            rest.sort_unstable();
+            assert_eq!(rest, (0..32).collect::<Vec<_>>(), "{name}");
+        }
+    }
+
+    #[test]
+    fn what_cannot_be_is_not_restored() {
+        let mut s = Mappings::new(MappingKind::Static, &SETUP);
+        assert!(!s.restore(3, 4) && s.restore(4, 4));
+        let mut b = Mappings::new(MappingKind::Block, &SETUP);
+        assert!(b.restore(6, 8 + 1) && b.restore(7, 12 + 1));
+        assert!(!b.restore(7, 8 + 1), "another offset");
+        assert!(!b.restore(6, 2), "the block lies elsewhere");
+        assert!(!b.restore(4, 8 + 1), "another block lies there");
+        let mut d = Mappings::new(MappingKind::Dynamic, &SETUP);
+        assert!(d.restore(9, 30) && !d.restore(9, 31) && !d.restore(8, 30));
+    }
+
+    #[test]
+    fn blocks_stay_on_one_chip_and_fill_is_in_order() {
+        let mut b = Mappings::new(MappingKind::Block, &SETUP);
+        let first = b.assign(5, &[5, 5, 0, 5]).unwrap();
+        assert_eq!((first % 4, b.home(4).unwrap() % 4), (2, 2));
+        for kind in [MappingKind::Static, MappingKind::Dynamic, MappingKind::Block] {
+            let mut m = Mappings::new(kind, &SETUP);
+            m.fill();
+            let mut all: Vec<u32> = (0..32).map(|l| m.home(l).unwrap()).collect();
+            all.sort_unstable();
+            assert_eq!(all, (0..32).collect::<Vec<_>>());
+            m.forget();
+            assert_eq!(m.home(3).is_some(), kind == MappingKind::Static);
+        }
+    }
+}

@@ -1,0 +1,68 @@
+//! Which chip the first write of a page goes to, where the mapping leaves it open.
+
+use frit_core::{Sink, UnitId, UnitState};
+use serde::Deserialize;
+use strum::{EnumString, IntoStaticStr, VariantNames};
+
+/// How an idle chip is found (the paper: "any idle chip", section II.A).
+#[derive(
+    Clone, Copy, PartialEq, Eq, Debug, Default, Deserialize, EnumString, VariantNames, IntoStaticStr,
+)]
+#[serde(rename_all = "kebab-case")]
+#[strum(serialize_all = "kebab-case")]
+pub enum Placement {
+    /// The next chip after that of the last first write.
+    #[default]
+    RoundRobin,
+    /// The chip with the fewest pages of this request.
+    LeastLoaded,
+    /// The chip that is idle, or will be first.
+    Idle,
+}
+
+impl Placement {
+    /// The cost of each chip: the least is chosen, of equal ones the first in turn.
+    pub(super) fn costs<S: Sink>(
+        self,
+        sink: &S,
+        first_unit: UnitId,
+        pages: &[u32],
+        turn: u32,
+        costs: &mut Vec<u64>,
+    ) {
+        let chips = pages.len() as u32;
+        costs.clear();
+        costs.extend((0..chips).map(|chip| {
+            let after = u64::from((chip + chips - turn) % chips);
+            let load = match self {
+                Placement::RoundRobin => 0,
+                Placement::LeastLoaded => u64::from(pages[chip as usize]),
+                Placement::Idle => match sink.unit(UnitId(first_unit.0 + chip as u16)) {
+                    UnitState::Idle => 0,
+                    UnitState::BusyUntil(t) => t.0.min(u64::MAX >> 13),
+                },
+            };
+            load * u64::from(chips) + after
+        }));
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use frit_core::Null;
+
+    #[test]
+    fn the_next_in_turn_or_the_least_loaded() {
+        let mut costs = Vec::new();
+        let best = |costs: &[u64]| (0..costs.len()).min_by_key(|&i| costs[i]);
+        Placement::RoundRobin.costs(&Null, UnitId(0), &[9, 0, 0, 0], 0, &mut costs);
+        assert_eq!(best(&costs), Some(0));
+        Placement::RoundRobin.costs(&Null, UnitId(0), &[0, 0, 0, 0], 3, &mut costs);
+        assert_eq!((best(&costs), costs[0]), (Some(3), 1));
+        Placement::LeastLoaded.costs(&Null, UnitId(0), &[2, 1, 1, 2], 2, &mut costs);
+        assert_eq!(best(&costs), Some(2));
+        Placement::Idle.costs(&Null, UnitId(0), &[2, 1, 1, 2], 1, &mut costs);
+        assert_eq!(best(&costs), Some(1), "with nothing to wait for, the next in turn");
+    }
+}

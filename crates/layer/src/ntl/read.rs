@@ -1,0 +1,88 @@
+//! Reads: the buffer, then the log, then home.
+
+use super::layer::{Ntl, spans};
+use super::mapping::Mapping;
+use crate::Token;
+use frit_core::{Cause, Error, MediumKind, Result, Sink, Target};
+use frit_media::Store;
+
+impl<T: Token, P: Store> Ntl<T, P> {
+    pub(super) fn read_range<S: Sink<Tok = T>>(
+        &mut self,
+        sink: &mut S,
+        at: u64,
+        mut into: Target<'_>,
+    ) -> Result<()> {
+        let shift = self.page_bytes().trailing_zeros();
+        for span in spans(at, u64::from(into.len()), shift) {
+            let part = into.part(span.from, span.len);
+            let tok = self.read_page(sink, span.lpn, span.first, part, Cause::Host)?;
+            sink.ack(tok);
+        }
+        Ok(())
+    }
+
+    /// Where the newest version of a live page lies, other than in the buffer.
+    #[inline]
+    pub(super) fn place_of(&self, lpn: u32) -> Option<u32> {
+        if self.is_logged(lpn)
+            && let Some(slot) = self.log.as_ref().and_then(|log| log.slot_of(lpn))
+        {
+            return Some(self.space.layout.slot_place(slot));
+        }
+        self.mapping.home(lpn)
+    }
+
+    /// Reads a part of a page, from byte `first` on.
+    #[inline]
+    pub(super) fn read_page<S: Sink<Tok = T>>(
+        &mut self,
+        sink: &mut S,
+        lpn: u32,
+        first: u32,
+        mut into: Target<'_>,
+        cause: Cause,
+    ) -> Result<T> {
+        let start = sink.start();
+        if !self.live.has(lpn) {
+            into.zero();
+            return Ok(start);
+        }
+        let len = into.len();
+        if !self.buffer.is_empty()
+            && let Some(i) = self.buffer.find(lpn)
+        {
+            if let (Some(to), Some(from)) = (into.bytes(), self.buffer.bytes(i)) {
+                to.copy_from_slice(&from[first as usize..(first + len) as usize]);
+            }
+            return Ok(start);
+        }
+        let Some(place) = self.place_of(lpn) else {
+            let what = format!("page {lpn} has no place: this is a bug of the mapping");
+            return Err(Error::Corrupt { medium: MediumKind::Pcm, at: u64::from(lpn), what });
+        };
+        if !self.space.protected || !P::HOLDS {
+            return self.space.read(sink, place, first, into, (cause, start));
+        }
+        let tok = self.space.read(sink, place, first, Target::Len(len), (cause, start))?;
+        if let Some(to) = into.bytes() {
+            self.read_checked(place, lpn, first, to)?;
+        }
+        Ok(tok)
+    }
+
+    /// The bytes of a part of a page, which is checked as a whole. What is no good is looked at again: a bit may have
+    /// flipped on its way.
+    fn read_checked(&mut self, place: u32, lpn: u32, first: u32, to: &mut [u8]) -> Result<()> {
+        let mut outcome = Ok(());
+        for _ in 0..2 {
+            self.space.load(place, &mut self.copy)?;
+            outcome = self.space.verify(place, lpn, &self.copy);
+            if outcome.is_ok() {
+                to.copy_from_slice(&self.copy[first as usize..first as usize + to.len()]);
+                break;
+            }
+        }
+        outcome
+    }
+}

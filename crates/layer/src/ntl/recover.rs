@@ -1,0 +1,271 @@
+//! Coming up: the records are all that is needed. What the log holds comes home at once, so that the log is empty.
+
+use super::layer::Ntl;
+use super::layout::COPIES;
+use super::mapping::Mapping;
+use crate::Token;
+use crate::record::{COPIES_MAX, Place, RECORD_BYTES, State, Verdict};
+use frit_core::planted::{Bug, is};
+use frit_core::{Cause, Error, Recovery, Result, Sink, Stop, Target};
+use frit_media::Store;
+use frit_media::checksum::digest;
+use std::collections::HashMap;
+use std::ops::Range;
+
+/// Records that are read together.
+const CHUNK: u32 = 2048;
+
+/// The newest version of a page in the log.
+#[derive(Clone, Copy, Debug)]
+struct Logged {
+    seq: u64,
+    slot: u32,
+    /// It is there, or it was discarded.
+    there: bool,
+}
+
+/// What is done with the records of a place that say something.
+type Each<'a, N> = dyn FnMut(&mut N, u32, Verdict, &mut Amend, &mut Recovery) -> Result<()> + 'a;
+
+/// What a recovery has to put right.
+#[derive(Debug, Default)]
+struct Amend {
+    /// Places whose record counts no more.
+    wipe: Vec<u32>,
+    /// Places of which one copy of the record is damaged or behind.
+    mend: Vec<u32>,
+}
+
+impl<T: Token, P: Store> Ntl<T, P> {
+    /// Forgets all and finds the pages again.
+    pub(super) fn find<S: Sink<Tok = T>>(&mut self, sink: &mut S, stop: Stop) -> Result<Recovery> {
+        self.space.pcm.recover(sink, stop)?;
+        let clean = self.read_head()?;
+        self.forget();
+        let mut recovery = Recovery { clean, ..Recovery::default() };
+        if !self.space.protected {
+            if !clean {
+                let why = "the layer was stopped, not halted, and keeps nothing that survives that; use redo";
+                return Err(Error::param("protect", "none", why));
+            }
+            self.restore_saved(sink)?;
+        } else {
+            self.space.load_counters()?;
+            let mut amend = Amend::default();
+            let mut logged = self.scan_log(sink, &mut amend, &mut recovery)?;
+            self.scan_homes(sink, &mut logged, &mut amend, &mut recovery)?;
+            self.take_up(logged);
+            self.put_right(sink, &amend)?;
+            if is(Bug::NtlSeqRestarts) {
+                (self.space.seq, self.space.mark) = (0, 0);
+            }
+        }
+        recovery.pages = self.live.len();
+        recovery.pages_in_pcm = recovery.pages;
+        Ok(recovery)
+    }
+
+    /// Visits the records of a range of indices on each chip.
+    fn scan<S: Sink<Tok = T>>(
+        &mut self,
+        sink: &mut S,
+        indices: Range<u32>,
+        (amend, recovery): (&mut Amend, &mut Recovery),
+        each: &mut Each<'_, Self>,
+    ) -> Result<()> {
+        let start = sink.start();
+        let mut copies = [const { Vec::new() }; COPIES as usize];
+        for chip in 0..self.space.layout.chips {
+            let mut index = indices.start;
+            while index < indices.end {
+                let l = &self.space.layout;
+                let together = (0..COPIES).map(|c| l.records_together(index, c)).min().unwrap_or(1);
+                let n = together.min(CHUNK).min(indices.end - index);
+                let place = |i: u32| (index + i) * l.chips + chip;
+                let first = place(0);
+                let places: Vec<u32> = (0..n).map(place).collect();
+                for (copy, bytes) in (0..COPIES).zip(&mut copies) {
+                    bytes.resize(n as usize * RECORD_BYTES as usize, 0);
+                    let at = self.space.layout.record(first, copy);
+                    let tok = self.space.pcm.read(sink, at, Target::Bytes(bytes), Cause::Meta, start)?;
+                    sink.ack(tok);
+                    recovery.bytes_read += bytes.len() as u64;
+                }
+                for (i, place) in places.into_iter().enumerate() {
+                    let verdict = verdict_in(&copies, i, place);
+                    if verdict.block.is_some() || verdict.ended.is_some() {
+                        each(self, place, verdict, amend, recovery)?;
+                    } else if !is_blank(&copies, i) && !is(Bug::NtlRemainsKept) {
+                        // A record that is torn: with words of a later one of the same page it could be whole.
+                        amend.wipe.push(place);
+                    }
+                }
+                index += n;
+            }
+        }
+        Ok(())
+    }
+
+    /// The newest version of each page in the log.
+    fn scan_log<S: Sink<Tok = T>>(
+        &mut self,
+        sink: &mut S,
+        amend: &mut Amend,
+        recovery: &mut Recovery,
+    ) -> Result<HashMap<u32, Logged>> {
+        let (homes, logs) = (self.space.layout.homes, self.space.layout.logs);
+        let first_slot = self.space.layout.home_places();
+        let mut all: Vec<(u32, Logged)> = Vec::new();
+        let pages = self.pages();
+        self.scan(sink, homes..homes + logs, (amend, recovery), &mut |ntl, place, v, amend, recovery| {
+            let slot = place - first_slot;
+            for (record, there) in
+                v.block.map(|r| (r, true)).into_iter().chain(v.ended.map(|(r, _)| (r, false)))
+            {
+                ntl.space.seq = ntl.space.seq.max(record.seq);
+                if record.seq <= ntl.space.tail || record.lbn >= pages {
+                    continue;
+                }
+                if there && !ntl.is_whole(place, record.seq, record.digest, recovery)? {
+                    amend.wipe.push(place);
+                    continue;
+                }
+                all.push((record.lbn, Logged { seq: record.seq, slot, there }));
+            }
+            Ok(())
+        })?;
+        let mut newest: HashMap<u32, Logged> = HashMap::new();
+        for (lpn, l) in all {
+            let kept = newest.entry(lpn).or_insert(l);
+            if (kept.seq < l.seq) != is(Bug::NtlOldVersionTaken) {
+                *kept = l;
+            }
+        }
+        Ok(newest)
+    }
+
+    /// Where pages are at home. Versions in the log that are older than those at home are taken out.
+    fn scan_homes<S: Sink<Tok = T>>(
+        &mut self,
+        sink: &mut S,
+        logged: &mut HashMap<u32, Logged>,
+        amend: &mut Amend,
+        recovery: &mut Recovery,
+    ) -> Result<()> {
+        let homes = self.space.layout.homes;
+        let pages = self.pages();
+        self.scan(sink, 0..homes, (amend, recovery), &mut |ntl, place, v, amend, recovery| {
+            let there = v.block.is_some();
+            let Some(record) = v.block.or(v.ended.map(|(r, _)| r)) else { return Ok(()) };
+            ntl.space.seq = ntl.space.seq.max(record.seq);
+            let whole = !there || ntl.is_whole(place, record.seq, record.digest, recovery)?;
+            if record.lbn >= pages || !whole || !ntl.mapping.restore(record.lbn, place) {
+                amend.wipe.push(place);
+                return Ok(());
+            }
+            if !v.agreed {
+                amend.mend.push(place);
+            }
+            ntl.used.set(record.lbn);
+            match logged.get(&record.lbn) {
+                Some(l) if l.seq > record.seq => {}
+                _ => {
+                    logged.remove(&record.lbn);
+                    if there {
+                        ntl.live.set(record.lbn);
+                    }
+                }
+            }
+            Ok(())
+        })?;
+        self.mapping.restored();
+        Ok(())
+    }
+
+    /// Whether a page is what its record says. Records up to the mark are known to be of whole pages.
+    fn is_whole(&mut self, place: u32, seq: u64, wanted: u64, recovery: &mut Recovery) -> Result<bool> {
+        if seq <= self.space.mark || is(Bug::NtlTornTaken) {
+            return Ok(true);
+        }
+        // What is no good is looked at again: a bit may have flipped on its way.
+        for _ in 0..2 {
+            recovery.bytes_read += u64::from(self.page_bytes());
+            self.space.load(place, &mut self.copy)?;
+            if digest(&self.copy) == wanted {
+                return Ok(true);
+            }
+        }
+        Ok(false)
+    }
+
+    fn take_up(&mut self, logged: HashMap<u32, Logged>) {
+        let mut all: Vec<(u32, Logged)> = logged.into_iter().collect();
+        all.sort_unstable_by_key(|(_, l)| l.slot);
+        for (lpn, l) in all {
+            if let Some(log) = &mut self.log {
+                log.restore(lpn, l.slot);
+            }
+            self.logged.set(lpn);
+            self.used.set(lpn);
+            if l.there {
+                self.live.set(lpn);
+            } else {
+                self.live.clear(lpn);
+            }
+        }
+    }
+
+    /// Takes away what counts no more, mends records, and brings home what the log holds.
+    fn put_right<S: Sink<Tok = T>>(&mut self, sink: &mut S, amend: &Amend) -> Result<()> {
+        let start = sink.start();
+        for &place in &amend.wipe {
+            self.space.wipe_record(sink, place, start)?;
+        }
+        for &place in &amend.mend {
+            self.mend(sink, place, start)?;
+        }
+        self.commit(sink)?;
+        if self.space.volatile() {
+            // What a killed program wrote is in the page cache only.
+            self.space.pcm.flush(sink)?;
+        }
+        if let Some(rows) = self.log.as_ref().map(super::log::Log::rows) {
+            self.merge(sink, rows)?;
+            self.stats = super::stats::Stats::default();
+        }
+        if let Some(log) = &mut self.log {
+            log.forget();
+        }
+        if self.space.volatile() {
+            self.space.pcm.flush(sink)?;
+        }
+        self.space.set_mark(sink)
+    }
+
+    /// Writes both copies of a page's record as they should be.
+    pub(super) fn mend<S: Sink<Tok = T>>(&mut self, sink: &mut S, place: u32, after: T) -> Result<()> {
+        let v = self.space.verdict(place)?;
+        let Some(record) = v.block.or(v.ended.map(|(r, _)| r)) else { return Ok(()) };
+        if v.block.is_none() {
+            return self.space.end_record(sink, place, after);
+        }
+        self.space.put_record(sink, place, &record, after).map(|_| ())
+    }
+}
+
+/// Whether no copy of a record was ever written, or all were wiped.
+fn is_blank(copies: &[Vec<u8>; COPIES as usize], i: usize) -> bool {
+    let from = i * RECORD_BYTES as usize;
+    copies.iter().all(|bytes| bytes[from..from + RECORD_BYTES as usize].iter().all(|&b| b == 0))
+}
+
+fn verdict_in(copies: &[Vec<u8>; COPIES as usize], i: usize, place: u32) -> Verdict {
+    let mut states = [State::Bad; COPIES_MAX as usize];
+    for (copy, bytes) in (0..COPIES).zip(copies) {
+        let (records, _) = bytes.as_chunks::<{ RECORD_BYTES as usize }>();
+        states[copy as usize] = State::read(&records[i], Place { slot: place, copy });
+    }
+    Verdict::of(&states[..COPIES as usize])
+}
+
+const _: () = assert!(COPIES == COPIES_MAX);

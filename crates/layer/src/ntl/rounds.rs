@@ -1,0 +1,76 @@
+//! Parallel writes, as the paper counts them: chips write one page each in a round.
+//!
+//! The paper leaves open how pages come together. Read here: rounds form within one request; the first page of
+//! each chip is in the first round, its second in the second, and so on; a round with a dirty page is dirty.
+
+use super::stats::Stats;
+
+/// The rounds of a request.
+#[derive(Clone, Debug)]
+pub(super) struct Rounds {
+    /// Pages of each chip so far.
+    pages: Vec<u32>,
+    /// Whether each round has a dirty page.
+    dirty: Vec<bool>,
+}
+
+impl Rounds {
+    pub(super) fn new(chips: u32) -> Rounds {
+        Rounds { pages: vec![0; chips as usize], dirty: Vec::new() }
+    }
+
+    /// A page is written on a chip.
+    #[inline]
+    pub(super) fn add(&mut self, chip: u32, dirty: bool) {
+        let round = self.pages[chip as usize] as usize;
+        self.pages[chip as usize] += 1;
+        match self.dirty.get_mut(round) {
+            Some(d) => *d |= dirty,
+            None => self.dirty.push(dirty),
+        }
+    }
+
+    /// Pages of the request on each chip.
+    #[inline]
+    pub(super) fn pages(&self) -> &[u32] {
+        &self.pages
+    }
+
+    /// The request is over.
+    #[inline]
+    pub(super) fn end(&mut self, stats: &mut Stats) {
+        if self.dirty.is_empty() {
+            return;
+        }
+        let dirty = self.dirty.iter().filter(|&&d| d).count() as u64;
+        stats.parallel_dirty += dirty;
+        stats.parallel_clean += self.dirty.len() as u64 - dirty;
+        self.dirty.clear();
+        self.pages.fill(0);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_round_takes_a_page_of_each_chip() {
+        let mut s = Stats::default();
+        let mut r = Rounds::new(4);
+        // Six pages from chip 2 on; the third is an update.
+        for (i, chip) in [2, 3, 0, 1, 2, 3].into_iter().enumerate() {
+            r.add(chip, i == 2);
+        }
+        r.end(&mut s);
+        assert_eq!((s.parallel_clean, s.parallel_dirty), (1, 1));
+        // All on one chip.
+        for _ in 0..3 {
+            r.add(1, true);
+        }
+        assert_eq!(r.pages(), [0, 3, 0, 0]);
+        r.end(&mut s);
+        r.end(&mut s);
+        assert_eq!((s.parallel_clean, s.parallel_dirty), (1, 4));
+    }
+}

@@ -1,0 +1,92 @@
+//! Tables that are written down when the layer halts, where nothing else would tell (unprotected).
+//!
+//! ```text
+//! 0     magic (8), pages (4), zero (4), CRC32C of what follows (4), zeros (44)
+//! 64    pages whose home was written: a bit each, in words of 8 bytes
+//!       pages that hold data: a bit each
+//!       for each page its home (4)
+//! ```
+
+use super::layer::Ntl;
+use super::layout::SAVED_HEAD;
+use super::mapping::{Mapping, NOWHERE};
+use crate::Token;
+use frit_core::{Cause, Error, MediumKind, Result, Sink, Source, Target};
+use frit_media::Store;
+use frit_media::checksum::crc32c;
+
+const MAGIC: &[u8; 8] = b"fritNTLt";
+
+impl<T: Token, P: Store> Ntl<T, P> {
+    /// Writes the tables down. The log is merged before: what it holds would have to be described as well.
+    pub(super) fn save<S: Sink<Tok = T>>(&mut self, sink: &mut S) -> Result<()> {
+        if let Some(rows) = self.log.as_ref().filter(|log| log.pages() > 0).map(super::log::Log::rows) {
+            self.merge(sink, rows)?;
+        }
+        let mut body = Vec::new();
+        for bits in [&self.used, &self.live] {
+            body.extend(bits.words().iter().flat_map(|w| w.to_le_bytes()));
+        }
+        for lpn in 0..self.pages() {
+            let home = if self.used.has(lpn) { self.mapping.home(lpn) } else { None };
+            body.extend(home.unwrap_or(NOWHERE).to_le_bytes());
+        }
+        let mut all = vec![0; SAVED_HEAD as usize];
+        all[..8].copy_from_slice(MAGIC);
+        all[8..12].copy_from_slice(&self.pages().to_le_bytes());
+        all[16..20].copy_from_slice(&crc32c(&body).to_le_bytes());
+        all.extend(body);
+        let start = sink.start();
+        for (i, part) in all.chunks(self.page_bytes() as usize).enumerate() {
+            let at = self.space.layout.saved(i as u64 * u64::from(self.page_bytes()));
+            let source = if P::HOLDS { Source::Bytes(part) } else { Source::Len(part.len() as u32) };
+            let tok = self.space.pcm.write(sink, at, source, Cause::Meta, start)?;
+            sink.ack(tok);
+        }
+        Ok(())
+    }
+
+    /// Reads the tables back.
+    pub(super) fn restore_saved<S: Sink<Tok = T>>(&mut self, sink: &mut S) -> Result<()> {
+        let words = self.used.words().len();
+        let len = SAVED_HEAD as usize + 16 * words + 4 * self.pages() as usize;
+        let mut all = vec![0; len];
+        let start = sink.start();
+        for (i, part) in all.chunks_mut(self.page_bytes() as usize).enumerate() {
+            let at = self.space.layout.saved(i as u64 * u64::from(self.page_bytes()));
+            let tok = self.space.pcm.read(sink, at, Target::Bytes(part), Cause::Meta, start)?;
+            sink.ack(tok);
+        }
+        let (head, body) = all.split_at(SAVED_HEAD as usize);
+        if head[..8] != *MAGIC
+            || head[8..12] != self.pages().to_le_bytes()
+            || head[16..20] != crc32c(body).to_le_bytes()
+        {
+            return Err(saved_damaged(self.space.layout.saved(0)));
+        }
+        let (bits, homes) = body.split_at(16 * words);
+        let (used, live) = bits.split_at(8 * words);
+        for (into, from) in [(&mut self.used, used), (&mut self.live, live)] {
+            for (word, bytes) in into.words_mut().iter_mut().zip(from.as_chunks::<8>().0) {
+                *word = u64::from_le_bytes(*bytes);
+            }
+        }
+        for (lpn, home) in homes.as_chunks::<4>().0.iter().enumerate() {
+            let home = u32::from_le_bytes(*home);
+            if home != NOWHERE && !self.mapping.restore(lpn as u32, home) {
+                return Err(saved_damaged(self.space.layout.saved(0)));
+            }
+        }
+        self.mapping.restored();
+        Ok(())
+    }
+
+    pub(super) fn mapping_forget(&mut self) {
+        self.mapping.forget();
+    }
+}
+
+fn saved_damaged(at: u64) -> Error {
+    let what = "the saved tables are damaged, or the layer was never halted".into();
+    Error::Corrupt { medium: MediumKind::Pcm, at, what }
+}

@@ -1,0 +1,391 @@
+//! Pages and their records: writing, reading and checking them, and the fences that make them certain.
+//!
+//! Without protection a page is its data. With it, a page has a record (number, sequence, digest), in two copies on
+//! its chip, which is written along with the data and fenced before the request is acknowledged: the digest tells
+//! a part of them. `docs/durability.md` has the order and its reasons.
+
+use super::config::{NtlConfig, Protect};
+use super::layout::{Below, COPIES, Layout, WORDS};
+use crate::Token;
+use crate::record::{COPIES_MAX, End, Place, RECORD_BYTES, Record, STATE_WORD_AT, State, Verdict};
+use crate::wear::{Leveled, WearKeys};
+use frit_core::planted::{Bug, is};
+use frit_core::{Cause, Error, MediumKind, Result, Sink, Source, Target};
+use frit_media::checksum::{crc32c, digest};
+use frit_media::{Pcm, Store};
+
+/// How the cells of a page are written.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(super) enum Cells {
+    /// Refreshed, as far as is known: a clean write where they are.
+    Fresh,
+    /// Written before: a dirty write.
+    Used,
+}
+
+/// A word that holds a number which only grows: 48 bits, and a check.
+fn counter_word(number: u64, what: u8) -> [u8; 8] {
+    let number = number & u64::MAX >> 16;
+    let mut b = [0; 9];
+    b[..8].copy_from_slice(&number.to_le_bytes());
+    b[8] = what;
+    (number | u64::from(crc32c(&b) >> 16) << 48).to_le_bytes()
+}
+
+fn counter_of(word: [u8; 8], what: u8) -> Option<u64> {
+    let number = u64::from_le_bytes(word) & u64::MAX >> 16;
+    (counter_word(number, what) == word).then_some(number)
+}
+
+const MARK: u8 = 1;
+const TAIL: u8 = 2;
+
+/// The memory of the layer.
+#[derive(Debug)]
+pub(super) struct Space<T, P: Store> {
+    pub(super) pcm: Leveled<T, P>,
+    pub(super) layout: Layout,
+    pub(super) protected: bool,
+    /// No leveler moves pages: a place's chip is known.
+    plain: bool,
+    /// What the next fence has to wait for.
+    open: Option<T>,
+    /// All fences so far.
+    fenced: T,
+    /// The highest number given to a record.
+    pub(super) seq: u64,
+    /// Records up to this number are known to be whole, in memory that outlives the machine.
+    pub(super) mark: u64,
+    marks: u64,
+    /// Log records up to this number count no more.
+    pub(super) tail: u64,
+    tails: u64,
+    /// A fence of no cost on memory without bytes orders nothing that could be lost.
+    fences: bool,
+}
+
+impl<T: Token, P: Store> Space<T, P> {
+    pub(super) fn new(config: &NtlConfig, pcm: Pcm<P>) -> Result<Space<T, P>> {
+        let wear = config.wear.config()?;
+        let plain = config.wear.wear_leveling == "none";
+        let pcm = Leveled::new(pcm, wear).map_err(WearKeys::in_table)?;
+        let below =
+            Below { geometry: *pcm.geometry(), bytes: pcm.bytes(), refresh_bytes: pcm.refresh_bytes() };
+        Ok(Space {
+            layout: Layout::new(config, &below)?,
+            protected: config.protect == Protect::Redo,
+            plain,
+            open: None,
+            fenced: T::default(),
+            seq: 0,
+            mark: 0,
+            marks: 0,
+            tail: 0,
+            tails: 0,
+            fences: P::HOLDS || pcm.config().timing.fence.0 > 0,
+            pcm,
+        })
+    }
+
+    /// Whether what is not synced may be lost.
+    pub(super) fn volatile(&self) -> bool {
+        P::HOLDS && self.pcm.store().volatile()
+    }
+
+    /// The chip that a place lies on now.
+    #[inline]
+    pub(super) fn chip(&self, place: u32) -> u32 {
+        if self.plain {
+            return self.layout.chip(place);
+        }
+        u32::from(self.pcm.unit_of(self.layout.data(place)).0 - self.pcm.unit_id(0).0)
+    }
+
+    /// Starts to load what a write to a place counts.
+    #[inline]
+    pub(super) fn prefetch(&self, place: u32) {
+        self.pcm.prefetch(self.layout.data(place));
+    }
+
+    /// Reads a part of a page.
+    #[inline]
+    pub(super) fn read<S: Sink<Tok = T>>(
+        &mut self,
+        sink: &mut S,
+        place: u32,
+        from: u32,
+        into: Target<'_>,
+        (cause, after): (Cause, T),
+    ) -> Result<T> {
+        let at = self.layout.data(place) + u64::from(from);
+        self.pcm.read(sink, at, into, cause, after)
+    }
+
+    /// Writes a page, and its record where there are some.
+    #[inline]
+    pub(super) fn put<S: Sink<Tok = T>>(
+        &mut self,
+        sink: &mut S,
+        place: u32,
+        lpn: u32,
+        (data, cells): (Source<'_>, Cells),
+        (cause, after): (Cause, T),
+    ) -> Result<T> {
+        let tok = self.put_data(sink, place, (data, cells), (cause, after))?;
+        if !self.protected {
+            return Ok(tok);
+        }
+        let digest = data.bytes().map_or(0, digest);
+        let noted = self.note(sink, place, lpn, digest, after)?;
+        let done = sink.join(tok, noted);
+        self.wait(sink, done);
+        Ok(done)
+    }
+
+    /// As [`Space::put`], of a page that another record described: its digest goes along, right or wrong, so that
+    /// damage stays known.
+    pub(super) fn put_copy<S: Sink<Tok = T>>(
+        &mut self,
+        sink: &mut S,
+        place: u32,
+        (lpn, digest): (u32, u64),
+        (data, cells): (Source<'_>, Cells),
+        after: T,
+    ) -> Result<T> {
+        let tok = self.put_data(sink, place, (data, cells), (Cause::Gc, after))?;
+        if !self.protected {
+            return Ok(tok);
+        }
+        let noted = self.note(sink, place, lpn, digest, after)?;
+        let done = sink.join(tok, noted);
+        self.wait(sink, done);
+        Ok(done)
+    }
+
+    #[inline]
+    fn put_data<S: Sink<Tok = T>>(
+        &mut self,
+        sink: &mut S,
+        place: u32,
+        (data, cells): (Source<'_>, Cells),
+        (cause, after): (Cause, T),
+    ) -> Result<T> {
+        let at = self.layout.data(place);
+        match cells {
+            Cells::Fresh => self.pcm.write_fresh(sink, at, data, cause, after),
+            Cells::Used => self.pcm.write(sink, at, data, cause, after),
+        }
+    }
+
+    fn note<S: Sink<Tok = T>>(
+        &mut self,
+        sink: &mut S,
+        place: u32,
+        lpn: u32,
+        digest: u64,
+        after: T,
+    ) -> Result<T> {
+        self.seq += 1;
+        let record = Record { lbn: lpn, valid: u8::MAX, seq: self.seq, digest };
+        self.put_record(sink, place, &record, after)
+    }
+
+    /// Writes both copies of a record.
+    pub(super) fn put_record<S: Sink<Tok = T>>(
+        &mut self,
+        sink: &mut S,
+        place: u32,
+        record: &Record,
+        after: T,
+    ) -> Result<T> {
+        self.put_copies(sink, place, |p| record.bytes(p), after)
+    }
+
+    /// Notes at home that a page is discarded, later than all that the log has of it.
+    pub(super) fn put_gone<S: Sink<Tok = T>>(
+        &mut self,
+        sink: &mut S,
+        place: u32,
+        lpn: u32,
+        after: T,
+    ) -> Result<()> {
+        self.seq += 1;
+        let record = Record { lbn: lpn, valid: u8::MAX, seq: self.seq, digest: 0 };
+        self.put_copies(sink, place, |p| record.ended_bytes(End::Left, p), after).map(|_| ())
+    }
+
+    fn put_copies<S: Sink<Tok = T>>(
+        &mut self,
+        sink: &mut S,
+        place: u32,
+        bytes: impl Fn(Place) -> [u8; RECORD_BYTES as usize],
+        after: T,
+    ) -> Result<T> {
+        let mut done = after;
+        for copy in 0..COPIES {
+            let bytes = bytes(Place { slot: place, copy });
+            let source = if P::HOLDS { Source::Bytes(&bytes) } else { Source::Len(RECORD_BYTES as u32) };
+            let tok = self.pcm.write(sink, self.layout.record(place, copy), source, Cause::Meta, after)?;
+            done = sink.join(done, tok);
+        }
+        self.wait(sink, done);
+        Ok(done)
+    }
+
+    /// Says in a record that its page is discarded; nothing without a record.
+    pub(super) fn end_record<S: Sink<Tok = T>>(&mut self, sink: &mut S, place: u32, after: T) -> Result<()> {
+        let verdict = self.verdict(place)?;
+        let record = verdict.block.or(verdict.ended.map(|(r, _)| r));
+        if P::HOLDS && record.is_none() {
+            return Ok(());
+        }
+        for copy in 0..COPIES {
+            let word = record.map_or([0; 8], |r| r.ended(End::Left, Place { slot: place, copy }));
+            let source = if P::HOLDS { Source::Bytes(&word) } else { Source::Len(8) };
+            let at = self.layout.record(place, copy) + STATE_WORD_AT;
+            let tok = self.pcm.write(sink, at, source, Cause::Meta, after)?;
+            self.wait(sink, tok);
+        }
+        Ok(())
+    }
+
+    /// Makes a record none.
+    pub(super) fn wipe_record<S: Sink<Tok = T>>(&mut self, sink: &mut S, place: u32, after: T) -> Result<()> {
+        for copy in 0..COPIES {
+            let zeros = Source::Bytes(&[0; RECORD_BYTES as usize]);
+            let tok = self.pcm.write(sink, self.layout.record(place, copy), zeros, Cause::Meta, after)?;
+            self.wait(sink, tok);
+        }
+        Ok(())
+    }
+
+    #[inline]
+    fn wait<S: Sink<Tok = T>>(&mut self, sink: &mut S, tok: T) {
+        self.open = Some(match self.open {
+            Some(open) => sink.join(open, tok),
+            None => tok,
+        });
+    }
+
+    /// Makes certain what was written under protection: the token, when anything was.
+    pub(super) fn fence<S: Sink<Tok = T>>(&mut self, sink: &mut S) -> Option<T> {
+        let open = self.open.take()?;
+        Some(if is(Bug::NtlNotFenced) { open } else { self.fence_after(sink, open) })
+    }
+
+    pub(super) fn fence_after<S: Sink<Tok = T>>(&mut self, sink: &mut S, after: T) -> T {
+        if !self.fences {
+            return after;
+        }
+        let done = self.pcm.fence(sink, after);
+        self.fenced = sink.join(self.fenced, done);
+        done
+    }
+
+    /// When all that was fenced so far is certain.
+    pub(super) fn fenced(&self) -> T {
+        self.fenced
+    }
+
+    /// What the copies of a page's record say; nothing without bytes.
+    pub(super) fn verdict(&self, place: u32) -> Result<Verdict> {
+        let mut states = [State::Bad; COPIES_MAX as usize];
+        if P::HOLDS {
+            for copy in 0..COPIES {
+                let mut bytes = [0; RECORD_BYTES as usize];
+                self.pcm.peek(self.layout.record(place, copy), &mut bytes)?;
+                states[copy as usize] = State::read(&bytes, Place { slot: place, copy });
+            }
+        }
+        Ok(Verdict::of(&states[..COPIES as usize]))
+    }
+
+    /// The bytes of a page, free of cost: for its digest, beside a read that was given.
+    pub(super) fn load(&self, place: u32, into: &mut [u8]) -> Result<()> {
+        self.pcm.peek(self.layout.data(place), into)
+    }
+
+    /// Checks the bytes of a page against its record.
+    pub(super) fn verify(&self, place: u32, lpn: u32, page: &[u8]) -> Result<()> {
+        let what = match self.verdict(place)?.block {
+            Some(r) if r.lbn == lpn && (r.digest == digest(page) || is(Bug::NtlDataUnchecked)) => {
+                return Ok(());
+            }
+            Some(r) if r.lbn == lpn => "the data is not what was written".to_owned(),
+            Some(r) => format!("its record is of page {}", r.lbn),
+            None => "its record is damaged".to_owned(),
+        };
+        Err(Error::Corrupt {
+            medium: MediumKind::Pcm,
+            at: self.layout.data(place),
+            what: format!("page {lpn} of the volume: {what}"),
+        })
+    }
+
+    fn counter<S: Sink<Tok = T>>(&mut self, sink: &mut S, at: u64, word: [u8; 8], after: T) -> Result<T> {
+        let source = if P::HOLDS { Source::Bytes(&word) } else { Source::Len(8) };
+        self.pcm.write(sink, at, source, Cause::Meta, after)
+    }
+
+    /// Whether the mark should move: many records were written since, and all of them outlive the machine.
+    #[inline]
+    pub(super) fn mark_due(&self) -> bool {
+        self.protected
+            && self.seq - self.mark >= u64::from(self.layout.places() / 4).max(64)
+            && !self.volatile()
+    }
+
+    /// Remembers that all records up to the last one are whole: they are fenced, and synced where that counts.
+    pub(super) fn set_mark<S: Sink<Tok = T>>(&mut self, sink: &mut S) -> Result<()> {
+        let after = if is(Bug::NtlMarkTooEarly) { sink.start() } else { self.fenced };
+        (self.mark, self.marks) = (self.seq, self.marks + 1);
+        self.counter(sink, self.layout.mark(self.marks), counter_word(self.mark, MARK), after)?;
+        Ok(())
+    }
+
+    /// Records of the log up to `seq` count no more, after `after`. Done with the token.
+    pub(super) fn set_tail<S: Sink<Tok = T>>(&mut self, sink: &mut S, seq: u64, after: T) -> Result<T> {
+        let after = if is(Bug::NtlTailEarly) { sink.start() } else { after };
+        (self.tail, self.tails) = (seq, self.tails + 1);
+        let tok = self.counter(sink, self.layout.tail(self.tails), counter_word(seq, TAIL), after)?;
+        Ok(self.fence_after(sink, tok))
+    }
+
+    /// Reads mark and tail.
+    pub(super) fn load_counters(&mut self) -> Result<()> {
+        let (mut mark, mut tail) = ((0, 0), (0, 0));
+        for i in 0..WORDS {
+            let mut word = [0; 8];
+            self.pcm.peek(self.layout.mark(i), &mut word)?;
+            mark = mark.max((counter_of(word, MARK).unwrap_or(0), i));
+            self.pcm.peek(self.layout.tail(i), &mut word)?;
+            tail = tail.max((counter_of(word, TAIL).unwrap_or(0), i));
+        }
+        (self.mark, self.marks) = mark;
+        (self.tail, self.tails) = tail;
+        self.seq = self.mark.max(self.tail);
+        Ok(())
+    }
+
+    /// Forgets what was going on.
+    pub(super) fn forget(&mut self) {
+        (self.open, self.fenced) = (None, T::default());
+        (self.seq, self.mark, self.marks, self.tail, self.tails) = (0, 0, 0, 0, 0);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn counters_check_themselves() {
+        let word = counter_word(77, MARK);
+        assert_eq!(counter_of(word, MARK), Some(77));
+        assert_eq!(counter_of(word, TAIL), None);
+        for bit in 0..64 {
+            let flipped = (u64::from_le_bytes(word) ^ 1 << bit).to_le_bytes();
+            assert_eq!(counter_of(flipped, MARK), None, "bit {bit}");
+        }
+    }
+}

@@ -1,0 +1,88 @@
+//! What the layer shows.
+
+use super::layer::Ntl;
+use crate::Token;
+use frit_core::Visible;
+use frit_core::visible::{LayerView, Metric, Residence};
+use frit_media::Store;
+
+/// Slices of the address space in the residence view.
+const SLICES: u32 = 512;
+
+impl<T: Token, P: Store> Ntl<T, P> {
+    pub(super) fn show(&self, view: &mut Visible) {
+        view.media.push(self.space.pcm.view());
+        let mut metrics = self.metrics();
+        metrics.extend(self.space.pcm.metrics());
+        view.layers.push(LayerView { name: "ntl".into(), metrics, residence: self.residence() });
+    }
+
+    /// The time of all parallel writes and refreshes, one after the other, as the paper adds it up: in seconds.
+    fn parallel_time(&self) -> f64 {
+        let timing = &self.space.pcm.config().timing;
+        let page = self.page_bytes();
+        let dirty = timing.write.at(page).as_secs();
+        let clean = timing.write_clean.as_ref().map_or(dirty, |c| c.at(page).as_secs());
+        let s = &self.stats;
+        s.parallel_clean as f64 * clean
+            + s.parallel_dirty as f64 * dirty
+            + s.refreshes as f64 * timing.refresh.as_secs()
+    }
+
+    /// The part of that which merges take: the sum of Equation 1.
+    fn merge_time(&self) -> f64 {
+        let timing = &self.space.pcm.config().timing;
+        self.stats.merge_rounds as f64 * timing.write.at(self.page_bytes()).as_secs()
+            + self.stats.refreshes as f64 * timing.refresh.as_secs()
+    }
+
+    fn metrics(&self) -> Vec<Metric> {
+        let s = &self.stats;
+        let count = |name, value: u64, help| Metric { name, value: value as f64, unit: "", help };
+        let pages = |name, value: u64, help| Metric { name, value: value as f64, unit: "pages", help };
+        let secs = |name, value: f64, help| Metric { name, value, unit: "s", help };
+        let layout = &self.space.layout;
+        vec![
+            count(
+                "parallel_clean_writes",
+                s.parallel_clean,
+                "rounds in which chips wrote a page each, all of them clean",
+            ),
+            count("parallel_dirty_writes", s.parallel_dirty, "rounds with an update in place among them"),
+            count("parallel_writes", s.parallel_clean + s.parallel_dirty, "rounds of both kinds"),
+            count("merges", s.merges, "times that a part of the log was merged"),
+            count("refreshes", s.refreshes, "refreshes one after the other; chips refresh at a time"),
+            secs("parallel_time", self.parallel_time(), "parallel writes and refreshes, one after the other"),
+            secs("merge_time", self.merge_time(), "the part of merges: Equation 1, summed up"),
+            pages("merged_pages", s.merged_pages, "pages that merges brought home"),
+            pages("first_writes", s.first_writes, "pages written for the first time"),
+            pages("updates", s.updates, "pages written again"),
+            pages("log_writes", s.log_writes, "updates that went to the log"),
+            pages("buffer_hits", s.buffer_hits, "updates that met an earlier one in the buffer"),
+            count("buffer_flushes", s.buffer_flushes, "times that the buffer went to the log"),
+            pages("log_capacity", u64::from(layout.slots()), "pages that the log can hold"),
+            pages(
+                "logged_pages",
+                u64::from(self.log.as_ref().map_or(0, super::log::Log::pages)),
+                "pages whose newest version lies in the log",
+            ),
+            count("chips", u64::from(layout.chips), "chips that work on their own"),
+        ]
+    }
+
+    /// Pages by slices of the address space: at home, and in the log.
+    fn residence(&self) -> Vec<Residence> {
+        let pages = self.pages();
+        let slices = SLICES.min(pages);
+        let edge = |i: u32| (u64::from(i) * u64::from(pages) / u64::from(slices)) as u32;
+        (0..slices)
+            .map(|i| {
+                let range = edge(i)..edge(i + 1);
+                let live = self.live.count(range.clone());
+                let logged = if self.log.is_some() { self.logged.count(range.clone()).min(live) } else { 0 };
+                let unmapped = range.end - range.start - live;
+                Residence { unmapped, pcm_level: live - logged, pcm_cache: logged, ..Residence::default() }
+            })
+            .collect()
+    }
+}

@@ -1,0 +1,299 @@
+//! Writes: a first write goes home, an update over it or to the log.
+
+use super::config::LogKind;
+use super::layer::{Ntl, Span, spans};
+use super::log::Room;
+use super::mapping::Mapping;
+use super::space::Cells;
+use crate::Token;
+use frit_core::{Cause, Error, Result, Sink, Source, Target};
+use frit_media::Store;
+
+/// The window in which updates make a page hot, in slots of the remap table.
+const HOT_WINDOW: u32 = 8;
+
+impl<T: Token, P: Store> Ntl<T, P> {
+    pub(super) fn write_range<S: Sink<Tok = T>>(
+        &mut self,
+        sink: &mut S,
+        at: u64,
+        data: Source<'_>,
+    ) -> Result<()> {
+        self.writable()?;
+        let page = self.page_bytes();
+        for span in spans(at, u64::from(data.len()), page.trailing_zeros()) {
+            let part = data.part(span.from, span.len);
+            if span.len == page {
+                let start = sink.start();
+                self.write_page(sink, span.lpn, part, start)?;
+            } else {
+                self.write_part(sink, span, part)?;
+            }
+        }
+        self.commit(sink)?;
+        self.rounds.end(&mut self.stats);
+        if self.space.mark_due() { self.space.set_mark(sink) } else { Ok(()) }
+    }
+
+    /// Writes a part of a page: the page as it is is read, and written whole.
+    pub(super) fn write_part<S: Sink<Tok = T>>(
+        &mut self,
+        sink: &mut S,
+        span: Span,
+        data: Source<'_>,
+    ) -> Result<()> {
+        let page = self.page_bytes();
+        let mut whole = std::mem::take(&mut self.page);
+        let into = if P::HOLDS { Target::Bytes(&mut whole) } else { Target::Len(page) };
+        let outcome = self.read_page(sink, span.lpn, 0, into, Cause::Merge).and_then(|after| {
+            let source = match data.bytes() {
+                Some(bytes) if P::HOLDS => {
+                    whole[span.first as usize..(span.first + span.len) as usize].copy_from_slice(bytes);
+                    Source::Bytes(&whole)
+                }
+                _ => Source::Len(page),
+            };
+            self.write_page(sink, span.lpn, source, after)
+        });
+        self.page = whole;
+        outcome
+    }
+
+    /// Writes a whole page.
+    #[inline]
+    fn write_page<S: Sink<Tok = T>>(
+        &mut self,
+        sink: &mut S,
+        lpn: u32,
+        data: Source<'_>,
+        after: T,
+    ) -> Result<()> {
+        if !self.used.has(lpn) {
+            return self.write_first(sink, lpn, data, after);
+        }
+        self.stats.updates += 1;
+        match self.log.as_ref().map_or(LogKind::None, super::log::Log::kind) {
+            LogKind::None => self.write_over(sink, lpn, data, after),
+            LogKind::Remap if !self.is_hot(lpn) => self.write_over(sink, lpn, data, after),
+            LogKind::Full if self.buffer.is_there() => self.write_buffer(sink, lpn, data, after),
+            _ => {
+                let tok = self.write_log(sink, lpn, data, after)?;
+                if !self.space.protected {
+                    sink.ack(tok);
+                }
+                Ok(())
+            }
+        }
+    }
+
+    /// The first write of a page, to its home.
+    #[inline]
+    fn write_first<S: Sink<Tok = T>>(
+        &mut self,
+        sink: &mut S,
+        lpn: u32,
+        data: Source<'_>,
+        after: T,
+    ) -> Result<()> {
+        let place = self.home_for(sink, lpn)?;
+        let tok = self.space.put(sink, place, lpn, (data, Cells::Fresh), (Cause::Host, after))?;
+        if !self.space.protected {
+            sink.ack(tok);
+        }
+        self.rounds.add(self.space.chip(place), false);
+        self.stats.first_writes += 1;
+        self.used.set(lpn);
+        self.live.set(lpn);
+        Ok(())
+    }
+
+    /// The home of a page, which gets one when it has none.
+    #[inline]
+    pub(super) fn home_for<S: Sink<Tok = T>>(&mut self, sink: &S, lpn: u32) -> Result<u32> {
+        match self.mapping.home(lpn) {
+            Some(place) => Ok(place),
+            None => self.find_home(sink, lpn),
+        }
+    }
+
+    /// A home for a page that has none.
+    fn find_home<S: Sink<Tok = T>>(&mut self, sink: &S, lpn: u32) -> Result<u32> {
+        let unit = self.space.pcm.unit_id(0);
+        self.config.placement.costs(sink, unit, self.rounds.pages(), self.turn, &mut self.costs);
+        let place = self.mapping.assign(lpn, &self.costs).ok_or_else(|| Error::NoSpace {
+            what: "all chips are full, though the volume is not: this is a bug of the mapping".into(),
+        })?;
+        let chip = self.space.layout.chip(place);
+        self.turn = if chip + 1 == self.space.layout.chips { 0 } else { chip + 1 };
+        Ok(place)
+    }
+
+    /// An update where the page lies.
+    #[inline]
+    fn write_over<S: Sink<Tok = T>>(
+        &mut self,
+        sink: &mut S,
+        lpn: u32,
+        data: Source<'_>,
+        after: T,
+    ) -> Result<()> {
+        let place = self.home_for(sink, lpn)?;
+        let tok = self.space.put(sink, place, lpn, (data, Cells::Used), (Cause::Host, after))?;
+        sink.ack(tok);
+        self.rounds.add(self.space.chip(place), true);
+        self.live.set(lpn);
+        Ok(())
+    }
+
+    /// An update to the log.
+    fn write_log<S: Sink<Tok = T>>(
+        &mut self,
+        sink: &mut S,
+        lpn: u32,
+        data: Source<'_>,
+        after: T,
+    ) -> Result<T> {
+        let slot = self.room(sink, lpn)?;
+        let place = self.space.layout.slot_place(slot);
+        let after = sink.join(after, self.gate);
+        let tok = self.space.put(sink, place, lpn, (data, Cells::Fresh), (Cause::Host, after))?;
+        self.take_slot(lpn, slot);
+        self.rounds.add(self.space.chip(place), self.overwrites_slots());
+        self.stats.log_writes += 1;
+        Ok(tok)
+    }
+
+    /// Whether the next slot was written before and not refreshed: for a log that only overwrites, from its
+    /// second round on.
+    fn overwrites_slots(&self) -> bool {
+        !self.config.refreshes() && self.stats.log_writes >= u64::from(self.space.layout.slots())
+    }
+
+    fn take_slot(&mut self, lpn: u32, slot: u32) {
+        let block = lpn / self.config.block_pages;
+        if let Some(log) = &mut self.log {
+            log.take(lpn, block, slot);
+        }
+        self.logged.set(lpn);
+        self.live.set(lpn);
+    }
+
+    /// A slot for a page: merges what is in the way.
+    fn room<S: Sink<Tok = T>>(&mut self, sink: &mut S, lpn: u32) -> Result<u32> {
+        let block = lpn / self.config.block_pages;
+        loop {
+            match self.log.as_ref().map(|log| log.room(block)) {
+                Some(Room::Slot(slot)) => return Ok(slot),
+                Some(Room::Merge(rows)) => self.merge(sink, rows)?,
+                None => return Err(Error::NoSpace { what: "the layer has no log".into() }),
+            }
+        }
+    }
+
+    /// An update to the buffer.
+    fn write_buffer<S: Sink<Tok = T>>(
+        &mut self,
+        sink: &mut S,
+        lpn: u32,
+        data: Source<'_>,
+        after: T,
+    ) -> Result<()> {
+        let i = match self.buffer.find(lpn) {
+            Some(i) => {
+                self.stats.buffer_hits += 1;
+                i
+            }
+            None => self.buffer.push(lpn),
+        };
+        if let (Some(to), Some(bytes)) = (self.buffer.bytes_mut(i), data.bytes()) {
+            to.copy_from_slice(bytes);
+        }
+        let done = sink.join(after, self.buffer.ready);
+        sink.ack(done);
+        self.live.set(lpn);
+        if self.buffer.is_full() { self.flush_buffer(sink) } else { Ok(()) }
+    }
+
+    /// Writes the buffer to the log: a page on each chip, at a time.
+    pub(super) fn flush_buffer<S: Sink<Tok = T>>(&mut self, sink: &mut S) -> Result<()> {
+        if self.buffer.is_empty() {
+            return Ok(());
+        }
+        // What the request wrote so far is its own to wait for.
+        self.commit(sink)?;
+        let mut done = sink.start();
+        let dirty = self.overwrites_slots();
+        for i in 0..self.buffer.lpns().len() {
+            let lpn = self.buffer.lpns()[i];
+            let slot = self.room(sink, lpn)?;
+            let place = self.space.layout.slot_place(slot);
+            let data = match self.buffer.bytes(i) {
+                Some(bytes) if P::HOLDS => Source::Bytes(bytes),
+                _ => Source::Len(self.space.layout.page_bytes),
+            };
+            let tok = self.space.put(sink, place, lpn, (data, Cells::Fresh), (Cause::Host, self.gate))?;
+            done = sink.join(done, tok);
+            self.take_slot(lpn, slot);
+            self.stats.log_writes += 1;
+        }
+        self.buffer.clear();
+        let done = self.space.fence(sink).unwrap_or(done);
+        self.buffer.ready = sink.join(self.buffer.ready, done);
+        self.stats.buffer_flushes += 1;
+        if dirty {
+            self.stats.parallel_dirty += 1;
+        } else {
+            self.stats.parallel_clean += 1;
+        }
+        Ok(())
+    }
+
+    /// Makes certain what the request wrote, where that is promised.
+    pub(super) fn commit<S: Sink<Tok = T>>(&mut self, sink: &mut S) -> Result<()> {
+        if let Some(done) = self.space.fence(sink) {
+            sink.ack(done);
+        }
+        Ok(())
+    }
+
+    /// Everything that was acknowledged is certain.
+    pub(super) fn flush_all<S: Sink<Tok = T>>(&mut self, sink: &mut S) -> Result<()> {
+        self.writable()?;
+        self.flush_buffer(sink)?;
+        sink.ack(self.buffer.ready);
+        sink.ack(self.space.fenced());
+        self.space.pcm.flush(sink)?;
+        if self.space.protected && self.space.seq > self.space.mark {
+            self.space.set_mark(sink)?;
+        }
+        Ok(())
+    }
+
+    /// Whether a page is hot: it lies in the remap table, or was updated often enough since what was warm was
+    /// forgotten last, once in a while.
+    fn is_hot(&mut self, lpn: u32) -> bool {
+        if self.logged.has(lpn) {
+            return true;
+        }
+        if self.warm_left == 0 {
+            self.warm_left = self.space.layout.slots() * HOT_WINDOW;
+            self.warm.iter_mut().for_each(|b| b.fill(0, false));
+        }
+        self.warm_left -= 1;
+        // A count of two bits.
+        let (low, high) = (self.warm[0].has(lpn), self.warm[1].has(lpn));
+        let count = u32::from(low) + 2 * u32::from(high) + 1;
+        if count >= self.config.hot_updates {
+            return true;
+        }
+        if low {
+            self.warm[0].clear(lpn);
+        } else {
+            self.warm[0].set(lpn);
+        }
+        if count & 2 == 2 {
+            self.warm[1].set(lpn);
+        }
+        false
+    }
+}

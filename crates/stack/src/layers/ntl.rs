@@ -1,0 +1,127 @@
+//! NTL: address mapping for an SSD of byte-addressable memory.
+
+use super::{Choice, Durability, Role, Setting, keyword, policy};
+use crate::decode::{decode as decode_as, keys_of, reread as reread_keys};
+use crate::error::Problem;
+use crate::tree::Table;
+use crate::{Bytes, Stack};
+use frit_core::{Error, MediumKind, Null, ParamInfo, Result, Sink, Top};
+use frit_layer::ntl::{LogBuffer, LogKind, MappingKind, MergeUnit, Ntl, NtlConfig, Placement, Protect};
+use frit_layer::wear::{LevelerKind, WearKeys};
+use frit_media::{Hardware, NoStore, Pcm, PcmConfig, Store};
+use std::sync::OnceLock;
+use strum::VariantNames;
+
+pub(super) const ABOUT: &str = "address mapping for an SSD made of byte-addressable memory alone: static, dynamic, \
+     block-level, with logs (Kwon, IEEE Access 2019)";
+
+pub(super) const ROLES: &[Role] =
+    &[Role { key: "pcm", medium: MediumKind::Pcm, optional: false, help: "the chips: a channel is one" }];
+
+pub(super) const CHOICES: &[Choice] = &[
+    policy("mapping", MappingKind::VARIANTS),
+    policy("wear_leveling", LevelerKind::VARIANTS),
+    keyword("placement", Placement::VARIANTS),
+    keyword("log", LogKind::VARIANTS),
+    keyword("log_buffer", LogBuffer::VARIANTS),
+    keyword("merge", MergeUnit::VARIANTS),
+    keyword("protect", Protect::VARIANTS),
+];
+
+pub(super) const DURABILITY: Durability = Durability {
+    each_request: &[Setting {
+        key: "protect",
+        value: "redo",
+        why: "pages have records, and what overwrites one is in the log before",
+    }],
+    over_files: &[Setting {
+        key: "over_files",
+        value: "true",
+        why: "wear leveling keeps its registers as of the last flush as well",
+    }],
+};
+
+/// Keys of the layer in one table.
+pub(super) fn keys() -> &'static [&'static str] {
+    static KEYS: OnceLock<Vec<&str>> = OnceLock::new();
+    KEYS.get_or_init(|| [keys_of::<NtlConfig>(), keys_of::<WearKeys>()].concat())
+}
+
+pub(super) fn decode(path: &str, table: &Table, problems: &mut Vec<Problem>) -> Option<NtlConfig> {
+    let config: Option<NtlConfig> = decode_as(path, table, keys_of::<NtlConfig>(), problems);
+    let wear = decode_as(path, table, keys_of::<WearKeys>(), problems);
+    Some(NtlConfig { wear: wear?, ..config? })
+}
+
+pub(super) fn reread(table: &toml::Table) -> Option<NtlConfig> {
+    Some(NtlConfig { wear: reread_keys(table)?, ..reread_keys(table)? })
+}
+
+/// Parameters that do nothing, given others.
+pub(super) fn idle(c: &NtlConfig) -> Vec<(&'static str, &'static str)> {
+    let mut idle = super::wear::idle(&c.wear);
+    let log = c.log_kind();
+    if c.mapping == "static" {
+        idle.push(("placement", "static mapping leaves no chip open"));
+    }
+    if c.mapping != "block" {
+        idle.push(("block_pages", "only the mapping `block` has blocks"));
+    }
+    if log == LogKind::None {
+        idle.push(("log_share", "there is no log"));
+    }
+    if matches!(log, LogKind::None | LogKind::Coarse) {
+        idle.push(("merge", "only a log that all pages share is merged by rows"));
+    }
+    if c.log != LogKind::Full {
+        idle.push(("log_buffer", "only `log` = full collects updates"));
+    }
+    if log != LogKind::Remap {
+        idle.push(("hot_updates", "only `log` = remap, unprotected, looks for hot pages"));
+    }
+    idle
+}
+
+/// A stack to ask a layer for its parameters.
+const SMALL: &str = r#"
+media.pcm = { profile = "bnvm-pcm-2019", chip_bytes = "1M" }
+ntl = {}
+"#;
+
+pub(super) fn parameters() -> crate::Result<Vec<ParamInfo>> {
+    let mut built = Stack::parse("ntl", SMALL, &[])?.build::<Null>(&Bytes::None)?;
+    Ok(built.layer.params().list())
+}
+
+/// The layer over its memory.
+pub(crate) fn build<S: Sink>(
+    config: NtlConfig,
+    mut pcm: PcmConfig,
+    bytes: &Bytes,
+    hardware: &mut Hardware,
+) -> Result<Box<dyn Top<S>>>
+where
+    S::Tok: 'static,
+{
+    pcm.serial = bytes.serial(&pcm.name);
+    match bytes {
+        Bytes::None => compose(config, pcm, NoStore, hardware),
+        _ => {
+            let held = bytes.store(&pcm.name, pcm.geometry.store_bytes())?;
+            compose(config, pcm, held, hardware)
+        }
+    }
+}
+
+fn compose<S: Sink, St: Store + Send + 'static>(
+    config: NtlConfig,
+    pcm: PcmConfig,
+    held: St,
+    hardware: &mut Hardware,
+) -> Result<Box<dyn Top<S>>>
+where
+    S::Tok: 'static,
+{
+    let pcm = Pcm::new(pcm, held, hardware).map_err(|what| Error::Medium { what })?;
+    Ok(Box::new(Ntl::<S::Tok, St>::new(config, pcm)?))
+}
