@@ -6,7 +6,7 @@ use crate::history::History;
 use crate::medium::Shared;
 use crate::oracle::{Depth, Oracle, Violation, examine, judge, read_all};
 use crate::set::Set;
-use crate::stamp::PER_BLOCK;
+use crate::stamp::{BLOCK, PER_BLOCK};
 use crate::subject::Subject;
 use crate::trouble::{Trouble, What};
 use crate::workload::{Clients, Failure, Kind, Mix, Request, fill_requests};
@@ -97,8 +97,9 @@ impl Item<'_> {
         }
         stores[medium].lock().trouble = None;
         let mut met = met;
-        if subject.media().iter().any(|m| m.kind == MediumKind::Disk) {
-            // What a disk was given of a request that failed is whole by sectors.
+        let small = u64::from(layer.promise().atomic_bytes) < BLOCK as u64;
+        if small || subject.media().iter().any(|m| m.kind == MediumKind::Disk) {
+            // What a disk was given of a request that failed is whole by sectors, as smaller pages are.
             clients.history.split(&Set::below(requests.len(), requests.len()));
         }
         if disk {

@@ -356,7 +356,7 @@ fn lasted(run: &Run, requests: &[Request], cut: FileCut) -> Set {
     let flushed = (0..requests.len()).rev().find(|&r| requests[r].kind == Kind::Flush && acknowledged(r));
     for (r, request) in requests.iter().enumerate() {
         let fua = matches!(request.kind, Kind::Write(h) if h.has(Hints::FUA));
-        let sure = cut.stop == Stop::Process || fua || flushed.is_some_and(|f| r < f);
+        let sure = cut.stop == Stop::Process && !run.in_dram || fua || flushed.is_some_and(|f| r < f);
         if sure && acknowledged(r) {
             set.add(r);
         }

@@ -15,6 +15,9 @@ const UNITS: u32 = 2;
 const SLOTS: u64 = 120;
 /// Blocks of a disk's cache: a little more than the least.
 const CACHED: u64 = 72;
+/// Home pages of a chip, and bytes that lie on one chip and are refreshed together.
+const HOMES: u64 = 40;
+const CHIP_STRIP: u64 = 16 << 10;
 /// A disk: a region of a MiB and a part of one.
 const DISK_BYTES: u64 = 1280 << 10;
 /// A NAND page beyond which images take long to make and show nothing more.
@@ -41,6 +44,15 @@ pub fn overrides(stack: &Stack) -> Vec<String> {
                 sets.push(format!("{layer}.{set}"));
             }
         }
+        Kind::Ntl => {
+            for set in ["block_pages=4", "log_share=0.05", "wear_ranks=1", "wear_banks=1", "wear_cubes=2"] {
+                sets.push(format!("{layer}.{set}"));
+            }
+            // A stripe holds a refresh unit, and moves often.
+            for set in ["wear_stripe=16K", "wear_region=8", "wear_interval=4"] {
+                sets.push(format!("{layer}.{set}"));
+            }
+        }
     }
     let (mut pages, mut page) = (0, 4096);
     for m in stack.media().iter().filter(|m| m.used) {
@@ -61,10 +73,16 @@ pub fn overrides(stack: &Stack) -> Vec<String> {
         match &m.spec {
             MediumSpec::Pcm(c) => {
                 let channels = c.geometry.channels.min(UNITS);
-                let chip = chip_bytes(c, channels, pcm_bytes(stack, page, pages));
+                let chip = chip_bytes(stack, c, channels, pcm_bytes(stack, page, pages));
                 sets.push(format!("media.{}.channels={channels}", m.name));
                 sets.push(format!("media.{}.chips_per_channel=1", m.name));
                 sets.push(format!("media.{}.chip_bytes={chip}", m.name));
+                if stack.layer().kind == Kind::Ntl {
+                    sets.push(format!("media.{}.interleave_bytes={CHIP_STRIP}", m.name));
+                    if c.refresh_bytes.is_some() {
+                        sets.push(format!("media.{}.refresh_bytes={CHIP_STRIP}", m.name));
+                    }
+                }
             }
             MediumSpec::Dram(_) => sets.push(format!("media.{}.bytes={}", m.name, 64 * u64::from(page))),
             MediumSpec::Disk(_) => sets.push(format!("media.{}.bytes={DISK_BYTES}", m.name)),
@@ -86,11 +104,18 @@ fn pcm_bytes(stack: &Stack, page: u32, pages: u32) -> u64 {
             // Registers of stripes of 4 KiB, twice over files, and gaps: a quarter each, at most.
             if c.wear.wear_leveling == "none" { plain } else { plain * 3 / 2 }
         }
+        LayerConfig::Ntl(c) => {
+            let plain = u64::from(UNITS) * (HOMES * (4096 + 64) + 4 * CHIP_STRIP + (16 << 10));
+            if c.wear.wear_leveling == "none" { plain } else { plain * 3 / 2 }
+        }
     }
 }
 
-fn chip_bytes(c: &PcmConfig, channels: u32, bytes: u64) -> u64 {
+fn chip_bytes(stack: &Stack, c: &PcmConfig, channels: u32, bytes: u64) -> u64 {
     let g = c.geometry;
+    if stack.layer().kind == Kind::Ntl {
+        return bytes.div_ceil(u64::from(channels)).next_multiple_of(CHIP_STRIP);
+    }
     let strip =
         u64::from(g.interleave_bytes.max(g.line_bytes).max(4096)).max(c.refresh_bytes.map_or(0, u64::from));
     bytes.div_ceil(u64::from(channels)).next_multiple_of(strip)

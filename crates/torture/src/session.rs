@@ -11,7 +11,7 @@ use crate::tap::{Log, Tap};
 use crate::tape::{Mutation, Tape};
 use crate::workload::{Clients, Failure, Kind, Request};
 use frit_core::visible::Visible;
-use frit_core::{Cause, Counts, Error, Hints, Lasting, Op, Promise, Stop, Top};
+use frit_core::{Cause, Counts, Error, Hints, Lasting, MediumKind, Op, Promise, Stop, Top};
 use frit_engine::Recording;
 use frit_engine::record::Recorded;
 use std::sync::Arc;
@@ -52,6 +52,8 @@ pub struct Run {
     pub spans: Vec<(u32, u32, bool)>,
     /// Requests that went past durable memory to a disk with a cache of its own: certain once flushed.
     pub late: Set,
+    /// Acknowledged requests may be in DRAM alone until a flush.
+    pub in_dram: bool,
     /// Whether each request is a flush.
     flushes: Vec<bool>,
     /// The version that comes next.
@@ -152,6 +154,9 @@ impl<'a> Session<'a> {
                 other => other.map_err(|f| of(f, r))?,
             }
         }
+        if self.layer.promise().lasting == Lasting::OnFlush {
+            self.layer.flush(&mut self.sink).map_err(|e| failed("the flush of what goes before", &e))?;
+        }
         let blocks = self.clients.history.len();
         let now = if self.clients.unsure.is_empty() {
             (0..blocks).map(|b| self.clients.history.now(b)).collect()
@@ -207,14 +212,22 @@ impl<'a> Session<'a> {
             s.lock().tap = None;
         }
         let recording = self.sink.finish();
-        if self.mutation.is_none() {
+        let disk = self.subject.media().iter().any(|m| m.kind == MediumKind::Disk);
+        let in_dram = !disk && promise.lasting == Lasting::OnFlush;
+        // What is written again in DRAM reaches no medium.
+        if self.mutation.is_none() && !in_dram {
             account(&recording, &done, requests, &spans)?;
         }
         let log = self.tap.take();
         let commands = recording.ops.len() as u64;
         let graph = Graph::new(&recording, log.clone(), self.subject.media());
         let Clients { mut history, version, .. } = self.clients;
-        let direct = direct(promise, &recording, requests);
+        let mut direct = direct(promise, &recording, requests);
+        // Without a disk, all may be in small parts, or be kept back until a flush.
+        let small = u64::from(promise.atomic_bytes) < BLOCK as u64;
+        if !disk && small || in_dram {
+            (0..requests.len()).for_each(|r| direct.add(r));
+        }
         history.split(&direct);
         let mut late = Set::new(requests.len());
         if promise.lasting == Lasting::OnFlush {
@@ -223,7 +236,10 @@ impl<'a> Session<'a> {
             direct.iter().filter(|&r| !fua(r)).for_each(|r| late.add(r));
         }
         let flushes = requests.iter().map(|r| r.kind == Kind::Flush).collect();
-        Ok((Run { graph, history, log, spans, late, flushes, version, commands, read_only }, self.stores))
+        Ok((
+            Run { graph, history, log, spans, late, in_dram, flushes, version, commands, read_only },
+            self.stores,
+        ))
     }
 }
 

@@ -121,14 +121,19 @@ fn mutations() -> Vec<(String, Mutation)> {
 const ANY: &[&str] = &["both-4k", "none-4k", "level-2k"];
 const GROUPS: &[&str] = &["level-2k", "none-512"];
 const PCM: &[&str] = &["cache-4k"];
+/// Memory alone.
+const MAPPINGS: &[&str] = &["ntl-full-row", "ntl-static", "ntl-coarse"];
 /// Disks behind a cache.
 const CACHES: &[&str] = &["halo-half", "cleaning"];
 
 /// Hooks that are not counted, since they do no harm alone: what they leave out is done a second time.
 /// Versions of NAND pages are looked at again by each read; a descriptor's slots, page and version have
 /// checks of their own; a descriptor is used again after the slots that were given up with it, and their
-/// tokens order both (not found in more than a hundred workloads of a PCM that is always full).
-const MASKED: [Bug; 3] = [Bug::AdoptAnyVersion, Bug::DescCheckIgnored, Bug::DescReuseEarly];
+/// tokens order both (not found in more than a hundred workloads of a PCM that is always full). What is left of a
+/// record of NTL does harm when a second stop completes it with words of the next one: one cut in some ten
+/// thousand, which a test of the layer makes by hand.
+const MASKED: [Bug; 4] =
+    [Bug::AdoptAnyVersion, Bug::DescCheckIgnored, Bug::DescReuseEarly, Bug::NtlRemainsKept];
 
 /// Where a bug shows: how, and on which stacks.
 fn hunting_grounds(bug: Bug) -> (&'static [Mode], &'static [&'static str]) {
@@ -154,6 +159,9 @@ fn hunting_grounds(bug: Bug) -> (&'static [Mode], &'static [&'static str]) {
         Bug::CleanLeavesEarly => (&[Mode::Cuts], &["cleaning", "write-through"]),
         Bug::GoneForgotten => (&[Mode::Files], CACHES),
         Bug::LostDirectIgnored => (&[Mode::Errors], &["write-around"]),
+        Bug::NtlDataUnchecked => (&[Mode::Damage], MAPPINGS),
+        Bug::NtlHomeBeforeSync | Bug::NtlReuseBeforeSync => (&[Mode::Files], MAPPINGS),
+        b if b.is_of_ntl() => (&[Mode::Cuts], MAPPINGS),
         b if b.is_of_cache() => (&[Mode::Cuts], CACHES),
         _ => (&[Mode::Cuts], ANY),
     }

@@ -3,7 +3,8 @@
 #![allow(dead_code, clippy::expect_used, clippy::print_stdout)]
 
 use frit_stack::Stack;
-use frit_torture::campaign::Report;
+use frit_torture::campaign::{Options, Report, run};
+use frit_torture::case::Mode;
 use frit_torture::scale;
 use frit_torture::subject::StackSubject;
 
@@ -29,23 +30,46 @@ const MODES: [(&str, &str); 8] = [
     ("bypass", "cache.bypass_bytes=8K cache.policy=lru"),
 ];
 
+/// The builtin stack of memory alone, changed likewise.
+pub(crate) const NTL: &str = "ntl-small";
+
+/// Variants of [`NTL`] by name.
+pub(crate) const MAPPINGS: [(&str, &str); 9] = [
+    ("ntl-static", "ntl.log=none"),
+    ("ntl-dynamic", "ntl.mapping=dynamic ntl.log=none ntl.merge=row"),
+    ("ntl-block", "ntl.mapping=block ntl.log=none"),
+    ("ntl-full", "ntl.log=full"),
+    ("ntl-full-row", "ntl.mapping=dynamic ntl.log=full ntl.merge=row"),
+    ("ntl-coarse", "ntl.mapping=block ntl.log=coarse"),
+    ("ntl-remap", "ntl.log=remap"),
+    ("ntl-512", "ntl.page_bytes=512 ntl.log=full ntl.merge=row"),
+    ("ntl-buffer", "ntl.log=full ntl.log_buffer=dram"),
+];
+
 fn path(name: &str) -> String {
     format!("{}/stacks/{name}.toml", env!("CARGO_MANIFEST_DIR"))
 }
 
 pub(crate) fn subject(name: &str) -> StackSubject {
-    let Some(sets) = sets_of(name) else {
+    let Some((base, sets)) = variant_of(name) else {
         let path = path(name);
         return StackSubject::new(move |sets| Stack::load(&path, sets)).expect("a stack of these tests");
     };
-    let given = Stack::load(HALO, &sets).expect("a variant of these tests");
+    let given = Stack::load(base, &sets).expect("a variant of these tests");
     let small: Vec<String> = scale::overrides(&given).into_iter().chain(sets).collect();
-    StackSubject::new(move |more| Stack::load(HALO, &small.iter().chain(more).cloned().collect::<Vec<_>>()))
+    StackSubject::new(move |more| Stack::load(base, &small.iter().chain(more).cloned().collect::<Vec<_>>()))
         .expect("a variant of these tests")
 }
 
-/// The overrides of a variant of [`HALO`].
-fn sets_of(name: &str) -> Option<Vec<String>> {
+/// The builtin stack that a variant is one of, and its overrides.
+fn variant_of(name: &str) -> Option<(&'static str, Vec<String>)> {
+    let words = |text: &str| text.split_whitespace().map(str::to_owned).collect();
+    if let Some(leveler) = name.strip_prefix("ntl-leveler-") {
+        return Some((NTL, words(&format!("ntl.wear_leveling={leveler}"))));
+    }
+    if let Some((_, sets)) = MAPPINGS.iter().find(|(n, _)| *n == name) {
+        return Some((NTL, words(sets)));
+    }
     let text = if let Some(policy) = name.strip_prefix("policy-") {
         format!("{HALF} cache.policy={policy} cache.flying=0")
     } else if let Some(leveler) = name.strip_prefix("leveler-") {
@@ -54,17 +78,94 @@ fn sets_of(name: &str) -> Option<Vec<String>> {
         let (_, sets) = MODES.iter().find(|(n, _)| *n == name)?;
         if name == "halo" { (*sets).to_owned() } else { format!("{HALF} {sets}") }
     };
-    Some(text.split_whitespace().map(str::to_owned).collect())
+    Some((HALO, words(&text)))
 }
 
 /// Says what does not hold, with the line that reproduces it.
 pub(crate) fn complain(name: &str, r: &Report) {
-    let stack = match sets_of(name) {
-        Some(sets) => sets.iter().fold(HALO.to_owned(), |s, set| format!("{s} --set {set}")),
+    let stack = match variant_of(name) {
+        Some((base, sets)) => sets.iter().fold(base.to_owned(), |s, set| format!("{s} --set {set}")),
         None => format!("crates/torture/stacks/{name}.toml --full-size"),
     };
     for f in r.violations.iter().take(8) {
         println!("{name}: {:?}: {}", f.violation.oracle, f.violation.what);
         println!("  frit torture --stack {stack} --seed 1 --replay {}", f.case);
     }
+}
+
+/// Tortures a variant and prints a row of the table that [`head`] begins.
+pub(crate) fn torture(name: &str, options: Options) -> Report {
+    let options = Options { nested_every: 256, alive_every: 32, ..options };
+    let r = run(&subject(name), &options, &|_| {});
+    println!(
+        "| {name} | {} | {} | {} | {} | {} | {} | {} | {} / {} / {} | {:.1} |",
+        r.workloads,
+        r.requests,
+        r.commands,
+        r.images,
+        r.nested,
+        r.distinct_images,
+        r.distinct_states,
+        r.faults,
+        r.faults_struck,
+        r.faults_seen,
+        r.seconds
+    );
+    complain(name, &r);
+    r
+}
+
+/// Environment variables narrow a search by hand: `ONLY` a name, `SEED`, `MODES`, `ITEMS`.
+pub(crate) fn asked<V: std::str::FromStr>(key: &str) -> Option<V> {
+    std::env::var(key).ok()?.parse().ok()
+}
+
+/// Cuts of many workloads of each variant, which has to give so many distinct images; how many there were, of those
+/// asked for.
+pub(crate) fn many_images(variants: &[(String, usize)]) -> usize {
+    println!(
+        "| variant | workloads | requests | commands | images | of recoveries | distinct images | states | faults | s |"
+    );
+    println!("|---|---|---|---|---|---|---|---|---|---|");
+    let only: Option<String> = asked("ONLY");
+    let modes: Option<String> = asked("MODES");
+    let modes: Vec<Mode> = match modes {
+        Some(m) => m.split(',').filter_map(|m| m.parse().ok()).collect(),
+        None => vec![Mode::Cuts, Mode::Files, Mode::Cuts, Mode::Exhaustive],
+    };
+    let (mut distinct, mut images, mut violations, mut seconds) = (0, 0, 0, 0.0);
+    for (name, wanted) in variants.iter().filter(|(n, _)| only.as_ref().is_none_or(|o| n.contains(o))) {
+        let items = asked("ITEMS").unwrap_or(if *wanted > 1 { 40 } else { 4 });
+        let options = Options {
+            seed: asked("SEED").unwrap_or(1),
+            modes: modes.clone(),
+            images: (*wanted > 1).then_some(*wanted),
+            items: Some(items),
+            ..Options::default()
+        };
+        let r = torture(name, options);
+        distinct += r.distinct_images;
+        images += r.images;
+        violations += r.violations.len();
+        seconds += r.seconds;
+    }
+    println!("{distinct} distinct crash images of {images}, {violations} violations, {seconds:.0} s");
+    assert_eq!(violations, 0);
+    if only.is_some() { usize::MAX } else { distinct }
+}
+
+/// Failing and damaged media: faults that struck, and of which the client was told.
+pub(crate) fn many_faults(variants: &[(String, usize)], modes: &[Mode]) -> (u64, u64) {
+    let (mut struck, mut seen, mut violations) = (0, 0, 0);
+    for (name, _) in variants {
+        let items = Some(asked("ITEMS").unwrap_or(4));
+        let seed = asked("SEED").unwrap_or(1);
+        let r = torture(name, Options { seed, modes: modes.to_vec(), items, ..Options::default() });
+        struck += r.faults_struck;
+        seen += r.faults_seen;
+        violations += r.violations.len();
+    }
+    println!("{struck} faults struck, {seen} were told of, {violations} violations");
+    assert_eq!(violations, 0);
+    (struck, seen)
 }
