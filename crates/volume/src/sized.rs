@@ -3,6 +3,7 @@
 use crate::error::{Error, Result};
 use frit_core::{Null, SECTOR_BYTES};
 use frit_media::MediumSpec;
+use frit_stack::layers::Kind;
 use frit_stack::{Bytes, Stack};
 
 /// Disks are made a multiple of this: a cache leaves out what does not fill a block of its own.
@@ -10,6 +11,9 @@ const DISK_STEP: u64 = 4096;
 
 /// Block counts that are tried above the first guess.
 const TRIES: u32 = 64;
+
+/// What chips of memory are made a multiple of: refresh units and interleave units of the profiles divide it.
+const CHIP_STEP: u64 = 1 << 20;
 
 /// The stack with as many NAND blocks, or as large a disk, as a volume of `bytes` needs, and with that capacity.
 /// `load` reads the stack with overrides added to those that were given.
@@ -19,6 +23,9 @@ const TRIES: u32 = 64;
 pub fn sized(bytes: u64, load: impl Fn(&[String]) -> frit_stack::Result<Stack>) -> Result<Stack> {
     let given = load(&[])?;
     let layer = &given.layer().name;
+    if given.layer().kind == Kind::Ntl {
+        return memory(bytes, &given, load);
+    }
     let nand = given.layer().on.iter().find(|(role, _)| role.key == "nand").map(|&(_, i)| &given.media()[i]);
     let Some((name, geometry)) = nand.and_then(|m| match &m.spec {
         MediumSpec::Nand(c) => Some((m.name.clone(), c.geometry)),
@@ -61,6 +68,36 @@ pub fn sized(bytes: u64, load: impl Fn(&[String]) -> frit_stack::Result<Stack>) 
         || Error::Stack { what: format!("another stack: this one cannot be made to hold {bytes} bytes") },
         Error::Parse,
     ))
+}
+
+/// The same of memory alone: its chips become larger.
+fn memory(bytes: u64, given: &Stack, load: impl Fn(&[String]) -> frit_stack::Result<Stack>) -> Result<Stack> {
+    let layer = &given.layer().name;
+    let wanted = bytes.next_multiple_of(SECTOR_BYTES);
+    let (Some(name), Some(chips)) = (layer_on(given, "pcm"), given.media().iter().find_map(chips_of)) else {
+        return Err(Error::Stack { what: "memory, whose size --size can choose".into() });
+    };
+    let mut chip = (bytes / chips).next_multiple_of(CHIP_STEP);
+    loop {
+        let sets = [format!("media.{name}.chip_bytes={chip}"), format!("{layer}.capacity={wanted}")];
+        // As the volume will be: with records.
+        let durable = [&sets[..], &given.layer().durable(true)].concat();
+        match load(&durable).and_then(|s| s.build::<Null>(&Bytes::None)) {
+            Ok(_) => return Ok(load(&sets)?),
+            // Records, log and registers take a tenth, or half of it for small pages.
+            Err(e) if chip > 2 * bytes / chips + 64 * CHIP_STEP => return Err(Error::Parse(e)),
+            Err(_) => chip = (chip + chip / 64 + 1).next_multiple_of(CHIP_STEP),
+        }
+    }
+}
+
+fn chips_of(medium: &frit_stack::Medium) -> Option<u64> {
+    match &medium.spec {
+        MediumSpec::Pcm(c) if medium.used => {
+            Some(u64::from(c.geometry.channels) * u64::from(c.geometry.chips_per_channel))
+        }
+        _ => None,
+    }
 }
 
 /// The name of the medium that a layer has in a role.

@@ -158,14 +158,26 @@ fn a_size_is_met_exactly() {
 
 #[test]
 fn a_disk_is_made_as_large_as_asked_and_grows() {
+    made_and_grown("halo-small", &["chip_bytes=128K"], (5 << 20) + 4096);
+}
+
+#[test]
+fn memory_alone_is_made_as_large_as_asked_and_grows() {
+    for sets in [&[][..], &["ntl.page_bytes=512", "ntl.mapping=block"], &["ntl.wear_leveling=start-gap", "ntl.log=none"]] {
+        made_and_grown("ntl-small", sets, (5 << 20) + 512);
+    }
+}
+
+/// Asks for a little more than 5 MiB, then for 9.
+fn made_and_grown(stack: &str, sets: &[&str], gets: u64) {
     let load = |more: &[String]| {
-        let sets = [&["chip_bytes=128K".to_owned()], more].concat();
-        frit_stack::Stack::builtin("halo-small", &sets)
+        let sets: Vec<String> = sets.iter().map(|s| (*s).to_owned()).chain(more.iter().cloned()).collect();
+        frit_stack::Stack::builtin(stack, &sets)
     };
     let (_dir, dir) = place();
     let options = frit_volume::CreateOptions { stack: sized((5 << 20) + 512, load).unwrap(), force: false };
     let mut v = Volume::create(&dir, &options).unwrap();
-    assert_eq!(v.bytes(), (5 << 20) + 4096);
+    assert_eq!(v.bytes(), gets);
     let data = vec![7; 1 << 20];
     v.write(4 << 20, &data, Hints::NONE).unwrap();
     v.close().unwrap();

@@ -7,6 +7,7 @@ mod common;
 
 use common::{create, open, place, read};
 use frit_core::Hints;
+use frit_volume::Volume;
 use std::io::{BufRead, BufReader, Write};
 use std::path::Path;
 use std::process::{Command, Stdio};
@@ -59,12 +60,29 @@ fn child() {
 fn what_a_killed_program_was_told_is_there() {
     let (_dir, dir) = place();
     create(&dir).close().unwrap();
+    kill_and_look(&dir);
+}
+
+/// Pages that are overwritten where they lie, by way of a log.
+#[test]
+fn what_a_killed_program_was_told_is_there_on_memory_alone() {
+    for log in ["none", "full"] {
+        let (_dir, dir) = place();
+        let sets = ["chip_bytes=2M".to_owned(), format!("ntl.log={log}"), "log_buffer=none".to_owned()];
+        let stack = frit_stack::Stack::builtin("ntl-small", &sets).unwrap();
+        let options = frit_volume::CreateOptions { stack, force: false };
+        Volume::create(&dir, &options).unwrap().close().unwrap();
+        kill_and_look(&dir);
+    }
+}
+
+fn kill_and_look(dir: &Path) {
     let mut newest = vec![0u32; BLOCKS as usize];
     let mut version = 0;
     for kill in 0..KILLS {
         let mut child = Command::new(std::env::current_exe().unwrap())
             .args(["--exact", "child", "--ignored", "--nocapture", "--test-threads=1"])
-            .env("FRIT_TEST_VOLUME", &dir)
+            .env("FRIT_TEST_VOLUME", dir)
             .env("FRIT_TEST_VERSION", version.to_string())
             .stdout(Stdio::piped())
             .spawn()
@@ -94,7 +112,7 @@ fn what_a_killed_program_was_told_is_there() {
             }
         }
         child.wait().unwrap();
-        let mut v = open(&dir);
+        let mut v = open(dir);
         assert!(!v.recovery().recovery.clean && !v.recovery().machine);
         for n in 0..BLOCKS {
             let bytes = read(&mut v, n * BLOCK as u64, BLOCK);

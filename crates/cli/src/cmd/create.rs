@@ -30,7 +30,8 @@ pub(crate) struct Args {
     /// Override a key of the stack. Can be given again.
     #[arg(long, value_name = "KEY=VALUE")]
     set: Vec<String>,
-    /// The size of the volume: as many blocks_per_plane as it needs, or as large a disk.
+    /// The size of the volume: as many blocks_per_plane as it needs, or as large a disk or
+    /// memory.
     #[arg(long, value_name = "SIZE", value_parser = size::parse)]
     size: Option<u64>,
     /// Replace a volume that is there, unless it is dirty or in use; overwrite what a block device holds.
