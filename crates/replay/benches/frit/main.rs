@@ -8,6 +8,7 @@
 
 mod baseline;
 mod cached;
+mod mapped;
 
 use baseline::Forty;
 use frit_core::{Hints, Null, Precondition, Sector, Source};
@@ -28,8 +29,13 @@ fn main() {
         return;
     }
     println!("frit, one thread, best of {ROUNDS} rounds; ratios against the baseline of the same block\n");
-    let blocks: [(&str, fn()); 4] =
-        [("volume", volume), ("writes", writes), ("cached", cached::cached), ("parsing", parsing)];
+    let blocks: [(&str, fn()); 5] = [
+        ("volume", volume),
+        ("writes", writes),
+        ("cached", cached::cached),
+        ("mapped", mapped::mapped),
+        ("parsing", parsing),
+    ];
     let asked: Vec<String> = std::env::args().skip(1).filter(|a| !a.starts_with('-')).collect();
     for (name, block) in blocks {
         if asked.is_empty() || asked.iter().any(|a| a == name) {
