@@ -10,13 +10,18 @@ use super::stats::Stats;
 pub(super) struct Rounds {
     /// Pages of each chip so far.
     pages: Vec<u32>,
-    /// Whether each round has a dirty page.
-    dirty: Vec<bool>,
+    /// What each round has: [`CLEAN`], [`DIRTY`] or both.
+    kinds: Vec<u8>,
 }
+
+/// A round with a clean page.
+const CLEAN: u8 = 1;
+/// A round with a dirty page.
+const DIRTY: u8 = 2;
 
 impl Rounds {
     pub(super) fn new(chips: u32) -> Rounds {
-        Rounds { pages: vec![0; chips as usize], dirty: Vec::new() }
+        Rounds { pages: vec![0; chips as usize], kinds: Vec::new() }
     }
 
     /// A page is written on a chip.
@@ -24,9 +29,10 @@ impl Rounds {
     pub(super) fn add(&mut self, chip: u32, dirty: bool) {
         let round = self.pages[chip as usize] as usize;
         self.pages[chip as usize] += 1;
-        match self.dirty.get_mut(round) {
-            Some(d) => *d |= dirty,
-            None => self.dirty.push(dirty),
+        let kind = if dirty { DIRTY } else { CLEAN };
+        match self.kinds.get_mut(round) {
+            Some(k) => *k |= kind,
+            None => self.kinds.push(kind),
         }
     }
 
@@ -39,13 +45,14 @@ impl Rounds {
     /// The request is over.
     #[inline]
     pub(super) fn end(&mut self, stats: &mut Stats) {
-        if self.dirty.is_empty() {
+        if self.kinds.is_empty() {
             return;
         }
-        let dirty = self.dirty.iter().filter(|&&d| d).count() as u64;
+        let dirty = self.kinds.iter().filter(|&&k| k & DIRTY != 0).count() as u64;
         stats.parallel_dirty += dirty;
-        stats.parallel_clean += self.dirty.len() as u64 - dirty;
-        self.dirty.clear();
+        stats.parallel_clean += self.kinds.len() as u64 - dirty;
+        stats.mixed += self.kinds.iter().filter(|&&k| k == CLEAN | DIRTY).count() as u64;
+        self.kinds.clear();
         self.pages.fill(0);
     }
 }
@@ -63,7 +70,7 @@ mod tests {
             r.add(chip, i == 2);
         }
         r.end(&mut s);
-        assert_eq!((s.parallel_clean, s.parallel_dirty), (1, 1));
+        assert_eq!((s.parallel_clean, s.parallel_dirty, s.mixed), (1, 1, 1));
         // All on one chip.
         for _ in 0..3 {
             r.add(1, true);
@@ -71,6 +78,6 @@ mod tests {
         assert_eq!(r.pages(), [0, 3, 0, 0]);
         r.end(&mut s);
         r.end(&mut s);
-        assert_eq!((s.parallel_clean, s.parallel_dirty), (1, 4));
+        assert_eq!((s.parallel_clean, s.parallel_dirty, s.mixed), (1, 4, 1));
     }
 }

@@ -7,6 +7,8 @@ pub(super) struct Stats {
     pub(super) parallel_clean: u64,
     /// Rounds with an update in place, those of merges among them.
     pub(super) parallel_dirty: u64,
+    /// Of the dirty rounds of requests, those with a clean page as well.
+    pub(super) mixed: u64,
     /// Times that a part of the log was merged.
     pub(super) merges: u64,
     /// Rounds of dirty writes by merges: the sum of Equation 1's M.
