@@ -7,11 +7,13 @@ mod bijection;
 mod models;
 mod place;
 mod random;
+mod recipes;
 mod sizes;
 mod spec;
 mod zipf;
 
 pub use models::{MODELS, Model};
+pub use recipes::{PAGES, RECIPES, Recipe};
 
 use crate::formats::BATCH;
 use crate::reading::{How, Reading};
@@ -80,8 +82,11 @@ impl Generator {
     /// A name or key that is not known, or a value that cannot be.
     pub fn parse(text: &str) -> Result<Generator> {
         let spec = Spec::parse(text)?;
-        match MODELS.iter().find(|m| m.name == spec.name) {
-            Some(model) => models::build(model, spec),
+        if let Some(model) = MODELS.iter().find(|m| m.name == spec.name) {
+            return models::build(model, spec);
+        }
+        match RECIPES.iter().find(|r| r.name == spec.name) {
+            Some(recipe) => recipes::build(recipe, spec),
             None => spec::build(spec),
         }
     }

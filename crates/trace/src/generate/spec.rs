@@ -5,7 +5,7 @@ use super::place::{Law, Place};
 use super::random::Random;
 use super::sizes::Sizes;
 use super::zipf::Zipf;
-use super::{Arrival, Generator, MODELS, PATTERNS, Pattern, reading};
+use super::{Arrival, Generator, MODELS, PATTERNS, Pattern, RECIPES, reading};
 use crate::workload::GENERATOR_PREFIX;
 use crate::{Error, Result};
 use frit_core::{SECTOR_BYTES, size};
@@ -47,6 +47,11 @@ impl Spec {
             spec.pairs.push((key, value.trim().to_owned()));
         }
         Ok(spec)
+    }
+
+    /// The parts of a mix.
+    pub(super) fn into_parts(self) -> Vec<Spec> {
+        self.parts
     }
 
     pub(super) fn bad(&self, why: &str) -> Error {
@@ -168,8 +173,8 @@ pub(super) fn build(mut spec: Spec) -> Result<Generator> {
     let about = match PATTERNS.iter().find(|p| p.0 == spec.name) {
         Some((name, about)) => format!("{name}, {}", about.split(':').next().unwrap_or(about)),
         None => {
-            let known: Vec<&str> =
-                PATTERNS.iter().map(|p| p.0).chain(MODELS.iter().map(|m| m.name)).collect();
+            let models = MODELS.iter().map(|m| m.name).chain(RECIPES.iter().map(|r| r.name));
+            let known: Vec<&str> = PATTERNS.iter().map(|p| p.0).chain(models).collect();
             return Err(spec.bad(&format!(
                 "there is no generator '{}'; there are {}",
                 spec.name,
@@ -188,19 +193,25 @@ pub(super) fn build(mut spec: Spec) -> Result<Generator> {
             spec.bad("a mix needs parts: gen:mix,count=1M+uniform,weight=3,size=4K+sequential,weight=1")
         );
     }
+    let patterns = self::parts(&mut parts, common.seed)?;
+    spec.parts = parts;
+    finish(&spec, &common, patterns, &about)
+}
+
+/// The patterns of a mix.
+pub(super) fn parts(parts: &mut [Spec], seed: u64) -> Result<Vec<Pattern>> {
     let mut patterns = Vec::new();
     for (i, part) in parts.iter_mut().enumerate() {
         let weight = part.take("weight", "1", |v| match v.parse::<f64>() {
             Ok(w) if w > 0.0 && w.is_finite() => Ok(w),
             _ => Err("a weight is more than 0".into()),
         })?;
-        let mut p = pattern(part, common.seed.wrapping_add(1 + i as u64))?;
+        let mut p = pattern(part, seed.wrapping_add(1 + i as u64))?;
         p.weight = weight;
         part.done()?;
         patterns.push(p);
     }
-    spec.parts = parts;
-    finish(&spec, &common, patterns, &about)
+    Ok(patterns)
 }
 
 fn pattern(spec: &mut Spec, seed: u64) -> Result<Pattern> {

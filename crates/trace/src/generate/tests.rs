@@ -21,6 +21,7 @@ fn the_same_seed_gives_the_same_requests_and_the_canonical_form_too() {
         "hotcold,count=5k,meta=0.1,flush=10",
         "mix,count=5k,seed=9+zipf,weight=3,size=4K:3/16K+sequential,weight=1,size=1M,read=1,base=1G",
         "hfsl-msnfs,count=5k",
+        "nexus-twitter,count=5k",
     ] {
         let one = all(spec);
         let canonical = Generator::parse(spec).unwrap().canonical();
@@ -82,6 +83,20 @@ fn models_have_the_published_statistics() {
             assert!(s.end_bytes() <= bytes, "{}", m.name);
         }
         assert!(s.reading.about.starts_with("generated") && s.identity.to_string().contains("generated"));
+    }
+}
+
+#[test]
+fn recipes_have_the_published_share_of_pages() {
+    for r in RECIPES {
+        let requests = all(&format!("{},count=100k", r.name));
+        let share = |f: &dyn Fn(&Request) -> bool| requests.iter().filter(|r| f(r)).count() as f64 / 1e5;
+        let pages = share(&|r| r.sectors == 8);
+        assert!((PAGES.0..=PAGES.1).contains(&pages), "{}: {pages}", r.name);
+        assert!(requests.iter().all(|r| r.sector.0 % 8 == 0 && r.end() * 512 <= 32 << 30), "{}", r.name);
+        assert!(share(&|r| r.op == ReqOp::Write) > 0.5, "{}", r.name);
+        let g = Generator::parse(r.name).unwrap();
+        assert!(g.reading().about.starts_with("generated"), "{}", r.name);
     }
 }
 

@@ -3,7 +3,7 @@
 use super::convert::write;
 use super::show;
 use comfy_table::{Table, presets};
-use frit_trace::generate::{MODELS, PATTERNS};
+use frit_trace::generate::{MODELS, PAGES, PATTERNS, RECIPES};
 use frit_trace::workload::GENERATOR_PREFIX;
 use frit_trace::write::WriteFormat;
 use frit_trace::{Options, Workload};
@@ -75,6 +75,18 @@ fn list() -> String {
             m.write_ratio * 100.0,
             m.write_kb,
             m.assumed
+        );
+    }
+    out += "\nApplications, generated: little is published of them\n";
+    for r in RECIPES {
+        let _ = writeln!(
+            out,
+            " {}: {}\n   published: {} to {} % of the requests are of 4 KB (in 15 of 18 recordings)\n   assumed: {}",
+            r.name,
+            r.about,
+            PAGES.0 * 100.0,
+            PAGES.1 * 100.0,
+            r.assumed
         );
     }
     out

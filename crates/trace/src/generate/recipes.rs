@@ -1,0 +1,95 @@
+//! Mixes that stand for applications of which little is published.
+//!
+//! The workloads of the BNVM-SSD paper (Kwon, IEEE Access 2019) are recordings of a Nexus 5 (Zhou et al., "I/O
+//! Characteristics of Smartphone Applications and Their Implications for eMMC Design", IISWC 2015). Published here: what
+//! the paper says each is, and Zhou's finding that in 15 of the 18 recordings 44.9 to 57.4 % of the requests are of
+//! one page of 4 KB. All else is assumed, after the recordings Booting and Installing: requests begin at 4 KB, small
+//! ones update databases and journals that are small, large ones of up to 512 KB write new files one after the other.
+
+use super::Generator;
+use super::spec::{Spec, common, finish, parts};
+use crate::Result;
+use crate::reading::How;
+
+/// A mix that stands for an application.
+#[derive(Debug)]
+pub struct Recipe {
+    /// Its name in `gen:NAME`.
+    pub name: &'static str,
+    /// Which workload it stands for.
+    pub about: &'static str,
+    /// What it is made of.
+    pub assumed: &'static str,
+    mix: &'static str,
+}
+
+/// Share of requests of 4 KB in 15 of 18 recordings (Zhou et al., abstract).
+pub const PAGES: (f64, f64) = (0.449, 0.574);
+
+/// All recipes: traces A, B, D, E and F of the BNVM-SSD paper.
+pub static RECIPES: &[Recipe] = &[
+    Recipe {
+        name: "nexus-twitter",
+        about: "music applications and Twitter: trace A of the BNVM-SSD paper, \"write-intensive\"",
+        assumed: "9 of 10 requests write; 60 % to databases of 16 MiB (zipf 0.9), 25 % to a journal of 32 MiB, 15 % new music",
+        mix: "mix\
+            +zipf,weight=60,span=16M,theta=0.9,read=0.1,size=4K:60/8K:25/16K:15\
+            +sequential,weight=25,base=64M,span=32M,read=0,size=4K:60/8K:20/32K:20\
+            +sequential,weight=15,base=1G,span=4G,read=0.2,size=64K:5/128K:3/512K:2",
+    },
+    Recipe {
+        name: "nexus-copy",
+        about: "several copies of files: trace B of the BNVM-SSD paper, \"multiple copy operations\"",
+        assumed: "each file is read and written in requests of 128 and 512 KiB (40 %), 60 % are metadata: inodes and bitmaps of \
+                  4 MiB (zipf 0.8) and a journal of 32 MiB",
+        mix: "mix\
+            +sequential,weight=40,base=1G,span=16G,read=0.5,size=128K:1/512K:3\
+            +zipf,weight=30,span=4M,theta=0.8,read=0.1,size=4K\
+            +sequential,weight=30,base=64M,span=32M,read=0,size=4K:75/16K:25",
+    },
+    Recipe {
+        name: "nexus-facebook",
+        about: "the Facebook application: trace D of the BNVM-SSD paper, reads and writes",
+        assumed: "30 % reads; 55 % of the requests to databases of 32 MiB (zipf 0.9), 20 % to a journal of 32 MiB, 25 % pictures of 16 to 128 KiB",
+        mix: "mix\
+            +zipf,weight=55,span=32M,theta=0.9,read=0.3,size=4K:65/8K:20/16K:15\
+            +sequential,weight=20,base=64M,span=32M,read=0,size=4K:75/16K:25\
+            +sequential,weight=25,base=1G,span=4G,read=0.5,size=16K:4/64K:4/128K:2",
+    },
+    Recipe {
+        name: "nexus-maps",
+        about: "Google Maps: trace E of the BNVM-SSD paper, reads and writes",
+        assumed: "45 % reads; 60 % of the requests to tiles and their database of 128 MiB (zipf 0.7), 15 % to a journal of 32 MiB, 25 % new tiles",
+        mix: "mix\
+            +zipf,weight=60,span=128M,theta=0.7,read=0.6,size=4K:65/16K:25/32K:10\
+            +sequential,weight=15,base=512M,span=32M,read=0,size=4K:75/16K:25\
+            +sequential,weight=25,base=1G,span=2G,read=0.3,size=4K:2/16K:4/64K:4",
+    },
+    Recipe {
+        name: "nexus-web",
+        about: "several activities in web browsers: trace F of the BNVM-SSD paper, reads and writes",
+        assumed: "30 % reads; 40 % of the requests to databases of 24 MiB (zipf 0.9), 20 % to a journal of 32 MiB, 40 % new small files and their \
+                  replacement in a cache of 256 MiB",
+        mix: "mix\
+            +zipf,weight=40,span=24M,theta=0.9,read=0.2,size=4K:70/8K:20/32K:10\
+            +sequential,weight=20,base=64M,span=32M,read=0,size=4K:80/16K:20\
+            +sequential,weight=20,base=1G,span=256M,read=0.4,size=4K:3/16K:4/64K:3\
+            +hotcold,weight=20,base=2G,span=256M,space=0.2,traffic=0.6,read=0.6,size=4K:3/16K:5/32K:2",
+    },
+];
+
+/// A generator from a recipe; its user may change count, seed, arrival and rate.
+pub(super) fn build(recipe: &Recipe, mut spec: Spec) -> Result<Generator> {
+    let common = common(&mut spec)?;
+    let patterns = parts(&mut Spec::parse(recipe.mix)?.into_parts(), common.seed)?;
+    let mut g = finish(&spec, &common, patterns, recipe.about)?;
+    let published = format!(
+        "{} to {} % of the requests are of 4 KB in 15 of 18 recordings",
+        PAGES.0 * 100.0,
+        PAGES.1 * 100.0
+    );
+    g.reading.fact("published", published, How::Fixed);
+    let why = "no more is published of it".into();
+    g.reading.fact("mix, sizes, locality, arrival", recipe.assumed.to_owned(), How::Assumed(why));
+    Ok(g)
+}
