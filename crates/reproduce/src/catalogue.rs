@@ -1,6 +1,6 @@
 //! The experiments that come with frit, and choosing among them.
 
-use crate::describe::{Experiment, Study, Sweep};
+use crate::describe::{Comparison, Experiment, Study, Sweep};
 use crate::{Error, Result};
 use wildmatch::WildMatch;
 
@@ -31,6 +31,12 @@ const EXPERIMENTS: &[(&str, &str)] = files!(
     "halo.user",
     "halo.f9",
     "halo.recovery",
+    "ntl.f2",
+    "ntl.f3",
+    "ntl.eq1",
+    "ntl.block",
+    "ntl.log",
+    "ntl.user",
     "wa.greedy",
     "wa.fifo",
 );
@@ -38,6 +44,8 @@ const EXPERIMENTS: &[(&str, &str)] = files!(
 const SWEEPS: &[(&str, &str)] = files!("sweeps/hfsl");
 
 const STUDIES: &[(&str, &str)] = files!("studies/halo");
+
+const COMPARISONS: &[(&str, &str)] = files!("comparisons/ntl");
 
 /// A recording that comes with frit.
 #[derive(Clone, Copy, Debug)]
@@ -104,13 +112,32 @@ pub fn study(name: &str) -> Result<Study> {
     studies()?.into_iter().find(|s| s.name == name).ok_or_else(why)
 }
 
+/// All comparisons.
+///
+/// # Errors
+/// None, as a test shows.
+pub fn comparisons() -> Result<Vec<Comparison>> {
+    COMPARISONS.iter().map(|(file, text)| Comparison::parse(file, text)).collect()
+}
+
+/// A comparison by its name.
+///
+/// # Errors
+/// A name that none has.
+pub fn comparison(name: &str) -> Result<Comparison> {
+    let why = || Error::Description { name: name.into(), why: "there is no such comparison".into() };
+    comparisons()?.into_iter().find(|c| c.name == name).ok_or_else(why)
+}
+
 /// The names of recorded workloads, for which a file can be given.
 ///
 /// # Errors
 /// None, as a test shows.
 pub fn recorded() -> Result<Vec<String>> {
     let sweeps = sweeps()?.into_iter().flat_map(|s| s.workloads);
-    let all = sweeps.chain(studies()?.into_iter().flat_map(|s| s.workloads));
+    let studied = studies()?.into_iter().flat_map(|s| s.workloads);
+    let compared = comparisons()?.into_iter().flat_map(|c| c.workloads);
+    let all = sweeps.chain(studied).chain(compared);
     let mut names = Vec::new();
     for w in all.filter(|w| w.generator.is_none()) {
         if !names.contains(&w.name) {
@@ -205,6 +232,43 @@ mod tests {
                 let s = study(&w.study).unwrap();
                 assert!(w.workloads.iter().all(|n| has(&s, n)) && s.policy(&w.policy).is_some(), "{}", e.id);
                 assert!(w.published.keys().all(|l| w.levelers.contains(l)), "{}", e.id);
+            }
+        }
+    }
+
+    #[test]
+    fn comparisons_are_read_by_names_that_there_are() {
+        for e in experiments().unwrap() {
+            let Some(plan) = &e.comparison else {
+                assert!(e.claims.iter().all(|c| c.checks.is_empty()), "{}: checks are of comparisons", e.id);
+                continue;
+            };
+            let c = comparison(&plan.of).unwrap();
+            let workload = |n: &String| c.workloads.iter().any(|w| w.name == *n);
+            let value = |v: &crate::describe::Value| {
+                let names: Vec<&str> = v.names().collect();
+                assert!(names.iter().all(|n| Figures::knows(n)), "{}: {names:?}", e.id);
+                assert!(v.against.iter().all(|n| c.variant(n).is_ok()), "{}: {v:?}", e.id);
+            };
+            for t in &plan.tables {
+                assert!(t.views.iter().all(|n| c.view(n).is_ok()), "{}: {:?}", e.id, t.views);
+                assert!(t.variants.iter().all(|n| c.variant(n).is_ok()), "{}: {:?}", e.id, t.variants);
+                assert!(t.workloads.iter().flatten().all(workload), "{}: {:?}", e.id, t.workloads);
+                assert!(!t.wide || t.columns.len() == 1, "{}: a wide table has one figure", e.id);
+                t.columns.iter().for_each(|c| value(&c.value));
+            }
+            for x in &plan.crossings {
+                assert!(c.view(&x.view).is_ok() && c.variant(&x.base).is_ok(), "{}", e.id);
+                assert!(x.variants.iter().all(|n| c.variant(n).is_ok()), "{}: {:?}", e.id, x.variants);
+                assert!(x.workloads.iter().flatten().all(workload), "{}: {:?}", e.id, x.workloads);
+                assert!(x.axis.values.iter().all(|v| frit_core::size::parse(v).is_ok()), "{}", e.id);
+                [&x.cost, &x.per].into_iter().for_each(value);
+            }
+            for k in e.claims.iter().flat_map(|c| &c.checks) {
+                assert!(c.view(&k.view).is_ok() && c.variant(&k.variant).is_ok(), "{}: {}", e.id, k.what);
+                assert!(k.workloads.iter().all(workload), "{}: {:?}", e.id, k.workloads);
+                assert!(!k.rule().is_empty(), "{}: {} cannot fail", e.id, k.what);
+                value(&k.value);
             }
         }
     }

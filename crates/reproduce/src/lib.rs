@@ -12,6 +12,7 @@ pub mod describe;
 mod error;
 mod measure;
 pub mod outcome;
+mod pool;
 mod software;
 pub mod sweep;
 pub mod theory;

@@ -3,7 +3,9 @@
 #![allow(clippy::unwrap_used, clippy::panic, reason = "a test that cannot go on fails")]
 
 use frit_reproduce::caching::Metric;
-use frit_reproduce::outcome::{CachingOutcome, FigureOutcome, FigureRow, Measured, Reproduction, text};
+use frit_reproduce::outcome::{
+    CachingOutcome, ComparisonOutcome, Even, FigureOutcome, FigureRow, Measured, Reproduction, plots, text,
+};
 use frit_reproduce::{Plan, catalogue, reproduce};
 
 fn quick(ids: &[&str]) -> Reproduction {
@@ -169,4 +171,55 @@ fn a_cache_comes_up_from_a_crash() {
     // All records, at least.
     assert!(row.bytes_read >= row.compared * 32 && row.modelled_seconds > 0.0, "{row:?}");
     assert!(text(&r).contains("s a GB dirty"));
+}
+
+fn comparison<'a>(r: &'a Reproduction, id: &str) -> &'a ComparisonOutcome {
+    let e = r.experiments.iter().find(|e| e.id == id).unwrap();
+    let Measured::Comparison(c) = &e.measured else { panic!("{id} is no comparison") };
+    c
+}
+
+#[test]
+fn variants_of_a_stack_are_compared_and_claims_judged() {
+    let r = quick(&["ntl.f2", "ntl.block", "ntl.eq1", "ntl.f3"]);
+    // A write of four pages takes exactly four write times on one chip.
+    let block = &comparison(&r, "ntl.block").checks[0];
+    assert_eq!((block.value, block.holds), (Some(4.0), Some(true)));
+    for c in &comparison(&r, "ntl.eq1").checks {
+        assert_eq!(c.holds, Some(true), "{c:?}");
+    }
+    // Within a request no mapping has fewer rounds than the static one.
+    let f2 = comparison(&r, "ntl.f2");
+    let table = &f2.tables[0];
+    let at = |head: &str| table.columns.iter().position(|c| c.0 == head).unwrap();
+    for row in &table.rows {
+        assert!(row.values[at("total by static")].unwrap() >= 1.0, "{row:?}");
+        let total = row.values[at("clean")].unwrap() + row.values[at("dirty")].unwrap();
+        assert_eq!(row.values[at("total")], Some(total));
+    }
+    assert!(f2.checks.iter().any(|c| c.claim == "ntl.f2.ab" && c.holds == Some(false)), "{:?}", f2.checks);
+    // Trace C is not here, and said to be.
+    assert!(f2.checks.iter().all(|c| c.claim != "ntl.f2.c.static"));
+    let shown = text(&r);
+    for part in ["gen-twitter (GENERATED)", "DIFFERS", "agrees", "within 0 % of 4"] {
+        assert!(shown.contains(part), "{part}");
+    }
+}
+
+#[test]
+fn the_price_at_which_a_log_pays_is_that_at_which_both_cost_the_same() {
+    let r = quick(&["ntl.log"]);
+    let c = &comparison(&r, "ntl.log").crossings[0];
+    let points: Vec<_> = c.lines.iter().flat_map(|l| &l.points).collect();
+    assert!(!points.is_empty() && c.values == [4096, 8192]);
+    for p in points {
+        match p.even {
+            Even::At(price) => assert!(p.free < 1.0 && price > 0.0 && p.count > 0.0, "{p:?}"),
+            Even::Never => assert!(p.free >= 1.0 && p.ratios.iter().all(|r| *r >= 1.0), "{p:?}"),
+            Even::Always => assert!(p.count == 0.0 && p.ratios.iter().all(|r| *r < 1.0), "{p:?}"),
+        }
+    }
+    let drawn = plots(&r);
+    assert_eq!(drawn[0].0, "ntl.log.svg");
+    assert!(drawn[0].1.starts_with("<svg"));
 }

@@ -47,6 +47,9 @@ pub(crate) struct Args {
     /// Write JSON to a file, or to standard output ('-') instead of tables.
     #[arg(long, value_name = "FILE")]
     json: Option<PathBuf>,
+    /// Write the drawings of figures that have one into a directory, as ID.svg.
+    #[arg(long, value_name = "DIR")]
+    plots: Option<PathBuf>,
     /// Show no progress.
     #[arg(long, short, action = ArgAction::SetTrue)]
     quiet: bool,
@@ -84,6 +87,14 @@ pub(crate) fn run(args: &Args) -> Result<ExitCode> {
     let done = done.into_diagnostic()?;
     for m in &done.missing {
         complain(&format!("frit: skipped {}: {}\n", m.name, m.why))?;
+    }
+    if let Some(dir) = &args.plots {
+        for (name, drawing) in outcome::plots(&done) {
+            let path = dir.join(name);
+            std::fs::write(&path, drawing)
+                .into_diagnostic()
+                .wrap_err_with(|| format!("cannot write {}", path.display()))?;
+        }
     }
     match args.json.as_deref() {
         Some(path) if path == Path::new("-") => print_json(&done)?,

@@ -3,6 +3,7 @@
 use super::sink::{DiskTime, DiskWork};
 use crate::Result;
 use crate::describe::HostLoop;
+use crate::pool::Job;
 use crate::sweep::Input;
 use frit_core::{Sector, Sink, Source, Target, Top, Visible, size};
 use frit_engine::Mode;
@@ -106,21 +107,27 @@ impl Metric {
 }
 
 impl Cell {
+    /// What tells it from others of the workload of this name.
+    pub(crate) fn key(&self, name: &str) -> String {
+        format!("{name} {self:?}")
+    }
+
+    /// The run of it.
+    pub(crate) fn job<'a>(self, name: &str, input: &'a Input) -> Job<'a, Found> {
+        let about = format!("{name}, {}", self.set.join(" "));
+        Job { key: self.key(name), about, run: Box::new(move || self.run(input)) }
+    }
+
     /// The stack with a cache of this size. PCM is made large enough for it and its records.
     ///
     /// # Errors
     /// A stack that cannot be.
     pub fn stack(&self) -> Result<Stack> {
         let plain = Stack::load(&self.stack, &self.set).map_err(Box::new)?;
-        let chips = plain.media().iter().find_map(|m| match &m.spec {
-            MediumSpec::Pcm(c) => {
-                Some(u64::from(c.geometry.channels) * u64::from(c.geometry.chips_per_channel))
-            }
-            _ => None,
-        });
+        let chips = pcm_chips(&plain);
         // 32 bytes of record a block, a few KiB of head, and whole stripes.
         let need = self.cache_bytes + self.cache_bytes / 64 + (1 << 20);
-        let chip = need.div_ceil(chips.unwrap_or(1).max(1)).next_multiple_of(1 << 18);
+        let chip = need.div_ceil(chips).next_multiple_of(1 << 18);
         let mut set = self.set.clone();
         set.push(format!("media.pcm.chip_bytes={chip}"));
         set.push(format!("cache.cache_bytes={}", size::show(self.cache_bytes)));
@@ -140,6 +147,15 @@ impl Cell {
             HostLoop::Open(speed) => replay(&stack, input, Mode::Open { speed, depth: None }),
         }
     }
+}
+
+/// Chips of a stack's PCM; one when it has none.
+pub(crate) fn pcm_chips(stack: &Stack) -> u64 {
+    let chips = stack.media().iter().find_map(|m| match &m.spec {
+        MediumSpec::Pcm(c) => Some(u64::from(c.geometry.channels) * u64::from(c.geometry.chips_per_channel)),
+        _ => None,
+    });
+    chips.unwrap_or(1).max(1)
 }
 
 fn replay(stack: &Stack, input: &Input, mode: Mode) -> Result<Found> {

@@ -4,11 +4,13 @@
 //! ([`DiskTime`]); the others are ordinary runs of `frit-replay`, where everything takes time.
 
 mod cell;
-mod pool;
 mod sink;
 mod wear;
 
+pub(crate) use cell::pcm_chips;
 pub use cell::{Cell, Found, Metric};
-pub(crate) use pool::Cells;
 pub use sink::{DiskTime, DiskWork};
 pub(crate) use wear::wear;
+
+/// What was found, by workload and cell.
+pub(crate) type Cells = crate::pool::Pool<Found>;

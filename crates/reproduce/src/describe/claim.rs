@@ -1,5 +1,6 @@
 //! What a paper claims, and the rule by which a measurement agrees with it.
 
+use super::Check;
 use serde::Deserialize;
 
 /// One claim.
@@ -18,6 +19,9 @@ pub struct Claim {
     /// Where values lie.
     #[serde(rename = "band", default)]
     pub bands: Vec<Band>,
+    /// Rules about figures of a comparison.
+    #[serde(rename = "check", default)]
+    pub checks: Vec<Check>,
 }
 
 /// Whether a figure falls or grows.
@@ -154,6 +158,7 @@ mod tests {
             of: vec!["A".into(), "B".into()],
             direction: None,
             bands: Vec::new(),
+            checks: Vec::new(),
         };
         let band = Band { column: "c".into(), least: 0.5, most: 0.7, of: vec!["A".into()], mean: false };
         assert!(band.is_about(&claim, Some("A")) && !band.is_about(&claim, Some("B")));

@@ -2,13 +2,18 @@
 //!
 //! A file is one figure or table of a paper. It says what the paper claims, under ids that stay, and has one table that
 //! says how it is measured: `[figure]` (a figure over a sweep of runs, see [`Sweep`]), `[caching]` (over a study of
-//! caches, see [`Study`]), `[wear]`, `[recovery]`, `[theory]`, `[latency]`, `[software]`, or `[missing]` (why it cannot be measured). `docs/reproduce.md` is the manual.
+//! caches, see [`Study`]), `[comparison]` (of variants of a stack, see [`Comparison`]), `[wear]`, `[recovery]`, `[theory]`, `[latency]`, `[software]`, or `[missing]` (why it cannot be measured). `docs/reproduce.md` is the manual.
 
 mod claim;
+mod comparison;
 mod study;
 mod sweep;
 
 pub use claim::{Band, Claim, Direction, Goes};
+pub use comparison::{
+    Axis, Check, Comparison, ComparisonPlan, CrossingPlan, FigureColumn, Mark, PackedSpace, RunView,
+    TablePlan, Value, Variant,
+};
 pub use study::{CacheSize, CachingPlan, HostLoop, Judged, PolicySpec, Study, StudyQuick, View, WearPlan};
 pub use sweep::{Column, Hints, Quick, Scale, State, Sweep, WorkloadSpec};
 
@@ -37,6 +42,8 @@ pub struct Experiment {
     pub figure: Option<Figure>,
     /// A figure over a study of caches.
     pub caching: Option<CachingPlan>,
+    /// Tables over a comparison.
+    pub comparison: Option<ComparisonPlan>,
     /// Wear of a cache's PCM.
     pub wear: Option<WearPlan>,
     /// Recovery of a cache after a crash.
@@ -180,6 +187,7 @@ impl Experiment {
         let ways = [
             e.figure.is_some(),
             e.caching.is_some(),
+            e.comparison.is_some(),
             e.wear.is_some(),
             e.recovery.is_some(),
             e.theory.is_some(),
@@ -188,7 +196,7 @@ impl Experiment {
             e.missing.is_some(),
         ];
         if ways.iter().filter(|w| **w).count() != 1 {
-            let why = "needs exactly one of the tables [figure], [caching], [wear], [recovery], [theory], [latency], [software], [missing]";
+            let why = "needs exactly one of the tables [figure], [caching], [comparison], [wear], [recovery], [theory], [latency], [software], [missing]";
             return Err(bad(why.into()));
         }
         if e.claims.is_empty() {

@@ -137,6 +137,9 @@ pub struct WorkloadSpec {
     pub time_unit: Option<String>,
     /// Size unit, where the format does not fix it.
     pub size_unit: Option<String>,
+    /// Whether sizes are made whole pages, as `--whole-pages` does: for recordings with a sector too much.
+    #[serde(default)]
+    pub whole_pages: bool,
     /// How large a cache it gets, in a study of caches.
     pub cache: Option<CacheSize>,
 }

@@ -1,13 +1,11 @@
 //! Figures over studies of caches.
 
-use super::note_missing;
 use crate::caching::{Cell, Cells, Metric};
 use crate::describe::{CacheSize, CachingPlan, Experiment, Judged, PolicySpec, Study, View, WorkloadSpec};
 use crate::outcome::{
-    CachedWorkload, CachingOutcome, CachingRow, CachingView, Change, MeanChange, MissingWorkload,
-    Reproduction,
+    CachedWorkload, CachingOutcome, CachingRow, CachingView, Change, MeanChange, Reproduction,
 };
-use crate::sweep::{Found as Source, Input, Traces, share};
+use crate::sweep::{Input, Traces, share};
 use crate::{Error, Result, catalogue};
 use frit_trace::ReqOp;
 use frit_trace::identity::Kind;
@@ -53,12 +51,11 @@ pub(super) fn caching(
     for h in &here {
         for view in &views {
             for &times in &sizes {
-                let of = policies.iter().map(|p| (h.spec.name.as_str(), &*h.input, cell(h, view, p, times)));
-                jobs.extend(of);
+                jobs.extend(policies.iter().map(|p| cell(h, view, p, times).job(&h.spec.name, &h.input)));
             }
         }
     }
-    cells.run(&jobs, note)?;
+    cells.run(jobs, note)?;
     let mut shown = Vec::new();
     for view in views {
         let mut rows = Vec::new();
@@ -66,7 +63,7 @@ pub(super) fn caching(
             for &times in &sizes {
                 let cell = |p: &&PolicySpec| cell(h, view, p, times);
                 let found =
-                    policies.iter().filter_map(|p| cells.get(&h.spec.name, &cell(p))).copied().collect();
+                    policies.iter().filter_map(|p| cells.get(&cell(p).key(&h.spec.name))).copied().collect();
                 let mut row = CachingRow {
                     workload: h.spec.name.clone(),
                     kind: h.input.kind,
@@ -105,20 +102,9 @@ pub(super) fn find<'a>(
     let shown = |w: &&WorkloadSpec| only.is_none_or(|only| only.contains(&w.name));
     let named = |w: &WorkloadSpec| traces.named.contains_key(&w.name);
     let wanted = |w: &&WorkloadSpec| !quick || study.quick.workloads.contains(&w.name) || named(w);
-    let mut here: Vec<Here<'_>> = Vec::new();
-    for spec in study.workloads.iter().filter(shown).filter(wanted) {
-        if spec.unless.as_ref().is_some_and(|whole| here.iter().any(|h| h.spec.name == *whole)) {
-            continue;
-        }
-        match traces.find(spec, limit)? {
-            Source::Missing(why) => note_missing(out, MissingWorkload { name: spec.name.clone(), why }),
-            Source::Here(input) => {
-                let facts = facts(spec, &input)?;
-                here.push(Here { spec, input, facts });
-            }
-        }
-    }
-    Ok(here)
+    let specs = study.workloads.iter().filter(shown).filter(wanted);
+    let here = super::find(specs, traces, limit, out)?.into_iter();
+    here.map(|(spec, input)| Ok(Here { spec, facts: facts(spec, &input)?, input })).collect()
 }
 
 /// What a workload asks for.

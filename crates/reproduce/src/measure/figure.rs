@@ -1,11 +1,10 @@
 //! A figure over a sweep: rows, verdicts, means.
 
 use super::explain::{Runs, explain};
-use super::{note_missing, note_workload};
-use crate::describe::{Claim, Column, Experiment, Figure, State, Sweep, WorkloadSpec};
+use super::{note_missing, note_workload, workload_outcome};
+use crate::describe::{Claim, Column, Experiment, Figure, State, WorkloadSpec};
 use crate::outcome::{
     BandVerdict, FigureOutcome, FigureRow, FigureTable, MeanRow, MissingWorkload, Reproduction, Verdict,
-    WorkloadOutcome,
 };
 use crate::sweep::{Cell, Facts, Figures, Found, Input, Runner};
 use crate::{Result, catalogue};
@@ -42,7 +41,7 @@ pub(super) fn figure(
             for hints in Runner::rows(w, input, state) {
                 let cell = Cell { sweep: &sweep, workload: w, hints, state };
                 let facts = runner.facts(cell, input)?;
-                note_workload(out, workload(&sweep, w, input, &facts));
+                note_workload(out, workload_outcome(&sweep.sizes, w, input, &facts));
                 rows.push(row(e, plan, cell, input, &facts, runner, note)?);
             }
         }
@@ -180,25 +179,4 @@ fn means(claim: &Claim, columns: &[&Column], rows: &[FigureRow]) -> Vec<MeanRow>
         }
     }
     out
-}
-
-fn workload(sweep: &Sweep, w: &WorkloadSpec, input: &Input, f: &Facts) -> WorkloadOutcome {
-    let all = f.all();
-    WorkloadOutcome {
-        name: w.name.clone(),
-        about: w.about.clone(),
-        kind: input.kind,
-        stands_for: w.stands_for.clone(),
-        identity: input.identity.clone(),
-        requests: f.requests,
-        write_ratio: f.write_ratio(),
-        mean_write_bytes: f.mean_write(),
-        mean_read_bytes: f.mean_read(),
-        smallest_write_bytes: f.smallest(),
-        write_shares: sweep.sizes.iter().map(|s| (*s, f.share_up_to(u64::from(*s)))).collect(),
-        writes: all,
-        page_bytes: f.page_bytes,
-        written_pages: f.written_pages,
-        partial: crate::sweep::share(all.partial, all.parts),
-    }
 }

@@ -1,6 +1,8 @@
 //! Measures what experiments describe.
 
 mod caching;
+mod comparison;
+mod crossing;
 mod explain;
 mod figure;
 mod latency;
@@ -9,9 +11,10 @@ mod theory;
 mod wear;
 
 use crate::caching::Cells;
-use crate::describe::Experiment;
+use crate::describe::{Experiment, WorkloadSpec};
 use crate::outcome::{Claimed, Measured, MissingWorkload, Outcome, Reproduction, SCHEMA, WorkloadOutcome};
-use crate::sweep::{Runner, Traces};
+use crate::pool::Pool;
+use crate::sweep::{Facts, Figures, Found, Input, Runner, Traces};
 use crate::{Result, software};
 use frit_replay::report::Program;
 
@@ -35,7 +38,7 @@ pub type Watch<'a> = &'a mut dyn FnMut(usize, usize, &str);
 /// A stack, a workload or a description that fails. What is missing on this machine is no error: the outcome says so.
 pub fn reproduce(experiments: &[Experiment], plan: &Plan, watch: Watch<'_>) -> Result<Reproduction> {
     let mut runner = Runner::new(plan.traces.clone(), plan.quick, plan.seed);
-    let mut cells = Cells::default();
+    let (mut cells, mut compared) = (Cells::default(), Pool::default());
     let mut out = Reproduction {
         schema: SCHEMA,
         frit: Program::this(),
@@ -47,7 +50,7 @@ pub fn reproduce(experiments: &[Experiment], plan: &Plan, watch: Watch<'_>) -> R
     };
     for (i, e) in experiments.iter().enumerate() {
         let mut note = |what: &str| watch(i, experiments.len(), &format!("{}: {what}", e.id));
-        let measured = measure(e, plan, (&mut runner, &mut cells), &mut out, &mut note)?;
+        let measured = measure(e, plan, (&mut runner, &mut cells, &mut compared), &mut out, &mut note)?;
         out.experiments.push(Outcome {
             id: e.id.clone(),
             title: e.title.clone(),
@@ -64,7 +67,7 @@ pub fn reproduce(experiments: &[Experiment], plan: &Plan, watch: Watch<'_>) -> R
 fn measure(
     e: &Experiment,
     plan: &Plan,
-    (runner, cells): (&mut Runner, &mut Cells),
+    (runner, cells, compared): (&mut Runner, &mut Cells, &mut Pool<Figures>),
     out: &mut Reproduction,
     note: &mut dyn FnMut(&str),
 ) -> Result<Measured> {
@@ -74,6 +77,9 @@ fn measure(
     if let Some(c) = &e.caching {
         let source = (&plan.traces, plan.quick);
         return Ok(Measured::Caching(caching::caching(e, c, source, cells, out, note)?));
+    }
+    if let Some(c) = &e.comparison {
+        return Ok(Measured::Comparison(comparison::comparison(e, c, plan, compared, out, note)?));
     }
     if let Some(w) = &e.wear {
         let source = (&plan.traces, plan.quick);
@@ -97,6 +103,49 @@ fn measure(
 fn claimed(c: &crate::describe::Claim) -> Claimed {
     let rule = c.direction.as_ref().map(crate::describe::Direction::words);
     Claimed { id: c.id.clone(), published: c.published.clone(), rule }
+}
+
+/// Of these workloads those that can be had, with their input; what is missing is noted. A part of one that is here is
+/// left out.
+fn find<'a>(
+    specs: impl Iterator<Item = &'a WorkloadSpec>,
+    traces: &Traces,
+    limit: Option<u64>,
+    out: &mut Reproduction,
+) -> Result<Vec<(&'a WorkloadSpec, Box<Input>)>> {
+    let mut here: Vec<(&WorkloadSpec, Box<Input>)> = Vec::new();
+    for spec in specs {
+        if spec.unless.as_ref().is_some_and(|whole| here.iter().any(|h| h.0.name == *whole)) {
+            continue;
+        }
+        match traces.find(spec, limit)? {
+            Found::Missing(why) => note_missing(out, MissingWorkload { name: spec.name.clone(), why }),
+            Found::Here(input) => here.push((spec, input)),
+        }
+    }
+    Ok(here)
+}
+
+/// What a workload is, and what it asks for.
+fn workload_outcome(sizes: &[u32], w: &WorkloadSpec, input: &Input, f: &Facts) -> WorkloadOutcome {
+    let all = f.all();
+    WorkloadOutcome {
+        name: w.name.clone(),
+        about: w.about.clone(),
+        kind: input.kind,
+        stands_for: w.stands_for.clone(),
+        identity: input.identity.clone(),
+        requests: f.requests,
+        write_ratio: f.write_ratio(),
+        mean_write_bytes: f.mean_write(),
+        mean_read_bytes: f.mean_read(),
+        smallest_write_bytes: f.smallest(),
+        write_shares: sizes.iter().map(|s| (*s, f.share_up_to(u64::from(*s)))).collect(),
+        writes: all,
+        page_bytes: f.page_bytes,
+        written_pages: f.written_pages,
+        partial: crate::sweep::share(all.partial, all.parts),
+    }
 }
 
 /// Takes note of a workload, once.

@@ -1,10 +1,9 @@
 //! Studies of caches as text.
 
 use super::caching::{CachingOutcome, CachingRow, CachingView, Change};
-use super::show::{change, count, percent, table};
+use super::show::{change, count, generated, percent, table};
 use crate::caching::Metric;
 use frit_core::size;
-use frit_trace::identity::Kind;
 use std::fmt::Write as _;
 
 /// All tables of a figure.
@@ -64,10 +63,9 @@ fn metric_table(o: &CachingOutcome, v: &CachingView, metric: Metric, by: Option<
 }
 
 fn name(r: &CachingRow) -> Vec<String> {
-    let generated = if r.kind == Kind::Generated { " (GENERATED)" } else { "" };
     let filled = r.found.iter().map(|f| f.turnovers).fold(0.0, f64::max);
     vec![
-        format!("{}{generated}", r.workload),
+        generated(&r.workload, r.kind),
         r.stands_for.clone().unwrap_or_else(|| "–".into()),
         format!("{:.1} MiB", r.cache_bytes as f64 / f64::from(1 << 20)),
         format!("{filled:.1}×"),
@@ -124,9 +122,8 @@ pub(super) fn studies<'a>(all: impl Iterator<Item = &'a CachingOutcome>) -> Stri
                 continue;
             }
             seen.push(&w.name);
-            let generated = if w.kind == Kind::Generated { " (GENERATED)" } else { "" };
             rows.push(vec![
-                format!("{}{generated}", w.name),
+                generated(&w.name, w.kind),
                 w.stands_for.clone().unwrap_or_else(|| "–".into()),
                 count(w.requests),
                 percent(w.write_ratio),

@@ -2,12 +2,19 @@
 
 mod caching;
 mod caching_text;
+mod comparison;
+mod comparison_text;
+mod plot;
 mod recovery;
 mod show;
 mod text;
 mod wear;
 
 pub use caching::{CachedWorkload, CachingOutcome, CachingRow, CachingView, Change, MeanChange};
+pub use comparison::{
+    Checked, ComparedRow, ComparedTable, ComparisonOutcome, Crossing, CrossingLine, CrossingPoint, Even,
+};
+pub use plot::plots;
 pub use recovery::{RecoveryOutcome, RecoveryRow};
 pub(crate) use show::count;
 pub use text::text;
@@ -120,6 +127,8 @@ pub enum Measured {
     Figure(FigureOutcome),
     /// A figure over a study of caches.
     Caching(CachingOutcome),
+    /// Tables over a comparison.
+    Comparison(ComparisonOutcome),
     /// Wear of a cache's PCM.
     Wear(WearOutcome),
     /// Recovery of a cache.

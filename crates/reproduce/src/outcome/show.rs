@@ -1,6 +1,7 @@
 //! Numbers and tables as people read them.
 
 use comfy_table::{CellAlignment, Table, presets};
+use frit_trace::identity::Kind;
 
 /// A whole number with commas.
 pub(crate) fn count(n: u64) -> String {
@@ -13,6 +14,11 @@ pub(crate) fn count(n: u64) -> String {
         out.push(c);
     }
     out
+}
+
+/// The name of a workload; a generated one says so.
+pub(super) fn generated(workload: &str, kind: Kind) -> String {
+    format!("{workload}{}", if kind == Kind::Generated { " (GENERATED)" } else { "" })
 }
 
 /// A share in percent.

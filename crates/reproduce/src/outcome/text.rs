@@ -1,11 +1,11 @@
 //! A reproduction as text.
 
-use super::caching_text;
-use super::show::{change, count, percent, table};
+use super::show::{change, count, generated, percent, table};
 use super::{
     FigureOutcome, FigureRow, FigureTable, LatencyRow, Measured, Outcome, PathTime, Reproduction,
     SoftwareOutcome, TheoryOutcome, Verdict, WorkloadOutcome,
 };
+use super::{caching_text, comparison_text};
 use crate::theory::Start;
 use frit_core::size;
 use frit_trace::identity::Kind;
@@ -27,6 +27,10 @@ pub fn text(r: &Reproduction) -> String {
     out += &sweeps(r);
     out += &caching_text::studies(r.experiments.iter().filter_map(|e| match &e.measured {
         Measured::Caching(c) => Some(c),
+        _ => None,
+    }));
+    out += &comparison_text::readings(r.experiments.iter().filter_map(|e| match &e.measured {
+        Measured::Comparison(c) => Some(c),
         _ => None,
     }));
     if !r.workloads.is_empty() {
@@ -72,6 +76,7 @@ fn experiment(e: &Outcome) -> String {
     out += &match &e.measured {
         Measured::Figure(f) => figure(f),
         Measured::Caching(c) => caching_text::caching(c),
+        Measured::Comparison(c) => comparison_text::comparison(c),
         Measured::Wear(w) => super::wear::wear(w),
         Measured::Recovery(r) => super::recovery::recovery(r),
         Measured::Theory(t) => theory(t),
@@ -142,8 +147,7 @@ fn reasons(rows: &[FigureRow]) -> String {
 
 fn name(r: &FigureRow) -> String {
     let hints = if r.hints { " + hints" } else { "" };
-    let generated = if r.kind == Kind::Generated { " (GENERATED)" } else { "" };
-    format!("{}{hints}{generated}", r.workload)
+    generated(&format!("{}{hints}", r.workload), r.kind)
 }
 
 fn figure_row(r: &FigureRow, columns: &[String], by: Option<&str>) -> Vec<String> {
@@ -305,10 +309,9 @@ fn workloads(all: &[WorkloadOutcome]) -> String {
     head.push("written".into());
     let mut rows = Vec::new();
     for w in all {
-        let generated = if w.kind == Kind::Generated { " (GENERATED)" } else { "" };
         let kb = |b: f64| format!("{:.2} KB", b / 1024.0);
         let mut row = vec![
-            format!("{}{generated}", w.name),
+            generated(&w.name, w.kind),
             w.stands_for.clone().unwrap_or_else(|| "–".into()),
             count(w.requests),
             percent(w.write_ratio),

@@ -1,6 +1,6 @@
 //! What a cache wears of its PCM.
 
-use super::show::{count, table};
+use super::show::{count, generated, table};
 use frit_core::size;
 use frit_trace::identity::Kind;
 use serde::Serialize;
@@ -50,12 +50,8 @@ pub(super) fn wear(o: &WearOutcome) -> String {
     let rates = |rates: &[f64]| rates.iter().map(|r| format!("{r:.4}")).collect::<Vec<_>>();
     let mut rows = Vec::new();
     for r in &o.rows {
-        let generated = if r.kind == Kind::Generated { " (GENERATED)" } else { "" };
-        let mut row = vec![
-            format!("{}{generated}", r.workload),
-            size::show(r.cache_bytes >> 20 << 20),
-            count(r.writes),
-        ];
+        let mut row =
+            vec![generated(&r.workload, r.kind), size::show(r.cache_bytes >> 20 << 20), count(r.writes)];
         row.extend(rates(&r.rates));
         row.push(format!("{:.2}", r.factor));
         rows.push(row);

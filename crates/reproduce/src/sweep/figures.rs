@@ -9,10 +9,15 @@ use strum::IntoEnumIterator;
 ///
 /// - `commands.OP`, `commands.OP.CAUSE`: commands to media (`nand-program`, `pcm-write`, …; `host`, `gc`, …);
 /// - `layer.NAME`: by how much a layer's figure changed, and `now.NAME`: what it is at the end;
-/// - `latency.CLASS.mean_ns`, `.p50_ns`, `.p99_ns`, `.p999_ns`: of `read`, `write`, `all`;
+/// - `latency.CLASS.mean_ns`, `.p50_ns`, `.p99_ns`, `.p999_ns`: of `read`, `write`, `flush`, `discard`, `all`;
 /// - `throughput.requests_per_s`, `throughput.mb_per_s`;
 /// - `asked.requests`, `asked.writes`, `asked.reads`, `asked.written_bytes`, `asked.read_bytes`;
-/// - `wear.MEDIUM.max`, `wear.MEDIUM.mean`: cycles in the run, `bytes.MEDIUM`, `bytes.volume`: sizes;
+/// - `time.duration_s`: virtual time, from the first arrival to the last acknowledgement;
+/// - `busy.MEDIUM.mean`, `busy.MEDIUM.max`: the part of it in which its units worked, over units;
+/// - `wear.MEDIUM.max`, `wear.MEDIUM.mean`: cycles in the run, `life.MEDIUM`: bytes that the host can write in this
+///   way until the most worn group of cells is worn out (0 when nothing wore);
+/// - `bytes.MEDIUM`, `bytes.volume`: sizes, `memory.dram_bytes`: of the mapping, `memory.durable_bytes`: of its
+///   durable copy;
 /// - `write_amplification`: NAND bytes programmed for each byte that the host wrote.
 #[derive(Clone, Default, PartialEq, Debug)]
 pub struct Figures(BTreeMap<String, f64>);
@@ -43,7 +48,17 @@ impl Figures {
             f.add(format!("wear.{kind}.max"), f64::from(m.wear.run.max));
             f.add(format!("wear.{kind}.mean"), m.wear.run.mean);
             f.add(format!("bytes.{kind}"), m.bytes as f64);
+            let written = report.asked.written_bytes as f64;
+            let life =
+                if m.wear.run.max == 0 { 0.0 } else { m.wear.limit as f64 / f64::from(m.wear.run.max) };
+            f.add(format!("life.{kind}"), life * written);
+            let busy = m.unit_busy.iter().sum::<f64>() / m.unit_busy.len().max(1) as f64;
+            f.add(format!("busy.{kind}.mean"), busy);
+            f.add(format!("busy.{kind}.max"), m.unit_busy.iter().copied().fold(0.0, f64::max));
         }
+        f.add("time.duration_s".into(), report.throughput.duration_ns as f64 / 1e9);
+        f.add("memory.dram_bytes".into(), report.memory.dram_bytes as f64);
+        f.add("memory.durable_bytes".into(), report.memory.durable_map_bytes as f64);
         f.add("bytes.volume".into(), report.stack.volume_bytes as f64);
         f.add("throughput.requests_per_s".into(), report.throughput.requests_per_s);
         f.add("throughput.mb_per_s".into(), report.throughput.mb_per_s);
@@ -81,8 +96,12 @@ impl Figures {
                 Op::iter().any(|o| op == <&str>::from(o))
             }
             "layer" | "now" | "bytes" | "asked" => !rest.is_empty(),
-            "latency" => ["read", "write", "all"].iter().any(|c| rest.starts_with(&format!("{c}."))),
-            "wear" => MediumKind::iter().any(|m| rest.starts_with(<&str>::from(m))),
+            "latency" => ["read", "write", "flush", "discard", "all"]
+                .iter()
+                .any(|c| rest.starts_with(&format!("{c}."))),
+            "time" => rest == "duration_s",
+            "memory" => ["dram_bytes", "durable_bytes"].contains(&rest),
+            "wear" | "busy" | "life" => MediumKind::iter().any(|m| rest.starts_with(<&str>::from(m))),
             "throughput" => ["requests_per_s", "mb_per_s"].contains(&rest),
             _ => false,
         }

@@ -49,7 +49,7 @@ impl Traces {
     /// # Errors
     /// A recording that is there and cannot be read; a generator that cannot be.
     pub fn find(&self, w: &WorkloadSpec, limit: Option<u64>) -> Result<Found> {
-        let mut options = Options { limit, ..Options::default() };
+        let mut options = Options { limit, whole_pages: w.whole_pages, ..Options::default() };
         options.time_unit = w.time_unit.as_deref().map(str::parse).transpose()?;
         options.size_unit = w.size_unit.as_deref().map(str::parse).transpose()?;
         if let Some(generator) = &w.generator {
@@ -57,7 +57,7 @@ impl Traces {
         }
         if let Some(path) = self.named.get(&w.name) {
             // A file of one's own may be in another format: its units are recognised anew.
-            let options = Options { limit, ..Options::default() };
+            let options = Options { limit, whole_pages: w.whole_pages, ..Options::default() };
             return Ok(Found::Here(Box::new(Input::recorded(path, options, None)?)));
         }
         if let Some(name) = &w.bundled {

@@ -1,0 +1,259 @@
+//! Comparisons of variants of a stack: runs, tables, claims.
+
+use super::{Plan, crossing, find, note_workload, workload_outcome};
+use crate::caching::pcm_chips;
+use crate::describe::{
+    Check, Comparison, ComparisonPlan, Experiment, RunView, TablePlan, Value, WorkloadSpec,
+};
+use crate::outcome::{Checked, ComparedRow, ComparedTable, ComparisonOutcome, Reproduction};
+use crate::pool::{Job, Pool};
+use crate::sweep::{Facts, Figures, Input};
+use crate::{Result, catalogue};
+use frit_engine::Mode;
+use frit_replay::{RunOptions, Session};
+use frit_stack::Stack;
+use frit_trace::Fit;
+
+/// A chip's size is rounded up to this many bytes.
+const CHIP_STEP: u64 = 4 << 20;
+
+/// A workload that is here.
+pub(super) struct Here<'a> {
+    pub(super) spec: &'a WorkloadSpec,
+    pub(super) input: Box<Input>,
+    facts: Facts,
+}
+
+/// What is run: a view, and overrides on top of its own.
+pub(super) type Wanted<'a> = (&'a RunView, &'a Here<'a>, Vec<String>);
+
+/// Runs of a comparison.
+pub(super) struct Sheet<'a> {
+    comparison: &'a Comparison,
+    pool: &'a mut Pool<Figures>,
+    seed: u64,
+}
+
+pub(super) fn comparison(
+    e: &Experiment,
+    plan: &ComparisonPlan,
+    how: &Plan,
+    pool: &mut Pool<Figures>,
+    out: &mut Reproduction,
+    note: &mut dyn FnMut(&str),
+) -> Result<ComparisonOutcome> {
+    let comparison = catalogue::comparison(&plan.of)?;
+    let here = here(e, plan, &comparison, how, out)?;
+    let seed = how.seed.unwrap_or(RunOptions::default().seed);
+    let mut sheet = Sheet { comparison: &comparison, pool, seed };
+    let checks: Vec<(&str, &Check)> =
+        e.claims.iter().flat_map(|c| c.checks.iter().map(|k| (c.id.as_str(), k))).collect();
+    let mut wanted = Vec::new();
+    for t in &plan.tables {
+        sheet.want_table(t, &here, &mut wanted)?;
+    }
+    for (_, k) in &checks {
+        for h in here.iter().filter(|h| k.workloads.contains(&h.spec.name)) {
+            sheet.want(&k.view, &k.variant, &k.value, h, &mut wanted)?;
+        }
+    }
+    sheet.run(&wanted, note)?;
+    let tables = plan.tables.iter().map(|t| sheet.table(t, &here)).collect::<Result<_>>()?;
+    let mut checked = Vec::new();
+    for (claim, k) in checks {
+        for h in here.iter().filter(|h| k.workloads.contains(&h.spec.name)) {
+            let value = sheet.value(&k.view, &k.variant, &k.value, h)?;
+            checked.push(judge(claim, k, h, value));
+        }
+    }
+    let mut crossings = Vec::new();
+    for x in &plan.crossings {
+        crossings.push(crossing::crossing(x, &comparison, &here, &mut sheet, how.quick, note)?);
+    }
+    Ok(ComparisonOutcome {
+        of: plan.of.clone(),
+        readings: comparison.readings.clone(),
+        tables,
+        crossings,
+        checks: checked,
+    })
+}
+
+/// The workloads of an experiment that are here.
+fn here<'a>(
+    e: &Experiment,
+    plan: &ComparisonPlan,
+    comparison: &'a Comparison,
+    how: &Plan,
+    out: &mut Reproduction,
+) -> Result<Vec<Here<'a>>> {
+    let lists = plan.tables.iter().map(|t| &t.workloads).chain(plan.crossings.iter().map(|x| &x.workloads));
+    let lists: Vec<_> = lists.collect();
+    let checked: Vec<&String> = e.claims.iter().flat_map(|c| &c.checks).flat_map(|k| &k.workloads).collect();
+    let shown = |w: &&WorkloadSpec| {
+        lists.iter().any(|l| l.as_ref().is_none_or(|l| l.contains(&w.name))) || checked.contains(&&w.name)
+    };
+    let named = |w: &WorkloadSpec| how.traces.named.contains_key(&w.name);
+    let quick = &comparison.quick;
+    let wanted = |w: &&WorkloadSpec| !how.quick || quick.workloads.contains(&w.name) || named(w);
+    let limit = if how.quick { Some(quick.requests) } else { comparison.limit };
+    let chunk = comparison.views.iter().find_map(|v| v.packed).map_or(comparison.page, |p| p.chunk);
+    let mut here = Vec::new();
+    let specs = comparison.workloads.iter().filter(shown).filter(wanted);
+    for (spec, input) in find(specs, &how.traces, limit, out)? {
+        let facts = Facts::of(&mut input.open()?, comparison.page, chunk)?;
+        note_workload(out, workload_outcome(&comparison.sizes, spec, &input, &facts));
+        here.push(Here { spec, input, facts });
+    }
+    Ok(here)
+}
+
+fn judge(claim: &str, k: &Check, h: &Here<'_>, value: Option<f64>) -> Checked {
+    Checked {
+        claim: claim.to_owned(),
+        what: k.what.clone(),
+        workload: h.spec.name.clone(),
+        kind: h.input.kind,
+        variant: k.variant.clone(),
+        value,
+        published: k.published,
+        rule: k.rule(),
+        holds: value.map(|v| k.holds(v)),
+    }
+}
+
+impl<'a> Sheet<'a> {
+    /// The runs that a figure of a variant needs.
+    fn want<'h>(
+        &self,
+        view: &str,
+        variant: &str,
+        value: &Value,
+        h: &'h Here<'h>,
+        wanted: &mut Vec<Wanted<'h>>,
+    ) -> Result<()>
+    where
+        'a: 'h,
+    {
+        let view = self.comparison.view(view)?;
+        for name in [Some(variant), value.against.as_deref()].into_iter().flatten() {
+            wanted.push((view, h, self.comparison.variant(name)?.set.clone()));
+        }
+        Ok(())
+    }
+
+    fn want_table<'h>(&self, t: &TablePlan, here: &'h [Here<'h>], wanted: &mut Vec<Wanted<'h>>) -> Result<()>
+    where
+        'a: 'h,
+    {
+        for h in here.iter().filter(|h| shows(t.workloads.as_deref(), h)) {
+            for view in &t.views {
+                for variant in &t.variants {
+                    for c in &t.columns {
+                        self.want(view, variant, &c.value, h, wanted)?;
+                    }
+                }
+            }
+        }
+        Ok(())
+    }
+
+    /// Runs what was not run yet.
+    pub(super) fn run(&mut self, wanted: &[Wanted<'_>], note: &mut dyn FnMut(&str)) -> Result<()> {
+        let jobs: Result<Vec<_>> = wanted.iter().map(|w| self.job(w)).collect();
+        self.pool.run(jobs?, note)
+    }
+
+    /// What a run found; zeros for one that was not made.
+    pub(super) fn figures(&self, wanted: &Wanted<'_>) -> Result<Figures> {
+        let key = self.key(&self.stack(wanted)?, wanted);
+        Ok(self.pool.get(&key).cloned().unwrap_or_default())
+    }
+
+    fn value(&self, view: &str, variant: &str, value: &Value, h: &Here<'_>) -> Result<Option<f64>> {
+        let view = self.comparison.view(view)?;
+        let of = |name: &str| -> Result<Figures> {
+            self.figures(&(view, h, self.comparison.variant(name)?.set.clone()))
+        };
+        let figures = of(variant)?;
+        let base = value.against.as_deref().map(of).transpose()?;
+        let get = |f: &Figures, n: &str| f.get(n);
+        let base = base.as_ref().map(|b| move |n: &str| get(b, n));
+        Ok(value.of(&|n| figures.get(n), base.as_ref().map(|b| b as &dyn Fn(&str) -> f64)))
+    }
+
+    fn table(&self, t: &TablePlan, here: &[Here<'_>]) -> Result<ComparedTable> {
+        let mut rows = Vec::new();
+        for h in here.iter().filter(|h| shows(t.workloads.as_deref(), h)) {
+            for view in &t.views {
+                let row = |variant: Option<&String>, values| ComparedRow {
+                    workload: h.spec.name.clone(),
+                    kind: h.input.kind,
+                    stands_for: h.spec.stands_for.clone(),
+                    view: view.clone(),
+                    variant: variant.cloned(),
+                    values,
+                };
+                let mut all = Vec::new();
+                for variant in &t.variants {
+                    let values = t.columns.iter().map(|c| self.value(view, variant, &c.value, h));
+                    all.push((variant, values.collect::<Result<Vec<_>>>()?));
+                }
+                if t.wide {
+                    rows.push(row(None, all.into_iter().flat_map(|(_, v)| v).collect()));
+                } else {
+                    rows.extend(all.into_iter().map(|(variant, values)| row(Some(variant), values)));
+                }
+            }
+        }
+        let columns = t.columns.iter().map(|c| (c.head.clone(), c.digits));
+        let digits = t.columns.first().map_or(0, |c| c.digits);
+        Ok(ComparedTable {
+            about: t.about.clone(),
+            columns: match t.wide {
+                true => t.variants.iter().map(|v| (v.clone(), digits)).collect(),
+                false => columns.collect(),
+            },
+            rows,
+        })
+    }
+
+    fn stack(&self, (view, h, set): &Wanted<'_>) -> Result<Stack> {
+        let c = self.comparison;
+        let mut sets: Vec<String> =
+            [&c.set, &view.set, set, &h.spec.set].into_iter().flatten().cloned().collect();
+        let plain = Stack::load(&c.stack, &sets).map_err(Box::new)?;
+        let Some(packed) = view.packed else { return Ok(plain) };
+        let bytes = (h.facts.chunks.bytes() as f64 * packed.times) as u64;
+        let chip = bytes.div_ceil(pcm_chips(&plain)).next_multiple_of(CHIP_STEP);
+        sets.push(format!("media.pcm.chip_bytes={chip}"));
+        Ok(Stack::load(&c.stack, &sets).map_err(Box::new)?)
+    }
+
+    fn key(&self, stack: &Stack, (view, h, _): &Wanted<'_>) -> String {
+        let packed = view.packed.is_some();
+        format!("{} {} {} {packed} {}", h.spec.name, stack.identity().sha256, view.depth, self.seed)
+    }
+
+    fn job<'h>(&self, wanted: &Wanted<'h>) -> Result<Job<'h, Figures>> {
+        let stack = self.stack(wanted)?;
+        let key = self.key(&stack, wanted);
+        let (view, h, set) = wanted;
+        let about = format!("{}, {}, {}", h.spec.name, view.name, set.join(" "));
+        let mode = Mode::Closed { depth: view.depth };
+        let options = RunOptions { mode, seed: self.seed, ..RunOptions::default() };
+        let (h, packed) = (*h, view.packed.is_some());
+        let run = move || {
+            let session = Session::new(&stack, &options)?;
+            let workload = if packed { h.input.packed(&h.facts.chunks, false)? } else { h.input.open()? };
+            let mut workload = workload.fit(Fit::Strict, session.sectors(), None)?;
+            Ok(Figures::of(&session.measure(&mut workload, &mut |_| {})?))
+        };
+        Ok(Job { key, about, run: Box::new(run) })
+    }
+}
+
+/// Whether a list shows a workload; none shows all.
+pub(super) fn shows(list: Option<&[String]>, h: &Here<'_>) -> bool {
+    list.is_none_or(|l| l.contains(&h.spec.name))
+}

@@ -1,0 +1,93 @@
+//! Where one variant of a stack begins to cost less than another.
+
+use super::comparison::{Here, Sheet, Wanted, shows};
+use crate::Result;
+use crate::describe::{Comparison, CrossingPlan, Value};
+use crate::outcome::{Crossing, CrossingLine, CrossingPoint, Even};
+use crate::sweep::Figures;
+use frit_core::size;
+
+pub(super) fn crossing<'h>(
+    x: &CrossingPlan,
+    comparison: &'h Comparison,
+    here: &'h [Here<'h>],
+    sheet: &mut Sheet<'_>,
+    quick: bool,
+    note: &mut dyn FnMut(&str),
+) -> Result<Crossing> {
+    let (view, base) = (comparison.view(&x.view)?, comparison.variant(&x.base)?);
+    let mut values = x.axis.values.clone();
+    if quick {
+        values.truncate(2);
+    }
+    let at = |set: &[String], value: &String| -> Vec<String> {
+        set.iter().chain(&x.set).cloned().chain([format!("{}={value}", x.axis.key)]).collect()
+    };
+    let mut wanted: Vec<Wanted<'h>> = Vec::new();
+    let shown = || here.iter().filter(|h| shows(x.workloads.as_deref(), h));
+    for h in shown() {
+        wanted.push((view, h, base.set.clone()));
+        for variant in &x.variants {
+            let set = &comparison.variant(variant)?.set;
+            wanted.extend(values.iter().map(|v| (view, h, at(set, v))));
+        }
+    }
+    sheet.run(&wanted, note)?;
+    let mut lines = Vec::new();
+    for h in shown() {
+        let cost = figure(&x.cost, &sheet.figures(&(view, h, base.set.clone()))?);
+        for variant in &x.variants {
+            let set = &comparison.variant(variant)?.set;
+            let points = values.iter().map(|v| {
+                let f = sheet.figures(&(view, h, at(set, v)))?;
+                Ok(point(cost, figure(&x.cost, &f), figure(&x.per, &f), &x.prices))
+            });
+            lines.push(CrossingLine {
+                workload: h.spec.name.clone(),
+                kind: h.input.kind,
+                variant: variant.clone(),
+                points: points.collect::<Result<_>>()?,
+            });
+        }
+    }
+    let values: Vec<u64> = values.iter().filter_map(|v| size::parse(v).ok()).collect();
+    let marks = x.marks.iter().map(|m| (m.name.clone(), values.iter().map(|v| m.price(*v as f64)).collect()));
+    Ok(Crossing {
+        about: x.about.clone(),
+        base: x.base.clone(),
+        axis: x.axis.name.clone(),
+        price: x.price.clone(),
+        prices: x.prices.clone(),
+        marks: marks.collect(),
+        values,
+        lines,
+    })
+}
+
+fn figure(value: &Value, figures: &Figures) -> f64 {
+    value.of(&|n| figures.get(n), None).unwrap_or(0.0)
+}
+
+fn point(base: f64, cost: f64, per: f64, prices: &[f64]) -> CrossingPoint {
+    let even = match (base - cost, per) {
+        (saved, _) if saved <= 0.0 => Even::Never,
+        (_, 0.0) => Even::Always,
+        (saved, per) => Even::At(saved / per),
+    };
+    let ratio = |price: f64| if base == 0.0 { 0.0 } else { (cost + price * per) / base };
+    CrossingPoint { even, count: per, free: ratio(0.0), ratios: prices.iter().map(|p| ratio(*p)).collect() }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn both_cost_the_same_at_the_even_price() {
+        let p = point(10.0, 8.0, 4.0, &[0.0, 0.5, 1.0]);
+        assert_eq!((p.even, p.free), (Even::At(0.5), 0.8));
+        assert_eq!(p.ratios, [0.8, 1.0, 1.2]);
+        assert_eq!(point(10.0, 11.0, 4.0, &[]).even, Even::Never);
+        assert_eq!(point(10.0, 9.0, 0.0, &[]).even, Even::Always);
+    }
+}

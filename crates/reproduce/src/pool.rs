@@ -1,0 +1,103 @@
+//! Runs that are made once each, on all processors.
+
+use crate::Result;
+use std::collections::BTreeMap;
+use std::sync::Mutex;
+use std::sync::atomic::{AtomicUsize, Ordering};
+
+/// What was found, by the key of its job.
+#[derive(Debug)]
+pub(crate) struct Pool<F> {
+    found: BTreeMap<String, F>,
+}
+
+/// A run: the same key finds the same.
+pub(crate) struct Job<'a, F> {
+    pub(crate) key: String,
+    /// What a user sees while it runs.
+    pub(crate) about: String,
+    pub(crate) run: Box<dyn Fn() -> Result<F> + Send + Sync + 'a>,
+}
+
+impl<F> Default for Pool<F> {
+    fn default() -> Self {
+        Pool { found: BTreeMap::new() }
+    }
+}
+
+impl<F: Send> Pool<F> {
+    /// Runs what was not run yet. `note` is told of each as it is taken up.
+    ///
+    /// # Errors
+    /// The first that failed, in the order of the jobs.
+    pub(crate) fn run(&mut self, jobs: Vec<Job<'_, F>>, note: &mut dyn FnMut(&str)) -> Result<()> {
+        let mut new: Vec<Job<'_, F>> = Vec::new();
+        for job in jobs {
+            if !self.found.contains_key(&job.key) && new.iter().all(|n| n.key != job.key) {
+                new.push(job);
+            }
+        }
+        let workers = std::thread::available_parallelism().map_or(1, usize::from).min(new.len());
+        let (next, done) = (AtomicUsize::new(0), Mutex::new(Vec::new()));
+        let (tell, told) = std::sync::mpsc::channel();
+        std::thread::scope(|scope| {
+            for _ in 0..workers {
+                let (tell, next, done, new) = (tell.clone(), &next, &done, &new);
+                scope.spawn(move || {
+                    loop {
+                        let i = next.fetch_add(1, Ordering::Relaxed);
+                        let Some(job) = new.get(i) else { break };
+                        // Nobody listens any more only when the whole program ends.
+                        tell.send(job.about.clone()).ok();
+                        let found = (job.run)();
+                        done.lock().unwrap_or_else(std::sync::PoisonError::into_inner).push((i, found));
+                    }
+                });
+            }
+            drop(tell);
+            for what in told {
+                note(&what);
+            }
+        });
+        let mut done = done.into_inner().unwrap_or_else(std::sync::PoisonError::into_inner);
+        done.sort_by_key(|(i, _)| *i);
+        for (i, found) in done {
+            self.found.insert(new[i].key.clone(), found?);
+        }
+        Ok(())
+    }
+
+    /// What a job found.
+    pub(crate) fn get(&self, key: &str) -> Option<&F> {
+        self.found.get(key)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::Error;
+
+    fn job<'a>(key: &str, ran: &'a AtomicUsize, found: Option<u32>) -> Job<'a, u32> {
+        let run = move || {
+            ran.fetch_add(1, Ordering::Relaxed);
+            found.ok_or_else(|| Error::Recovery("none".into()))
+        };
+        Job { key: key.into(), about: key.into(), run: Box::new(run) }
+    }
+
+    #[test]
+    fn each_key_runs_once_and_the_first_failure_is_told() {
+        let (ran, mut pool) = (AtomicUsize::new(0), Pool::default());
+        pool.run(
+            vec![job("a", &ran, Some(1)), job("b", &ran, Some(2)), job("a", &ran, Some(3))],
+            &mut |_| {},
+        )
+        .unwrap();
+        pool.run(vec![job("b", &ran, Some(4))], &mut |_| {}).unwrap();
+        assert_eq!((ran.into_inner(), pool.get("a"), pool.get("b")), (2, Some(&1), Some(&2)));
+        let ran = AtomicUsize::new(0);
+        assert!(pool.run(vec![job("c", &ran, None)], &mut |_| {}).is_err());
+        assert_eq!(pool.get("c"), None);
+    }
+}
