@@ -163,7 +163,11 @@ fn a_disk_is_made_as_large_as_asked_and_grows() {
 
 #[test]
 fn memory_alone_is_made_as_large_as_asked_and_grows() {
-    for sets in [&[][..], &["ntl.page_bytes=512", "ntl.mapping=block"], &["ntl.wear_leveling=start-gap", "ntl.log=none"]] {
+    for sets in [
+        &[][..],
+        &["ntl.page_bytes=512", "ntl.mapping=block"],
+        &["ntl.wear_leveling=start-gap", "ntl.log=none"],
+    ] {
         made_and_grown("ntl-small", sets, (5 << 20) + 512);
     }
 }

@@ -94,6 +94,9 @@ pub struct NtlConfig {
     pub log_share: f64,
     /// Where updates wait for others.
     pub log_buffer: LogBuffer,
+    /// The full log takes updates by requests of at most so many pages; 0: of any. Larger requests have a page for
+    /// each chip already.
+    pub log_request_pages: u32,
     /// How much of the log is merged when it is full.
     pub merge: MergeUnit,
     /// Updates of a page within a window from which on it is hot: 2 to 4, for the remap table.
@@ -115,6 +118,7 @@ impl Default for NtlConfig {
             // Section II.B.3: log blocks are 0.1 % of the memory.
             log_share: 0.001,
             log_buffer: LogBuffer::Dram,
+            log_request_pages: 0,
             merge: MergeUnit::All,
             hot_updates: 2,
             protect: Protect::None,
@@ -183,6 +187,14 @@ impl NtlConfig {
             (Protect::Redo, LogKind::None | LogKind::Remap) => LogKind::Full,
             (_, log) => log,
         }
+    }
+
+    /// Whether updates by a request of so many pages go to the full log. What is protected needs all of them there.
+    #[must_use]
+    pub fn logs(&self, pages: u64) -> bool {
+        self.log_request_pages == 0
+            || self.protect == Protect::Redo
+            || pages <= u64::from(self.log_request_pages)
     }
 
     /// Whether updates wait for others in DRAM.

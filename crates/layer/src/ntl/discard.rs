@@ -15,6 +15,7 @@ impl<T: Token, P: Store> Ntl<T, P> {
     ) -> Result<()> {
         self.writable()?;
         let page = u64::from(self.page_bytes());
+        self.logs = self.config.logs(1);
         let (first, end) = (at.div_ceil(page), (at + bytes) / page);
         if first > end {
             // Inside one page.

@@ -30,6 +30,8 @@ pub struct Ntl<T, P: Store> {
     pub(super) logged: Bits,
     /// Pages that were updated lately, once and twice: see [`super::write`]. Empty but for the remap table.
     pub(super) warm: [Bits; 2],
+    /// Updates by this request go to the full log.
+    pub(super) logs: bool,
     /// Updates until what is warm is forgotten.
     pub(super) warm_left: u32,
     pub(super) log: Option<Log>,
@@ -73,6 +75,7 @@ impl<T: Token, P: Store> Ntl<T, P> {
             live: Bits::new(pages),
             logged: Bits::new(if log.is_some() { pages } else { 0 }),
             warm: [Bits::new(warm), Bits::new(warm)],
+            logs: true,
             warm_left: 0,
             log,
             buffer: Buffer::new(buffered, layout.page_bytes, P::HOLDS),

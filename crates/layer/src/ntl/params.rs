@@ -78,6 +78,7 @@ impl<T: Token, P: Store> Params for Ntl<T, P> {
         let mut c = self.config.clone();
         match key {
             "placement" => c.placement = named::<Placement>(key, value)?,
+            "log_request_pages" => c.log_request_pages = number(key, value)?,
             "hot_updates" => c.hot_updates = number(key, value)?,
             _ if self.list().iter().any(|p| p.key == key) => {
                 return Err(Error::param(key, value, "is fixed once the layer runs; set it in the stack"));

@@ -80,6 +80,9 @@ fn variants() -> Vec<NtlConfig> {
             }
         }
     }
+    // A log that large requests pass by.
+    let full: Vec<NtlConfig> = all.iter().filter(|c| c.log == LogKind::Full).cloned().collect();
+    all.extend(full.into_iter().map(|c| NtlConfig { log_request_pages: 2, ..c }));
     all.retain(|c| c.validate().is_ok());
     all
 }
@@ -275,6 +278,24 @@ fn the_buffer_collects_updates_and_a_flush_empties_it() {
     let see = layer(&ntl);
     assert_eq!((see("buffer_flushes"), see("parallel_clean_writes"), see("log_writes")), (1, 3, 2));
     assert_eq!(see("parallel_dirty_writes"), 0);
+}
+
+#[test]
+fn large_requests_pass_a_log_of_small_ones() {
+    let config =
+        NtlConfig { log: LogKind::Full, log_share: 0.05, log_request_pages: 3, ..NtlConfig::default() };
+    let mut ntl = counted(&config);
+    write_pages(&mut ntl, 0, 8);
+    for lpn in [0, 1, 2, 3, 4] {
+        write_pages(&mut ntl, lpn, 1);
+    }
+    let see = layer(&ntl);
+    assert_eq!((see("log_writes"), see("logged_pages")), (4, 4));
+    write_pages(&mut ntl, 0, 8);
+    let see = layer(&ntl);
+    assert_eq!((see("logged_pages"), see("parallel_dirty_writes")), (0, 2), "in place, and newer");
+    BlockLayer::<Null>::flush(&mut ntl, &mut Null).unwrap();
+    assert_eq!(layer(&ntl)("log_writes"), 4, "page 4 waits no more");
 }
 
 #[test]

@@ -21,6 +21,7 @@ impl<T: Token, P: Store> Ntl<T, P> {
     ) -> Result<()> {
         self.writable()?;
         let page = self.page_bytes();
+        self.logs = self.config.logs(u64::from(data.len()).div_ceil(u64::from(page)));
         for span in spans(at, u64::from(data.len()), page.trailing_zeros()) {
             let part = data.part(span.from, span.len);
             if span.len == page {
@@ -75,6 +76,16 @@ impl<T: Token, P: Store> Ntl<T, P> {
         match self.log.as_ref().map_or(LogKind::None, super::log::Log::kind) {
             LogKind::None => self.write_over(sink, lpn, data, after),
             LogKind::Remap if !self.is_hot(lpn) => self.write_over(sink, lpn, data, after),
+            LogKind::Full if !self.logs => {
+                // What the log has of it is older from now on.
+                if let Some(i) = self.buffer.find(lpn) {
+                    self.buffer.remove(i);
+                }
+                if self.logged.has(lpn) {
+                    self.forget_logged(lpn);
+                }
+                self.write_over(sink, lpn, data, after)
+            }
             LogKind::Full if self.buffer.is_there() => self.write_buffer(sink, lpn, data, after),
             _ => {
                 let tok = self.write_log(sink, lpn, data, after)?;

@@ -75,6 +75,9 @@ pub(super) fn idle(c: &NtlConfig) -> Vec<(&'static str, &'static str)> {
     }
     if c.log != LogKind::Full {
         idle.push(("log_buffer", "only `log` = full collects updates"));
+        idle.push(("log_request_pages", "only `log` = full leaves large requests out"));
+    } else if c.protect == Protect::Redo {
+        idle.push(("log_request_pages", "all that is protected goes to the log"));
     }
     if log != LogKind::Remap {
         idle.push(("hot_updates", "only `log` = remap, unprotected, looks for hot pages"));
