@@ -210,6 +210,7 @@ fn the_log_of_the_example_is_filled_in_turn_and_merged_as_told() {
     let most = (0..4).map(|row| merge.number(row, "dirty writes")).fold(0.0, f64::max);
     let merged: f64 = (0..4).map(|row| merge.number(row, "dirty writes")).sum();
     assert!(close(merged, counted[2].metric("merged_pages")), "{merged} pages");
+    assert!(close(most, counted[2].metric("merge_rounds")), "M is {most}");
     assert!(close(most, log.number(11, "dirty")), "M is {most}");
     for row in 0..4 {
         let pages: Vec<u32> = merge.cell(row, "pages").split(", ").map(|p| p.parse().unwrap()).collect();
