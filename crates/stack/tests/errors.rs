@@ -117,7 +117,9 @@ fn unknown_names_are_told_with_line_and_nearest() {
         ("SSW = 1\n".into(), &["t:1:1 `SSW` is no key of a stack | it is a key of [hfsl]"]),
         (
             String::new(),
-            &["the stack has no layer | add the table of a layer, such as [hfsl]; there are hfsl, cache"],
+            &[
+                "the stack has no layer | add the table of a layer, such as [hfsl]; there are hfsl, cache, ntl",
+            ],
         ),
     ];
     told_as(cases);

@@ -23,11 +23,7 @@ impl<T: Token, P: Store> Ntl<T, P> {
         let l = &self.space.layout;
         let mut h = [0; HEAD_BYTES];
         h[..8].copy_from_slice(MAGIC);
-        let mapping = match self.config.mapping.as_str() {
-            "static" => 0,
-            "dynamic" => 1,
-            _ => 2,
-        };
+        let mapping = self.config.mapping_kind().map_or(u32::MAX, |kind| kind as u32);
         let words = [
             VERSION,
             mapping,

@@ -1,7 +1,7 @@
 //! Where things lie. Each chip has the same areas at the same offsets:
 //!
 //! ```text
-//! 0        head and state; 4 KiB: marks; 8 KiB: tails (on chip 0; the others leave it free)
+//! 0        head and state; 4 KiB: marks; 8 KiB: tails (once, from address 0 on; chips leave it free)
 //! 12 KiB   saved tables, page by page over the chips (unprotected), or
 //!          records, 32 bytes a page; then their second copies (protected)
 //! H        home pages
@@ -56,8 +56,10 @@ pub(super) struct Below {
     pub(super) geometry: PcmGeometry,
     /// Its size as it is offered.
     pub(super) bytes: u64,
-    /// Bytes of a refresh unit, where there is one.
+    /// Bytes of a refresh unit, where there is one and a leveler leaves it whole.
     pub(super) refresh_bytes: Option<u32>,
+    /// The same of the memory itself.
+    pub(super) cells_refresh_bytes: Option<u32>,
 }
 
 /// Bytes of saved tables for each page: two bits, and four bytes where a mapping has a table.
@@ -261,10 +263,13 @@ fn refresh_bytes(config: &NtlConfig, below: &Below, page: u32) -> Result<u32> {
         return Ok(page);
     }
     let Some(bytes) = below.refresh_bytes else {
+        if let Some(unit) = below.cells_refresh_bytes {
+            let why =
+                format!("has to be at least a refresh unit of {} for a log", size::show(u64::from(unit)));
+            return Err(Error::param("wear_stripe", size::show(config.wear.wear_stripe), why));
+        }
         let log: &'static str = config.log.into();
-        let why = "needs a memory with clean writes: `refresh_bytes`, and a leveler whose stripe holds a whole \
-                   refresh unit";
-        return Err(Error::param("log", log, why));
+        return Err(Error::param("log", log, "needs a memory with clean writes: `refresh_bytes`"));
     };
     let most = below.geometry.interleave_bytes;
     if bytes < page || bytes > most {
@@ -291,7 +296,7 @@ mod tests {
             line_bytes: 4096,
             interleave_bytes: 512 << 10,
         };
-        Below { geometry, bytes: geometry.bytes(), refresh_bytes: Some(64 << 10) }
+        Below { geometry, bytes: geometry.bytes(), refresh_bytes: Some(64 << 10), cells_refresh_bytes: None }
     }
 
     #[test]
@@ -346,7 +351,9 @@ mod tests {
         let mut b = below(4, 4 << 20);
         b.geometry.interleave_bytes = 512;
         assert_eq!(key(&NtlConfig::default(), &b), "interleave_bytes");
-        assert_eq!(key(&full, &Below { refresh_bytes: None, ..below(4, 4 << 20) }), "log");
+        let none = Below { refresh_bytes: None, ..below(4, 4 << 20) };
+        assert_eq!(key(&full, &none), "log");
+        assert_eq!(key(&full, &Below { cells_refresh_bytes: Some(1 << 20), ..none }), "wear_stripe");
         assert_eq!(key(&full, &Below { refresh_bytes: Some(1 << 20), ..below(4, 4 << 20) }), "refresh_bytes");
         let blocks = NtlConfig { mapping: "block".into(), ..full };
         assert_eq!(key(&blocks, &below(4, 512 << 10)), "chip_bytes");

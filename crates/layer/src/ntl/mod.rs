@@ -3,8 +3,8 @@
 //!
 //! Pages lie on chips that work on their own. A [`Mapping`] says on which: by the page's number (static), on
 //! any chip at its first write (dynamic), or a whole block on one chip. A first write is *clean*, an update is
-//! *dirty*: it overwrites the page where it lies, or goes to a [log](log) whose pages are clean, and comes
-//! home when the log is merged. [`Rounds`](rounds) counts as the paper counts.
+//! *dirty*: it overwrites the page where it lies, or goes to a log whose pages are clean, and comes
+//! home when the log is merged. Rounds of parallel writes are counted as the paper does.
 //!
 //! `docs/ntl.md` is the manual, with an example worked through by hand.
 

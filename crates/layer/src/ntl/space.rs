@@ -69,8 +69,12 @@ impl<T: Token, P: Store> Space<T, P> {
         let wear = config.wear.config()?;
         let plain = config.wear.wear_leveling == "none";
         let pcm = Leveled::new(pcm, wear).map_err(WearKeys::in_table)?;
-        let below =
-            Below { geometry: *pcm.geometry(), bytes: pcm.bytes(), refresh_bytes: pcm.refresh_bytes() };
+        let below = Below {
+            geometry: *pcm.geometry(),
+            bytes: pcm.bytes(),
+            refresh_bytes: pcm.refresh_bytes(),
+            cells_refresh_bytes: pcm.config().refresh_bytes,
+        };
         Ok(Space {
             layout: Layout::new(config, &below)?,
             protected: config.protect == Protect::Redo,

@@ -8,6 +8,7 @@ use frit_core::{
 use frit_media::{Curve, Hardware, MemoryStore, NoStore, Pcm, PcmConfig, PcmGeometry, PcmTiming, Store};
 use proptest::prelude::*;
 use proptest::test_runner::TestRunner;
+use strum::VariantNames;
 
 /// Four chips of 256 KiB, refreshed by 16 KiB, with the times of the paper's Table 2.
 fn chips() -> PcmConfig {
@@ -57,7 +58,7 @@ fn layer<L: BlockLayer<Null>>(layer: &L) -> impl Fn(&str) -> u64 + use<L> {
 /// All that can be configured, and can be.
 fn variants() -> Vec<NtlConfig> {
     let mut all = Vec::new();
-    for mapping in ["static", "dynamic", "block"] {
+    for mapping in MappingKind::VARIANTS {
         for log in [LogKind::None, LogKind::Full, LogKind::Coarse, LogKind::Remap] {
             for protect in [Protect::None, Protect::Redo] {
                 for (log_buffer, merge) in
@@ -65,7 +66,7 @@ fn variants() -> Vec<NtlConfig> {
                 {
                     for page_bytes in [512, 4096] {
                         all.push(NtlConfig {
-                            mapping: mapping.into(),
+                            mapping: (*mapping).into(),
                             log,
                             protect,
                             log_buffer,

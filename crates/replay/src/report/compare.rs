@@ -39,7 +39,7 @@ fn disk(r: &Report, of: impl Fn(&DiskReport) -> Option<f64>) -> Option<f64> {
     r.media.iter().find_map(|m| m.disk.as_ref()).and_then(of)
 }
 
-pub(crate) const FIGURES: [Figure; 23] = [
+pub(crate) const FIGURES: [Figure; 28] = [
     Figure { name: "latency, mean", value: |r| mean(r, "all"), show: time },
     Figure {
         name: "latency, p99",
@@ -63,7 +63,20 @@ pub(crate) const FIGURES: [Figure; 23] = [
     Figure { name: "NAND erases", value: |r| commands(r, Op::NandErase), show: whole },
     Figure { name: "NAND wear, most erases", value: wear_max, show: whole },
     Figure { name: "PCM reads", value: |r| commands(r, Op::PcmRead), show: whole },
-    Figure { name: "PCM writes", value: |r| commands(r, Op::PcmWrite), show: whole },
+    Figure {
+        name: "PCM writes",
+        value: |r| Some(commands(r, Op::PcmWrite)? + commands(r, Op::PcmWriteClean)?),
+        show: whole,
+    },
+    Figure { name: "parallel writes, clean", value: |r| r.counted("parallel_clean_writes"), show: whole },
+    Figure { name: "parallel writes, dirty", value: |r| r.counted("parallel_dirty_writes"), show: whole },
+    Figure { name: "merges of the log", value: |r| r.counted("merges"), show: whole },
+    Figure { name: "refreshes", value: |r| r.counted("refreshes"), show: whole },
+    Figure {
+        name: "parallel writes, time",
+        value: |r| r.counted("parallel_time").map(|s| s * 1e9),
+        show: time,
+    },
     Figure { name: "disk reads", value: |r| commands(r, Op::DiskRead), show: whole },
     Figure { name: "disk writes", value: |r| commands(r, Op::DiskWrite), show: whole },
     Figure { name: "disk, busy time", value: |r| disk(r, |d| Some(d.busy_ns as f64)), show: time },

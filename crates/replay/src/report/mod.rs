@@ -316,6 +316,12 @@ pub struct Software {
 }
 
 impl Report {
+    /// What a layer counted under a name in the measured part.
+    #[must_use]
+    pub fn counted(&self, name: &str) -> Option<f64> {
+        self.layers.iter().flat_map(|l| &l.metrics).find(|m| m.name == name).map(|m| m.change)
+    }
+
     /// The latency of a class: `read`, `write`, `discard`, `flush` or `all`.
     #[must_use]
     pub fn class(&self, class: &str) -> Option<&ClassLatency> {

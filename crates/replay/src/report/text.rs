@@ -165,6 +165,12 @@ fn figures(r: &Report) -> Vec<(&'static str, String)> {
     if let Some(n) = r.flash_updates {
         all.push(("flash updates", format!("{} writes of part of a page in NAND", count(n))));
     }
+    if let Some(text) = parallel(r) {
+        all.push(("parallel writes", text));
+    }
+    if let Some(text) = log(r) {
+        all.push(("log", text));
+    }
     for m in &r.media {
         if m.wears() {
             all.push(("wear", wear(m)));
@@ -207,6 +213,32 @@ fn figures(r: &Report) -> Vec<(&'static str, String)> {
         format!("{} a request{with}, {} in all", time(s.ns_per_request), time(s.wall_ns as f64)),
     ));
     all
+}
+
+/// Rounds in which chips write a page each, of a layer that counts them.
+fn parallel(r: &Report) -> Option<String> {
+    let of = |name| r.counted(name);
+    Some(format!(
+        "{} clean, {} dirty; {} one after the other",
+        count(of("parallel_clean_writes")? as u64),
+        count(of("parallel_dirty_writes")? as u64),
+        time(of("parallel_time")? * 1e9)
+    ))
+}
+
+/// What merges of a log of updates did, where there is one.
+fn log(r: &Report) -> Option<String> {
+    let of = |name| r.counted(name);
+    let writes = of("log_writes").filter(|&n| n > 0.0)?;
+    Some(format!(
+        "{} of {} updates; {} merges brought {} pages home, {} refreshes: {} one after the other",
+        count(writes as u64),
+        count(of("updates")? as u64),
+        count(of("merges")? as u64),
+        count(of("merged_pages")? as u64),
+        count(of("refreshes")? as u64),
+        time(of("merge_time")? * 1e9)
+    ))
 }
 
 fn write_amplification(r: &Report) -> String {
