@@ -51,6 +51,12 @@ impl NtlConfig {
                 "where updates wait for a page of each chip: dram (certain once flushed), none",
             ),
             info(
+                "log_request_pages",
+                true,
+                &self.log_request_pages,
+                "the full log takes updates by requests of at most so many pages; 0: of any",
+            ),
+            info(
                 "merge",
                 false,
                 &merge,
