@@ -29,7 +29,7 @@ impl<T: Token, P: Store> Ntl<T, P> {
             }
             self.zero_part(sink, end * page, (at + bytes).saturating_sub(end * page))?;
         }
-        self.commit(sink)?;
+        self.commit(sink);
         if self.space.protected {
             // What was gone already may be so by a request that is not certain yet.
             sink.ack(self.space.fenced());

@@ -58,7 +58,7 @@ impl<S: Sink, P: Store> Durable<S> for Ntl<S::Tok, P> {
                 self.check_gone(sink, (lpn, place), scope, found)?;
             }
         }
-        self.commit(sink)?;
+        self.commit(sink);
         Ok(checked)
     }
 

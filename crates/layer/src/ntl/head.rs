@@ -2,6 +2,7 @@
 
 use super::layer::Ntl;
 use super::layout::STATE_AT;
+use super::mapping::Mapping;
 use crate::Token;
 use frit_core::{Cause, Error, MediumKind, Result, Sink, Source};
 use frit_media::Store;
@@ -122,7 +123,7 @@ impl<T: Token, P: Store> Ntl<T, P> {
     /// Forgets all that is not in memory that lasts.
     pub(super) fn forget(&mut self) {
         self.space.forget();
-        self.mapping_forget();
+        self.mapping.forget();
         for bits in [&mut self.used, &mut self.live, &mut self.logged] {
             bits.fill(0, false);
         }

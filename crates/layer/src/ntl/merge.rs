@@ -21,7 +21,7 @@ impl<T: Token, P: Store> Ntl<T, P> {
         let slots = log.slots(&rows);
         let coarse = log.kind() == LogKind::Coarse;
         // What overwrites a page at home is certain in the log before.
-        self.commit(sink)?;
+        self.commit(sink);
         self.outlive(sink, Bug::NtlHomeBeforeSync)?;
         let seq = self.last_number(&rows, coarse)?;
         let start = sink.start();

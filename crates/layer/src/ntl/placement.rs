@@ -50,7 +50,27 @@ impl Placement {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use frit_core::Null;
+    use frit_core::{Cmd, Nanos, Null};
+
+    /// Chips that are busy until these times; 0: idle.
+    struct Busy([u64; 4]);
+
+    impl Sink for Busy {
+        type Tok = ();
+        fn now(&self) -> Nanos {
+            Nanos::ZERO
+        }
+        fn start(&self) {}
+        fn unit(&self, unit: UnitId) -> UnitState {
+            match self.0[unit.idx()] {
+                0 => UnitState::Idle,
+                until => UnitState::BusyUntil(Nanos(until)),
+            }
+        }
+        fn emit(&mut self, _: Cmd, (): ()) {}
+        fn join(&mut self, (): (), (): ()) {}
+        fn ack(&mut self, (): ()) {}
+    }
 
     #[test]
     fn the_next_in_turn_or_the_least_loaded() {
@@ -64,5 +84,9 @@ mod tests {
         assert_eq!(best(&costs), Some(2));
         Placement::Idle.costs(&Null, UnitId(0), &[2, 1, 1, 2], 1, &mut costs);
         assert_eq!(best(&costs), Some(1), "with nothing to wait for, the next in turn");
+        Placement::Idle.costs(&Busy([900, 700, 0, 800]), UnitId(0), &[0; 4], 3, &mut costs);
+        assert_eq!(best(&costs), Some(2), "the one that is idle");
+        Placement::Idle.costs(&Busy([900, 700, 950, 800]), UnitId(0), &[0; 4], 3, &mut costs);
+        assert_eq!(best(&costs), Some(1), "the one that is idle first");
     }
 }

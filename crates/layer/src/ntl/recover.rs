@@ -224,7 +224,7 @@ impl<T: Token, P: Store> Ntl<T, P> {
         for &place in &amend.mend {
             self.mend(sink, place, start)?;
         }
-        self.commit(sink)?;
+        self.commit(sink);
         if self.space.volatile() {
             // What a killed program wrote is in the page cache only.
             self.space.pcm.flush(sink)?;

@@ -80,10 +80,6 @@ impl<T: Token, P: Store> Ntl<T, P> {
         self.mapping.restored();
         Ok(())
     }
-
-    pub(super) fn mapping_forget(&mut self) {
-        self.mapping.forget();
-    }
 }
 
 fn saved_damaged(at: u64) -> Error {

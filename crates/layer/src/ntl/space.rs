@@ -140,10 +140,7 @@ impl<T: Token, P: Store> Space<T, P> {
             return Ok(tok);
         }
         let digest = data.bytes().map_or(0, digest);
-        let noted = self.note(sink, place, lpn, digest, after)?;
-        let done = sink.join(tok, noted);
-        self.wait(sink, done);
-        Ok(done)
+        self.note(sink, place, (lpn, digest), tok, after)
     }
 
     /// As [`Space::put`], of a page that another record described: its digest goes along, right or wrong, so that
@@ -157,13 +154,7 @@ impl<T: Token, P: Store> Space<T, P> {
         after: T,
     ) -> Result<T> {
         let tok = self.put_data(sink, place, (data, cells), (Cause::Gc, after))?;
-        if !self.protected {
-            return Ok(tok);
-        }
-        let noted = self.note(sink, place, lpn, digest, after)?;
-        let done = sink.join(tok, noted);
-        self.wait(sink, done);
-        Ok(done)
+        if self.protected { self.note(sink, place, (lpn, digest), tok, after) } else { Ok(tok) }
     }
 
     #[inline]
@@ -181,17 +172,20 @@ impl<T: Token, P: Store> Space<T, P> {
         }
     }
 
+    /// Writes the record of a page whose data is there with `data`. Both are there with the token.
     fn note<S: Sink<Tok = T>>(
         &mut self,
         sink: &mut S,
         place: u32,
-        lpn: u32,
-        digest: u64,
+        (lpn, digest): (u32, u64),
+        data: T,
         after: T,
     ) -> Result<T> {
+        self.wait(sink, data);
         self.seq += 1;
         let record = Record { lbn: lpn, valid: u8::MAX, seq: self.seq, digest };
-        self.put_record(sink, place, &record, after)
+        let noted = self.put_record(sink, place, &record, after)?;
+        Ok(sink.join(data, noted))
     }
 
     /// Writes both copies of a record.

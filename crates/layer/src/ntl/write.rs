@@ -31,7 +31,7 @@ impl<T: Token, P: Store> Ntl<T, P> {
                 self.write_part(sink, span, part)?;
             }
         }
-        self.commit(sink)?;
+        self.commit(sink);
         self.rounds.end(&mut self.stats);
         if self.space.mark_due() { self.space.set_mark(sink) } else { Ok(()) }
     }
@@ -231,7 +231,7 @@ impl<T: Token, P: Store> Ntl<T, P> {
             return Ok(());
         }
         // What the request wrote so far is its own to wait for.
-        self.commit(sink)?;
+        self.commit(sink);
         let mut done = sink.start();
         let dirty = self.overwrites_slots();
         for i in 0..self.buffer.lpns().len() {
@@ -260,11 +260,10 @@ impl<T: Token, P: Store> Ntl<T, P> {
     }
 
     /// Makes certain what the request wrote, where that is promised.
-    pub(super) fn commit<S: Sink<Tok = T>>(&mut self, sink: &mut S) -> Result<()> {
+    pub(super) fn commit<S: Sink<Tok = T>>(&mut self, sink: &mut S) {
         if let Some(done) = self.space.fence(sink) {
             sink.ack(done);
         }
-        Ok(())
     }
 
     /// Everything that was acknowledged is certain.
