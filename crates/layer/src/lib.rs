@@ -10,6 +10,7 @@
 
 pub mod cache;
 pub mod flash;
+mod head;
 pub mod hfsl;
 mod named;
 pub mod ntl;

@@ -11,8 +11,6 @@ use super::BLOCK_BYTES;
 use crate::record::{Place, RECORD_BYTES};
 use frit_core::{Error, Result, size};
 
-/// Where the state word lies.
-pub(super) const STATE_AT: u64 = 64;
 const MARKS_AT: u64 = 4096;
 /// Words that take turns in holding the mark, and bytes from one to the next: a cache line each, so that
 /// none of them wears more than data does.
@@ -101,7 +99,7 @@ mod tests {
                 assert!(record(l.slots - 1, copies - 1) + RECORD_BYTES <= l.data(0));
                 assert!(copies == 1 || record(l.slots - 1, 0) + RECORD_BYTES <= record(0, 1));
                 assert!(l.data(0).is_multiple_of(4096));
-                assert!(l.mark(MARKS - 1) < record(0, 0) && l.mark(0) > STATE_AT);
+                assert!(l.mark(MARKS - 1) < record(0, 0) && l.mark(0) > crate::head::STATE_AT);
                 let each = 4096 + 32 * u64::from(copies);
                 assert!(u64::from(l.slots) * each + 16384 + each > bytes, "room is left");
             }

@@ -2,25 +2,21 @@
 
 use super::BLOCK_BYTES;
 use super::layer::Cache;
-use super::layout::{Layout, STATE_AT};
+use super::layout::Layout;
 use super::policy::{Policy, Setup, WriteCache};
 use super::space::{FRAGMENT, runs};
 use crate::Token;
+use crate::head::{Head, Use, damaged, halted, put_state};
 use crate::record::{COPIES_MAX, End, RECORD_BYTES, Record, STATE_WORD_AT, State, Verdict};
 use frit_core::planted::{Bug, is};
-use frit_core::{Cause, Error, MediumKind, Recovery, Result, Sink, Source, Stop, Target};
+use frit_core::{Cause, Recovery, Result, Sink, Source, Stop, Target};
 use frit_media::Store;
-use frit_media::checksum::crc32c;
 use std::collections::{HashMap, HashSet};
 
 const MAGIC: &[u8; 8] = b"fritCACH";
 const VERSION: u32 = 1;
-const HEAD_BYTES: usize = 64;
-
-/// Not in use: the last user halted in order.
-const HALTED: u64 = 1;
-/// In use, or stopped while it was.
-const IN_USE: u64 = 2;
+/// Where the head has the slots: the word behind the version.
+const SLOTS_WORD: usize = 1;
 
 /// Records that are read together.
 const CHUNK: u32 = 2048;
@@ -96,24 +92,16 @@ fn has_remains(copies: &[Vec<u8>], first: u32, slot: u32) -> bool {
 }
 
 impl<T: Token, P: Store, D: Store> Cache<T, P, D> {
-    /// Magic (8), version (4), slots (4), bytes of the disk (8), copies of records (4), zeros (32), CRC32C (4).
-    fn head(&self) -> [u8; HEAD_BYTES] {
-        let mut h = [0; HEAD_BYTES];
-        h[..8].copy_from_slice(MAGIC);
-        h[8..12].copy_from_slice(&VERSION.to_le_bytes());
-        h[12..16].copy_from_slice(&self.space.layout.slots.to_le_bytes());
-        h[16..24].copy_from_slice(&self.disk.bytes().to_le_bytes());
-        h[24..28].copy_from_slice(&self.space.layout.copies.to_le_bytes());
-        let crc = crc32c(&h[..HEAD_BYTES - 4]);
-        h[HEAD_BYTES - 4..].copy_from_slice(&crc.to_le_bytes());
-        h
+    /// Version, slots, bytes of the disk (two words), copies of records.
+    fn head(&self) -> Head {
+        let layout = &self.space.layout;
+        let disk = self.disk.bytes();
+        Head::new(MAGIC, &[VERSION, layout.slots, disk as u32, (disk >> 32) as u32, layout.copies])
     }
 
-    fn write_state<S: Sink<Tok = T>>(&mut self, sink: &mut S, state: u64) -> Result<()> {
+    fn write_state<S: Sink<Tok = T>>(&mut self, sink: &mut S, state: Use) -> Result<()> {
         let after = sink.start();
-        let word = state.to_le_bytes();
-        let source = if P::HOLDS { Source::Bytes(&word) } else { Source::Len(8) };
-        let tok = self.space.pcm.write(sink, STATE_AT, source, Cause::Meta, after)?;
+        let tok = put_state(&mut self.space.pcm, sink, state, after)?;
         let done = self.space.fence_after(sink, tok);
         sink.ack(done);
         Ok(())
@@ -126,18 +114,14 @@ impl<T: Token, P: Store, D: Store> Cache<T, P, D> {
             return Ok(());
         }
         self.head_new(sink)?;
-        self.write_state(sink, IN_USE)?;
+        self.write_state(sink, Use::InUse)?;
         self.usage.noted = true;
         Ok(())
     }
 
     /// A simulation over bytes begins without being formatted: it can be halted and booted all the same.
     fn head_new<S: Sink<Tok = T>>(&mut self, sink: &mut S) -> Result<()> {
-        let mut head = [0; HEAD_BYTES];
-        if P::HOLDS {
-            self.space.pcm.peek(0, &mut head)?;
-        }
-        if P::HOLDS && head == [0; HEAD_BYTES] { self.put_head(sink) } else { Ok(()) }
+        if P::HOLDS && Head::read(&self.space.pcm)?.is_blank() { self.put_head(sink) } else { Ok(()) }
     }
 
     pub(super) fn write_head<S: Sink<Tok = T>>(&mut self, sink: &mut S) -> Result<()> {
@@ -146,13 +130,10 @@ impl<T: Token, P: Store, D: Store> Cache<T, P, D> {
     }
 
     fn put_head<S: Sink<Tok = T>>(&mut self, sink: &mut S) -> Result<()> {
-        let after = self.space.pcm.format(sink)?;
-        let head = self.head();
-        let source = if P::HOLDS { Source::Bytes(&head) } else { Source::Len(HEAD_BYTES as u32) };
-        let tok = self.space.pcm.write(sink, 0, source, Cause::Meta, after)?;
+        let tok = self.head().put(&mut self.space.pcm, sink)?;
         let done = self.space.fence_after(sink, tok);
         sink.ack(done);
-        self.write_state(sink, HALTED)?;
+        self.write_state(sink, Use::Halted)?;
         self.space.pcm.sync(sink)
     }
 
@@ -168,34 +149,26 @@ impl<T: Token, P: Store, D: Store> Cache<T, P, D> {
         }
         self.outlive(sink)?;
         self.usage.noted = false;
-        self.write_state(sink, HALTED)?;
+        self.write_state(sink, Use::Halted)?;
         self.space.pcm.sync(sink)
     }
 
     /// Reads the head: whether the layer was halted.
     fn read_head(&self) -> Result<bool> {
-        let corrupt = |what: String| Err(Error::Corrupt { medium: MediumKind::Pcm, at: 0, what });
-        let mut head = [0; HEAD_BYTES];
-        self.space.pcm.peek(0, &mut head)?;
-        if head != self.head() {
-            let word = |at: usize| u32::from_le_bytes([head[at], head[at + 1], head[at + 2], head[at + 3]]);
-            return corrupt(match word(HEAD_BYTES - 4) == crc32c(&head[..HEAD_BYTES - 4]) {
-                true if head[..8] == *MAGIC => format!(
-                    "it holds a cache of {} blocks, for another disk or of another size than this stack says",
-                    word(12)
-                ),
-                _ => "it holds no cache, or its head is damaged: put the right file or device back, since blocks \
-                      that were not written back yet are nowhere else"
-                    .into(),
-            });
+        let head = Head::read(&self.space.pcm)?;
+        if head == self.head() {
+            return halted(&self.space.pcm);
         }
-        let mut state = [0; 8];
-        self.space.pcm.peek(STATE_AT, &mut state)?;
-        match u64::from_le_bytes(state) {
-            HALTED => Ok(true),
-            IN_USE => Ok(false),
-            other => corrupt(format!("its state is {other:#x}, which is none")),
-        }
+        damaged(if head.is_of(MAGIC) {
+            format!(
+                "it holds a cache of {} blocks, for another disk or of another size than this stack says",
+                head.word(SLOTS_WORD)
+            )
+        } else {
+            "it holds no cache, or its head is damaged: put the right file or device back, since blocks that were \
+             not written back yet are nowhere else"
+                .into()
+        })
     }
 
     /// Forgets all and finds the blocks again.

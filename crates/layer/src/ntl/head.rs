@@ -1,33 +1,23 @@
 //! The head: whose memory this is, and whether the layer was halted in order.
 
 use super::layer::Ntl;
-use super::layout::STATE_AT;
 use super::mapping::Mapping;
 use crate::Token;
-use frit_core::{Cause, Error, MediumKind, Result, Sink, Source};
+use crate::head::{Head, Use, damaged, halted, put_state};
+use frit_core::{Result, Sink};
 use frit_media::Store;
-use frit_media::checksum::crc32c;
 
 const MAGIC: &[u8; 8] = b"fritNTL\0";
 const VERSION: u32 = 1;
-const HEAD_BYTES: usize = 64;
-
-/// Not in use: the last user halted in order.
-const HALTED: u64 = 1;
-/// In use, or stopped while it was.
-const IN_USE: u64 = 2;
 
 impl<T: Token, P: Store> Ntl<T, P> {
-    /// Magic (8), version, mapping, page bytes, block pages, chips, home pages and log pages of a chip, pages of a
-    /// row, protected, log (4 each), zeros (12), CRC32C (4).
-    fn head(&self) -> [u8; HEAD_BYTES] {
+    /// Version, mapping, page bytes, block pages, chips, home pages and log pages of a chip, pages of a row, protected,
+    /// log.
+    fn head(&self) -> Head {
         let l = &self.space.layout;
-        let mut h = [0; HEAD_BYTES];
-        h[..8].copy_from_slice(MAGIC);
-        let mapping = self.config.mapping_kind().map_or(u32::MAX, |kind| kind as u32);
         let words = [
             VERSION,
-            mapping,
+            self.config.mapping_kind().map_or(u32::MAX, |kind| kind as u32),
             l.page_bytes,
             self.config.block_pages,
             l.chips,
@@ -37,19 +27,12 @@ impl<T: Token, P: Store> Ntl<T, P> {
             u32::from(self.space.protected),
             self.config.log_kind() as u32,
         ];
-        for (to, word) in h[8..].chunks_exact_mut(4).zip(words) {
-            to.copy_from_slice(&word.to_le_bytes());
-        }
-        let crc = crc32c(&h[..HEAD_BYTES - 4]);
-        h[HEAD_BYTES - 4..].copy_from_slice(&crc.to_le_bytes());
-        h
+        Head::new(MAGIC, &words)
     }
 
-    fn write_state<S: Sink<Tok = T>>(&mut self, sink: &mut S, state: u64) -> Result<()> {
+    fn write_state<S: Sink<Tok = T>>(&mut self, sink: &mut S, state: Use) -> Result<()> {
         let after = self.space.fenced();
-        let word = state.to_le_bytes();
-        let source = if P::HOLDS { Source::Bytes(&word) } else { Source::Len(8) };
-        let tok = self.space.pcm.write(sink, STATE_AT, source, Cause::Meta, after)?;
+        let tok = put_state(&mut self.space.pcm, sink, state, after)?;
         let done = self.space.fence_after(sink, tok);
         sink.ack(done);
         Ok(())
@@ -61,25 +44,20 @@ impl<T: Token, P: Store> Ntl<T, P> {
         if self.noted || !P::HOLDS {
             return Ok(());
         }
-        let mut head = [0; HEAD_BYTES];
-        self.space.pcm.peek(0, &mut head)?;
         // A simulation over bytes begins without being formatted: it can be halted and booted all the same.
-        if head == [0; HEAD_BYTES] {
+        if Head::read(&self.space.pcm)?.is_blank() {
             self.put_head(sink)?;
         }
-        self.write_state(sink, IN_USE)?;
+        self.write_state(sink, Use::InUse)?;
         self.noted = true;
         Ok(())
     }
 
     pub(super) fn put_head<S: Sink<Tok = T>>(&mut self, sink: &mut S) -> Result<()> {
-        let after = self.space.pcm.format(sink)?;
-        let head = self.head();
-        let source = if P::HOLDS { Source::Bytes(&head) } else { Source::Len(HEAD_BYTES as u32) };
-        let tok = self.space.pcm.write(sink, 0, source, Cause::Meta, after)?;
+        let tok = self.head().put(&mut self.space.pcm, sink)?;
         let done = self.space.fence_after(sink, tok);
         sink.ack(done);
-        self.write_state(sink, HALTED)?;
+        self.write_state(sink, Use::Halted)?;
         self.space.pcm.sync(sink)
     }
 
@@ -92,32 +70,22 @@ impl<T: Token, P: Store> Ntl<T, P> {
             self.save(sink)?;
         }
         self.noted = false;
-        self.write_state(sink, HALTED)?;
+        self.write_state(sink, Use::Halted)?;
         self.space.pcm.sync(sink)
     }
 
     /// Reads the head: whether the layer was halted.
     pub(super) fn read_head(&self) -> Result<bool> {
-        let corrupt = |what: String| Err(Error::Corrupt { medium: MediumKind::Pcm, at: 0, what });
-        let mut head = [0; HEAD_BYTES];
-        self.space.pcm.peek(0, &mut head)?;
-        if head != self.head() {
-            let crc = crc32c(&head[..HEAD_BYTES - 4]).to_le_bytes();
-            return corrupt(match head[HEAD_BYTES - 4..] == crc {
-                true if head[..8] == *MAGIC => "it holds pages of another mapping, log, page size or size than this \
-                     stack says"
-                    .into(),
-                _ => "it holds no pages of this layer, or its head is damaged: put the right file or device back"
-                    .into(),
-            });
+        let head = Head::read(&self.space.pcm)?;
+        if head == self.head() {
+            return halted(&self.space.pcm);
         }
-        let mut state = [0; 8];
-        self.space.pcm.peek(STATE_AT, &mut state)?;
-        match u64::from_le_bytes(state) {
-            HALTED => Ok(true),
-            IN_USE => Ok(false),
-            other => corrupt(format!("its state is {other:#x}, which is none")),
-        }
+        damaged(if head.is_of(MAGIC) {
+            "it holds pages of another mapping, log, page size or size than this stack says".into()
+        } else {
+            "it holds no pages of this layer, or its head is damaged: put the right file or device back"
+                .into()
+        })
     }
 
     /// Forgets all that is not in memory that lasts.

@@ -18,8 +18,6 @@ use frit_media::PcmGeometry;
 
 /// Copies of a record: a damaged one is told from a torn one by the other.
 pub(super) const COPIES: u32 = 2;
-/// Where the state word lies.
-pub(super) const STATE_AT: u64 = 64;
 /// Words that take turns, a cache line each, so that none of them wears more than data does.
 pub(super) const WORDS: u64 = 64;
 const WORD_STRIDE: u64 = 64;

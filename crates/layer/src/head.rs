@@ -1,0 +1,125 @@
+//! The head of what a layer keeps in PCM: whose it is, and whether it was halted in order.
+//!
+//! ```text
+//!  0  magic (8), version and what else tells one layout from another (4 each), zeros, CRC32C (4)
+//! 64  state (8)
+//! ```
+
+use crate::Token;
+use crate::wear::Leveled;
+use frit_core::{Cause, Error, MediumKind, Result, Sink, Source};
+use frit_media::Store;
+use frit_media::checksum::crc32c;
+
+/// Bytes of a head, without the state.
+pub(crate) const HEAD_BYTES: usize = 64;
+/// Where the state word lies.
+pub(crate) const STATE_AT: u64 = 64;
+
+/// Whether a layer is in use.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(crate) enum Use {
+    /// Not in use: the last user halted in order.
+    Halted = 1,
+    /// In use, or stopped while it was.
+    InUse = 2,
+}
+
+/// A head, as its bytes lie in PCM.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(crate) struct Head([u8; HEAD_BYTES]);
+
+impl Head {
+    /// Of a layout: at most 12 words.
+    pub(crate) fn new(magic: &[u8; 8], words: &[u32]) -> Head {
+        let mut h = [0; HEAD_BYTES];
+        h[..8].copy_from_slice(magic);
+        for (to, word) in h[8..HEAD_BYTES - 4].chunks_exact_mut(4).zip(words) {
+            to.copy_from_slice(&word.to_le_bytes());
+        }
+        let crc = crc32c(&h[..HEAD_BYTES - 4]);
+        h[HEAD_BYTES - 4..].copy_from_slice(&crc.to_le_bytes());
+        Head(h)
+    }
+
+    /// The one that lies in PCM.
+    pub(crate) fn read<T: Token, P: Store>(pcm: &Leveled<T, P>) -> Result<Head> {
+        let mut head = [0; HEAD_BYTES];
+        pcm.peek(0, &mut head)?;
+        Ok(Head(head))
+    }
+
+    /// Whether nothing was ever written there.
+    pub(crate) fn is_blank(&self) -> bool {
+        self.0 == [0; HEAD_BYTES]
+    }
+
+    /// Whether it is whole, and of the layer with this magic.
+    pub(crate) fn is_of(&self, magic: &[u8; 8]) -> bool {
+        self.0[HEAD_BYTES - 4..] == crc32c(&self.0[..HEAD_BYTES - 4]).to_le_bytes() && self.0[..8] == *magic
+    }
+
+    /// One of its words.
+    pub(crate) fn word(&self, i: usize) -> u32 {
+        let at = 8 + 4 * i;
+        u32::from_le_bytes([self.0[at], self.0[at + 1], self.0[at + 2], self.0[at + 3]])
+    }
+
+    /// Writes it to PCM that is made anew: to be fenced.
+    pub(crate) fn put<S: Sink<Tok = T>, T: Token, P: Store>(
+        &self,
+        pcm: &mut Leveled<T, P>,
+        sink: &mut S,
+    ) -> Result<T> {
+        let after = pcm.format(sink)?;
+        let source = if P::HOLDS { Source::Bytes(&self.0) } else { Source::Len(HEAD_BYTES as u32) };
+        pcm.write(sink, 0, source, Cause::Meta, after)
+    }
+}
+
+/// Writes the state: to be fenced.
+pub(crate) fn put_state<S: Sink<Tok = T>, T: Token, P: Store>(
+    pcm: &mut Leveled<T, P>,
+    sink: &mut S,
+    state: Use,
+    after: T,
+) -> Result<T> {
+    let word = (state as u64).to_le_bytes();
+    let source = if P::HOLDS { Source::Bytes(&word) } else { Source::Len(8) };
+    pcm.write(sink, STATE_AT, source, Cause::Meta, after)
+}
+
+/// Reads the state: whether the layer was halted.
+pub(crate) fn halted<T: Token, P: Store>(pcm: &Leveled<T, P>) -> Result<bool> {
+    let mut state = [0; 8];
+    pcm.peek(STATE_AT, &mut state)?;
+    match u64::from_le_bytes(state) {
+        s if s == Use::Halted as u64 => Ok(true),
+        s if s == Use::InUse as u64 => Ok(false),
+        other => damaged(format!("its state is {other:#x}, which is none")),
+    }
+}
+
+/// What a head that cannot be used is refused with.
+pub(crate) fn damaged<V>(what: String) -> Result<V> {
+    Err(Error::Corrupt { medium: MediumKind::Pcm, at: 0, what })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_head_tells_layouts_apart_and_damage_from_both() {
+        let head = Head::new(b"fritTEST", &[1, 77]);
+        assert!(head.is_of(b"fritTEST") && !head.is_of(b"fritCACH") && !head.is_blank());
+        assert_eq!((head.word(0), head.word(1), head.word(2)), (1, 77, 0));
+        assert_ne!(head, Head::new(b"fritTEST", &[1, 78]));
+        for bit in 0..HEAD_BYTES * 8 {
+            let mut flipped = head;
+            flipped.0[bit / 8] ^= 1 << (bit % 8);
+            assert!(!flipped.is_of(b"fritTEST"), "bit {bit}");
+        }
+        assert!(Head([0; HEAD_BYTES]).is_blank());
+    }
+}
