@@ -1,11 +1,11 @@
 //! A disk behind a durable write cache in PCM.
 
 use super::{Choice, Durability, Role, Setting, keyword, policy};
+use crate::Bytes;
 use crate::decode::{decode as decode_as, keys_of, reread as reread_keys};
 use crate::error::Problem;
 use crate::tree::Table;
-use crate::{Bytes, Stack};
-use frit_core::{Error, MediumKind, Null, ParamInfo, Result, Sink, Top};
+use frit_core::{Error, MediumKind, Result, Sink, Top};
 use frit_layer::cache::policy::{Policy, PolicyConfig};
 use frit_layer::cache::{Cache, CacheConfig, DiskFlush, Mode, Overwrite, WearKeys};
 use frit_layer::wear::LevelerKind;
@@ -101,16 +101,11 @@ const OF_POLICIES: [(&str, &str, &[&str]); 5] = [
 ];
 
 /// A stack to ask a layer for its parameters.
-const SMALL: &str = r#"
+pub(super) const SMALL: &str = r#"
 media.pcm = { profile = "pcm-p8p-2016", chip_bytes = "256K" }
 media.disk = { profile = "st3500320as-2008", bytes = "64M" }
 cache = {}
 "#;
-
-pub(super) fn parameters() -> crate::Result<Vec<ParamInfo>> {
-    let mut built = Stack::parse("cache", SMALL, &[])?.build::<Null>(&Bytes::None)?;
-    Ok(built.layer.params().list())
-}
 
 /// The layer over its media.
 pub(crate) fn build<S: Sink>(

@@ -1,9 +1,9 @@
 //! HFSL: PCM and NAND fused by software-defined methods.
 
 use super::{Choice, Durability, Role, Setting, keyword, policy};
+use crate::Bytes;
 use crate::decode::keys_of;
-use crate::{Bytes, Stack};
-use frit_core::{Error, MediumKind, Null, ParamInfo, Result, Sink, Top};
+use frit_core::{Error, MediumKind, ParamInfo, Result, Sink, Top};
 use frit_layer::flash::{Gc, Wear};
 use frit_layer::hfsl::buffer::Buffer;
 use frit_layer::hfsl::heat::Heat;
@@ -101,8 +101,7 @@ const DERIVED: [&str; 8] = [
 ];
 
 pub(super) fn parameters() -> crate::Result<Vec<ParamInfo>> {
-    let mut built = Stack::parse("hfsl", SMALL, &[])?.build::<Null>(&Bytes::None)?;
-    let mut all = built.layer.params().list();
+    let mut all = super::parameters_in(SMALL)?;
     for p in all.iter_mut().filter(|p| DERIVED.contains(&p.key)) {
         p.value = "by the media".into();
     }

@@ -9,7 +9,8 @@ use crate::decode::{decode, unknown_name};
 use crate::error::Problem;
 use crate::media::param_problem;
 use crate::tree::Table;
-use frit_core::{MediumKind, ParamInfo};
+use crate::{Bytes, Stack};
+use frit_core::{MediumKind, Null, ParamInfo};
 use frit_layer::{CacheConfig, HfslConfig, NtlConfig};
 use serde::Deserialize;
 use strum::{EnumString, IntoStaticStr, VariantArray, VariantNames};
@@ -68,6 +69,12 @@ pub struct Durability {
     pub each_request: &'static [Setting],
     /// When the machine stops under media in files.
     pub over_files: &'static [Setting],
+}
+
+/// The parameters of the layer of a small stack, with their values there.
+fn parameters_in(small: &str) -> crate::Result<Vec<ParamInfo>> {
+    let mut built = Stack::parse("small", small, &[])?.build::<Null>(&Bytes::None)?;
+    Ok(built.layer.params().list())
 }
 
 const fn keyword(key: &'static str, names: &'static [&'static str]) -> Choice {
@@ -149,8 +156,8 @@ impl Kind {
     pub fn parameters(self) -> crate::Result<Vec<ParamInfo>> {
         match self {
             Kind::Hfsl => hfsl::parameters(),
-            Kind::Cache => cache::parameters(),
-            Kind::Ntl => ntl::parameters(),
+            Kind::Cache => parameters_in(cache::SMALL),
+            Kind::Ntl => parameters_in(ntl::SMALL),
         }
     }
 

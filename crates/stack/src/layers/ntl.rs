@@ -1,11 +1,11 @@
 //! NTL: address mapping for an SSD of byte-addressable memory.
 
 use super::{Choice, Durability, Role, Setting, keyword, policy};
+use crate::Bytes;
 use crate::decode::{decode as decode_as, keys_of, reread as reread_keys};
 use crate::error::Problem;
 use crate::tree::Table;
-use crate::{Bytes, Stack};
-use frit_core::{Error, MediumKind, Null, ParamInfo, Result, Sink, Top};
+use frit_core::{Error, MediumKind, Result, Sink, Top};
 use frit_layer::ntl::{LogBuffer, LogKind, MappingKind, MergeUnit, Ntl, NtlConfig, Placement, Protect};
 use frit_layer::wear::{LevelerKind, WearKeys};
 use frit_media::{Hardware, NoStore, Pcm, PcmConfig, Store};
@@ -86,15 +86,10 @@ pub(super) fn idle(c: &NtlConfig) -> Vec<(&'static str, &'static str)> {
 }
 
 /// A stack to ask a layer for its parameters.
-const SMALL: &str = r#"
+pub(super) const SMALL: &str = r#"
 media.pcm = { profile = "bnvm-pcm-2019", chip_bytes = "1M" }
 ntl = {}
 "#;
-
-pub(super) fn parameters() -> crate::Result<Vec<ParamInfo>> {
-    let mut built = Stack::parse("ntl", SMALL, &[])?.build::<Null>(&Bytes::None)?;
-    Ok(built.layer.params().list())
-}
 
 /// The layer over its memory.
 pub(crate) fn build<S: Sink>(
