@@ -9,6 +9,7 @@
 //! time is the affair of the sink that it emits into.
 
 pub mod cache;
+mod fences;
 pub mod flash;
 mod head;
 pub mod hfsl;

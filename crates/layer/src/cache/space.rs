@@ -9,6 +9,7 @@
 use super::BLOCK_BYTES;
 use super::layout::{Layout, MARKS};
 use crate::Token;
+use crate::fences::Fences;
 use crate::record::{COPIES_MAX, End, RECORD_BYTES, Record, STATE_WORD_AT, State, Verdict};
 use crate::wear::Leveled;
 use frit_core::planted::{Bug, is};
@@ -56,12 +57,10 @@ pub(super) struct Space<T, P: Store> {
     reuse: VecDeque<(u32, T)>,
     queued: u32,
     unsynced: Unsynced,
-    /// What the next fence has to wait for: blocks and records of this request.
-    open: Option<T>,
+    /// The next fence waits for blocks and records of this request.
+    fences: Fences<T>,
     /// Records that were taken away, and not fenced since.
     loose: Option<T>,
-    /// All fences so far.
-    fenced: T,
     /// The highest number given to a record.
     pub(super) seq: u64,
     /// Up to this number what was written outlives the machine.
@@ -69,22 +68,18 @@ pub(super) struct Space<T, P: Store> {
     /// Records up to this number are known to be whole.
     pub(super) mark: u64,
     marks: u64,
-    /// A fence of no cost on memory without bytes orders nothing that could be lost.
-    fences: bool,
 }
 
 impl<T: Token, P: Store> Space<T, P> {
     pub(super) fn new(pcm: Leveled<T, P>, layout: Layout) -> Space<T, P> {
         Space {
-            fences: P::HOLDS || pcm.config().timing.fence.0 > 0,
+            fences: Fences::new(&pcm),
             pcm,
             layout,
             reuse: VecDeque::new(),
             queued: 0,
             unsynced: Unsynced::default(),
-            open: None,
             loose: None,
-            fenced: T::default(),
             seq: 0,
             synced: 0,
             mark: 0,
@@ -162,7 +157,8 @@ impl<T: Token, P: Store> Space<T, P> {
         self.queued = 0;
         self.unsynced = Unsynced::default();
         self.synced = 0;
-        (self.open, self.loose) = (None, None);
+        self.fences.take();
+        self.loose = None;
     }
 
     /// Writes a block to a slot: `valid` fragments of `block`, which has all eight of them when it has
@@ -180,12 +176,12 @@ impl<T: Token, P: Store> Space<T, P> {
         let at = self.layout.data(slot);
         if valid == 0xFF {
             let tok = self.pcm.write(sink, at, block, cause, after)?;
-            self.wait(sink, tok);
+            self.fences.wait(sink, tok);
         } else {
             for (first, n) in runs(valid) {
                 let part = block.part(first * FRAGMENT, n * FRAGMENT);
                 let tok = self.pcm.write(sink, at + u64::from(first * FRAGMENT), part, cause, after)?;
-                self.wait(sink, tok);
+                self.fences.wait(sink, tok);
             }
         }
         self.write_record(sink, slot, lbn, valid, block, after)
@@ -205,7 +201,7 @@ impl<T: Token, P: Store> Space<T, P> {
         let (lbn, old) = record;
         let at = self.layout.data(slot) + u64::from(span.first * FRAGMENT);
         let tok = self.pcm.write(sink, at, data, Cause::Host, after)?;
-        self.wait(sink, tok);
+        self.fences.wait(sink, tok);
         let valid = old | span.mask();
         let whole = match data.bytes() {
             Some(bytes) => {
@@ -237,7 +233,7 @@ impl<T: Token, P: Store> Space<T, P> {
         for place in self.layout.places(slot) {
             let source = Source::Len(RECORD_BYTES as u32);
             let tok = self.pcm.write(sink, self.layout.record(place), source, Cause::Meta, after)?;
-            self.wait(sink, tok);
+            self.fences.wait(sink, tok);
         }
         Ok(())
     }
@@ -253,22 +249,14 @@ impl<T: Token, P: Store> Space<T, P> {
         for place in self.layout.places(slot) {
             let (at, bytes) = (self.layout.record(place), record.bytes(place));
             let tok = self.pcm.write(sink, at, Source::Bytes(&bytes), Cause::Meta, after)?;
-            self.wait(sink, tok);
+            self.fences.wait(sink, tok);
         }
         Ok(())
     }
 
-    #[inline]
-    fn wait<S: Sink<Tok = T>>(&mut self, sink: &mut S, tok: T) {
-        self.open = Some(match self.open {
-            Some(open) => sink.join(open, tok),
-            None => tok,
-        });
-    }
-
     /// Makes certain what was written: the token, when anything was.
     pub(super) fn fence<S: Sink<Tok = T>>(&mut self, sink: &mut S) -> Option<T> {
-        let open = self.open.take()?;
+        let open = self.fences.take()?;
         if is(Bug::RecordNotFenced) {
             return Some(open);
         }
@@ -277,16 +265,11 @@ impl<T: Token, P: Store> Space<T, P> {
 
     /// When all that was fenced so far is certain.
     pub(super) fn fenced(&self) -> T {
-        self.fenced
+        self.fences.done()
     }
 
     pub(super) fn fence_after<S: Sink<Tok = T>>(&mut self, sink: &mut S, after: T) -> T {
-        if !self.fences {
-            return after;
-        }
-        let done = self.pcm.fence(sink, after);
-        self.fenced = sink.join(self.fenced, done);
-        done
+        self.fences.after(&mut self.pcm, sink, after)
     }
 
     /// Says in a record that its block is no longer there, after `after`.
@@ -341,7 +324,7 @@ impl<T: Token, P: Store> Space<T, P> {
             }
             _ => {}
         }
-        sink.join(after, self.fenced)
+        sink.join(after, self.fences.done())
     }
 
     /// Reads fragments of a slot: `first` to `first + n`.
@@ -394,7 +377,7 @@ impl<T: Token, P: Store> Space<T, P> {
 
     /// Remembers that all records up to the last one are whole: they are fenced.
     pub(super) fn set_mark<S: Sink<Tok = T>>(&mut self, sink: &mut S) -> Result<()> {
-        let after = if is(Bug::MarkTooEarly) { sink.start() } else { self.fenced };
+        let after = if is(Bug::MarkTooEarly) { sink.start() } else { self.fences.done() };
         self.mark = self.seq;
         self.marks += 1;
         let word = self.mark.to_le_bytes();

@@ -7,6 +7,7 @@
 use super::config::{NtlConfig, Protect};
 use super::layout::{Below, COPIES, Layout, WORDS};
 use crate::Token;
+use crate::fences::Fences;
 use crate::record::{COPIES_MAX, End, Place, RECORD_BYTES, Record, STATE_WORD_AT, State, Verdict};
 use crate::wear::{Leveled, WearKeys};
 use frit_core::planted::{Bug, is};
@@ -48,10 +49,7 @@ pub(super) struct Space<T, P: Store> {
     pub(super) protected: bool,
     /// No leveler moves pages: a place's chip is known.
     plain: bool,
-    /// What the next fence has to wait for.
-    open: Option<T>,
-    /// All fences so far.
-    fenced: T,
+    fences: Fences<T>,
     /// The highest number given to a record.
     pub(super) seq: u64,
     /// Records up to this number are known to be whole, in memory that outlives the machine.
@@ -60,8 +58,6 @@ pub(super) struct Space<T, P: Store> {
     /// Log records up to this number count no more.
     pub(super) tail: u64,
     tails: u64,
-    /// A fence of no cost on memory without bytes orders nothing that could be lost.
-    fences: bool,
 }
 
 impl<T: Token, P: Store> Space<T, P> {
@@ -79,14 +75,12 @@ impl<T: Token, P: Store> Space<T, P> {
             layout: Layout::new(config, &below)?,
             protected: config.protect == Protect::Redo,
             plain,
-            open: None,
-            fenced: T::default(),
             seq: 0,
             mark: 0,
             marks: 0,
             tail: 0,
             tails: 0,
-            fences: P::HOLDS || pcm.config().timing.fence.0 > 0,
+            fences: Fences::new(&pcm),
             pcm,
         })
     }
@@ -181,7 +175,7 @@ impl<T: Token, P: Store> Space<T, P> {
         data: T,
         after: T,
     ) -> Result<T> {
-        self.wait(sink, data);
+        self.fences.wait(sink, data);
         self.seq += 1;
         let record = Record { lbn: lpn, valid: u8::MAX, seq: self.seq, digest };
         let noted = self.put_record(sink, place, &record, after)?;
@@ -226,7 +220,7 @@ impl<T: Token, P: Store> Space<T, P> {
             let tok = self.pcm.write(sink, self.layout.record(place, copy), source, Cause::Meta, after)?;
             done = sink.join(done, tok);
         }
-        self.wait(sink, done);
+        self.fences.wait(sink, done);
         Ok(done)
     }
 
@@ -242,7 +236,7 @@ impl<T: Token, P: Store> Space<T, P> {
             let source = if P::HOLDS { Source::Bytes(&word) } else { Source::Len(8) };
             let at = self.layout.record(place, copy) + STATE_WORD_AT;
             let tok = self.pcm.write(sink, at, source, Cause::Meta, after)?;
-            self.wait(sink, tok);
+            self.fences.wait(sink, tok);
         }
         Ok(())
     }
@@ -252,37 +246,24 @@ impl<T: Token, P: Store> Space<T, P> {
         for copy in 0..COPIES {
             let zeros = Source::Bytes(&[0; RECORD_BYTES as usize]);
             let tok = self.pcm.write(sink, self.layout.record(place, copy), zeros, Cause::Meta, after)?;
-            self.wait(sink, tok);
+            self.fences.wait(sink, tok);
         }
         Ok(())
     }
 
-    #[inline]
-    fn wait<S: Sink<Tok = T>>(&mut self, sink: &mut S, tok: T) {
-        self.open = Some(match self.open {
-            Some(open) => sink.join(open, tok),
-            None => tok,
-        });
-    }
-
     /// Makes certain what was written under protection: the token, when anything was.
     pub(super) fn fence<S: Sink<Tok = T>>(&mut self, sink: &mut S) -> Option<T> {
-        let open = self.open.take()?;
+        let open = self.fences.take()?;
         Some(if is(Bug::NtlNotFenced) { open } else { self.fence_after(sink, open) })
     }
 
     pub(super) fn fence_after<S: Sink<Tok = T>>(&mut self, sink: &mut S, after: T) -> T {
-        if !self.fences {
-            return after;
-        }
-        let done = self.pcm.fence(sink, after);
-        self.fenced = sink.join(self.fenced, done);
-        done
+        self.fences.after(&mut self.pcm, sink, after)
     }
 
     /// When all that was fenced so far is certain.
     pub(super) fn fenced(&self) -> T {
-        self.fenced
+        self.fences.done()
     }
 
     /// What the copies of a page's record say; nothing without bytes.
@@ -335,7 +316,7 @@ impl<T: Token, P: Store> Space<T, P> {
 
     /// Remembers that all records up to the last one are whole: they are fenced, and synced where that counts.
     pub(super) fn set_mark<S: Sink<Tok = T>>(&mut self, sink: &mut S) -> Result<()> {
-        let after = if is(Bug::NtlMarkTooEarly) { sink.start() } else { self.fenced };
+        let after = if is(Bug::NtlMarkTooEarly) { sink.start() } else { self.fences.done() };
         (self.mark, self.marks) = (self.seq, self.marks + 1);
         self.counter(sink, self.layout.mark(self.marks), counter_word(self.mark, MARK), after)?;
         Ok(())
@@ -367,7 +348,7 @@ impl<T: Token, P: Store> Space<T, P> {
 
     /// Forgets what was going on.
     pub(super) fn forget(&mut self) {
-        (self.open, self.fenced) = (None, T::default());
+        self.fences = Fences::new(&self.pcm);
         (self.seq, self.mark, self.marks, self.tail, self.tails) = (0, 0, 0, 0, 0);
     }
 }
