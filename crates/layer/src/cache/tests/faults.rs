@@ -154,3 +154,29 @@ fn media_of_another_shape_are_refused() {
     let e = open(&named("halo"), &mut blank, &mut disk).recover(&mut Null, Stop::Process).unwrap_err();
     assert!(e.to_string().contains("holds no cache"), "{e}");
 }
+
+/// A record that lost a word in a stop is none; with the same word of the next record of the block it would be whole
+/// again, and its block is not.
+#[test]
+fn what_a_stop_left_of_a_record_goes() {
+    let (mut pcm, mut disk) = stores();
+    let mut layer = open(&CacheConfig { record_copies: 2, ..named("halo") }, &mut pcm, &mut disk);
+    layer.format(&mut Null).unwrap();
+    layer.write(&mut Null, Sector(40), Source::Bytes(&[7; 4096]), Hints::NONE).unwrap();
+    let slot = layer.dir.get(5).unwrap();
+    let records: Vec<u64> = layer.space.layout.places(slot).map(|p| layer.space.layout.record(p)).collect();
+    let last_word = |layer: &Layer<'_>, at: u64| {
+        let mut word = [0; 8];
+        layer.space.pcm.peek(at + 24, &mut word).unwrap();
+        u64::from_le_bytes(word)
+    };
+    for &at in &records {
+        layer.space.pcm.store_mut().write(at, &[0; 8]).unwrap();
+        assert_ne!(last_word(&layer, at), 0);
+    }
+    layer.recover(&mut Null, Stop::Process).unwrap();
+    assert!(layer.dir.get(5).is_none());
+    for at in records {
+        assert_eq!(last_word(&layer, at), 0);
+    }
+}
