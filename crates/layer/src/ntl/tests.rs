@@ -370,6 +370,31 @@ fn what_a_stop_left_of_a_record_goes() {
     assert!(!ntl.live.has(10) && !ntl.used.has(10));
 }
 
+/// A discard whose note was lost: only a check while the layer is open can tell.
+#[test]
+fn a_discard_that_was_not_noted_is_found_and_mended() {
+    let mut ntl = held(&NtlConfig { protect: Protect::Redo, ..NtlConfig::default() });
+    ntl.format(&mut Null).unwrap();
+    ntl.write(&mut Null, Sector(80), Source::Bytes(&content(0, 8, 7)), Hints::NONE).unwrap();
+    let mut before = [[0; 32]; 2];
+    for (copy, bytes) in (0..2).zip(&mut before) {
+        ntl.space.pcm.peek(ntl.space.layout.record(10, copy), bytes).unwrap();
+    }
+    ntl.discard(&mut Null, Sector(80), 8).unwrap();
+    for (copy, bytes) in (0..2).zip(&before) {
+        let at = ntl.space.layout.record(10, copy);
+        ntl.space.pcm.store_mut().write(at, bytes).unwrap();
+    }
+    let mut found = |repair| {
+        let mut kinds = Vec::new();
+        let scope = CheckScope { repair, ..CheckScope::default() };
+        ntl.check(&mut Null, scope, &mut |f| kinds.push((f.kind, f.lpn, f.repaired))).unwrap();
+        kinds
+    };
+    assert_eq!(found(true), [("stale-entry", Some(10), true)]);
+    assert_eq!(found(false), []);
+}
+
 #[test]
 fn a_filled_volume_has_updates_only_and_lasts() {
     for config in variants().into_iter().filter(|c| c.page_bytes == 4096) {

@@ -1,5 +1,6 @@
 mod content;
 mod even;
+mod flips;
 mod fresh;
 
 use super::*;

@@ -1,0 +1,61 @@
+//! A bit that flips once, on its way from the medium.
+
+use super::*;
+use frit_core::{Cause, Null, Result, Source, Target};
+use std::cell::Cell;
+
+/// A store of which the next read that is as long as a stripe comes with a flipped bit, when armed.
+#[derive(Debug)]
+struct Flips {
+    store: MemoryStore,
+    armed: Cell<bool>,
+}
+
+impl Store for Flips {
+    const HOLDS: bool = true;
+    fn len(&self) -> u64 {
+        self.store.len()
+    }
+    fn is_blank(&self) -> bool {
+        self.store.is_blank()
+    }
+    fn read(&self, at: u64, into: &mut [u8]) -> Result<()> {
+        self.store.read(at, into)?;
+        if into.len() == 256 && self.armed.replace(false) {
+            into[100] ^= 4;
+        }
+        Ok(())
+    }
+    fn write(&mut self, at: u64, data: &[u8]) -> Result<()> {
+        self.store.write(at, data)
+    }
+    fn sync(&mut self) -> Result<()> {
+        self.store.sync()
+    }
+}
+
+#[test]
+fn a_bit_that_flips_while_a_stripe_moves_does_not_stay() {
+    let config = pcm_config(16 << 10, 64);
+    let store = Flips { store: MemoryStore::new(config.geometry.store_bytes()), armed: Cell::new(false) };
+    let pcm = Pcm::new(config, store, &mut Hardware::new()).unwrap();
+    let mut leveled = Leveled::<(), Flips>::new(pcm, small(LevelerKind::StartGap)).unwrap();
+    leveled.format(&mut Null).unwrap();
+    let bytes = leveled.bytes();
+    for at in (0..bytes).step_by(64) {
+        leveled.write(&mut Null, at, Source::Bytes(&[at as u8 | 1; 64]), Cause::Host, ()).unwrap();
+    }
+    let moves = leveled.moves();
+    leveled.store_mut().armed.set(true);
+    let mut at = 0;
+    while leveled.moves() == moves {
+        leveled.write(&mut Null, at, Source::Bytes(&[at as u8 | 1; 64]), Cause::Host, ()).unwrap();
+        at = (at + 64) % 256;
+    }
+    assert!(!leveled.store().armed.get(), "the move read a stripe");
+    for at in (0..bytes).step_by(64) {
+        let mut out = [0; 64];
+        leveled.read(&mut Null, at, Target::Bytes(&mut out), Cause::Host, ()).unwrap();
+        assert_eq!(out, [at as u8 | 1; 64], "at {at}");
+    }
+}
