@@ -1,0 +1,112 @@
+//! Memory of this machine as a medium: anonymous, or a file that is mapped.
+
+// The one place of this crate with raw memory: threads share the medium, and who calls keeps them apart.
+#![allow(unsafe_code)]
+
+use super::Medium;
+use crate::error::{Error, Result};
+use memmap2::{MmapOptions, MmapRaw};
+use std::fs::{File, OpenOptions};
+use std::path::{Path, PathBuf};
+
+/// A mapped medium. A file's bytes reach it as the kernel likes, and at the latest with [`Medium::sync`]; they
+/// outlive this process at once.
+#[derive(Debug)]
+pub struct Mapped {
+    map: MmapRaw,
+    file: Option<(File, PathBuf)>,
+}
+
+// SAFETY: the mapping is plain memory that lives as long as this value; `Medium` says who keeps threads apart.
+unsafe impl Send for Mapped {}
+// SAFETY: as above.
+unsafe impl Sync for Mapped {}
+
+impl Mapped {
+    /// Zeroed memory, gone with the process, on huge pages where the kernel has them.
+    ///
+    /// # Errors
+    /// The kernel has not as much.
+    pub fn anonymous(bytes: u64) -> Result<Self> {
+        let os = |error| Error::Os { what: "cannot allocate memory for", path: "a medium".into(), error };
+        let map = MmapOptions::new().len(bytes as usize).map_anon().map_err(os)?;
+        let map = MmapRaw::from(map);
+        #[cfg(target_os = "linux")]
+        let _ = map.advise(memmap2::Advice::HugePage);
+        Ok(Self { map, file: None })
+    }
+
+    /// A file that exists, whole.
+    ///
+    /// # Errors
+    /// It cannot be opened or mapped.
+    pub fn file(path: &Path) -> Result<Self> {
+        let os = |what| move |error| Error::Os { what, path: path.to_owned(), error };
+        let file = OpenOptions::new().read(true).write(true).open(path).map_err(os("cannot open"))?;
+        let bytes = file.metadata().map_err(os("cannot look at"))?.len() / 4096 * 4096;
+        if bytes == 0 {
+            return Err(Error::Image(format!("{}: too small for a file system", path.display())));
+        }
+        let map = MmapOptions::new().len(bytes as usize).map_raw(&file).map_err(os("cannot map"))?;
+        #[cfg(target_os = "linux")]
+        let _ = map.advise(memmap2::Advice::HugePage);
+        Ok(Self { map, file: Some((file, path.to_owned())) })
+    }
+
+    /// The address of a range.
+    ///
+    /// # Panics
+    /// The range is not inside: the caller computed a position without checking it.
+    #[allow(clippy::panic)]
+    fn range(&self, at: u64, len: usize) -> *mut u8 {
+        let end = at.checked_add(len as u64);
+        if end.is_none_or(|end| end > self.map.len() as u64) {
+            panic!("{len} bytes at {at} are outside of a medium of {} bytes", self.map.len());
+        }
+        // SAFETY: the range was just checked.
+        unsafe { self.map.as_mut_ptr().add(at as usize) }
+    }
+}
+
+impl Medium for Mapped {
+    fn bytes(&self) -> u64 {
+        self.map.len() as u64
+    }
+
+    #[inline]
+    fn read(&self, at: u64, into: &mut [u8]) {
+        let from = self.range(at, into.len());
+        // SAFETY: `range` has checked the source; `into` is another object.
+        unsafe { std::ptr::copy_nonoverlapping(from, into.as_mut_ptr(), into.len()) };
+    }
+
+    #[inline]
+    fn write(&self, at: u64, data: &[u8]) {
+        debug_assert!(at.is_multiple_of(8) && data.len().is_multiple_of(8));
+        self.write_data(at, data);
+    }
+
+    #[inline]
+    fn write_data(&self, at: u64, data: &[u8]) {
+        let to = self.range(at, data.len());
+        // SAFETY: `range` has checked the target; `data` is another object.
+        unsafe { std::ptr::copy_nonoverlapping(data.as_ptr(), to, data.len()) };
+    }
+
+    #[inline]
+    fn zero(&self, at: u64, len: u64) {
+        let to = self.range(at, len as usize);
+        // SAFETY: `range` has checked the target.
+        unsafe { std::ptr::write_bytes(to, 0, len as usize) };
+    }
+
+    #[inline]
+    fn fence(&self) {
+        std::sync::atomic::fence(std::sync::atomic::Ordering::SeqCst);
+    }
+
+    fn sync(&self) -> Result<()> {
+        let Some((_, path)) = &self.file else { return Ok(()) };
+        self.map.flush().map_err(|error| Error::Os { what: "cannot sync", path: path.clone(), error })
+    }
+}

@@ -1,0 +1,38 @@
+//! The only door to the medium: bytes that are read and written in place, and a fence.
+
+mod mapped;
+
+pub use mapped::Mapped;
+
+use crate::error::Result;
+
+/// Byte-addressable durable memory, shared by threads.
+///
+/// Positions and lengths are in bytes. What was written outlives a power cut once a later [`Medium::fence`] has
+/// returned; before that any subset of its aligned 8-byte words may have. Those who call see to it that no byte
+/// is read or written by one thread while another writes it.
+pub trait Medium: Send + Sync {
+    /// Size in bytes, a multiple of 4096.
+    fn bytes(&self) -> u64;
+
+    /// Reads.
+    fn read(&self, at: u64, into: &mut [u8]);
+
+    /// Writes metadata: `at` and the length are multiples of 8.
+    fn write(&self, at: u64, data: &[u8]);
+
+    /// Writes the contents of files: any position and length.
+    fn write_data(&self, at: u64, data: &[u8]);
+
+    /// Writes zeros: any position and length.
+    fn zero(&self, at: u64, len: u64);
+
+    /// What this thread wrote before is durable before anything that it writes later.
+    fn fence(&self);
+
+    /// What was written before outlives the machine, where a fence is not enough for that.
+    ///
+    /// # Errors
+    /// What the operating system says.
+    fn sync(&self) -> Result<()>;
+}
