@@ -168,25 +168,73 @@ pub enum Bug {
     NtlHomeBeforeSync,
     /// NTL: over files, log pages are written again before what they held is synced at home.
     NtlReuseBeforeSync,
+    /// File system: a transaction does not wait for the contents that it makes visible.
+    FsDataNotFenced,
+    /// File system: changes are carried out in place while their log is still on its way.
+    FsApplyBeforeLog,
+    /// File system: changes are carried out in place without a fence behind their log.
+    FsLogNotFenced,
+    /// File system: a start takes a transaction that does not match its check.
+    FsTornLogTaken,
+    /// File system: a start carries the last transaction out again and not the one before.
+    FsReplayLastOnly,
+    /// File system: a start carries no transaction out again.
+    FsReplayForgotten,
+    /// File system: what a write leaves of a new block is not zeroed.
+    FsEdgesNotZeroed,
+    /// File system: bytes behind the end are not zeroed before the size grows over them.
+    FsTailNotZeroed,
+    /// File system: new blocks of a directory are not zeroed.
+    FsDirectoryNotZeroed,
+    /// File system: of a long name that is removed only the first slot is emptied.
+    FsNameHalfCleared,
+    /// File system: a name that is removed stays on the medium.
+    FsNameStays,
+    /// File system: an orphan that is freed stays on the list.
+    FsOrphanStays,
+    /// File system: a file without names that is open is not listed.
+    FsOrphanNotListed,
+    /// File system: a start does not look after orphans.
+    FsOrphansForgotten,
+    /// File system: a new directory is not counted as a link of its parent.
+    FsParentNotCounted,
+    /// File system: a directory that moved keeps its old parent.
+    FsParentStays,
+    /// File system: a link is counted in a transaction of its own, behind its name.
+    FsLinkCountLater,
+    /// File system: a move makes the new name and takes the old one away in two transactions.
+    FsRenameTwoSteps,
+    /// File system: extended attributes are overwritten where they are.
+    FsXattrInPlace,
+    /// File system: blocks that a transaction gives up can be had before it is durable.
+    FsFreeBeforeCommit,
+    /// File system: `sync_file` does not write times.
+    FsTimesNotSaved,
 }
 
 impl Bug {
+    /// Whether it is one of the file system.
+    #[must_use]
+    pub fn is_of_fs(self) -> bool {
+        self as u32 >= Bug::FsDataNotFenced as u32
+    }
+
     /// Whether it is one of wear leveling, which a stack without it cannot show.
     #[must_use]
     pub fn is_of_wear(self) -> bool {
-        !self.is_of_ntl() && self as u32 >= Bug::WearRegisterEarly as u32
+        !self.is_of_fs() && !self.is_of_ntl() && self as u32 >= Bug::WearRegisterEarly as u32
     }
 
     /// Whether it is one of address mapping on byte-addressable memory, which other stacks cannot show.
     #[must_use]
     pub fn is_of_ntl(self) -> bool {
-        self as u32 >= Bug::NtlNotFenced as u32
+        !self.is_of_fs() && self as u32 >= Bug::NtlNotFenced as u32
     }
 
     /// Whether it is one of the cache of a disk, which other stacks cannot show.
     #[must_use]
     pub fn is_of_cache(self) -> bool {
-        !self.is_of_wear() && !self.is_of_ntl() && self as u32 >= Bug::RecordNotFenced as u32
+        !self.is_of_fs() && !self.is_of_wear() && !self.is_of_ntl() && self as u32 >= Bug::RecordNotFenced as u32
     }
 }
 

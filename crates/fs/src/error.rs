@@ -65,6 +65,9 @@ pub enum Error {
     /// the file system is read-only
     #[error("the file system is read-only")]
     ReadOnly,
+    /// in use by the system itself
+    #[error("in use by the system itself")]
+    Busy,
     /// the inode is gone
     #[error("the inode is gone")]
     Stale,
@@ -118,6 +121,7 @@ impl Error {
             Self::BeyondEnd => E::NXIO,
             Self::Unsupported(_) => E::OPNOTSUPP,
             Self::ReadOnly => E::ROFS,
+            Self::Busy => E::BUSY,
             Self::Stale => E::STALE,
             Self::Damaged { .. } | Self::Image(_) => E::IO,
             Self::Os { error, .. } => return error.raw_os_error().unwrap_or(E::IO.raw_os_error()),

@@ -2,14 +2,36 @@
 //!
 //! It is not: a mount (that is `frit-serve`), nor a cache: data goes from the caller's memory to the medium and back.
 
+mod api;
+mod attr;
+mod clock;
+mod contents;
+mod dir;
 mod error;
+mod extents;
 mod files;
+mod format;
+mod fs;
+mod inode;
+mod journal;
+mod ledger;
 mod medium;
+mod names;
+mod open;
+mod orphans;
+mod rules;
+mod space;
+mod sync;
 mod types;
+mod xattr;
 
+pub use clock::Clock;
 pub use error::{Error, Result};
 pub use files::Files;
+pub use format::Geometry;
+pub use fs::Fs;
 pub use medium::{Mapped, Medium};
+pub use open::{Format, Open};
 pub use types::{
     Allocate, Attr, Caller, Changes, Entry, FILE_MAX, Ino, Kind, LINK_MAX, NAME_MAX, New, Piece, RenameMode,
     Seek, SetTime, TARGET_MAX, Time, Usage, XATTR_MAX, XattrMode,

@@ -1,0 +1,149 @@
+//! The file system as [`Files`].
+
+use crate::error::{Error, Result};
+use crate::files::Files;
+use crate::format::BLOCK;
+use crate::fs::Fs;
+use crate::medium::Medium;
+use crate::types::{
+    Allocate, Attr, Caller, Changes, Entry, Ino, NAME_MAX, New, Piece, RenameMode, Seek, Usage, XattrMode,
+};
+use frit_core::planted::{Bug, is};
+use std::sync::atomic::Ordering;
+
+impl<M: Medium> Files for Fs<M> {
+    fn usage(&self) -> Result<Usage> {
+        let ledger = self.journal.ledger();
+        Ok(Usage {
+            block_bytes: BLOCK as u32,
+            blocks: self.geometry.data_blocks,
+            blocks_free: self.space.free(),
+            inodes: self.geometry.inodes,
+            inodes_free: self.geometry.inodes - ledger.inodes,
+            name_max: NAME_MAX as u32,
+        })
+    }
+
+    fn lookup(&self, who: &Caller, dir: Ino, name: &[u8]) -> Result<Attr> {
+        self.lookup_attr(who, dir, name)
+    }
+
+    fn attr(&self, ino: Ino) -> Result<Attr> {
+        self.attr_of(ino)
+    }
+
+    fn set_attr(&self, who: &Caller, ino: Ino, changes: &Changes) -> Result<Attr> {
+        self.change_attr(who, ino, changes)
+    }
+
+    fn create(&self, who: &Caller, dir: Ino, name: &[u8], new: New<'_>) -> Result<Attr> {
+        self.create_in(who, dir, name, new)
+    }
+
+    fn link(&self, who: &Caller, ino: Ino, dir: Ino, name: &[u8]) -> Result<Attr> {
+        self.link_to(who, ino, dir, name)
+    }
+
+    fn unlink(&self, who: &Caller, dir: Ino, name: &[u8]) -> Result<()> {
+        self.remove(who, dir, name, false)
+    }
+
+    fn rmdir(&self, who: &Caller, dir: Ino, name: &[u8]) -> Result<()> {
+        self.remove(who, dir, name, true)
+    }
+
+    fn rename(&self, who: &Caller, from: (Ino, &[u8]), to: (Ino, &[u8]), mode: RenameMode) -> Result<()> {
+        self.rename_from(who, from, to, mode)
+    }
+
+    fn read_link(&self, ino: Ino) -> Result<Vec<u8>> {
+        self.target_of(ino)
+    }
+
+    fn pin(&self, ino: Ino) -> Result<()> {
+        let node = self.node(ino)?;
+        let state = node.state.read();
+        state.alive()?;
+        node.pins.fetch_add(1, Ordering::AcqRel);
+        Ok(())
+    }
+
+    fn unpin(&self, ino: Ino) -> Result<()> {
+        let node = self.node(ino)?;
+        let mut state = node.state.write();
+        state.alive()?;
+        let left = node.pins.load(Ordering::Acquire).checked_sub(1);
+        let left = left.ok_or(Error::Invalid("not pinned"))?;
+        node.pins.store(left, Ordering::Release);
+        if left == 0 {
+            self.space.forget_ahead(ino);
+            if state.inode.links == 0 {
+                return self.free_node(&node, &mut state, crate::journal::Txn::new());
+            }
+        }
+        Ok(())
+    }
+
+    fn read(&self, ino: Ino, at: u64, into: &mut [u8]) -> Result<usize> {
+        self.read_node(&*self.node(ino)?, at, into)
+    }
+
+    fn write(&self, ino: Ino, at: u64, data: &[u8]) -> Result<usize> {
+        self.write_node(&*self.node(ino)?, at, data)
+    }
+
+    fn append(&self, ino: Ino, data: &[u8]) -> Result<(u64, usize)> {
+        self.append_node(&*self.node(ino)?, data)
+    }
+
+    fn allocate(&self, ino: Ino, how: Allocate, at: u64, len: u64) -> Result<()> {
+        self.allocate_node(&*self.node(ino)?, how, at, len)
+    }
+
+    fn seek(&self, ino: Ino, what: Seek, at: u64) -> Result<u64> {
+        self.seek_node(&*self.node(ino)?, what, at)
+    }
+
+    fn sync_file(&self, ino: Ino, data_only: bool) -> Result<()> {
+        let node = self.node(ino)?;
+        if !data_only && !is(Bug::FsTimesNotSaved) {
+            self.save_times(&node, &mut node.state.write());
+        }
+        self.medium.fence();
+        self.medium.sync()
+    }
+
+    fn sync(&self) -> Result<()> {
+        self.sync_all()
+    }
+
+    fn read_dir(&self, ino: Ino, from: u64, each: &mut dyn FnMut(&Entry<'_>) -> bool) -> Result<()> {
+        self.list(&*self.node(ino)?, from, each)
+    }
+
+    fn xattr(&self, ino: Ino, name: &[u8]) -> Result<Vec<u8>> {
+        let found = self.pairs_of(ino)?.into_iter().find(|(known, _)| known == name);
+        found.map(|(_, value)| value).ok_or(Error::NoAttribute)
+    }
+
+    fn xattrs(&self, ino: Ino) -> Result<Vec<u8>> {
+        let mut names = Vec::new();
+        for (name, _) in self.pairs_of(ino)? {
+            names.extend(name);
+            names.push(0);
+        }
+        Ok(names)
+    }
+
+    fn set_xattr(&self, who: &Caller, ino: Ino, name: &[u8], value: &[u8], mode: XattrMode) -> Result<()> {
+        self.change_xattr(who, ino, name, Some(value), mode)
+    }
+
+    fn remove_xattr(&self, who: &Caller, ino: Ino, name: &[u8]) -> Result<()> {
+        self.change_xattr(who, ino, name, None, XattrMode::Replace)
+    }
+
+    fn pieces(&self, ino: Ino, at: u64, each: &mut dyn FnMut(&Piece) -> bool) -> Result<()> {
+        self.pieces_of(&*self.node(ino)?, at, each)
+    }
+}

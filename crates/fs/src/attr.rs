@@ -1,0 +1,106 @@
+//! Changing attributes.
+
+use crate::error::{Error, Result};
+use crate::fs::Fs;
+use crate::inode::Inode;
+use crate::journal::Txn;
+use crate::medium::Medium;
+use crate::rules::{self, SGID, WRITE};
+use crate::types::{Attr, Caller, Changes, Ino, Kind, SetTime, Time};
+
+/// Refuses changes that the caller may not make.
+fn permitted(who: &Caller, inode: &Inode, changes: &Changes) -> Result<()> {
+    if !who.checked || who.uid == 0 {
+        return Ok(());
+    }
+    let is_owner = who.uid == inode.uid;
+    if changes.mode.is_some() {
+        rules::owner(who, inode)?;
+    }
+    let keeps_user = changes.uid.is_none_or(|uid| uid == inode.uid);
+    let group_allowed = changes.gid.is_none_or(|gid| gid == inode.gid || rules::in_group(who, gid));
+    let changes_owner = changes.uid.is_some() || changes.gid.is_some();
+    if changes_owner && !(is_owner && keeps_user && group_allowed) {
+        return Err(Error::NotPermitted);
+    }
+    let times = [changes.atime, changes.mtime];
+    if times.iter().flatten().any(|time| *time != SetTime::Now) {
+        rules::owner(who, inode)?;
+    } else if times.iter().any(Option::is_some) && !is_owner {
+        rules::may(who, inode, WRITE)?;
+    }
+    if changes.size.is_some() {
+        rules::may(who, inode, WRITE)?;
+    }
+    Ok(())
+}
+
+/// The mode that an inode has after the changes.
+fn mode_after(who: &Caller, inode: &Inode, changes: &Changes) -> u16 {
+    let mut mode = inode.mode;
+    let privileged = who.uid == 0 || !who.checked;
+    if let Some(new) = changes.mode {
+        mode = new & 0o7777;
+        if !privileged && !rules::in_group(who, inode.gid) {
+            mode &= !SGID;
+        }
+    }
+    let owner = who.checked && (changes.uid.is_some() || changes.gid.is_some());
+    let size = !privileged && changes.size.is_some();
+    if (owner && changes.mode.is_none()) || size {
+        mode = rules::without_set_ids(inode.kind, mode);
+    }
+    mode
+}
+
+impl<M: Medium> Fs<M> {
+    pub(crate) fn change_attr(&self, who: &Caller, ino: Ino, changes: &Changes) -> Result<Attr> {
+        self.writable()?;
+        let node = self.node(ino)?;
+        let mut state = node.state.write();
+        let state = &mut *state;
+        state.alive()?;
+        permitted(who, &state.inode, changes)?;
+        if *changes == Changes::default() {
+            return Ok(node.attr(state));
+        }
+        if changes.size.is_some() {
+            match state.inode.kind {
+                Kind::File => {}
+                Kind::Directory => return Err(Error::IsDirectory),
+                _ => return Err(Error::Invalid("only files have a size that can be set")),
+            }
+        }
+        let now = self.clock.now();
+        let mut txn = Txn::new();
+        if let Some(to) = changes.size {
+            self.prepare_resize(&node, state, &mut txn, to)?;
+        }
+        let time = |set: SetTime| match set {
+            SetTime::Now => now,
+            SetTime::To(time) => time,
+        };
+        let inode = &mut state.inode;
+        inode.mode = mode_after(who, inode, changes);
+        inode.uid = changes.uid.unwrap_or(inode.uid);
+        inode.gid = changes.gid.unwrap_or(inode.gid);
+        inode.mtime = match changes.mtime {
+            Some(set) => time(set),
+            None if changes.size.is_some() => now,
+            None => inode.mtime,
+        };
+        inode.ctime = changes.ctime.unwrap_or(now);
+        if let Some(set) = changes.atime {
+            let Time(nanos) = time(set);
+            node.atime.store(nanos, std::sync::atomic::Ordering::Relaxed);
+        }
+        match changes.size {
+            Some(to) => self.resize(&node, state, txn, to)?,
+            None => {
+                self.put_inode(&mut txn, &node, state);
+                self.commit(txn);
+            }
+        }
+        Ok(node.attr(state))
+    }
+}

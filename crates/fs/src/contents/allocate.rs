@@ -1,0 +1,181 @@
+//! fallocate(2): blocks ahead of their use, holes, zeros.
+
+use super::resize::After;
+use super::{block_from, block_of};
+use crate::error::{Error, Result};
+use crate::extents::{Extent, LEN_MAX, STEP_WORDS};
+use crate::format::BLOCK;
+use crate::fs::Fs;
+use crate::inode::{Node, State};
+use crate::journal::Txn;
+use crate::medium::Medium;
+use crate::types::{Allocate, FILE_MAX};
+use std::sync::atomic::Ordering;
+
+impl<M: Medium> Fs<M> {
+    pub(crate) fn allocate_node(&self, node: &Node, how: Allocate, at: u64, len: u64) -> Result<()> {
+        self.writable()?;
+        let end = at.checked_add(len).filter(|end| *end <= FILE_MAX).ok_or(Error::TooLarge)?;
+        if len == 0 {
+            return Err(Error::Invalid("a range of no bytes"));
+        }
+        let mut state = node.state.write();
+        let state = &mut *state;
+        state.file()?;
+        self.load_map(node.ino, state)?;
+        match how {
+            Allocate::Extend | Allocate::Keep => {
+                self.fill(node, state, block_of(at), block_from(end), false)?
+            }
+            Allocate::Punch => self.punch(node, state, at, end)?,
+            Allocate::Zero | Allocate::ZeroKeep => {
+                self.zero_inside(state, at, end.min(block_from(at) * BLOCK));
+                self.zero_inside(state, (block_of(end) * BLOCK).max(at), end);
+                self.fill(node, state, block_of(at), block_from(at).min(block_from(end)), false)?;
+                self.fill(node, state, block_of(end), block_from(end), false)?;
+                self.fill(node, state, block_from(at), block_of(end), true)?;
+            }
+        }
+        let now = self.clock.now();
+        state.inode.ctime = now;
+        if !matches!(how, Allocate::Keep) {
+            state.inode.mtime = now;
+        }
+        let mut txn = Txn::new();
+        txn.data = true;
+        if matches!(how, Allocate::Extend | Allocate::Zero) && end > state.inode.size {
+            self.zero_tail(state, &mut txn, end);
+            state.inode.size = end;
+        }
+        self.put_inode(&mut txn, node, state);
+        self.commit(txn);
+        Ok(())
+    }
+
+    /// Allocates what is not among blocks `from..to`; `zero`: what was written there reads as zeros then.
+    fn fill(&self, node: &Node, state: &mut State, from: u64, to: u64, zero: bool) -> Result<()> {
+        let missing = self.missing(state, from, to);
+        if missing > self.space.free() {
+            return Err(Error::NoSpace);
+        }
+        let mut at = from;
+        while at < to {
+            let mut txn = Txn::new();
+            txn.data = true;
+            let mut failed = None;
+            let room = self.steps() * STEP_WORDS;
+            let mut change = self.change(node.ino, state);
+            while at < to && change.words() < room {
+                let (extent, is_new) = match change.map().from(at) {
+                    Some(e) if e.at <= at && (!zero || !e.written) => {
+                        at = e.end();
+                        continue;
+                    }
+                    Some(e) if e.at <= at => (e.part(at, to), false),
+                    next => {
+                        let free_to = next.map_or(to, |e| e.at.min(to));
+                        let goal = change.map().goal(at);
+                        let want = (free_to - at).min(LEN_MAX);
+                        match self.space.reserve(&self.medium, goal, want) {
+                            Ok(run) => (Extent { at, len: run.len, start: run.start, written: false }, true),
+                            Err(error) => {
+                                failed = Some(error);
+                                break;
+                            }
+                        }
+                    }
+                };
+                if let Err(error) = self.make_room(&mut change, &mut txn) {
+                    if is_new {
+                        self.space.release(extent.run());
+                    }
+                    failed = Some(error);
+                    break;
+                }
+                if is_new {
+                    txn.take(extent.run());
+                    change.add_blocks(extent.len);
+                } else {
+                    change.remove(extent.at, extent.end(), usize::MAX, |_| ())?;
+                }
+                change.insert(Extent { written: false, ..extent })?;
+                at = extent.end();
+            }
+            change.finish(&mut txn);
+            self.keep_made(node, state, txn);
+            if let Some(error) = failed {
+                return Err(error);
+            }
+        }
+        Ok(())
+    }
+
+    /// Blocks among `from..to` that a file does not have.
+    fn missing(&self, state: &State, from: u64, to: u64) -> u64 {
+        let Some(map) = &state.map else { return 0 };
+        let mut at = from;
+        let mut missing = 0;
+        while at < to {
+            match map.from(at) {
+                Some(e) if e.at <= at => at = e.end(),
+                next => {
+                    let end = next.map_or(to, |e| e.at.min(to));
+                    missing += end - at;
+                    at = end;
+                }
+            }
+        }
+        missing
+    }
+
+    /// Makes a hole of a range of bytes.
+    fn punch(&self, node: &Node, state: &mut State, at: u64, end: u64) -> Result<()> {
+        let (from, to) = (block_from(at), block_of(end));
+        self.zero_inside(state, at, end.min(from * BLOCK));
+        self.zero_inside(state, (to * BLOCK).max(at), end);
+        let mut left = to;
+        while left > from {
+            let mut txn = Txn::new();
+            txn.data = true;
+            let mut freed = Vec::new();
+            let mut change = self.change(node.ino, state);
+            let room = self.make_room(&mut change, &mut txn);
+            if room.is_ok() {
+                left = change.remove(from, left, self.steps(), |extent| freed.push(extent.run()))?;
+                change.sub_blocks(freed.iter().map(|run| run.len).sum());
+            }
+            change.finish(&mut txn);
+            for run in freed {
+                txn.free(run);
+            }
+            self.keep_made(node, state, txn);
+            room?;
+        }
+        Ok(())
+    }
+
+    /// Zeroes bytes in blocks that were written.
+    fn zero_inside(&self, state: &State, at: u64, end: u64) {
+        let Some(map) = &state.map else { return };
+        let mut at = at;
+        while at < end {
+            match map.from(block_of(at)) {
+                Some(e) if e.at * BLOCK <= at => {
+                    let to = end.min(e.end() * BLOCK);
+                    if e.written {
+                        self.medium.zero(e.start * BLOCK + (at - e.at * BLOCK), to - at);
+                    }
+                    at = to;
+                }
+                Some(e) => at = e.at * BLOCK,
+                None => return,
+            }
+        }
+    }
+
+    /// Frees an inode that has no names and that nobody holds open, and all that it has.
+    pub(crate) fn free_node(&self, node: &Node, state: &mut State, txn: Txn) -> Result<()> {
+        debug_assert!(state.inode.links == 0 && node.pins.load(Ordering::Acquire) == 0);
+        self.cut(node, state, txn, 0, After::Free)
+    }
+}

@@ -1,0 +1,56 @@
+//! Reading.
+
+use super::block_of;
+use crate::error::Result;
+use crate::extents::Extent;
+use crate::format::BLOCK;
+use crate::fs::Fs;
+use crate::inode::{Node, State};
+use crate::medium::Medium;
+
+impl<M: Medium> Fs<M> {
+    /// Reads from byte `at` of a file.
+    pub(crate) fn read_node(&self, node: &Node, at: u64, into: &mut [u8]) -> Result<usize> {
+        let mut state = node.state.read();
+        if state.map.is_none() {
+            drop(state);
+            self.load_map(node.ino, &mut *node.state.write())?;
+            state = node.state.read();
+        }
+        state.file()?;
+        let len = state.inode.size.saturating_sub(at).min(into.len() as u64) as usize;
+        if len > 0 {
+            self.copy_out(&state, at, &mut into[..len]);
+        }
+        if !self.read_only {
+            node.accessed(&state, self.clock.now());
+        }
+        Ok(len)
+    }
+
+    /// Copies bytes that are all inside the file's size.
+    pub(crate) fn copy_out(&self, state: &State, mut at: u64, mut into: &mut [u8]) {
+        let Some(map) = &state.map else { return };
+        let mut extent: Option<Extent> = map.from(block_of(at));
+        while !into.is_empty() {
+            let (len, from) = match extent {
+                Some(e) if e.at * BLOCK <= at => {
+                    let from = e.written.then(|| e.start * BLOCK + (at - e.at * BLOCK));
+                    (e.end() * BLOCK - at, from)
+                }
+                Some(e) => (e.at * BLOCK - at, None),
+                None => (u64::MAX, None),
+            };
+            let (now, rest) = into.split_at_mut(len.min(into.len() as u64) as usize);
+            match from {
+                Some(from) => self.medium.read(from, now),
+                None => now.fill(0),
+            }
+            at += now.len() as u64;
+            into = rest;
+            if !into.is_empty() {
+                extent = map.from(block_of(at));
+            }
+        }
+    }
+}

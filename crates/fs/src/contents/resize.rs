@@ -1,0 +1,141 @@
+//! Making files shorter, and freeing them.
+
+use super::block_from;
+use super::write::FIXED_WORDS;
+use crate::error::{Error, Result};
+use crate::extents::STEP_WORDS;
+use crate::fs::Fs;
+use crate::inode::{Node, State};
+use crate::journal::Txn;
+use crate::medium::Medium;
+use crate::types::{FILE_MAX, Kind};
+use frit_core::planted::{Bug, is};
+
+/// What becomes of a file that is cut.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(crate) enum After {
+    /// It stays.
+    Keep,
+    /// Its inode is free.
+    Free,
+}
+
+impl<M: Medium> Fs<M> {
+    /// Extents that one transaction changes at most.
+    pub(super) fn steps(&self) -> usize {
+        (self.journal.room() - FIXED_WORDS) / STEP_WORDS / 2
+    }
+
+    /// Whatever can fail before [`Fs::resize`].
+    ///
+    /// # Errors
+    /// The size is too large, the extents are damaged, or the list of orphans is full.
+    pub(crate) fn prepare_resize(
+        &self,
+        node: &Node,
+        state: &mut State,
+        txn: &mut Txn,
+        to: u64,
+    ) -> Result<()> {
+        if to > FILE_MAX {
+            return Err(Error::TooLarge);
+        }
+        self.prepare_cut(node, state, txn, false)
+    }
+
+    /// Changes the size of a file, and commits the transaction with what else is in it and in the inode.
+    pub(crate) fn resize(&self, node: &Node, state: &mut State, mut txn: Txn, to: u64) -> Result<()> {
+        if to > state.inode.size {
+            self.zero_tail(state, &mut txn, to);
+        }
+        state.inode.size = to;
+        self.space.forget_ahead(node.ino);
+        // Also blocks that were allocated beyond the end go.
+        self.cut(node, state, txn, block_from(to), After::Keep)
+    }
+
+    /// Whatever can fail before a file is cut or loses its last name: its extents are read, and it is put on the list
+    /// of orphans where it takes several transactions or is held open.
+    ///
+    /// # Errors
+    /// The extents are damaged, or the list is full.
+    pub(crate) fn prepare_cut(
+        &self,
+        node: &Node,
+        state: &mut State,
+        txn: &mut Txn,
+        open: bool,
+    ) -> Result<()> {
+        if matches!(state.inode.kind, Kind::File | Kind::Directory) {
+            self.load_map(node.ino, state)?;
+        }
+        let steps = self.steps();
+        let large = state.map.as_ref().is_some_and(|map| map.len() + map.holders().count() > steps);
+        if (large || open) && state.orphan.is_none() && !is(Bug::FsOrphanNotListed) {
+            state.orphan = Some(self.orphans.lock().add(txn, node.ino)?);
+        }
+        Ok(())
+    }
+
+    /// Gives the blocks of a file from block `from` on up, in as many transactions as it takes. The first has what is
+    /// in `txn` already; `prepare_cut` was asked.
+    pub(crate) fn cut(
+        &self,
+        node: &Node,
+        state: &mut State,
+        mut txn: Txn,
+        from: u64,
+        after: After,
+    ) -> Result<()> {
+        self.load_map_to_free(node.ino, state)?;
+        let steps = self.steps();
+        loop {
+            let mut freed = Vec::new();
+            let mut change = self.change(node.ino, state);
+            let left = change.remove(from, u64::MAX, steps, |extent| freed.push(extent.run()))?;
+            change.sub_blocks(freed.iter().map(|run| run.len).sum());
+            let done = left <= from && change.drop_holders(&mut txn, steps)?;
+            change.finish(&mut txn);
+            for run in freed {
+                txn.free(run);
+            }
+            if done {
+                self.finish_cut(node, state, txn, after);
+                return Ok(());
+            }
+            self.put_inode(&mut txn, node, state);
+            self.commit(txn);
+            txn = Txn::new();
+        }
+    }
+
+    /// The last transaction of a cut.
+    fn finish_cut(&self, node: &Node, state: &mut State, mut txn: Txn, after: After) {
+        let leaves = state.orphan.filter(|_| after == After::Free || state.inode.links > 0);
+        if let Some(slot) = leaves.filter(|_| !is(Bug::FsOrphanStays)) {
+            self.orphans.lock().remove(&mut txn, slot);
+        }
+        match after {
+            After::Keep => self.put_inode(&mut txn, node, state),
+            After::Free => {
+                if state.inode.xattrs.len > 0 {
+                    txn.free(state.inode.xattrs);
+                }
+                // A kind of 0 is a free inode.
+                txn.write(self.geometry.inode_at(node.ino.0), &[0, 0]);
+                txn.counts.inodes -= 1;
+                state.dead = true;
+            }
+        }
+        self.commit(txn);
+        if let Some(slot) = leaves {
+            state.orphan = None;
+            self.orphans.lock().give(slot);
+        }
+        if after == After::Free {
+            self.space.forget_ahead(node.ino);
+            self.cache.remove(node.ino);
+            self.numbers.give(node.ino);
+        }
+    }
+}

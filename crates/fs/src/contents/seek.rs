@@ -1,0 +1,54 @@
+//! Where data and holes are, and where bytes lie on the medium.
+
+use super::block_of;
+use crate::error::{Error, Result};
+use crate::format::BLOCK;
+use crate::fs::Fs;
+use crate::inode::Node;
+use crate::medium::Medium;
+use crate::types::{Piece, Seek};
+
+impl<M: Medium> Fs<M> {
+    pub(crate) fn seek_node(&self, node: &Node, what: Seek, at: u64) -> Result<u64> {
+        self.load_map(node.ino, &mut *node.state.write())?;
+        let state = node.state.read();
+        state.file()?;
+        let size = state.inode.size;
+        if at >= size {
+            return Err(Error::BeyondEnd);
+        }
+        let Some(map) = &state.map else { return Err(Error::BeyondEnd) };
+        let mut at = at;
+        while at < size {
+            match map.from(block_of(at)) {
+                Some(e) if e.at * BLOCK <= at => {
+                    if e.written == (what == Seek::Data) {
+                        return Ok(at);
+                    }
+                    at = e.end() * BLOCK;
+                }
+                Some(e) if what == Seek::Data => at = e.at * BLOCK,
+                None if what == Seek::Data => return Err(Error::BeyondEnd),
+                Some(_) | None => return Ok(at),
+            }
+        }
+        if what == Seek::Hole { Ok(size) } else { Err(Error::BeyondEnd) }
+    }
+
+    pub(crate) fn pieces_of(&self, node: &Node, at: u64, each: &mut dyn FnMut(&Piece) -> bool) -> Result<()> {
+        self.load_map(node.ino, &mut *node.state.write())?;
+        let state = node.state.read();
+        state.file()?;
+        let Some(map) = &state.map else { return Ok(()) };
+        let mut block = block_of(at);
+        while let Some(e) = map.from(block) {
+            let piece =
+                Piece { at: e.at * BLOCK, len: e.len * BLOCK, medium: e.start * BLOCK, written: e.written };
+            if !each(&piece) {
+                break;
+            }
+            block = e.end();
+        }
+        Ok(())
+    }
+}

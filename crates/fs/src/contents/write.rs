@@ -1,0 +1,237 @@
+//! Writing.
+//!
+//! Blocks that a file has are overwritten where they are: a power cut before the next `sync_file` leaves each aligned
+//! word of 8 bytes old or new. What a file gains (blocks, size) is one transaction behind its bytes: nobody ever
+//! reads what a block held before.
+
+use super::{block_from, block_of};
+use crate::error::{Error, Result};
+use crate::extents::{Change, Extent, LEN_MAX, STEP_WORDS};
+use crate::format::BLOCK;
+use crate::fs::Fs;
+use crate::inode::{Node, State};
+use crate::journal::Txn;
+use crate::medium::Medium;
+use crate::types::{FILE_MAX, Ino};
+use frit_core::planted::{Bug, is};
+use std::sync::atomic::Ordering;
+
+/// Words of a transaction that writing needs besides its changes of extents: the inode, and the counters.
+pub(super) const FIXED_WORDS: usize = 96;
+/// Most blocks that are kept ahead of a file that grows: 8 MiB.
+const AHEAD_MAX: u64 = 2048;
+
+/// Bytes on their way into a file.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Put<'a> {
+    pub(super) at: u64,
+    pub(super) data: &'a [u8],
+}
+
+impl<M: Medium> Fs<M> {
+    /// Writes at byte `at` of a file.
+    pub(crate) fn write_node(&self, node: &Node, at: u64, data: &[u8]) -> Result<usize> {
+        self.writable()?;
+        let mut state = node.state.write();
+        self.write_state(node, &mut state, at, data)
+    }
+
+    /// Writes at the end of a file; where its end is then, and how much was written.
+    pub(crate) fn append_node(&self, node: &Node, data: &[u8]) -> Result<(u64, usize)> {
+        self.writable()?;
+        let mut state = node.state.write();
+        let at = state.inode.size;
+        let len = self.write_state(node, &mut state, at, data)?;
+        Ok((at + len as u64, len))
+    }
+
+    pub(crate) fn write_state(&self, node: &Node, state: &mut State, at: u64, data: &[u8]) -> Result<usize> {
+        state.file()?;
+        if data.is_empty() {
+            return Ok(0);
+        }
+        if at >= FILE_MAX {
+            return Err(Error::TooLarge);
+        }
+        let data = &data[..data.len().min((FILE_MAX - at) as usize)];
+        self.load_map(node.ino, state)?;
+        if self.overwrite(state, at, data) {
+            let now = self.clock.now();
+            if state.inode.mtime != now {
+                state.inode.mtime = now;
+                state.inode.ctime = now;
+                node.newer_times.store(true, Ordering::Relaxed);
+            }
+            return Ok(data.len());
+        }
+        let mut written = 0;
+        while written < data.len() {
+            let put = Put { at: at + written as u64, data: &data[written..] };
+            match self.write_some(node, state, put) {
+                Ok(n) => written += n,
+                Err(error) if written == 0 => return Err(error),
+                Err(_) => break,
+            }
+        }
+        Ok(written)
+    }
+
+    /// Writes where blocks were written before, inside the size; nothing else has to change. Returns whether that
+    /// was so.
+    fn overwrite(&self, state: &State, at: u64, data: &[u8]) -> bool {
+        let end = at + data.len() as u64;
+        let Some(map) = state.map.as_ref().filter(|_| end <= state.inode.size) else { return false };
+        let covers = |e: &Extent, from: u64| e.written && e.at * BLOCK <= from;
+        let mut from = at;
+        let Some(first) = map.at(block_of(from)).filter(|e| covers(e, from)) else { return false };
+        // One extent is the rule; for several look first, so that nothing is written when one is missing.
+        let mut extent = first;
+        while extent.end() * BLOCK < end {
+            from = extent.end() * BLOCK;
+            match map.at(block_of(from)).filter(|e| covers(e, from)) {
+                Some(next) => extent = next,
+                None => return false,
+            }
+        }
+        let (mut at, mut data, mut extent) = (at, data, first);
+        loop {
+            let here = data.len().min((extent.end() * BLOCK - at) as usize);
+            self.medium.write_data(extent.start * BLOCK + (at - extent.at * BLOCK), &data[..here]);
+            at += here as u64;
+            data = &data[here..];
+            if data.is_empty() {
+                return true;
+            }
+            let Some(next) = map.at(block_of(at)) else { return true };
+            extent = next;
+        }
+    }
+
+    /// Writes as much as one transaction has room for.
+    fn write_some(&self, node: &Node, state: &mut State, put: Put<'_>) -> Result<usize> {
+        let mut txn = Txn::new();
+        let size = state.inode.size;
+        if put.at > size {
+            self.zero_tail(state, &mut txn, put.at);
+        }
+        let room = self.journal.room() - FIXED_WORDS;
+        let mut change = self.change(node.ino, state);
+        let mut done = 0;
+        let mut failed = None;
+        while done < put.data.len() && change.words() + 2 * STEP_WORDS < room {
+            let rest = Put { at: put.at + done as u64, data: &put.data[done..] };
+            match self.write_piece(node.ino, &mut change, &mut txn, rest, size) {
+                Ok(n) => done += n,
+                Err(error) => {
+                    failed = Some(error);
+                    break;
+                }
+            }
+        }
+        change.finish(&mut txn);
+        if let Some(error) = failed.filter(|_| done == 0) {
+            self.keep_made(node, state, txn);
+            return Err(error);
+        }
+        let end = put.at + done as u64;
+        if end > size {
+            state.inode.size = end;
+            txn.data = true;
+        }
+        let now = self.clock.now();
+        state.inode.mtime = now;
+        state.inode.ctime = now;
+        self.put_inode(&mut txn, node, state);
+        self.commit(txn);
+        Ok(done)
+    }
+
+    /// What a write that failed at once has changed nevertheless, a block for places of extents, is kept.
+    pub(crate) fn keep_made(&self, node: &Node, state: &mut State, mut txn: Txn) {
+        if !txn.is_empty() {
+            self.put_inode(&mut txn, node, state);
+            self.commit(txn);
+        }
+    }
+
+    /// Writes inside one extent or one hole.
+    fn write_piece(
+        &self,
+        ino: Ino,
+        change: &mut Change<'_, M>,
+        txn: &mut Txn,
+        put: Put<'_>,
+        size: u64,
+    ) -> Result<usize> {
+        let block = block_of(put.at);
+        let end = put.at + put.data.len() as u64;
+        let (extent, is_new) = match change.map().from(block) {
+            Some(e) if e.at <= block => (e, false),
+            next => {
+                self.make_room(change, txn)?;
+                let free_to = next.map_or(u64::MAX, |e| e.at);
+                let want = (block_from(end).min(free_to) - block).min(LEN_MAX);
+                let grows = next.is_none() && end > size;
+                let more = if grows { (block / 4 + want / 2).clamp(8, AHEAD_MAX) } else { 0 };
+                let goal = change.map().goal(block);
+                let run = if more > 0 {
+                    self.space.reserve_ahead(&self.medium, ino, goal, want, more)?
+                } else {
+                    self.space.reserve(&self.medium, goal, want)?
+                };
+                (Extent { at: block, len: run.len, start: run.start, written: true }, true)
+            }
+        };
+        let len = (end.min(extent.end() * BLOCK) - put.at) as usize;
+        if !is_new && !extent.written {
+            self.make_room(change, txn)?;
+        }
+        if is_new || !extent.written {
+            self.zero_edges(&extent, put.at, len as u64);
+            txn.data = true;
+        }
+        self.medium.write_data(extent.start * BLOCK + (put.at - extent.at * BLOCK), &put.data[..len]);
+        if is_new {
+            txn.take(extent.run());
+            change.add_blocks(extent.len);
+            change.insert(extent)?;
+        } else if !extent.written {
+            let (from, to) = (block, block_from(put.at + len as u64));
+            change.remove(from, to, usize::MAX, |_| ())?;
+            change.insert(Extent { written: true, ..extent.part(from, to) })?;
+        }
+        Ok(len)
+    }
+
+    /// Zeroes what a write leaves of the first and the last block that it is the first to write.
+    fn zero_edges(&self, extent: &Extent, at: u64, len: u64) {
+        if is(Bug::FsEdgesNotZeroed) {
+            return;
+        }
+        let base = extent.start * BLOCK;
+        let (from, to) = (at - extent.at * BLOCK, at + len - extent.at * BLOCK);
+        let first = from / BLOCK * BLOCK;
+        if first < from {
+            self.medium.zero(base + first, from - first);
+        }
+        let last = to.next_multiple_of(BLOCK);
+        if to < last {
+            self.medium.zero(base + to, last - to);
+        }
+    }
+
+    /// Bytes behind the end of a file in its last block are not defined. Before the size grows beyond that, up to
+    /// `to`, they are made zero.
+    pub(crate) fn zero_tail(&self, state: &State, txn: &mut Txn, to: u64) {
+        let size = state.inode.size;
+        if size.is_multiple_of(BLOCK) || is(Bug::FsTailNotZeroed) {
+            return;
+        }
+        let extent = state.map.as_ref().and_then(|map| map.at(block_of(size))).filter(|e| e.written);
+        if let Some(extent) = extent {
+            let end = to.min(size.next_multiple_of(BLOCK));
+            self.medium.zero(extent.start * BLOCK + (size - extent.at * BLOCK), end - size);
+            txn.data = true;
+        }
+    }
+}

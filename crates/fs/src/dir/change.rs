@@ -1,0 +1,139 @@
+//! Changing names inside a transaction.
+
+use super::record::{Record, SLOTS, slots_for};
+use super::{Found, Index, SLOT};
+use crate::error::{Error, Result};
+use crate::extents::Extent;
+use crate::format::BLOCK;
+use crate::fs::Fs;
+use crate::inode::{Node, State};
+use crate::journal::Txn;
+use crate::medium::Medium;
+use crate::types::{Ino, Kind, NAME_MAX};
+use frit_core::planted::{Bug, is};
+
+/// Most blocks that a directory grows by at once.
+const GROW_MAX: u64 = 64;
+
+/// Where a new name goes.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(crate) struct Placement {
+    pub(crate) slot: u32,
+}
+
+/// Refuses names that no directory can have.
+pub(crate) fn valid(name: &[u8]) -> Result<()> {
+    if name.len() > NAME_MAX {
+        return Err(Error::NameTooLong);
+    }
+    if name.is_empty() || name.contains(&0) || name.contains(&b'/') {
+        return Err(Error::Invalid("a name that is empty, or has a slash or a zero in it"));
+    }
+    Ok(())
+}
+
+impl<M: Medium> Fs<M> {
+    /// Reads a directory, if that was not done.
+    pub(crate) fn load_index(&self, dir: &Node, state: &mut State) -> Result<()> {
+        state.directory()?;
+        if state.index.is_none() {
+            self.load_map(dir.ino, state)?;
+            if let Some(map) = &state.map {
+                let index = Index::load(&self.medium, self.salt, dir.ino, map, state.inode.size);
+                state.index = Some(Box::new(index));
+            }
+        }
+        Ok(())
+    }
+
+    /// Finds a name in a directory that was read.
+    pub(crate) fn find(&self, state: &State, name: &[u8]) -> Result<Option<Found>> {
+        match &state.index {
+            Some(index) => index.find(&self.medium, name),
+            None => Ok(None),
+        }
+    }
+
+    /// Finds room for a name; the directory grows for it in the transaction. Nothing that follows may fail.
+    ///
+    /// # Errors
+    /// No space is left, or part of the directory is damaged.
+    pub(crate) fn place(
+        &self,
+        dir: &Node,
+        state: &mut State,
+        txn: &mut Txn,
+        name: &[u8],
+    ) -> Result<Placement> {
+        let slots = slots_for(name.len());
+        let Some(index) = state.index.as_deref_mut() else { return Err(Error::NotDirectory) };
+        if let Some(at) = index.damage() {
+            return Err(Error::Damaged { what: "a name in a directory", at });
+        }
+        if let Some(slot) = index.place(slots) {
+            return Ok(Placement { slot });
+        }
+        self.grow(dir, state, txn)?;
+        let slot = state.index.as_deref_mut().and_then(|index| index.place(slots));
+        slot.map(|slot| Placement { slot }).ok_or(Error::NoSpace)
+    }
+
+    /// Adds empty blocks to a directory, an eighth of what it has.
+    fn grow(&self, dir: &Node, state: &mut State, txn: &mut Txn) -> Result<()> {
+        let blocks = state.index.as_ref().map_or(0, |index| index.blocks());
+        if blocks >= u64::from(u32::MAX / SLOTS) - GROW_MAX {
+            return Err(Error::NoSpace);
+        }
+        let want = (blocks / 8).clamp(1, GROW_MAX);
+        let goal = state.map.as_ref().and_then(|map| map.goal(blocks));
+        let mut change = self.change(dir.ino, state);
+        self.make_room(&mut change, txn)?;
+        let run = match self.space.reserve(&self.medium, goal, want) {
+            Ok(run) => run,
+            Err(error) => {
+                // The block of places stays with the directory.
+                change.finish(txn);
+                self.keep_made(dir, state, std::mem::replace(txn, Txn::new()));
+                return Err(error);
+            }
+        };
+        if !is(Bug::FsDirectoryNotZeroed) {
+            self.medium.zero(run.at(), run.len * BLOCK);
+        }
+        txn.data = true;
+        txn.take(run);
+        change.add_blocks(run.len);
+        change.insert(Extent { at: blocks, len: run.len, start: run.start, written: true })?;
+        change.finish(txn);
+        state.inode.size = (blocks + run.len) * BLOCK;
+        if let Some(index) = state.index.as_deref_mut() {
+            (0..run.len).for_each(|i| index.grow(run.start + i));
+        }
+        Ok(())
+    }
+
+    /// Writes a name where there was room for it, or over the record of the same name.
+    pub(crate) fn put_name(
+        &self,
+        dir: &Node,
+        state: &State,
+        txn: &mut Txn,
+        slot: u32,
+        name: &[u8],
+        of: (Ino, Kind),
+    ) {
+        if let Some(index) = &state.index {
+            let record = Record::new(self.salt, dir.ino, slot, name, of.0, of.1);
+            txn.write(index.at(slot), record.words());
+        }
+    }
+
+    /// Empties the slots of a name.
+    pub(crate) fn clear_name(&self, state: &State, txn: &mut Txn, slot: u32, name: &[u8]) {
+        let Some(index) = &state.index else { return };
+        let slots = if is(Bug::FsNameHalfCleared) { 1 } else { slots_for(name.len()) };
+        for i in 0..slots {
+            txn.write(index.at(slot) + u64::from(i) * SLOT, &[0]);
+        }
+    }
+}

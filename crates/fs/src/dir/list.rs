@@ -1,0 +1,62 @@
+//! Listing a directory.
+
+use super::record::slots_for;
+use crate::error::{Error, Result};
+use crate::fs::Fs;
+use crate::inode::Node;
+use crate::medium::Medium;
+use crate::types::{Entry, Kind};
+
+/// The position of the first name behind `.` and `..`.
+const NAMES_FROM: u64 = 2;
+
+impl<M: Medium> Fs<M> {
+    pub(crate) fn list(
+        &self,
+        node: &Node,
+        from: u64,
+        each: &mut dyn FnMut(&Entry<'_>) -> bool,
+    ) -> Result<()> {
+        let mut state = node.state.read();
+        if state.index.is_none() {
+            drop(state);
+            let mut writing = node.state.write();
+            // A directory that was removed while it is open has no names left.
+            if writing.inode.kind == Kind::Directory && writing.inode.links == 0 && !writing.dead {
+                return Ok(());
+            }
+            self.load_index(node, &mut writing)?;
+            drop(writing);
+            state = node.state.read();
+        }
+        state.alive()?;
+        let Some(index) = state.index.as_deref().filter(|_| state.inode.links > 0) else { return Ok(()) };
+        for (at, name, ino) in [(0, &b"."[..], node.ino), (1, &b".."[..], state.inode.parent)] {
+            if from <= at && !each(&Entry { name, ino, kind: Kind::Directory, next: at + 1 }) {
+                return Ok(());
+            }
+        }
+        let mut slot = from.max(NAMES_FROM) - NAMES_FROM;
+        while let Some(head) = u32::try_from(slot).ok().and_then(|slot| index.next_head(slot)) {
+            let record = index.record(&self.medium, head);
+            let next = u64::from(head) + u64::from(slots_for(record.name().len()));
+            let entry = record.kind().map(|kind| Entry {
+                name: record.name(),
+                ino: record.ino(),
+                kind,
+                next: next + NAMES_FROM,
+            });
+            if entry.is_some_and(|entry| !each(&entry)) {
+                return Ok(());
+            }
+            slot = next;
+        }
+        if !self.read_only {
+            node.accessed(&state, self.clock.now());
+        }
+        match index.damage() {
+            Some(at) => Err(Error::Damaged { what: "a name in a directory", at }),
+            None => Ok(()),
+        }
+    }
+}

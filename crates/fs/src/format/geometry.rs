@@ -1,0 +1,162 @@
+//! How large the regions are, and where.
+
+use super::{BLOCK, INODE, LINE, LINE_BLOCKS};
+use crate::error::{Error, Result};
+
+/// Bytes of data for each inode that a file system can have, unless told otherwise; ext4 has the same.
+const BYTES_PER_INODE: u64 = 16 << 10;
+/// The smallest medium, in bytes.
+const SMALLEST: u64 = 256 << 10;
+/// The largest medium, in bytes: what the 48 bits of a journal record's position in words reach is far more; this is
+/// what is tested.
+const LARGEST: u64 = 1 << 50;
+
+/// The regions of a medium; positions in bytes.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct Geometry {
+    /// Size of the medium.
+    pub bytes: u64,
+    /// The ledger: counters that every transaction may change.
+    pub ledger_at: u64,
+    /// The orphans: inodes without names that are still open, and those that are being cut.
+    pub orphans_at: u64,
+    /// How many there is room for.
+    pub orphans: u64,
+    /// The journal.
+    pub journal_at: u64,
+    /// Its slots, one transaction each.
+    pub slots: u64,
+    /// Bytes of a slot.
+    pub slot_bytes: u64,
+    /// The inode table.
+    pub inodes_at: u64,
+    /// Inodes in it.
+    pub inodes: u64,
+    /// The block bitmap.
+    pub bitmap_at: u64,
+    /// Its lines.
+    pub lines: u64,
+    /// The first block of the data space, counted from the start of the medium.
+    pub data_first: u64,
+    /// Blocks of the data space.
+    pub data_blocks: u64,
+}
+
+impl Geometry {
+    /// The position of the superblock, of its copy, and of the registers of in-storage processing.
+    pub const SUPERBLOCK_AT: u64 = 0;
+    /// The registers of in-storage processing: one block, for the processing engine alone.
+    pub const REGISTERS_AT: u64 = BLOCK;
+
+    /// Divides a medium.
+    ///
+    /// # Errors
+    /// It is too small, too large, or so many inodes do not fit.
+    pub fn divide(bytes: u64, inodes: Option<u64>) -> Result<Self> {
+        let bytes = bytes / BLOCK * BLOCK;
+        if !(SMALLEST..=LARGEST).contains(&bytes) {
+            return Err(Error::Image(format!(
+                "a file system of {bytes} bytes: it takes {SMALLEST} to {LARGEST}; choose another --size"
+            )));
+        }
+        let (slots, slot_bytes, orphans) = match bytes {
+            b if b >= 256 << 20 => (64, 64 << 10, 4096),
+            b if b >= 16 << 20 => (16, 32 << 10, 1024),
+            b if b >= 2 << 20 => (8, 8 << 10, 512),
+            _ => (4, 4 << 10, 512),
+        };
+        let per_block = BLOCK / INODE;
+        let inodes = inodes.unwrap_or(bytes / BYTES_PER_INODE).max(32).div_ceil(per_block) * per_block;
+        let ledger_at = 2 * BLOCK;
+        let orphans_at = ledger_at + BLOCK;
+        let journal_at = orphans_at + orphans * 8;
+        let inodes_at = journal_at + slots * slot_bytes;
+        let bitmap_at = inodes.checked_mul(INODE).and_then(|b| b.checked_add(inodes_at));
+        let left = bitmap_at.and_then(|at| bytes.checked_sub(at + BLOCK)).filter(|left| *left >= 4 * BLOCK);
+        let (Some(bitmap_at), Some(left)) = (bitmap_at, left) else {
+            return Err(Error::Image(format!(
+                "{inodes} inodes of {INODE} bytes leave no room for data in {bytes} bytes; choose fewer --inodes"
+            )));
+        };
+        // Lines for all that is left: the few that stand for the bitmap's own blocks are not used.
+        let lines = (left / BLOCK).div_ceil(LINE_BLOCKS);
+        let data_first = (bitmap_at + lines * LINE).div_ceil(BLOCK);
+        let data_blocks = bytes / BLOCK - 1 - data_first;
+        let lines = data_blocks.div_ceil(LINE_BLOCKS);
+        Ok(Self {
+            bytes,
+            ledger_at,
+            orphans_at,
+            orphans,
+            journal_at,
+            slots,
+            slot_bytes,
+            inodes_at,
+            inodes,
+            bitmap_at,
+            lines,
+            data_first,
+            data_blocks,
+        })
+    }
+
+    /// The position of the second superblock: the last block.
+    #[must_use]
+    pub fn copy_at(&self) -> u64 {
+        self.bytes - BLOCK
+    }
+
+    /// Whether blocks lie in the data space.
+    #[must_use]
+    pub fn holds(&self, start: u64, len: u64) -> bool {
+        start >= self.data_first
+            && start.checked_add(len).is_some_and(|end| end <= self.data_first + self.data_blocks)
+    }
+
+    /// The position of an inode, which must be in the table.
+    #[must_use]
+    pub fn inode_at(&self, ino: u64) -> u64 {
+        debug_assert!(ino >= 1 && ino <= self.inodes);
+        self.inodes_at + (ino - 1) * INODE
+    }
+
+    /// Whether regions follow each other and fit, as those of every real superblock do.
+    #[must_use]
+    pub fn sound(&self) -> bool {
+        let region = |at: u64, len: Option<u64>, next: u64| {
+            at.is_multiple_of(8) && len.and_then(|len| at.checked_add(len)).is_some_and(|end| end <= next)
+        };
+        self.bytes <= LARGEST
+            && self.slots >= 3
+            && self.slot_bytes >= BLOCK
+            && self.slot_bytes <= 1 << 20
+            && self.inodes >= 1
+            && self.ledger_at >= 2 * BLOCK
+            && region(self.ledger_at, Some(64), self.orphans_at)
+            && region(self.orphans_at, self.orphans.checked_mul(8), self.journal_at)
+            && region(self.journal_at, self.slots.checked_mul(self.slot_bytes), self.inodes_at)
+            && region(self.inodes_at, self.inodes.checked_mul(INODE), self.bitmap_at)
+            && self.data_first <= LARGEST / BLOCK
+            && region(self.bitmap_at, self.lines.checked_mul(LINE), self.data_first * BLOCK)
+            && self.data_blocks >= 1
+            && self.data_blocks <= LARGEST / BLOCK
+            && self.lines == self.data_blocks.div_ceil(LINE_BLOCKS)
+            && (self.data_first + self.data_blocks + 1) * BLOCK <= self.bytes
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn regions_fit_at_every_size() {
+        for bytes in [256 << 10, 1 << 20, 3 << 20, 17 << 20, 300 << 20, 1 << 34, 16 << 40, LARGEST] {
+            let g = Geometry::divide(bytes, None).unwrap();
+            assert!(g.sound(), "{g:?}");
+            assert!(g.data_blocks * BLOCK > bytes / 2, "{g:?}");
+        }
+        assert!(Geometry::divide(1 << 20, Some(1 << 20)).is_err());
+        assert!(Geometry::divide(1 << 10, None).is_err());
+    }
+}

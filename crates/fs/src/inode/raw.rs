@@ -1,0 +1,158 @@
+//! The 256 bytes of an inode.
+
+use crate::error::{Error, Result};
+use crate::format::{Geometry, crc_words, read_words};
+use crate::journal::Run;
+use crate::medium::Medium;
+use crate::types::{Attr, Ino, Kind, Time};
+
+/// Words of an inode.
+pub(crate) const WORDS: usize = 32;
+/// Words at its end for its first eight extents, or for the target of a symbolic link.
+pub(crate) const AREA: usize = 16;
+
+/// The words at the end.
+pub(crate) type Area = [u64; AREA];
+
+/// An inode, decoded.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub(crate) struct Inode {
+    pub(crate) generation: u32,
+    pub(crate) kind: Kind,
+    /// Permission bits: 0o7777.
+    pub(crate) mode: u16,
+    pub(crate) links: u32,
+    pub(crate) uid: u32,
+    pub(crate) gid: u32,
+    pub(crate) rdev: u32,
+    pub(crate) size: u64,
+    /// Blocks of the data space that it has, for extents and attributes as well.
+    pub(crate) blocks: u64,
+    pub(crate) atime: Time,
+    pub(crate) mtime: Time,
+    pub(crate) ctime: Time,
+    pub(crate) btime: Time,
+    /// The first of the blocks with further extents, or 0.
+    pub(crate) extents: u64,
+    /// The blocks of its extended attributes; none: length 0.
+    pub(crate) xattrs: Run,
+    /// The directory that a directory is in.
+    pub(crate) parent: Ino,
+    pub(crate) area: Area,
+}
+
+/// The checksum of an inode's words, but for the low half of the first, where it is.
+pub(crate) fn check(salt: u32, ino: Ino, words: &[u64; WORDS]) -> u32 {
+    crc_words(crc_words(salt, &[ino.0, words[0] >> 32]), &words[1..])
+}
+
+impl Inode {
+    /// A new one.
+    pub(crate) fn new(kind: Kind, mode: u16, owner: (u32, u32), generation: u32, now: Time) -> Self {
+        Self {
+            generation,
+            kind,
+            mode: mode & 0o7777,
+            links: if kind == Kind::Directory { 2 } else { 1 },
+            uid: owner.0,
+            gid: owner.1,
+            rdev: 0,
+            size: 0,
+            blocks: 0,
+            atime: now,
+            mtime: now,
+            ctime: now,
+            btime: now,
+            extents: 0,
+            xattrs: Run::default(),
+            parent: Ino(0),
+            area: [0; AREA],
+        }
+    }
+
+    pub(crate) fn encode(&self, salt: u32, ino: Ino) -> [u64; WORDS] {
+        let mut w = [0; WORDS];
+        w[0] = u64::from(self.generation) << 32;
+        w[1] = self.kind as u64 | u64::from(self.mode) << 16 | u64::from(self.links) << 32;
+        w[2] = u64::from(self.uid) | u64::from(self.gid) << 32;
+        w[3] = self.size;
+        w[4] = self.blocks;
+        w[5] = self.atime.0 as u64;
+        w[6] = self.mtime.0 as u64;
+        w[7] = self.ctime.0 as u64;
+        w[8] = self.btime.0 as u64;
+        w[9] = u64::from(self.rdev);
+        w[10] = self.extents;
+        w[11] = self.xattrs.start | self.xattrs.len << 48;
+        w[12] = self.parent.0;
+        w[WORDS - AREA..].copy_from_slice(&self.area);
+        w[0] |= u64::from(check(salt, ino, &w));
+        w
+    }
+
+    /// From its words; nothing where it is free.
+    pub(crate) fn decode(geometry: &Geometry, salt: u32, ino: Ino, w: &[u64; WORDS]) -> Result<Option<Self>> {
+        if w[1] == 0 {
+            return Ok(None);
+        }
+        let damaged = Error::Damaged { what: "an inode", at: geometry.inode_at(ino.0) };
+        if w[0] as u32 != check(salt, ino, w) {
+            return Err(damaged);
+        }
+        let Some(kind) = Kind::from_repr(w[1] as u8) else { return Err(damaged) };
+        let mut area = [0; AREA];
+        area.copy_from_slice(&w[WORDS - AREA..]);
+        Ok(Some(Self {
+            generation: (w[0] >> 32) as u32,
+            kind,
+            mode: (w[1] >> 16) as u16 & 0o7777,
+            links: (w[1] >> 32) as u32,
+            uid: w[2] as u32,
+            gid: (w[2] >> 32) as u32,
+            rdev: w[9] as u32,
+            size: w[3],
+            blocks: w[4],
+            atime: Time(w[5] as i64),
+            mtime: Time(w[6] as i64),
+            ctime: Time(w[7] as i64),
+            btime: Time(w[8] as i64),
+            extents: w[10],
+            xattrs: Run { start: w[11] & ((1 << 48) - 1), len: w[11] >> 48 },
+            parent: Ino(w[12]),
+            area,
+        }))
+    }
+
+    /// Reads one; nothing where it is free or was never used.
+    pub(crate) fn read<M: Medium>(
+        medium: &M,
+        geometry: &Geometry,
+        salt: u32,
+        ino: Ino,
+    ) -> Result<Option<Self>> {
+        if ino.0 == 0 || ino.0 > geometry.inodes {
+            return Ok(None);
+        }
+        Self::decode(geometry, salt, ino, &read_words(medium, geometry.inode_at(ino.0)))
+    }
+
+    /// What stat(2) says of it.
+    pub(crate) fn attr(&self, ino: Ino, atime: Time) -> Attr {
+        Attr {
+            ino,
+            generation: self.generation,
+            kind: self.kind,
+            mode: self.mode,
+            links: self.links,
+            uid: self.uid,
+            gid: self.gid,
+            rdev: self.rdev,
+            size: self.size,
+            sectors: self.blocks * 8,
+            atime,
+            mtime: self.mtime,
+            ctime: self.ctime,
+            btime: self.btime,
+        }
+    }
+}

@@ -1,0 +1,78 @@
+//! What a start does with the journal.
+
+use super::txn::{Record, Records};
+use super::{HEADER, apply, check, slot_at};
+use crate::error::{Error, Result};
+use crate::format::{Geometry, read_words, write_words};
+use crate::medium::Medium;
+use frit_core::planted::{Bug, is};
+
+/// What was found.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Replayed {
+    /// The number of the next transaction.
+    pub(crate) next: u64,
+}
+
+/// A transaction that was read back whole.
+fn read<M: Medium>(medium: &M, geometry: &Geometry, salt: u32, slot: u64) -> Option<(u64, Vec<u64>)> {
+    let at = geometry.journal_at + slot * geometry.slot_bytes;
+    let [seq, second] = read_words(medium, at);
+    let len = (second & 0xFFFF_FFFF) as usize;
+    if seq == 0 || seq % geometry.slots != slot || len > geometry.slot_bytes as usize / 8 - HEADER {
+        return None;
+    }
+    let mut words = vec![0; len];
+    medium.read(at + HEADER as u64 * 8, bytemuck::cast_slice_mut(&mut words));
+    (u64::from(check(salt, seq, &words)) == second >> 32 || is(Bug::FsTornLogTaken)).then_some((seq, words))
+}
+
+/// Carries the last two transactions out again. Doing it twice, or after a clean end, changes nothing.
+///
+/// # Errors
+/// The one before the last cannot be read: what it changed may be half there.
+pub(crate) fn replay<M: Medium>(medium: &M, geometry: &Geometry, salt: u32) -> Result<Replayed> {
+    let mut found: Vec<_> =
+        (0..geometry.slots).filter_map(|slot| read(medium, geometry, salt, slot)).collect();
+    found.sort_unstable_by_key(|(seq, _)| *seq);
+    let Some(&(last, _)) = found.last() else { return Ok(Replayed { next: 1 }) };
+    let before = found.iter().rfind(|(seq, _)| *seq + 1 == last);
+    if before.is_none() && last > 1 {
+        let at = slot_at(geometry, last - 1);
+        return Err(Error::Damaged { what: "a transaction in the journal", at });
+    }
+    let last_two = found.iter().skip_while(|(seq, _)| seq + 1 < last);
+    let skip = match found.len() {
+        2.. if is(Bug::FsReplayLastOnly) => 1,
+        _ if is(Bug::FsReplayForgotten) => 2,
+        _ => 0,
+    };
+    for (_, words) in last_two.skip(skip) {
+        for record in (Records { words }) {
+            if inside(geometry, &record) {
+                apply(medium, geometry, salt, &record, false);
+            }
+        }
+    }
+    medium.fence();
+    Ok(Replayed { next: last + 1 })
+}
+
+/// Whether a record stays where metadata may be.
+fn inside(geometry: &Geometry, record: &Record<'_>) -> bool {
+    match *record {
+        Record::Write { at, words } => {
+            at >= geometry.ledger_at
+                && at.checked_add(words.len() as u64 * 8).is_some_and(|end| end <= geometry.copy_at())
+        }
+        Record::Bits { run, .. } => geometry.holds(run.start, run.len),
+    }
+}
+
+/// Forgets all transactions, so that what was mended in place stays.
+pub(crate) fn invalidate<M: Medium>(medium: &M, geometry: &Geometry) {
+    for slot in 0..geometry.slots {
+        write_words(medium, geometry.journal_at + slot * geometry.slot_bytes, &[0; HEADER]);
+    }
+    medium.fence();
+}

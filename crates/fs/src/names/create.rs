@@ -1,0 +1,146 @@
+//! Making files, directories, links and device files.
+
+use crate::dir::{Index, valid};
+use crate::error::{Error, Result};
+use crate::extents::{self, Extent};
+use crate::format::BLOCK;
+use crate::fs::Fs;
+use crate::inode::{AREA, Inode, Node, State};
+use crate::journal::Txn;
+use crate::medium::Medium;
+use crate::rules::{self, EXECUTE, WRITE};
+use crate::types::{Attr, Caller, Ino, Kind, LINK_MAX, New, TARGET_MAX, Time};
+use frit_core::planted::{Bug, is};
+use std::sync::Arc;
+
+/// Longest target of a symbolic link that stays in the inode, in bytes.
+pub(crate) const INLINE_TARGET: usize = AREA * 8;
+
+impl<M: Medium> Fs<M> {
+    pub(crate) fn create_in(&self, who: &Caller, dir: Ino, name: &[u8], new: New<'_>) -> Result<Attr> {
+        self.writable()?;
+        if new.kind == Kind::Symlink {
+            match new.target.len() {
+                0 => return Err(Error::NotFound),
+                n if n > TARGET_MAX => return Err(Error::NameTooLong),
+                _ => {}
+            }
+        }
+        let _names = self.names.read();
+        let parent = self.node(dir)?;
+        let mut state = parent.state.write();
+        self.load_index(&parent, &mut state)?;
+        self.vacant(who, &state, name)?;
+        if new.kind == Kind::Directory && state.inode.links >= LINK_MAX {
+            return Err(Error::LinksFull);
+        }
+        let ino = self.numbers.take(&self.medium)?;
+        let made = self.make(who, &parent, &mut state, name, ino, new);
+        if made.is_err() {
+            self.numbers.give(ino);
+        }
+        made
+    }
+
+    /// Refuses a name that is not free, in a directory that was read.
+    pub(crate) fn vacant(&self, who: &Caller, dir: &State, name: &[u8]) -> Result<()> {
+        if matches!(name, b"." | b"..") {
+            return Err(Error::Exists);
+        }
+        rules::may(who, &dir.inode, EXECUTE)?;
+        valid(name)?;
+        if self.find(dir, name)?.is_some() {
+            return Err(Error::Exists);
+        }
+        rules::may(who, &dir.inode, WRITE)
+    }
+
+    fn make(
+        &self,
+        who: &Caller,
+        parent: &Node,
+        dir: &mut State,
+        name: &[u8],
+        ino: Ino,
+        new: New<'_>,
+    ) -> Result<Attr> {
+        let mut txn = Txn::new();
+        let slot = self.place(parent, dir, &mut txn, name)?.slot;
+        let now = self.clock.now();
+        let (mode, gid) = rules::inherited(who, &dir.inode, new.kind, new.mode);
+        // Unique as long as the ledger counts what was made; two at once may share one, for different numbers.
+        let generation = self.journal.ledger().made as u32;
+        let mut inode = Inode::new(new.kind, mode, (who.uid, gid), generation, now);
+        inode.rdev = new.rdev;
+        match new.kind {
+            Kind::Directory => inode.parent = parent.ino,
+            Kind::Symlink => {
+                if let Err(error) = self.put_target(&mut inode, &mut txn, new.target) {
+                    self.keep_grown(parent, dir, txn);
+                    return Err(error);
+                }
+            }
+            _ => {}
+        }
+        let words = inode.encode(self.salt, ino);
+        txn.write(self.geometry.inode_at(ino.0), &words);
+        txn.counts.inodes += 1;
+        txn.counts.highest = ino.0;
+        self.put_name(parent, dir, &mut txn, slot, name, (ino, new.kind));
+        if new.kind == Kind::Directory && !is(Bug::FsParentNotCounted) {
+            dir.inode.links += 1;
+        }
+        touch(dir, now);
+        self.put_inode(&mut txn, parent, dir);
+        self.commit(txn);
+        if let Some(index) = dir.index.as_deref_mut() {
+            index.insert(name, slot);
+        }
+        let node = Arc::new(Node::new(ino, inode, words));
+        let attr = self.remember_new(&node, new.kind);
+        self.cache.insert(node);
+        Ok(attr)
+    }
+
+    /// What is known of a new inode without reading it.
+    fn remember_new(&self, node: &Node, kind: Kind) -> Attr {
+        let mut state = node.state.write();
+        if kind == Kind::Directory {
+            state.index = Some(Box::new(Index::new()));
+        }
+        if matches!(kind, Kind::Directory | Kind::File) {
+            state.map = Some(extents::Map::empty());
+        }
+        node.attr(&state)
+    }
+
+    /// Writes the target of a symbolic link: into the inode, or into a block.
+    fn put_target(&self, inode: &mut Inode, txn: &mut Txn, target: &[u8]) -> Result<()> {
+        inode.size = target.len() as u64;
+        if target.len() <= INLINE_TARGET {
+            bytemuck::cast_slice_mut(&mut inode.area)[..target.len()].copy_from_slice(target);
+            return Ok(());
+        }
+        let run = self.space.reserve(&self.medium, None, 1)?;
+        let mut block = [0; BLOCK as usize];
+        block[..target.len()].copy_from_slice(target);
+        self.medium.write_data(run.at(), &block);
+        txn.data = true;
+        txn.take(run);
+        inode.blocks = 1;
+        let extent = Extent { at: 0, len: 1, start: run.start, written: true };
+        inode.area[..2].copy_from_slice(&extent.encode());
+        Ok(())
+    }
+
+    /// A directory that grew for a name which could not be made after all stays as large as it is.
+    fn keep_grown(&self, dir: &Node, state: &mut State, txn: Txn) {
+        self.keep_made(dir, state, txn);
+    }
+}
+
+/// Names of a directory changed.
+pub(crate) fn touch(dir: &mut State, now: Time) {
+    dir.inode.mtime = now;
+    dir.inode.ctime = now;
+}

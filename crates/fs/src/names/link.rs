@@ -1,0 +1,65 @@
+//! Further names of an inode, and where symbolic links point.
+
+use super::create::{INLINE_TARGET, touch};
+use crate::error::{Error, Result};
+use crate::fs::Fs;
+use crate::journal::Txn;
+use crate::medium::Medium;
+use crate::types::{Attr, Caller, Ino, Kind, LINK_MAX, TARGET_MAX};
+use frit_core::planted::{Bug, is};
+
+impl<M: Medium> Fs<M> {
+    pub(crate) fn link_to(&self, who: &Caller, ino: Ino, dir: Ino, name: &[u8]) -> Result<Attr> {
+        self.writable()?;
+        let node = self.node(ino)?;
+        if node.state.read().inode.kind == Kind::Directory {
+            return Err(Error::NotPermitted);
+        }
+        let _names = self.names.read();
+        let parent = self.node(dir)?;
+        let mut dir = parent.state.write();
+        self.load_index(&parent, &mut dir)?;
+        self.vacant(who, &dir, name)?;
+        let mut state = node.state.write();
+        state.alive()?;
+        match state.inode.links {
+            0 => return Err(Error::NotFound),
+            LINK_MAX.. => return Err(Error::LinksFull),
+            _ => {}
+        }
+        let mut txn = Txn::new();
+        let slot = self.place(&parent, &mut dir, &mut txn, name)?.slot;
+        let now = self.clock.now();
+        self.put_name(&parent, &dir, &mut txn, slot, name, (ino, state.inode.kind));
+        touch(&mut dir, now);
+        self.put_inode(&mut txn, &parent, &mut dir);
+        if is(Bug::FsLinkCountLater) {
+            self.commit(std::mem::replace(&mut txn, Txn::new()));
+        }
+        state.inode.links += 1;
+        state.inode.ctime = now;
+        self.put_inode(&mut txn, &node, &mut state);
+        self.commit(txn);
+        if let Some(index) = dir.index.as_deref_mut() {
+            index.insert(name, slot);
+        }
+        Ok(node.attr(&state))
+    }
+
+    pub(crate) fn target_of(&self, ino: Ino) -> Result<Vec<u8>> {
+        let node = self.node(ino)?;
+        let mut state = node.state.write();
+        state.alive()?;
+        if state.inode.kind != Kind::Symlink {
+            return Err(Error::Invalid("not a symbolic link"));
+        }
+        let len = state.inode.size as usize;
+        if len <= INLINE_TARGET {
+            return Ok(bytemuck::cast_slice(&state.inode.area)[..len].to_vec());
+        }
+        self.load_map(ino, &mut state)?;
+        let mut target = vec![0; len.min(TARGET_MAX)];
+        self.copy_out(&state, 0, &mut target);
+        Ok(target)
+    }
+}

@@ -1,0 +1,46 @@
+//! Finding a name.
+
+use crate::dir::valid;
+use crate::error::{Error, Result};
+use crate::fs::Fs;
+use crate::medium::Medium;
+use crate::rules::{self, EXECUTE};
+use crate::types::{Attr, Caller, Ino};
+
+impl<M: Medium> Fs<M> {
+    /// The inode of a name.
+    pub(crate) fn lookup_ino(&self, who: &Caller, dir: Ino, name: &[u8]) -> Result<Ino> {
+        let node = self.node(dir)?;
+        let mut state = node.state.read();
+        if state.index.is_none() {
+            state.directory()?;
+            drop(state);
+            self.load_index(&node, &mut *node.state.write())?;
+            state = node.state.read();
+        }
+        state.directory()?;
+        rules::may(who, &state.inode, EXECUTE)?;
+        match name {
+            b"." => return Ok(dir),
+            b".." => return Ok(state.inode.parent),
+            _ => valid(name)?,
+        }
+        self.find(&state, name)?.map(|found| found.ino).ok_or(Error::NotFound)
+    }
+
+    pub(crate) fn lookup_attr(&self, who: &Caller, dir: Ino, name: &[u8]) -> Result<Attr> {
+        let ino = self.lookup_ino(who, dir, name)?;
+        self.attr_of(ino).map_err(|error| match error {
+            // It was removed since the name was found.
+            Error::Stale => Error::NotFound,
+            other => other,
+        })
+    }
+
+    pub(crate) fn attr_of(&self, ino: Ino) -> Result<Attr> {
+        let node = self.node(ino)?;
+        let state = node.state.read();
+        state.alive()?;
+        Ok(node.attr(&state))
+    }
+}

@@ -1,0 +1,7 @@
+//! Names: finding, making, removing, moving.
+
+mod create;
+mod link;
+mod lookup;
+mod remove;
+mod rename;

@@ -1,0 +1,97 @@
+//! Taking names away.
+
+use super::create::touch;
+use crate::contents::resize::After;
+use crate::dir::{Found, valid};
+use crate::error::{Error, Result};
+use crate::fs::Fs;
+use crate::inode::{Node, State};
+use crate::journal::Txn;
+use crate::medium::Medium;
+use crate::rules;
+use crate::types::{Caller, Ino, Kind};
+use frit_core::planted::{Bug, is};
+
+impl<M: Medium> Fs<M> {
+    pub(crate) fn remove(&self, who: &Caller, dir: Ino, name: &[u8], directory: bool) -> Result<()> {
+        self.writable()?;
+        match (name, directory) {
+            (b".", true) => return Err(Error::Invalid("`.` cannot be removed")),
+            (b"..", true) => return Err(Error::NotEmpty),
+            (b"." | b"..", false) => return Err(Error::IsDirectory),
+            _ => {}
+        }
+        let _names = self.names.read();
+        let parent = self.node(dir)?;
+        let mut dir = parent.state.write();
+        self.load_index(&parent, &mut dir)?;
+        rules::may(who, &dir.inode, rules::EXECUTE)?;
+        valid(name)?;
+        let found = self.find(&dir, name)?.ok_or(Error::NotFound)?;
+        let node = self.node(found.ino)?;
+        let mut state = node.state.write();
+        state.alive()?;
+        rules::may_remove(who, &dir.inode, &state.inode)?;
+        match (directory, state.inode.kind == Kind::Directory) {
+            (true, false) => return Err(Error::NotDirectory),
+            (false, true) => return Err(Error::IsDirectory),
+            (true, true) => self.empty(&node, &mut state)?,
+            (false, false) => {}
+        }
+        let mut txn = Txn::new();
+        self.prepare_loss(&node, &mut state, &mut txn)?;
+        self.take_name(&parent, &mut dir, &mut txn, found, name);
+        let now = self.clock.now();
+        touch(&mut dir, now);
+        if directory {
+            dir.inode.links -= 1;
+        }
+        state.inode.ctime = now;
+        self.drop_link(&mut state);
+        self.put_inode(&mut txn, &parent, &mut dir);
+        let done = self.let_go(&node, &mut state, txn);
+        if let Some(index) = dir.index.as_deref_mut() {
+            index.remove(name, found.slot);
+        }
+        done
+    }
+
+    fn take_name(&self, _parent: &Node, dir: &mut State, txn: &mut Txn, found: Found, name: &[u8]) {
+        if !is(Bug::FsNameStays) {
+            self.clear_name(dir, txn, found.slot, name);
+        }
+    }
+
+    /// Refuses a directory with names in it.
+    pub(crate) fn empty(&self, node: &Node, state: &mut State) -> Result<()> {
+        self.load_index(node, state)?;
+        let Some(index) = state.index.as_deref() else { return Ok(()) };
+        if let Some(at) = index.damage() {
+            return Err(Error::Damaged { what: "a name in a directory", at });
+        }
+        if index.len() == 0 { Ok(()) } else { Err(Error::NotEmpty) }
+    }
+
+    /// One name less; a directory has none then.
+    pub(crate) fn drop_link(&self, state: &mut State) {
+        state.inode.links =
+            if state.inode.kind == Kind::Directory { 0 } else { state.inode.links.saturating_sub(1) };
+    }
+
+    /// Whatever can fail before an inode loses a name.
+    pub(crate) fn prepare_loss(&self, node: &Node, state: &mut State, txn: &mut Txn) -> Result<()> {
+        let last = state.inode.links <= 1 || state.inode.kind == Kind::Directory;
+        if last { self.prepare_cut(node, state, txn, node.pinned()) } else { Ok(()) }
+    }
+
+    /// Commits the transaction in which an inode lost a name, which was prepared. Without names it is freed, unless
+    /// it is held open.
+    pub(crate) fn let_go(&self, node: &Node, state: &mut State, mut txn: Txn) -> Result<()> {
+        if state.inode.links == 0 && !node.pinned() {
+            return self.cut(node, state, txn, 0, After::Free);
+        }
+        self.put_inode(&mut txn, node, state);
+        self.commit(txn);
+        Ok(())
+    }
+}

@@ -1,0 +1,341 @@
+//! Moving names: renameat2(2).
+
+use super::create::touch;
+use crate::dir::{Found, valid};
+use crate::error::{Error, Result};
+use crate::fs::Fs;
+use crate::inode::{Guard, Node, State};
+use crate::journal::Txn;
+use crate::medium::Medium;
+use crate::rules::{self, EXECUTE, WRITE};
+use crate::types::{Caller, Ino, Kind, LINK_MAX, RenameMode};
+use frit_core::planted::{Bug, is};
+use std::sync::Arc;
+
+/// One side of a move: a directory and a name in it.
+#[derive(Clone, Copy, Debug)]
+struct Side<'a> {
+    dir: &'a Node,
+    name: &'a [u8],
+}
+
+/// The directories of a move, locked: one or two.
+struct Dirs<'a> {
+    from: Guard<'a>,
+    to: Option<Guard<'a>>,
+}
+
+impl Dirs<'_> {
+    fn to(&mut self) -> &mut State {
+        match &mut self.to {
+            Some(to) => to,
+            None => &mut self.from,
+        }
+    }
+
+    fn to_ref(&self) -> &State {
+        self.to.as_deref().unwrap_or(&self.from)
+    }
+}
+
+impl<M: Medium> Fs<M> {
+    pub(crate) fn rename_from(
+        &self,
+        who: &Caller,
+        from: (Ino, &[u8]),
+        to: (Ino, &[u8]),
+        mode: RenameMode,
+    ) -> Result<()> {
+        self.writable()?;
+        let dots = |name: &[u8]| matches!(name, b"." | b"..");
+        if dots(from.1) || dots(to.1) {
+            let exists = mode == RenameMode::NoReplace && !dots(from.1);
+            return Err(if exists { Error::Exists } else { Error::Busy });
+        }
+        valid(from.1)?;
+        valid(to.1)?;
+        let moves = from.0 != to.0;
+        let alone = moves.then(|| self.names.write());
+        let _shared = (!moves).then(|| self.names.read());
+        let (from_node, to_node) = (self.node(from.0)?, self.node(to.0)?);
+        // Two directories are only locked together while nothing else holds more than one.
+        let from_state = from_node.state.write();
+        let to_state = moves.then(|| to_node.state.write());
+        let mut dirs = Dirs { from: from_state, to: to_state };
+        let from = Side { dir: &from_node, name: from.1 };
+        let to = Side { dir: &to_node, name: to.1 };
+        let done = self.rename_locked(who, &mut dirs, from, to, mode);
+        drop(dirs);
+        drop(alone);
+        done
+    }
+
+    fn rename_locked(
+        &self,
+        who: &Caller,
+        dirs: &mut Dirs<'_>,
+        from: Side<'_>,
+        to: Side<'_>,
+        mode: RenameMode,
+    ) -> Result<()> {
+        self.load_index(from.dir, &mut dirs.from)?;
+        self.load_index(to.dir, dirs.to())?;
+        rules::may(who, &dirs.from.inode, EXECUTE)?;
+        rules::may(who, &dirs.to_ref().inode, EXECUTE)?;
+        let source = self.find(&dirs.from, from.name)?.ok_or(Error::NotFound)?;
+        let target = self.find(dirs.to_ref(), to.name)?;
+        match (mode, target) {
+            (RenameMode::NoReplace, Some(_)) => return Err(Error::Exists),
+            (RenameMode::Exchange, None) => return Err(Error::NotFound),
+            _ => {}
+        }
+        if dirs.to.is_some() {
+            self.no_circle(dirs, from, to, source, target, mode)?;
+        }
+        if target.is_some_and(|target| target.ino == source.ino) {
+            rules::may(who, &dirs.from.inode, WRITE)?;
+            return Ok(());
+        }
+        let source_node = self.node(source.ino)?;
+        let target_node = target.map(|target| self.node(target.ino)).transpose()?;
+        let (mut source_state, target_state) = lock_both(&source_node, target_node.as_ref());
+        let movers = Movers { who, from, to, source, source_node: &source_node };
+        match (target, target_node.as_ref().zip(target_state)) {
+            (Some(target), Some((node, state))) if mode == RenameMode::Exchange => {
+                self.exchange(&movers, dirs, &mut source_state, target, (node, state))
+            }
+            (target, node) => self.replace(&movers, dirs, &mut source_state, target.zip(node)),
+        }
+    }
+
+    /// Refuses to move a directory into itself or below, and to replace one that what moves is below.
+    fn no_circle(
+        &self,
+        dirs: &Dirs<'_>,
+        from: Side<'_>,
+        to: Side<'_>,
+        source: Found,
+        target: Option<Found>,
+        mode: RenameMode,
+    ) -> Result<()> {
+        let above = |of: &Node, state: &State, what: Ino| self.is_above(what, of.ino, state.inode.parent);
+        if source.kind == Kind::Directory && above(to.dir, dirs.to_ref(), source.ino)? {
+            return Err(Error::Invalid("a directory cannot move into itself"));
+        }
+        let Some(target) = target.filter(|target| target.kind == Kind::Directory) else { return Ok(()) };
+        if above(from.dir, &dirs.from, target.ino)? {
+            return Err(match mode {
+                RenameMode::Exchange => Error::Invalid("a directory cannot move into itself"),
+                _ => Error::NotEmpty,
+            });
+        }
+        Ok(())
+    }
+
+    /// Whether `what` is `dir` or above it. Directories cannot move meanwhile: the lock of names is held.
+    fn is_above(&self, what: Ino, dir: Ino, parent: Ino) -> Result<bool> {
+        let mut at = dir;
+        loop {
+            if at == what {
+                return Ok(true);
+            }
+            if at == Ino::ROOT {
+                return Ok(false);
+            }
+            at = if at == dir { parent } else { self.parent_of(at)? };
+        }
+    }
+
+    /// The parent of a directory, as the medium has it: it changes in transactions only, and none is under way that
+    /// moves a directory.
+    fn parent_of(&self, dir: Ino) -> Result<Ino> {
+        let [parent] = crate::format::read_words(&self.medium, self.geometry.inode_at(dir.0) + 12 * 8);
+        if (1..=self.geometry.inodes).contains(&parent) {
+            Ok(Ino(parent))
+        } else {
+            Err(Error::Damaged { what: "the parent of a directory", at: self.geometry.inode_at(dir.0) })
+        }
+    }
+
+    /// Gives what moves its new name, and frees what had it.
+    fn replace(
+        &self,
+        movers: &Movers<'_>,
+        dirs: &mut Dirs<'_>,
+        source: &mut State,
+        target: Option<(Found, (&Arc<Node>, Guard<'_>))>,
+    ) -> Result<()> {
+        let Movers { who, from, to, .. } = *movers;
+        source.alive()?;
+        rules::may_remove(who, &dirs.from.inode, &source.inode)?;
+        let is_dir = source.inode.kind == Kind::Directory;
+        let mut txn = Txn::new();
+        let mut target = target;
+        let slot = if let Some((found, (node, state))) = &mut target {
+            self.may_replace(who, dirs.to_ref(), is_dir, node, state)?;
+            self.may_leave(movers, dirs, source)?;
+            self.prepare_loss(node, state, &mut txn)?;
+            found.slot
+        } else {
+            rules::may(who, &dirs.to_ref().inode, WRITE)?;
+            self.may_leave(movers, dirs, source)?;
+            if is_dir && dirs.to.is_some() && dirs.to_ref().inode.links >= LINK_MAX {
+                return Err(Error::LinksFull);
+            }
+            self.place(to.dir, dirs.to(), &mut txn, to.name)?.slot
+        };
+        let now = self.clock.now();
+        self.put_name(
+            to.dir,
+            dirs.to_ref(),
+            &mut txn,
+            slot,
+            to.name,
+            (movers.source.ino, movers.source.kind),
+        );
+        if is(Bug::FsRenameTwoSteps) && target.is_none() {
+            self.put_inode(&mut txn, to.dir, dirs.to());
+            self.commit(std::mem::replace(&mut txn, Txn::new()));
+        }
+        self.clear_name(&dirs.from, &mut txn, movers.source.slot, from.name);
+        source.inode.ctime = now;
+        if is_dir {
+            dirs.from.inode.links -= 1;
+            dirs.to().inode.links += 1;
+            if !is(Bug::FsParentStays) {
+                source.inode.parent = to.dir.ino;
+            }
+        }
+        if target.as_ref().is_some_and(|(_, (_, state))| state.inode.kind == Kind::Directory) {
+            dirs.to().inode.links -= 1;
+        }
+        self.put_inode(&mut txn, movers.source_node, source);
+        self.touch_both(dirs, &mut txn, from, to, now);
+        let replaced = target.is_some();
+        let done = match target {
+            Some((_, (node, mut state))) => {
+                state.inode.ctime = now;
+                self.drop_link(&mut state);
+                self.let_go(node, &mut state, txn)
+            }
+            None => {
+                self.commit(txn);
+                Ok(())
+            }
+        };
+        if let Some(index) = dirs.from.index.as_deref_mut() {
+            index.remove(from.name, movers.source.slot);
+        }
+        if let Some(index) = dirs.to().index.as_deref_mut().filter(|_| !replaced) {
+            index.insert(to.name, slot);
+        }
+        done
+    }
+
+    /// A directory's owner decides whether its `..` may change.
+    fn may_leave(&self, movers: &Movers<'_>, dirs: &Dirs<'_>, source: &State) -> Result<()> {
+        if source.inode.kind == Kind::Directory && dirs.to.is_some() {
+            rules::may(movers.who, &source.inode, WRITE)?;
+        }
+        Ok(())
+    }
+
+    fn may_replace(
+        &self,
+        who: &Caller,
+        dir: &State,
+        by_directory: bool,
+        node: &Node,
+        state: &mut State,
+    ) -> Result<()> {
+        state.alive()?;
+        rules::may_remove(who, &dir.inode, &state.inode)?;
+        match (by_directory, state.inode.kind == Kind::Directory) {
+            (true, false) => Err(Error::NotDirectory),
+            (false, true) => Err(Error::IsDirectory),
+            (true, true) => self.empty(node, state),
+            (false, false) => Ok(()),
+        }
+    }
+
+    fn touch_both(
+        &self,
+        dirs: &mut Dirs<'_>,
+        txn: &mut Txn,
+        from: Side<'_>,
+        to: Side<'_>,
+        now: crate::types::Time,
+    ) {
+        touch(&mut dirs.from, now);
+        self.put_inode(txn, from.dir, &mut dirs.from);
+        if let Some(state) = dirs.to.as_deref_mut() {
+            touch(state, now);
+            self.put_inode(txn, to.dir, state);
+        }
+    }
+
+    /// Two names change places.
+    fn exchange(
+        &self,
+        movers: &Movers<'_>,
+        dirs: &mut Dirs<'_>,
+        source: &mut State,
+        target: Found,
+        (target_node, mut other): (&Arc<Node>, Guard<'_>),
+    ) -> Result<()> {
+        let Movers { who, from, to, .. } = *movers;
+        source.alive()?;
+        other.alive()?;
+        rules::may_remove(who, &dirs.from.inode, &source.inode)?;
+        rules::may_remove(who, &dirs.to_ref().inode, &other.inode)?;
+        self.may_leave(movers, dirs, source)?;
+        self.may_leave(movers, dirs, &other)?;
+        let mut txn = Txn::new();
+        let now = self.clock.now();
+        let (source_is, other_is) = (movers.source.kind, target.kind);
+        self.put_name(to.dir, dirs.to_ref(), &mut txn, target.slot, to.name, (movers.source.ino, source_is));
+        self.put_name(from.dir, &dirs.from, &mut txn, movers.source.slot, from.name, (target.ino, other_is));
+        if dirs.to.is_some() {
+            if source_is == Kind::Directory {
+                source.inode.parent = to.dir.ino;
+                dirs.from.inode.links -= 1;
+                dirs.to().inode.links += 1;
+            }
+            if other_is == Kind::Directory {
+                other.inode.parent = from.dir.ino;
+                dirs.from.inode.links += 1;
+                dirs.to().inode.links -= 1;
+            }
+        }
+        source.inode.ctime = now;
+        other.inode.ctime = now;
+        self.put_inode(&mut txn, movers.source_node, source);
+        self.put_inode(&mut txn, target_node, &mut other);
+        self.touch_both(dirs, &mut txn, from, to, now);
+        self.commit(txn);
+        Ok(())
+    }
+}
+
+/// What moves, and where.
+#[derive(Clone, Copy)]
+struct Movers<'a> {
+    who: &'a Caller,
+    from: Side<'a>,
+    to: Side<'a>,
+    source: Found,
+    source_node: &'a Node,
+}
+
+/// Locks what moves and what has its new name: directories first, then by number.
+fn lock_both<'a>(source: &'a Node, target: Option<&'a Arc<Node>>) -> (Guard<'a>, Option<Guard<'a>>) {
+    let Some(target) = target else { return (source.state.write(), None) };
+    let key = |node: &Node| (node.state.read().inode.kind != Kind::Directory, node.ino);
+    if key(source) < key(target) {
+        let first = source.state.write();
+        (first, Some(target.state.write()))
+    } else {
+        let second = target.state.write();
+        (source.state.write(), Some(second))
+    }
+}

@@ -1,0 +1,115 @@
+//! A line of the block bitmap on the medium: 63 words of bits, one a block, and a word of check with the number of
+//! free blocks, so that damage is found when the line is read.
+
+use crate::format::{Geometry, LINE, LINE_BLOCKS, crc_words, read_words, write_words};
+use crate::journal::Run;
+use crate::medium::Medium;
+
+/// Words of bits in a line.
+pub(crate) const WORDS: usize = 63;
+
+/// The bits of a line: a set bit is a used block.
+pub(crate) type Bits = [u64; WORDS];
+
+/// How many blocks of a line exist: the last one's may end earlier.
+pub(crate) fn blocks_of(geometry: &Geometry, line: u64) -> u64 {
+    LINE_BLOCKS.min(geometry.data_blocks - line * LINE_BLOCKS)
+}
+
+/// The word of check.
+pub(crate) fn check(salt: u32, line: u64, bits: &Bits) -> u64 {
+    u64::from(crc_words(crc_words(salt, &[line]), bits))
+}
+
+/// The bits of a line, or nothing where they do not match their check.
+pub(crate) fn read<M: Medium>(medium: &M, geometry: &Geometry, salt: u32, line: u64) -> Option<Bits> {
+    let (bits, found) = read_raw(medium, geometry, line);
+    (found == check(salt, line, &bits)).then_some(bits)
+}
+
+fn read_raw<M: Medium>(medium: &M, geometry: &Geometry, line: u64) -> (Bits, u64) {
+    let words: [u64; WORDS + 1] = read_words(medium, geometry.bitmap_at + line * LINE);
+    let mut bits = [0; WORDS];
+    bits.copy_from_slice(&words[..WORDS]);
+    (bits, words[WORDS])
+}
+
+/// Writes a whole line, for `mkfs` and repairs.
+pub(crate) fn write<M: Medium>(medium: &M, geometry: &Geometry, salt: u32, line: u64, bits: &Bits) {
+    let mut words = [0; WORDS + 1];
+    words[..WORDS].copy_from_slice(bits);
+    words[WORDS] = check(salt, line, bits);
+    write_words(medium, geometry.bitmap_at + line * LINE, &words);
+}
+
+/// The words of a line that bits `from..to` lie in, each with its mask.
+pub(crate) fn masks(from: u64, to: u64) -> impl Iterator<Item = (usize, u64)> {
+    (from / 64..to.div_ceil(64)).map(move |word| {
+        let low = from.saturating_sub(word * 64).min(64);
+        let high = (to - word * 64).min(64);
+        let below_high = if high == 64 { u64::MAX } else { (1 << high) - 1 };
+        (word as usize, below_high & !((1u64 << low) - 1))
+    })
+}
+
+/// The lines of a run, each with the bits `from..to` in it.
+pub(crate) fn parts(geometry: &Geometry, run: Run) -> impl Iterator<Item = (u64, u64, u64)> + use<> {
+    let first = run.start - geometry.data_first;
+    let end = first + run.len;
+    (first / LINE_BLOCKS..end.div_ceil(LINE_BLOCKS)).map(move |line| {
+        let base = line * LINE_BLOCKS;
+        (line, first.max(base) - base, end.min(base + LINE_BLOCKS) - base)
+    })
+}
+
+/// Sets or clears the bits of a run in place. `strict`: each of them must change.
+pub(crate) fn change<M: Medium>(
+    medium: &M,
+    geometry: &Geometry,
+    salt: u32,
+    run: Run,
+    set: bool,
+    strict: bool,
+) {
+    for (line, from, to) in parts(geometry, run) {
+        let (mut bits, _) = read_raw(medium, geometry, line);
+        let at = geometry.bitmap_at + line * LINE;
+        for (word, mask) in masks(from, to) {
+            debug_assert!(
+                !strict || bits[word] & mask == if set { 0 } else { mask },
+                "bits of {run:?}, {set}"
+            );
+            if set {
+                bits[word] |= mask;
+            } else {
+                bits[word] &= !mask;
+            }
+        }
+        let words = from as usize / 64..(to as usize).div_ceil(64);
+        write_words(medium, at + words.start as u64 * 8, &bits[words]);
+        write_words(medium, at + WORDS as u64 * 8, &[check(salt, line, &bits)]);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn masks_cover_exactly_their_bits() {
+        for (from, to) in [(0, 1), (0, 64), (3, 64), (63, 65), (5, 200), (64, 128), (0, LINE_BLOCKS)] {
+            let mut seen = vec![false; LINE_BLOCKS as usize];
+            for (word, mask) in masks(from, to) {
+                for bit in 0..64 {
+                    if mask >> bit & 1 == 1 {
+                        seen[word * 64 + bit] = true;
+                    }
+                }
+            }
+            assert!(
+                seen.iter().enumerate().all(|(i, s)| *s == (from..to).contains(&(i as u64))),
+                "{from}..{to}"
+            );
+        }
+    }
+}

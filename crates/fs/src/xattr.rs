@@ -1,0 +1,170 @@
+//! Extended attributes: all of an inode in one run of blocks, which every change writes anew somewhere else.
+//!
+//! The run: a word with the check (low half) and the bytes that follow the first two words, a word with the count, then
+//! for each attribute a word with the length of its name (low byte) and of its value (from bit 32 on), the name, the
+//! value, and zeros up to a multiple of 8.
+
+use crate::error::{Error, Result};
+use crate::format::{BLOCK, crc_words};
+use crate::fs::Fs;
+use crate::inode::{Inode, State};
+use crate::journal::{Run, Txn};
+use crate::medium::Medium;
+use crate::rules::{self, WRITE};
+use crate::types::{Caller, Ino, Kind, NAME_MAX, XATTR_MAX, XattrMode};
+use frit_core::planted::{Bug, is};
+
+/// Most blocks that the attributes of one inode take together: 1 MiB.
+const BLOCKS_MAX: u64 = 256;
+/// Words before the attributes.
+const HEADER: usize = 2;
+
+/// A name and its value.
+type Pair = (Vec<u8>, Vec<u8>);
+
+/// Refuses names outside of the namespaces that are kept, and callers without the right.
+fn permitted(who: &Caller, inode: &Inode, name: &[u8]) -> Result<()> {
+    let is = |prefix: &[u8]| name.starts_with(prefix) && name.len() > prefix.len();
+    if name.len() > NAME_MAX {
+        return Err(Error::NameTooLong);
+    }
+    if is(b"user.") {
+        let holds = matches!(inode.kind, Kind::File | Kind::Directory);
+        return if holds { rules::may(who, inode, WRITE) } else { Err(Error::NotPermitted) };
+    }
+    if is(b"trusted.") || is(b"security.") {
+        return if who.checked && who.uid != 0 { Err(Error::NotPermitted) } else { Ok(()) };
+    }
+    Err(Error::Unsupported("extended attributes other than user., trusted. and security."))
+}
+
+fn encode(pairs: &[Pair]) -> Vec<u64> {
+    let mut bytes = Vec::new();
+    for (name, value) in pairs {
+        bytes.extend_from_slice(&(name.len() as u64 | (value.len() as u64) << 32).to_le_bytes());
+        bytes.extend_from_slice(name);
+        bytes.extend_from_slice(value);
+        bytes.resize(bytes.len().next_multiple_of(8), 0);
+    }
+    let mut words = vec![(bytes.len() as u64) << 32, pairs.len() as u64];
+    words.extend(bytes.chunks_exact(8).map(|chunk| bytemuck::pod_read_unaligned::<u64>(chunk)));
+    words
+}
+
+fn decode(words: &[u64]) -> Option<Vec<Pair>> {
+    let mut bytes: &[u8] = bytemuck::cast_slice(words.get(HEADER..)?);
+    let mut pairs = Vec::new();
+    for _ in 0..*words.get(1)? {
+        let lengths = bytemuck::pod_read_unaligned::<u64>(bytes.get(..8)?);
+        let (name, value) = ((lengths & 0xFF) as usize, (lengths >> 32) as usize);
+        let all = bytes.get(8..8 + name + value)?;
+        pairs.push((all[..name].to_vec(), all[name..].to_vec()));
+        bytes = bytes.get((8 + name + value).next_multiple_of(8)..)?;
+    }
+    Some(pairs)
+}
+
+/// The check of a run: of its words but for the low half of the first.
+fn check(salt: u32, ino: Ino, run: Run, words: &[u64]) -> u32 {
+    crc_words(crc_words(salt, &[ino.0, run.start, words[0] >> 32]), &words[1..])
+}
+
+impl<M: Medium> Fs<M> {
+    /// All attributes of an inode.
+    pub(crate) fn pairs(&self, ino: Ino, inode: &Inode) -> Result<Vec<Pair>> {
+        let run = inode.xattrs;
+        if run.len == 0 {
+            return Ok(Vec::new());
+        }
+        let damaged = || Error::Damaged { what: "extended attributes", at: run.at() };
+        if !self.geometry.holds(run.start, run.len) {
+            return Err(damaged());
+        }
+        let [first] = crate::format::read_words(&self.medium, run.at());
+        let len = (first >> 32) as usize / 8 + HEADER;
+        if len as u64 > run.len * BLOCK / 8 {
+            return Err(damaged());
+        }
+        let mut words = vec![0; len];
+        self.medium.read(run.at(), bytemuck::cast_slice_mut(&mut words));
+        if first as u32 != check(self.salt, ino, run, &words) {
+            return Err(damaged());
+        }
+        decode(&words).ok_or_else(damaged)
+    }
+
+    /// Attributes of an inode, as they are now.
+    pub(crate) fn pairs_of(&self, ino: Ino) -> Result<Vec<Pair>> {
+        let node = self.node(ino)?;
+        let state = node.state.read();
+        state.alive()?;
+        self.pairs(ino, &state.inode)
+    }
+
+    pub(crate) fn change_xattr(
+        &self,
+        who: &Caller,
+        ino: Ino,
+        name: &[u8],
+        value: Option<&[u8]>,
+        mode: XattrMode,
+    ) -> Result<()> {
+        self.writable()?;
+        let node = self.node(ino)?;
+        let mut state = node.state.write();
+        state.alive()?;
+        permitted(who, &state.inode, name)?;
+        let mut pairs = self.pairs(ino, &state.inode)?;
+        let there = pairs.iter().position(|(known, _)| known == name);
+        match (there, mode) {
+            (Some(_), XattrMode::Create) => return Err(Error::Exists),
+            (None, XattrMode::Replace) => return Err(Error::NoAttribute),
+            _ => {}
+        }
+        if value.is_some_and(|value| value.len() > XATTR_MAX) {
+            return Err(Error::AttributeTooLarge);
+        }
+        match (there, value) {
+            (Some(i), Some(value)) => pairs[i].1 = value.to_vec(),
+            (None, Some(value)) => pairs.push((name.to_vec(), value.to_vec())),
+            (Some(i), None) => drop(pairs.remove(i)),
+            (None, None) => return Err(Error::NoAttribute),
+        }
+        let mut txn = Txn::new();
+        self.put_pairs(ino, &mut state, &mut txn, &pairs)?;
+        state.inode.ctime = self.clock.now();
+        self.put_inode(&mut txn, &node, &mut state);
+        self.commit(txn);
+        Ok(())
+    }
+
+    /// Writes all attributes somewhere else, and gives the old ones up.
+    fn put_pairs(&self, ino: Ino, state: &mut State, txn: &mut Txn, pairs: &[Pair]) -> Result<()> {
+        let old = state.inode.xattrs;
+        let mut new = Run::default();
+        if !pairs.is_empty() {
+            let mut words = encode(pairs);
+            let blocks = (words.len() as u64 * 8).div_ceil(BLOCK);
+            if blocks > BLOCKS_MAX {
+                return Err(Error::AttributeTooLarge);
+            }
+            new = if is(Bug::FsXattrInPlace) && old.len == blocks {
+                old
+            } else {
+                self.space.reserve_whole(&self.medium, blocks)?
+            };
+            words[0] |= u64::from(check(self.salt, ino, new, &words));
+            self.medium.write(new.at(), bytemuck::cast_slice(&words));
+            txn.data = true;
+            if new != old {
+                txn.take(new);
+            }
+        }
+        if old.len > 0 && new != old {
+            txn.free(old);
+        }
+        state.inode.blocks = state.inode.blocks + new.len - old.len;
+        state.inode.xattrs = new;
+        Ok(())
+    }
+}
