@@ -4,6 +4,7 @@
 
 mod api;
 mod attr;
+mod check;
 mod clock;
 mod contents;
 mod dir;
@@ -25,6 +26,7 @@ mod sync;
 mod types;
 mod xattr;
 
+pub use check::{Report, check};
 pub use clock::Clock;
 pub use error::{Error, Result};
 pub use files::Files;

@@ -5,7 +5,7 @@
 //! value, and zeros up to a multiple of 8.
 
 use crate::error::{Error, Result};
-use crate::format::{BLOCK, crc_words};
+use crate::format::{BLOCK, Geometry, crc_words, read_words};
 use crate::fs::Fs;
 use crate::inode::{Inode, State};
 use crate::journal::{Run, Txn};
@@ -69,28 +69,42 @@ fn check(salt: u32, ino: Ino, run: Run, words: &[u64]) -> u32 {
     crc_words(crc_words(salt, &[ino.0, run.start, words[0] >> 32]), &words[1..])
 }
 
+/// Reads all attributes of an inode.
+///
+/// # Errors
+/// They do not match their check.
+pub(crate) fn read<M: Medium>(
+    medium: &M,
+    geometry: &Geometry,
+    salt: u32,
+    ino: Ino,
+    inode: &Inode,
+) -> Result<Vec<Pair>> {
+    let run = inode.xattrs;
+    if run.len == 0 {
+        return Ok(Vec::new());
+    }
+    let damaged = || Error::Damaged { what: "extended attributes", at: run.at() };
+    if !geometry.holds(run.start, run.len) {
+        return Err(damaged());
+    }
+    let [first] = read_words(medium, run.at());
+    let len = (first >> 32) as usize / 8 + HEADER;
+    if len as u64 > run.len * BLOCK / 8 {
+        return Err(damaged());
+    }
+    let mut words = vec![0; len];
+    medium.read(run.at(), bytemuck::cast_slice_mut(&mut words));
+    if first as u32 != check(salt, ino, run, &words) {
+        return Err(damaged());
+    }
+    decode(&words).ok_or_else(damaged)
+}
+
 impl<M: Medium> Fs<M> {
     /// All attributes of an inode.
-    pub(crate) fn pairs(&self, ino: Ino, inode: &Inode) -> Result<Vec<Pair>> {
-        let run = inode.xattrs;
-        if run.len == 0 {
-            return Ok(Vec::new());
-        }
-        let damaged = || Error::Damaged { what: "extended attributes", at: run.at() };
-        if !self.geometry.holds(run.start, run.len) {
-            return Err(damaged());
-        }
-        let [first] = crate::format::read_words(&self.medium, run.at());
-        let len = (first >> 32) as usize / 8 + HEADER;
-        if len as u64 > run.len * BLOCK / 8 {
-            return Err(damaged());
-        }
-        let mut words = vec![0; len];
-        self.medium.read(run.at(), bytemuck::cast_slice_mut(&mut words));
-        if first as u32 != check(self.salt, ino, run, &words) {
-            return Err(damaged());
-        }
-        decode(&words).ok_or_else(damaged)
+    fn pairs(&self, ino: Ino, inode: &Inode) -> Result<Vec<Pair>> {
+        read(&self.medium, &self.geometry, self.salt, ino, inode)
     }
 
     /// Attributes of an inode, as they are now.

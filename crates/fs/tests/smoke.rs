@@ -27,6 +27,11 @@ fn contents(fs: &dyn Files, ino: Ino) -> Vec<u8> {
     bytes
 }
 
+fn assert_clean(medium: &Mapped) {
+    let report = frit_fs::check(medium).unwrap();
+    assert!(report.is_clean(), "{report:#?}");
+}
+
 #[test]
 fn a_walk_through_everything() {
     let fs = fresh(4 << 20);
@@ -54,6 +59,7 @@ fn a_walk_through_everything() {
     expected.truncate(50_000);
 
     let medium = fs.close().unwrap();
+    assert_clean(&medium);
     let fs = Fs::open(medium, Open::default()).unwrap();
     assert_eq!(contents(&fs, file), expected);
     assert_eq!(fs.read_link(link).unwrap(), target);
@@ -102,6 +108,7 @@ fn directories_grow_and_keep_their_positions() {
     }
     assert_eq!(seen, 3000);
     fs.rmdir(ROOT, Ino::ROOT, b"d").unwrap();
+    assert_clean(fs.medium());
 }
 
 #[test]
@@ -116,4 +123,5 @@ fn a_full_medium_says_so_and_goes_on() {
     fs.unlink(ROOT, Ino::ROOT, b"f").unwrap();
     assert_eq!(fs.usage().unwrap().blocks_free * 4096, free);
     assert_eq!(fs.attr(Ino::ROOT).unwrap().kind, Kind::Directory);
+    assert_clean(fs.medium());
 }

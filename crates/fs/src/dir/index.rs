@@ -216,6 +216,17 @@ impl Index {
         }
     }
 
+    /// All names.
+    pub(crate) fn records<'a, M: Medium>(&'a self, medium: &'a M) -> impl Iterator<Item = Record> + 'a {
+        let mut next = 0;
+        std::iter::from_fn(move || {
+            let head = self.next_head(next)?;
+            let record = self.read(medium, head);
+            next = head + record.slots();
+            Some(record)
+        })
+    }
+
     /// How many names there are.
     pub(crate) fn len(&self) -> usize {
         self.table.len()

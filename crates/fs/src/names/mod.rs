@@ -5,3 +5,5 @@ mod link;
 mod lookup;
 mod remove;
 mod rename;
+
+pub(crate) use create::INLINE_TARGET;

@@ -1,0 +1,63 @@
+//! Which blocks belong to somebody.
+
+use super::Checked;
+use crate::format::{Geometry, LINE_BLOCKS};
+use crate::journal::Run;
+use crate::medium::Medium;
+use crate::space::line;
+
+/// The blocks that were found to be used, in the form of the bitmap.
+#[derive(Debug)]
+pub(super) struct Blocks {
+    lines: Vec<line::Bits>,
+}
+
+impl Blocks {
+    pub(super) fn new(geometry: &Geometry) -> Self {
+        Self { lines: vec![[0; line::WORDS]; geometry.lines as usize] }
+    }
+
+    /// Marks blocks as somebody's; returns the first that was somebody else's already.
+    pub(super) fn mark(&mut self, geometry: &Geometry, run: Run) -> Option<u64> {
+        let mut twice = None;
+        for (number, from, to) in line::parts(geometry, run) {
+            for (word, mask) in line::masks(from, to) {
+                let bits = &mut self.lines[number as usize][word];
+                if *bits & mask != 0 && twice.is_none() {
+                    let bit = u64::from((*bits & mask).trailing_zeros());
+                    twice = Some(geometry.data_first + number * LINE_BLOCKS + word as u64 * 64 + bit);
+                }
+                *bits |= mask;
+            }
+        }
+        twice
+    }
+
+    /// Compares with the bitmap; returns how many blocks are used.
+    pub(super) fn match_bitmap<M: Medium>(&self, checked: &mut Checked<'_, M>) -> u64 {
+        let geometry = checked.geometry;
+        let mut used = 0;
+        for (number, found) in self.lines.iter().enumerate() {
+            let number = number as u64;
+            used += found.iter().map(|word| u64::from(word.count_ones())).sum::<u64>();
+            let first = geometry.data_first + number * LINE_BLOCKS;
+            let Some(bits) = line::read(checked.medium, &geometry, checked.salt, number) else {
+                checked.report.tell(format_args!(
+                    "the line of the bitmap for blocks from {first} on does not match its check"
+                ));
+                continue;
+            };
+            let count = |a: &line::Bits, b: &line::Bits| {
+                a.iter().zip(b).map(|(a, b)| u64::from((a & !b).count_ones())).sum::<u64>()
+            };
+            let (lost, unmarked) = (count(&bits, found), count(found, &bits));
+            if lost + unmarked > 0 {
+                checked.report.tell(format_args!(
+                    "among the {LINE_BLOCKS} blocks from {first} on, {lost} are marked as used and belong to nobody, \
+                     {unmarked} belong to somebody and are marked as free"
+                ));
+            }
+        }
+        used
+    }
+}

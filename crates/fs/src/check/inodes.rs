@@ -1,0 +1,142 @@
+//! Each inode by itself.
+
+use super::Checked;
+use super::blocks::Blocks;
+use crate::error::Error;
+use crate::extents::{self, LineReader, Map};
+use crate::format::BLOCK;
+use crate::inode::Inode;
+use crate::journal::Run;
+use crate::medium::Medium;
+use crate::names::INLINE_TARGET;
+use crate::types::{Ino, Kind, TARGET_MAX};
+use crate::xattr;
+
+/// What is remembered of an inode.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(super) struct Seen {
+    pub(super) kind: Option<Kind>,
+    /// Whether it is on the list of orphans.
+    pub(super) orphan: bool,
+    /// Whether the root directory leads to it.
+    pub(super) reached: bool,
+    pub(super) links: u32,
+    /// Names that were found.
+    pub(super) names: u32,
+    /// Sub-directories that were found.
+    pub(super) below: u32,
+    pub(super) parent: Ino,
+}
+
+/// All inodes that were ever used; the first is number 1.
+#[derive(Debug)]
+pub(super) struct Inodes {
+    pub(super) seen: Vec<Seen>,
+}
+
+impl Inodes {
+    pub(super) fn read<M: Medium>(checked: &mut Checked<'_, M>, blocks: &mut Blocks, highest: u64) -> Self {
+        let free =
+            Seen { kind: None, orphan: false, reached: false, links: 0, names: 0, below: 0, parent: Ino(0) };
+        let mut seen = vec![free; highest as usize];
+        for number in 1..=highest {
+            let ino = Ino(number);
+            match Inode::read(checked.medium, &checked.geometry, checked.salt, ino) {
+                Ok(None) => {}
+                Ok(Some(inode)) => {
+                    match inode.kind {
+                        Kind::Directory => checked.report.directories += 1,
+                        _ => checked.report.files += 1,
+                    }
+                    let kept = &mut seen[number as usize - 1];
+                    kept.kind = Some(inode.kind);
+                    kept.links = inode.links;
+                    kept.parent = inode.parent;
+                    check_blocks(checked, blocks, ino, &inode);
+                }
+                Err(error) => checked.report.tell(format_args!("{}: {error}", checked.place(ino))),
+            }
+        }
+        if seen.first().is_none_or(|root| root.kind != Some(Kind::Directory)) {
+            checked.report.tell("inode 1 is no directory, and has to be the root");
+        }
+        Self { seen }
+    }
+
+    pub(super) fn get(&mut self, ino: Ino) -> Option<&mut Seen> {
+        self.seen.get_mut((ino.0 as usize).checked_sub(1)?)
+    }
+}
+
+/// Extents and attributes of one inode.
+fn check_blocks<M: Medium>(checked: &mut Checked<'_, M>, blocks: &mut Blocks, ino: Ino, inode: &Inode) {
+    let map = match map_of(checked, ino, inode) {
+        Ok(map) => map,
+        Err(error) => {
+            checked.report.tell(format_args!("{}: {error}", checked.place(ino)));
+            return;
+        }
+    };
+    let mut count = inode.xattrs.len;
+    let runs = map.iter().map(|extent| extent.run()).chain(map.holders()).chain([inode.xattrs]);
+    for run in runs.filter(|run| run.len > 0) {
+        mark(checked, blocks, ino, run);
+    }
+    count += map.iter().map(|extent| extent.len).sum::<u64>() + map.holders().count() as u64;
+    if count != inode.blocks {
+        checked.report.tell(format_args!(
+            "{} says that it has {} blocks, and has {count}",
+            checked.place(ino),
+            inode.blocks
+        ));
+    }
+    if let Err(error) = xattr::read(checked.medium, &checked.geometry, checked.salt, ino, inode) {
+        checked.report.tell(format_args!("{}: {error}", checked.place(ino)));
+    }
+    let fits = match inode.kind {
+        Kind::Directory => {
+            let whole = map.iter().zip(std::iter::once(0).chain(map.iter().map(|e| e.end())));
+            inode.size.is_multiple_of(BLOCK)
+                && map.iter().map(|e| e.len).sum::<u64>() == inode.size / BLOCK
+                && whole.into_iter().all(|(extent, end)| extent.at == end && extent.written)
+        }
+        Kind::Symlink => {
+            let inline = inode.size as usize <= INLINE_TARGET;
+            inode.size >= 1 && inode.size as usize <= TARGET_MAX && (inline || map.len() == 1)
+        }
+        Kind::File => inode.size <= crate::types::FILE_MAX,
+        _ => inode.size == 0 && map.is_empty(),
+    };
+    if !fits {
+        checked.report.tell(format_args!(
+            "{}: its size of {} bytes does not go with its blocks",
+            checked.place(ino),
+            inode.size
+        ));
+    }
+}
+
+/// The extents of what can have them.
+fn map_of<M: Medium>(checked: &Checked<'_, M>, ino: Ino, inode: &Inode) -> Result<Map, Error> {
+    let inline_target = inode.kind == Kind::Symlink && inode.size as usize <= INLINE_TARGET;
+    if inline_target || !matches!(inode.kind, Kind::File | Kind::Directory | Kind::Symlink) {
+        return Ok(Map::empty());
+    }
+    let reader = LineReader { medium: checked.medium, geometry: &checked.geometry, salt: checked.salt, ino };
+    extents::load(&reader, inode)
+}
+
+fn mark<M: Medium>(checked: &mut Checked<'_, M>, blocks: &mut Blocks, ino: Ino, run: Run) {
+    if !checked.geometry.holds(run.start, run.len) {
+        checked.report.tell(format_args!(
+            "{}: blocks {} to {} lie outside of the data space",
+            checked.place(ino),
+            run.start,
+            run.end()
+        ));
+    } else if let Some(block) = blocks.mark(&checked.geometry, run) {
+        checked
+            .report
+            .tell(format_args!("{}: block {block} belongs to another inode as well", checked.place(ino)));
+    }
+}

@@ -1,0 +1,110 @@
+//! `fsck`: whether what is on the medium agrees with itself.
+//!
+//! The journal is carried out first, as every start does. Then everything is read: each inode with its extents and
+//! attributes, each directory with its names, the bitmap, the ledger, the list of orphans. It takes 24 bytes of DRAM
+//! for each inode that was ever used, and a bit for each block.
+
+mod blocks;
+mod inodes;
+mod names;
+
+use crate::error::Result;
+use crate::format::{Geometry, Superblock};
+use crate::journal::replay;
+use crate::ledger::Ledger;
+use crate::medium::Medium;
+use crate::orphans::Orphans;
+use crate::types::Ino;
+use blocks::Blocks;
+use inodes::Inodes;
+use std::fmt;
+
+/// Most problems that are told one by one.
+const TOLD_MAX: usize = 1000;
+
+/// What a check found.
+#[derive(Clone, PartialEq, Eq, Default, Debug)]
+pub struct Report {
+    /// Directories.
+    pub directories: u64,
+    /// Inodes that are no directories.
+    pub files: u64,
+    /// Blocks that they use.
+    pub blocks: u64,
+    /// Inodes without names that the next start frees.
+    pub orphans: u64,
+    /// Whether it was closed in order.
+    pub closed: bool,
+    /// What is wrong, each in a sentence that says where: the first thousand.
+    pub problems: Vec<String>,
+    /// How many problems there are.
+    pub found: u64,
+}
+
+impl Report {
+    /// Whether nothing is wrong.
+    #[must_use]
+    pub fn is_clean(&self) -> bool {
+        self.found == 0
+    }
+
+    fn tell(&mut self, problem: impl fmt::Display) {
+        self.found += 1;
+        if self.problems.len() < TOLD_MAX {
+            self.problems.push(problem.to_string());
+        }
+    }
+}
+
+/// What all parts of a check look at.
+#[derive(Debug)]
+struct Checked<'a, M> {
+    medium: &'a M,
+    geometry: Geometry,
+    salt: u32,
+    report: Report,
+}
+
+/// Checks a file system that nobody has open.
+///
+/// # Errors
+/// There is none on the medium, or its superblocks, its ledger or its journal cannot be read.
+pub fn check<M: Medium>(medium: &M) -> Result<Report> {
+    let superblock = Superblock::read(medium)?;
+    let (geometry, salt) = (superblock.geometry, superblock.salt());
+    let mut checked = Checked { medium, geometry, salt, report: Report::default() };
+    for (which, at) in [("first", Geometry::SUPERBLOCK_AT), ("second", geometry.copy_at())] {
+        match Superblock::read_at(medium, at) {
+            Ok(copy) if copy == superblock => {}
+            Ok(_) => checked.report.tell(format_args!("the {which} superblock differs from the other one")),
+            Err(why) => checked.report.tell(format_args!("the {which} superblock at byte {at:#x}: {why}")),
+        }
+    }
+    replay(medium, &geometry, salt)?;
+    let ledger = Ledger::read(medium, &geometry, salt)?;
+    checked.report.closed = ledger.closed;
+    let mut blocks = Blocks::new(&geometry);
+    let mut inodes = Inodes::read(&mut checked, &mut blocks, ledger.highest);
+    inodes.follow_names(&mut checked);
+    let (_, orphans) = Orphans::read(medium, &geometry);
+    inodes.match_orphans(&mut checked, &orphans);
+    inodes.match_links(&mut checked);
+    let used = blocks.match_bitmap(&mut checked);
+    checked.report.blocks = used;
+    let counted = checked.report.directories + checked.report.files;
+    for (what, found, said) in [("blocks", used, ledger.blocks), ("inodes", counted, ledger.inodes)] {
+        if found != said {
+            checked
+                .report
+                .tell(format_args!("the ledger counts {said} {what} in use, and there are {found}"));
+        }
+    }
+    Ok(checked.report)
+}
+
+impl<M: Medium> Checked<'_, M> {
+    /// Where an inode is, for people.
+    fn place(&self, ino: Ino) -> String {
+        format!("inode {} at byte {:#x}", ino.0, self.geometry.inode_at(ino.0))
+    }
+}

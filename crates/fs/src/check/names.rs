@@ -1,0 +1,128 @@
+//! Directories, and whether names and inodes agree.
+
+use super::Checked;
+use super::inodes::Inodes;
+use crate::dir::Index;
+use crate::extents::{self, LineReader};
+use crate::inode::Inode;
+use crate::medium::Medium;
+use crate::types::{Ino, Kind};
+use std::collections::HashSet;
+
+impl Inodes {
+    /// Walks from the root directory along all names.
+    pub(super) fn follow_names<M: Medium>(&mut self, checked: &mut Checked<'_, M>) {
+        let mut next = vec![Ino::ROOT];
+        if let Some(root) = self.get(Ino::ROOT) {
+            root.reached = true;
+            if root.parent != Ino::ROOT {
+                checked.report.tell("the root directory is not its own parent");
+            }
+        }
+        while let Some(dir) = next.pop() {
+            let Some(index) = read(checked, dir) else { continue };
+            if let Some(at) = index.damage() {
+                checked.report.tell(format_args!(
+                    "{}: a name at byte {at:#x} does not match its check",
+                    checked.place(dir)
+                ));
+            }
+            let mut names = HashSet::new();
+            for record in index.records(checked.medium) {
+                let name = String::from_utf8_lossy(record.name()).into_owned();
+                if !names.insert(record.name().to_vec()) {
+                    checked.report.tell(format_args!("{} has two names `{name}`", checked.place(dir)));
+                }
+                if self.follow(checked, dir, &name, record.ino(), record.kind()) {
+                    next.push(record.ino());
+                }
+            }
+        }
+    }
+
+    /// One name; whether it leads to a directory that was not seen before.
+    fn follow<M: Medium>(
+        &mut self,
+        checked: &mut Checked<'_, M>,
+        dir: Ino,
+        name: &str,
+        ino: Ino,
+        kind: Option<Kind>,
+    ) -> bool {
+        let place = checked.place(dir);
+        let Some(seen) = self.get(ino).filter(|seen| seen.kind.is_some()) else {
+            checked
+                .report
+                .tell(format_args!("{place}: the name `{name}` leads to inode {}, which is free", ino.0));
+            return false;
+        };
+        seen.names += 1;
+        let first = !std::mem::replace(&mut seen.reached, true);
+        if seen.kind != kind {
+            checked.report.tell(format_args!("{place}: `{name}` is not of the kind that its name says"));
+            return false;
+        }
+        if kind != Some(Kind::Directory) {
+            return false;
+        }
+        if !first {
+            checked.report.tell(format_args!("{place}: the directory `{name}` has two names"));
+            return false;
+        }
+        if seen.parent != dir {
+            let parent = seen.parent.0;
+            checked.report.tell(format_args!("{place}: `..` of the directory `{name}` is inode {parent}"));
+        }
+        if let Some(above) = self.get(dir) {
+            above.below += 1;
+        }
+        true
+    }
+
+    /// Compares the list of orphans with the inodes on it.
+    pub(super) fn match_orphans<M: Medium>(&mut self, checked: &mut Checked<'_, M>, orphans: &[(u32, Ino)]) {
+        for (slot, ino) in orphans {
+            match self.get(*ino).filter(|seen| seen.kind.is_some()) {
+                None => checked.report.tell(format_args!("orphan {slot} is inode {}, which is free", ino.0)),
+                Some(seen) if seen.orphan => {
+                    checked.report.tell(format_args!("inode {} is on the list of orphans twice", ino.0));
+                }
+                Some(seen) => {
+                    seen.orphan = true;
+                    checked.report.orphans += u64::from(seen.links == 0);
+                }
+            }
+        }
+    }
+
+    /// Compares counts of links with the names that were found.
+    pub(super) fn match_links<M: Medium>(&self, checked: &mut Checked<'_, M>) {
+        for (i, seen) in self.seen.iter().enumerate() {
+            let ino = Ino(i as u64 + 1);
+            let Some(kind) = seen.kind else { continue };
+            let expected = match kind {
+                Kind::Directory if seen.names > 0 || ino == Ino::ROOT => 2 + seen.below,
+                Kind::Directory => 0,
+                _ => seen.names,
+            };
+            if seen.links != expected {
+                checked.report.tell(format_args!(
+                    "{} counts {} links, and there are {expected}",
+                    checked.place(ino),
+                    seen.links
+                ));
+            } else if seen.links == 0 && !seen.orphan {
+                checked.report.tell(format_args!("{} has no name and is not an orphan", checked.place(ino)));
+            }
+        }
+    }
+}
+
+/// The names of a directory; nothing where its extents cannot be read, which was told before.
+fn read<M: Medium>(checked: &Checked<'_, M>, dir: Ino) -> Option<Index> {
+    let inode = Inode::read(checked.medium, &checked.geometry, checked.salt, dir).ok()??;
+    let reader =
+        LineReader { medium: checked.medium, geometry: &checked.geometry, salt: checked.salt, ino: dir };
+    let map = extents::load(&reader, &inode).ok()?;
+    Some(Index::load(checked.medium, checked.salt, dir, &map, inode.size))
+}
