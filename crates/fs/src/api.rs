@@ -4,12 +4,42 @@ use crate::error::{Error, Result};
 use crate::files::Files;
 use crate::format::BLOCK;
 use crate::fs::Fs;
+use crate::inode::Node;
+use crate::journal::Txn;
 use crate::medium::Medium;
 use crate::types::{
     Allocate, Attr, Caller, Changes, Entry, Ino, NAME_MAX, New, Piece, RenameMode, Seek, Usage, XattrMode,
 };
 use frit_core::planted::{Bug, is};
 use std::sync::atomic::Ordering;
+
+impl<M: Medium> Fs<M> {
+    /// Takes one pin back.
+    pub(crate) fn unpin_node(&self, node: &Node) -> Result<()> {
+        let mut state = node.state.write();
+        state.alive()?;
+        let left = node.pins.load(Ordering::Acquire).checked_sub(1);
+        let left = left.ok_or(Error::Invalid("not pinned"))?;
+        node.pins.store(left, Ordering::Release);
+        if left > 0 {
+            return Ok(());
+        }
+        self.space.forget_ahead(node.ino);
+        if state.inode.links > 0 {
+            return Ok(());
+        }
+        self.free_node(node, &mut state, Txn::new())
+    }
+
+    /// What was written to a file outlives a power cut.
+    pub(crate) fn sync_node(&self, node: &Node, data_only: bool) -> Result<()> {
+        if !data_only && !is(Bug::FsTimesNotSaved) {
+            self.save_times(node, &mut node.state.write());
+        }
+        self.medium.fence();
+        self.medium.sync()
+    }
+}
 
 impl<M: Medium> Files for Fs<M> {
     fn usage(&self) -> Result<Usage> {
@@ -69,19 +99,7 @@ impl<M: Medium> Files for Fs<M> {
     }
 
     fn unpin(&self, ino: Ino) -> Result<()> {
-        let node = self.node(ino)?;
-        let mut state = node.state.write();
-        state.alive()?;
-        let left = node.pins.load(Ordering::Acquire).checked_sub(1);
-        let left = left.ok_or(Error::Invalid("not pinned"))?;
-        node.pins.store(left, Ordering::Release);
-        if left == 0 {
-            self.space.forget_ahead(ino);
-            if state.inode.links == 0 {
-                return self.free_node(&node, &mut state, crate::journal::Txn::new());
-            }
-        }
-        Ok(())
+        self.unpin_node(&*self.node(ino)?)
     }
 
     fn read(&self, ino: Ino, at: u64, into: &mut [u8]) -> Result<usize> {
@@ -105,12 +123,7 @@ impl<M: Medium> Files for Fs<M> {
     }
 
     fn sync_file(&self, ino: Ino, data_only: bool) -> Result<()> {
-        let node = self.node(ino)?;
-        if !data_only && !is(Bug::FsTimesNotSaved) {
-            self.save_times(&node, &mut node.state.write());
-        }
-        self.medium.fence();
-        self.medium.sync()
+        self.sync_node(&*self.node(ino)?, data_only)
     }
 
     fn sync(&self) -> Result<()> {

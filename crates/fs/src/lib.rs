@@ -16,6 +16,7 @@ mod fs;
 mod inode;
 mod journal;
 mod ledger;
+mod library;
 mod medium;
 mod names;
 mod open;
@@ -32,6 +33,7 @@ pub use error::{Error, Result};
 pub use files::Files;
 pub use format::Geometry;
 pub use fs::Fs;
+pub use library::{File, OpenFile, Paths};
 pub use medium::{Mapped, Medium};
 pub use open::{Format, Open};
 pub use types::{

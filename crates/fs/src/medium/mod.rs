@@ -36,3 +36,39 @@ pub trait Medium: Send + Sync {
     /// What the operating system says.
     fn sync(&self) -> Result<()>;
 }
+
+/// What holds a medium is one.
+impl<M: Medium, P: std::ops::Deref<Target = M> + Send + Sync> Medium for P {
+    fn bytes(&self) -> u64 {
+        (**self).bytes()
+    }
+
+    #[inline]
+    fn read(&self, at: u64, into: &mut [u8]) {
+        (**self).read(at, into);
+    }
+
+    #[inline]
+    fn write(&self, at: u64, data: &[u8]) {
+        (**self).write(at, data);
+    }
+
+    #[inline]
+    fn write_data(&self, at: u64, data: &[u8]) {
+        (**self).write_data(at, data);
+    }
+
+    #[inline]
+    fn zero(&self, at: u64, len: u64) {
+        (**self).zero(at, len);
+    }
+
+    #[inline]
+    fn fence(&self) {
+        (**self).fence();
+    }
+
+    fn sync(&self) -> Result<()> {
+        (**self).sync()
+    }
+}

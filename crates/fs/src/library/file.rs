@@ -1,0 +1,230 @@
+//! An open file: its bytes go between the caller's memory and the medium, with nothing in between.
+
+use super::paths::Paths;
+use crate::error::{Error, Result};
+use crate::files::Files;
+use crate::fs::Fs;
+use crate::inode::Node;
+use crate::medium::Medium;
+use crate::rules::{self, READ, WRITE};
+use crate::types::{Allocate, Attr, Caller, Changes, Kind, New, Piece, Seek};
+use std::io;
+use std::sync::Arc;
+
+/// How a file is opened.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct OpenFile {
+    /// It is read.
+    pub read: bool,
+    /// It is written.
+    pub write: bool,
+    /// Every write goes to its end.
+    pub append: bool,
+    /// It is made if there is none, with these permissions.
+    pub create: Option<u16>,
+    /// It must not exist.
+    pub exclusive: bool,
+    /// It is emptied.
+    pub truncate: bool,
+}
+
+impl OpenFile {
+    /// For reading.
+    pub const READ: Self =
+        Self { read: true, write: false, append: false, create: None, exclusive: false, truncate: false };
+    /// For reading and writing.
+    pub const WRITE: Self = Self { write: true, ..Self::READ };
+    /// For reading and writing, made if there is none.
+    pub const CREATE: Self = Self { create: Some(0o644), ..Self::WRITE };
+}
+
+/// An open file. It keeps its contents also without a name, until it is dropped.
+#[derive(Debug)]
+pub struct File<'a, M: Medium> {
+    fs: &'a Fs<M>,
+    node: Arc<Node>,
+    how: OpenFile,
+    /// Where `std::io` reads and writes next.
+    at: u64,
+}
+
+impl<M: Medium> Fs<M> {
+    /// Opens a file.
+    ///
+    /// # Errors
+    /// It is missing, exists, is a directory, or the caller may not.
+    pub fn open_file(&self, who: &Caller, path: &str, how: OpenFile) -> Result<File<'_, M>> {
+        let (ino, made) = match how.create {
+            Some(mode) => match self.make(who, path, New::file(mode)) {
+                Ok(attr) => (attr.ino, true),
+                Err(Error::Exists) if !how.exclusive => (self.resolve(who, path, true)?.ino, false),
+                Err(error) => return Err(error),
+            },
+            None => (self.resolve(who, path, true)?.ino, false),
+        };
+        let node = self.node(ino)?;
+        {
+            let state = node.state.read();
+            state.alive()?;
+            match state.inode.kind {
+                Kind::File => {}
+                Kind::Directory => return Err(Error::IsDirectory),
+                _ => return Err(Error::Invalid("not a regular file")),
+            }
+            let writes = how.write || how.append || how.truncate;
+            if !made {
+                rules::may(who, &state.inode, if how.read { READ } else { 0 } | if writes { WRITE } else { 0 })?;
+            }
+            node.pins.fetch_add(1, std::sync::atomic::Ordering::AcqRel);
+        }
+        let file = File { fs: self, node, how, at: 0 };
+        if how.truncate && !made {
+            file.set_len(0)?;
+        }
+        Ok(file)
+    }
+}
+
+impl<M: Medium> File<'_, M> {
+    /// What is known of it.
+    ///
+    /// # Errors
+    /// The inode is damaged.
+    pub fn attr(&self) -> Result<Attr> {
+        let state = self.node.state.read();
+        state.alive()?;
+        Ok(self.node.attr(&state))
+    }
+
+    /// Reads from byte `at`; fewer bytes only at the end.
+    ///
+    /// # Errors
+    /// It was not opened for reading, or is damaged.
+    #[inline]
+    pub fn read_at(&self, at: u64, into: &mut [u8]) -> Result<usize> {
+        if !self.how.read {
+            return Err(Error::Access);
+        }
+        self.fs.read_node(&self.node, at, into)
+    }
+
+    /// Writes from byte `at`, or at the end of a file that was opened to append; fewer bytes only when space ran out.
+    ///
+    /// # Errors
+    /// It was not opened for writing; no space; too large.
+    #[inline]
+    pub fn write_at(&self, at: u64, data: &[u8]) -> Result<usize> {
+        if self.how.append {
+            return Ok(self.append(data)?.1);
+        }
+        if !self.how.write {
+            return Err(Error::Access);
+        }
+        self.fs.write_node(&self.node, at, data)
+    }
+
+    /// Writes at the end; where the end is then, and how many bytes were written.
+    ///
+    /// # Errors
+    /// As [`File::write_at`].
+    pub fn append(&self, data: &[u8]) -> Result<(u64, usize)> {
+        if !self.how.write && !self.how.append {
+            return Err(Error::Access);
+        }
+        self.fs.append_node(&self.node, data)
+    }
+
+    /// Sets the size.
+    ///
+    /// # Errors
+    /// No space for what it takes to say so; too large.
+    pub fn set_len(&self, size: u64) -> Result<()> {
+        let changes = Changes { size: Some(size), ..Changes::default() };
+        self.fs.set_attr(&Caller::trusted(0, 0), self.node.ino, &changes)?;
+        Ok(())
+    }
+
+    /// Allocates, punches or zeroes a range.
+    ///
+    /// # Errors
+    /// As [`Files::allocate`].
+    pub fn allocate(&self, how: Allocate, at: u64, len: u64) -> Result<()> {
+        self.fs.allocate_node(&self.node, how, at, len)
+    }
+
+    /// Looks for data or a hole.
+    ///
+    /// # Errors
+    /// As [`Files::seek`].
+    pub fn seek_for(&self, what: Seek, at: u64) -> Result<u64> {
+        self.fs.seek_node(&self.node, what, at)
+    }
+
+    /// Where its bytes lie on the medium.
+    ///
+    /// # Errors
+    /// As [`Files::pieces`].
+    pub fn pieces(&self, at: u64, each: &mut dyn FnMut(&Piece) -> bool) -> Result<()> {
+        self.fs.pieces_of(&self.node, at, each)
+    }
+
+    /// What was written outlives a power cut; with its times unless `data_only`.
+    ///
+    /// # Errors
+    /// What the operating system says of the medium's file.
+    pub fn sync(&self, data_only: bool) -> Result<()> {
+        self.fs.sync_node(&self.node, data_only)
+    }
+}
+
+impl<M: Medium> Drop for File<'_, M> {
+    fn drop(&mut self) {
+        // An inode that cannot be freed stays an orphan: the next start frees it.
+        let _ = self.fs.unpin_node(&self.node);
+    }
+}
+
+fn io_error(error: Error) -> io::Error {
+    match error {
+        Error::Os { error, .. } => error,
+        error => io::Error::from_raw_os_error(error.errno()),
+    }
+}
+
+impl<M: Medium> io::Read for File<'_, M> {
+    fn read(&mut self, into: &mut [u8]) -> io::Result<usize> {
+        let len = self.read_at(self.at, into).map_err(io_error)?;
+        self.at += len as u64;
+        Ok(len)
+    }
+}
+
+impl<M: Medium> io::Write for File<'_, M> {
+    fn write(&mut self, data: &[u8]) -> io::Result<usize> {
+        if self.how.append {
+            let (end, len) = self.append(data).map_err(io_error)?;
+            self.at = end;
+            return Ok(len);
+        }
+        let len = self.write_at(self.at, data).map_err(io_error)?;
+        self.at += len as u64;
+        Ok(len)
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        Ok(())
+    }
+}
+
+impl<M: Medium> io::Seek for File<'_, M> {
+    fn seek(&mut self, to: io::SeekFrom) -> io::Result<u64> {
+        let (base, by) = match to {
+            io::SeekFrom::Start(at) => (at, 0),
+            io::SeekFrom::Current(by) => (self.at, by),
+            io::SeekFrom::End(by) => (self.attr().map_err(io_error)?.size, by),
+        };
+        let invalid = || io::Error::new(io::ErrorKind::InvalidInput, "a position before the start");
+        self.at = base.checked_add_signed(by).ok_or_else(invalid)?;
+        Ok(self.at)
+    }
+}
