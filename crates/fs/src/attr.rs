@@ -60,6 +60,9 @@ impl<M: Medium> Fs<M> {
         let mut state = node.state.write();
         let state = &mut *state;
         state.alive()?;
+        if changes.mode.is_some() && state.inode.kind == Kind::Symlink {
+            return Err(Error::Unsupported("permissions of symbolic links"));
+        }
         permitted(who, &state.inode, changes)?;
         if *changes == Changes::default() {
             return Ok(node.attr(state));

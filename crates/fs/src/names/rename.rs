@@ -93,7 +93,6 @@ impl<M: Medium> Fs<M> {
             self.no_circle(dirs, from, to, source, target, mode)?;
         }
         if target.is_some_and(|target| target.ino == source.ino) {
-            rules::may(who, &dirs.from.inode, WRITE)?;
             return Ok(());
         }
         let source_node = self.node(source.ino)?;
