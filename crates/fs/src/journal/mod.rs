@@ -11,16 +11,17 @@ mod txn;
 pub(crate) use replay::{invalidate, replay};
 pub(crate) use txn::{Run, Txn};
 
-use crate::format::{Geometry, crc_words, write_words};
+use crate::format::{Geometry, write_words};
 use crate::ledger::Ledger;
 use crate::medium::Medium;
 use crate::space::line;
 use crate::sync::Mutex;
 use frit_core::planted::{Bug, is};
+use frit_media::checksum::digest;
 use txn::Record;
 
-/// Words of a slot's header: the sequence number; the length in bytes and the checksum.
-const HEADER: usize = 2;
+/// Words of a slot's header: the check, the sequence number, the length in words with the salt above it.
+const HEADER: usize = 3;
 
 /// The journal of an open file system.
 #[derive(Debug)]
@@ -37,9 +38,10 @@ struct Inner {
     ledger: Ledger,
 }
 
-/// The checksum of a transaction.
-fn check(salt: u32, seq: u64, payload: &[u64]) -> u32 {
-    crc_words(crc_words(salt, &[seq, payload.len() as u64]), payload)
+/// The check of a slot's words: a CRC-64 over all but the first. Not CRC32C: transactions are full of words that end
+/// with their own CRC32C, and of two such that were torn into one another CRC32C sees nothing.
+fn check(words: &[u64]) -> u64 {
+    digest(bytemuck::cast_slice(&words[1..]))
 }
 
 /// The position of the slot of a transaction.
@@ -81,9 +83,8 @@ impl Journal {
         }
         let seq = inner.next;
         inner.next += 1;
-        let check = check(self.salt, seq, txn.words());
         let at = slot_at(&self.geometry, seq);
-        txn.seal(seq, check);
+        txn.seal(seq, self.salt);
         if is(Bug::FsApplyBeforeLog) {
             self.apply(medium, &txn, true);
         }

@@ -17,14 +17,16 @@ pub(crate) struct Replayed {
 /// A transaction that was read back whole.
 fn read<M: Medium>(medium: &M, geometry: &Geometry, salt: u32, slot: u64) -> Option<(u64, Vec<u64>)> {
     let at = geometry.journal_at + slot * geometry.slot_bytes;
-    let [seq, second] = read_words(medium, at);
+    let [_, seq, second] = read_words(medium, at);
     let len = (second & 0xFFFF_FFFF) as usize;
-    if seq == 0 || seq % geometry.slots != slot || len > geometry.slot_bytes as usize / 8 - HEADER {
+    let fits = len <= geometry.slot_bytes as usize / 8 - HEADER;
+    if seq == 0 || seq % geometry.slots != slot || !fits || second >> 32 != u64::from(salt) {
         return None;
     }
-    let mut words = vec![0; len];
-    medium.read(at + HEADER as u64 * 8, bytemuck::cast_slice_mut(&mut words));
-    (u64::from(check(salt, seq, &words)) == second >> 32 || is(Bug::FsTornLogTaken)).then_some((seq, words))
+    let mut words = vec![0; HEADER + len];
+    medium.read(at, bytemuck::cast_slice_mut(&mut words));
+    let sound = words[0] == check(&words) || is(Bug::FsTornLogTaken);
+    sound.then(|| (seq, words.split_off(HEADER)))
 }
 
 /// Carries the last two transactions out again. Doing it twice, or after a clean end, changes nothing.

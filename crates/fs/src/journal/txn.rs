@@ -1,6 +1,6 @@
 //! A transaction while it is put together.
 
-use super::HEADER;
+use super::{HEADER, check};
 use crate::format::{BLOCK, Geometry};
 use crate::ledger::Counts;
 
@@ -113,9 +113,10 @@ impl Txn {
     }
 
     /// Completes the header.
-    pub(super) fn seal(&mut self, seq: u64, check: u32) {
-        self.words[0] = seq;
-        self.words[1] = (self.words.len() - HEADER) as u64 | u64::from(check) << 32;
+    pub(super) fn seal(&mut self, seq: u64, salt: u32) {
+        self.words[1] = seq;
+        self.words[2] = (self.words.len() - HEADER) as u64 | u64::from(salt) << 32;
+        self.words[0] = check(&self.words);
     }
 
     /// The header and the records, as a slot has them.
