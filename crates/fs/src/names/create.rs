@@ -31,6 +31,11 @@ impl<M: Medium> Fs<M> {
         let mut state = parent.state.write();
         self.load_index(&parent, &mut state)?;
         self.vacant(who, &state, name)?;
+        // A character device 0 is a whiteout, which anybody may make.
+        let device = new.kind == Kind::Block || (new.kind == Kind::Char && new.rdev != 0);
+        if device && who.checked && who.uid != 0 {
+            return Err(Error::NotPermitted);
+        }
         if new.kind == Kind::Directory && state.inode.links >= LINK_MAX {
             return Err(Error::LinksFull);
         }
