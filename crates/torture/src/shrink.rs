@@ -16,7 +16,7 @@ pub(crate) fn shrink(subject: &dyn Subject, options: &Options, found: &Found) ->
     if !matches!(found.case.mode, Mode::Cuts | Mode::Exhaustive | Mode::Files | Mode::Wear) {
         return None;
     }
-    let begun = Instant::now();
+    let end = Instant::now() + TIME;
     let all = planned(subject, options, &found.case)?;
     let options = Options { first_only: true, shrink: false, threads: 1, ..options.clone() };
     let whole = Case { cut: None, nested: Vec::new(), keep: Vec::new(), ..found.case.clone() };
@@ -25,17 +25,23 @@ pub(crate) fn shrink(subject: &dyn Subject, options: &Options, found: &Found) ->
         let report = replay(subject, &options, case);
         report.violations.iter().any(|f| f.violation.oracle == found.violation.oracle)
     };
-    let mut keep: Vec<u32> = (0..all.len() as u32).collect();
+    let keep = fewest(all.len(), end, &mut |keep| fails(keep));
+    let lines = keep.iter().filter_map(|&i| all.get(i as usize)).map(ToString::to_string).collect();
+    (keep.len() < all.len()).then_some((Case { keep, ..whole }, lines))
+}
+
+/// Which of so many things still fail together, when others are left out: in halves first, one by one at last,
+/// until `end`. At least one is left.
+pub(crate) fn fewest(count: usize, end: Instant, fails: &mut dyn FnMut(&[u32]) -> bool) -> Vec<u32> {
+    let mut keep: Vec<u32> = (0..count as u32).collect();
     let mut chunk = keep.len().div_ceil(2).max(1);
-    let mut smaller = false;
-    while begun.elapsed() < TIME {
+    while Instant::now() < end {
         let mut at = 0;
-        while at < keep.len() && keep.len() > 1 && begun.elapsed() < TIME {
+        while at < keep.len() && keep.len() > 1 && Instant::now() < end {
             let mut less = keep.clone();
             less.drain(at..(at + chunk).min(keep.len()));
             if !less.is_empty() && fails(&less) {
                 keep = less;
-                smaller = true;
             } else {
                 at += chunk;
             }
@@ -45,6 +51,5 @@ pub(crate) fn shrink(subject: &dyn Subject, options: &Options, found: &Found) ->
         }
         chunk = chunk.div_ceil(2);
     }
-    let lines = keep.iter().filter_map(|&i| all.get(i as usize)).map(ToString::to_string).collect();
-    smaller.then_some((Case { keep, ..whole }, lines))
+    keep
 }
