@@ -16,6 +16,7 @@ mod cuts;
 mod damage;
 mod errors;
 pub mod files;
+pub mod fs;
 pub mod graph;
 pub mod history;
 pub mod medium;

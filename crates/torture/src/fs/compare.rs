@@ -1,0 +1,261 @@
+//! Whether two file systems hold the same tree, and a short value that says so of many.
+
+use super::apply::{Seen, keys};
+use super::op::{Path, shorten};
+use frit_fs::{Caller, Files, Ino, Kind, Seek};
+use std::collections::BTreeMap;
+use std::collections::btree_map::Entry;
+use std::collections::hash_map::DefaultHasher;
+use std::hash::{Hash, Hasher};
+
+/// Bytes read in one piece.
+const PAGE: usize = 4096;
+/// Files up to this size are read as a whole, holes too; of larger ones only what is said to be data.
+const WHOLE: u64 = 1 << 20;
+
+/// What is compared of an inode.
+#[derive(Clone, PartialEq, Eq, Hash, Debug)]
+pub struct Node {
+    /// Attributes.
+    pub seen: Seen,
+    /// The first path of the inode, when this is another one: a hard link.
+    pub same_as: Option<Path>,
+    /// Pages that are not all zeros, by number.
+    pub pages: BTreeMap<u64, Vec<u8>>,
+    /// Where a symbolic link points.
+    pub target: Vec<u8>,
+    /// Extended attributes.
+    pub xattrs: BTreeMap<Vec<u8>, Vec<u8>>,
+}
+
+/// All that is reached from the root, by paths.
+#[derive(Clone, PartialEq, Eq, Hash, Default, Debug)]
+pub struct Tree(pub BTreeMap<Path, Node>);
+
+/// The pages of a file that hold something else than zeros.
+fn pages(fs: &dyn Files, ino: Ino, size: u64) -> frit_fs::Result<BTreeMap<u64, Vec<u8>>> {
+    let mut pages = BTreeMap::new();
+    let mut at = 0;
+    let mut buffer = vec![0; 32 * PAGE];
+    while at < size {
+        let mut end = size;
+        if size > WHOLE {
+            match fs.seek(ino, Seek::Data, at) {
+                Ok(data) => at = data / PAGE as u64 * PAGE as u64,
+                Err(frit_fs::Error::BeyondEnd) => break,
+                Err(e) if e.errno() == frit_fs::Error::BeyondEnd.errno() => break,
+                Err(e) => return Err(e),
+            }
+            end = fs.seek(ino, Seek::Hole, at.max(1))?.max(at + 1);
+        }
+        while at < end {
+            let n = fs.read(ino, at, &mut buffer)?;
+            for (i, page) in buffer[..n].chunks(PAGE).enumerate() {
+                if page.iter().any(|&b| b != 0) {
+                    pages.insert(at / PAGE as u64 + i as u64, page.to_vec());
+                }
+            }
+            if n < buffer.len() {
+                at = size;
+                break;
+            }
+            at += n as u64;
+        }
+    }
+    Ok(pages)
+}
+
+impl Node {
+    /// One inode.
+    ///
+    /// # Errors
+    /// What the file system says to any of the questions.
+    pub fn of(fs: &dyn Files, ino: Ino) -> frit_fs::Result<Node> {
+        let seen: Seen = fs.attr(ino)?.into();
+        let pages = if seen.kind == Kind::File { pages(fs, ino, seen.size)? } else { BTreeMap::default() };
+        let target = if seen.kind == Kind::Symlink { fs.read_link(ino)? } else { Vec::new() };
+        let mut xattrs = BTreeMap::new();
+        for key in keys(fs, ino)? {
+            let value = fs.xattr(ino, &key)?;
+            xattrs.insert(key, value);
+        }
+        Ok(Node { seen, same_as: None, pages, target, xattrs })
+    }
+
+    /// The first thing that differs.
+    #[must_use]
+    pub fn difference(&self, other: &Node) -> Option<String> {
+        if self.seen != other.seen {
+            return Some(format!("{:?} and {:?}", self.seen, other.seen));
+        }
+        if self.same_as != other.same_as {
+            return Some(format!("hard link to {:?} and {:?}", self.same_as, other.same_as));
+        }
+        if self.target != other.target {
+            return Some(format!("points to {} and {}", shorten(&self.target), shorten(&other.target)));
+        }
+        if self.xattrs != other.xattrs {
+            return Some(format!("attributes {:?} and {:?}", self.xattrs, other.xattrs));
+        }
+        let empty = Vec::new();
+        let numbers = self.pages.keys().chain(other.pages.keys());
+        let differs = |n: &&u64| self.pages.get(n) != other.pages.get(n);
+        let page = numbers.filter(differs).min()?;
+        let (a, b) = (self.pages.get(page).unwrap_or(&empty), other.pages.get(page).unwrap_or(&empty));
+        let byte = |of: &[u8], i: usize| of.get(i).copied().unwrap_or(0);
+        let i = (0..PAGE).find(|&i| byte(a, i) != byte(b, i))?;
+        let at = page * PAGE as u64 + i as u64;
+        Some(format!("byte {at} is {} and {}", byte(a, i), byte(b, i)))
+    }
+}
+
+/// What a directory must say of itself whatever is in it, and the names in it with their inodes.
+fn entries(fs: &dyn Files, dir: Ino, parent: Ino) -> Result<Vec<(Vec<u8>, Ino, Kind)>, String> {
+    let mut listed = Vec::new();
+    let each = &mut |e: &frit_fs::Entry<'_>| {
+        listed.push((e.name.to_vec(), e.ino, e.kind));
+        true
+    };
+    fs.read_dir(dir, 0, each).map_err(|e| format!("list: {e}"))?;
+    let dots: Vec<(&[u8], Ino)> = listed.iter().take(2).map(|(n, i, _)| (&n[..], *i)).collect();
+    if dots != [(&b"."[..], dir), (b"..", parent)] {
+        return Err(format!("begins with {dots:?}, not with . ({dir:?}) and .. ({parent:?})"));
+    }
+    let mut names: Vec<_> = listed.split_off(2);
+    names.sort_by(|a, b| a.0.cmp(&b.0));
+    match names.windows(2).find(|w| w[0].0 == w[1].0) {
+        Some(w) => Err(format!("{} is listed twice", shorten(&w[0].0))),
+        None => Ok(names),
+    }
+}
+
+impl Tree {
+    /// Walks a file system as the superuser.
+    ///
+    /// # Errors
+    /// What contradicts itself, or what the file system says to a question that has an answer.
+    pub fn of(fs: &dyn Files) -> Result<Tree, String> {
+        let mut tree = Tree::default();
+        let mut first: BTreeMap<Ino, Path> = BTreeMap::new();
+        let mut left = vec![(Path::new(""), Ino::ROOT, Ino::ROOT)];
+        while let Some((path, ino, parent)) = left.pop() {
+            let wrong = |e: String| format!("{path}: {e}");
+            let mut node = Node::of(fs, ino).map_err(|e| wrong(e.to_string()))?;
+            match first.entry(ino) {
+                Entry::Occupied(e) => node.same_as = Some(e.get().clone()),
+                Entry::Vacant(e) => _ = e.insert(path.clone()),
+            }
+            if node.seen.kind == Kind::Directory {
+                if node.same_as.is_some() {
+                    return Err(wrong("a directory that has two names".to_string()));
+                }
+                // Taken from the end: names in the order of bytes, so that hard links have the same first path.
+                for (name, child, kind) in entries(fs, ino, parent).map_err(wrong)?.into_iter().rev() {
+                    let below = path.join(&shorten(&name));
+                    let found = fs.lookup(&Caller::ROOT, ino, &name).map_err(|e| format!("{below}: {e}"))?;
+                    if (found.ino, found.kind) != (child, kind) {
+                        return Err(format!(
+                            "{below}: listed as {child:?} {kind:?}, found as {:?} {:?}",
+                            found.ino, found.kind
+                        ));
+                    }
+                    left.push((below, child, ino));
+                }
+            }
+            tree.0.insert(path, node);
+        }
+        tree.links()?;
+        Ok(tree)
+    }
+
+    /// Counts of hard links must be what is counted.
+    fn links(&self) -> Result<(), String> {
+        let mut counts: BTreeMap<&Path, u32> = BTreeMap::new();
+        for (path, node) in &self.0 {
+            if node.seen.kind == Kind::Directory {
+                *counts.entry(path).or_default() += 2;
+                let above = path.0.rsplit_once('/').map_or("", |(above, _)| above);
+                if !path.0.is_empty()
+                    && let Some((above, _)) = self.0.get_key_value(&Path::new(above))
+                {
+                    *counts.entry(above).or_default() += 1;
+                }
+            } else {
+                *counts.entry(node.same_as.as_ref().unwrap_or(path)).or_default() += 1;
+            }
+        }
+        let wrong = |(path, _): &(&Path, &u32)| self.0[*path].seen.links != counts[*path];
+        match counts.iter().find(|(p, c)| wrong(&(**p, *c))) {
+            Some((path, count)) => {
+                Err(format!("{path}: says {} hard links, has {count}", self.0[*path].seen.links))
+            }
+            None => Ok(()),
+        }
+    }
+
+    /// The first difference, in the order of paths.
+    #[must_use]
+    pub fn difference(&self, other: &Tree) -> Option<String> {
+        let paths = self.0.keys().chain(other.0.keys());
+        let path = paths.filter(|p| self.0.get(p) != other.0.get(p)).min()?;
+        let what = match (self.0.get(path), other.0.get(path)) {
+            (Some(a), Some(b)) => a.difference(b).unwrap_or_default(),
+            (Some(a), None) => format!("{:?} is only in the first", a.seen.kind),
+            (_, b) => format!("{:?} is only in the second", b.map(|b| b.seen.kind)),
+        };
+        Some(format!("{path}: {what}"))
+    }
+
+    /// A value that is the same for equal trees, and for others only with a chance of 2^-128.
+    #[must_use]
+    pub fn digest(&self) -> u128 {
+        let half = |salt: u8| {
+            let mut hasher = DefaultHasher::new();
+            (salt, self).hash(&mut hasher);
+            u128::from(hasher.finish())
+        };
+        half(1) << 64 | half(2)
+    }
+}
+
+/// Walks both.
+///
+/// # Errors
+/// The first difference, or what one of them contradicts itself in.
+pub fn compare(first: &dyn Files, second: &dyn Files) -> Result<(), String> {
+    let one = Tree::of(first).map_err(|e| format!("the first: {e}"))?;
+    let two = Tree::of(second).map_err(|e| format!("the second: {e}"))?;
+    one.difference(&two).map_or(Ok(()), Err)
+}
+
+/// [`Tree::digest`] of a file system.
+///
+/// # Errors
+/// What it contradicts itself in.
+pub fn digest(fs: &dyn Files) -> Result<u128, String> {
+    Ok(Tree::of(fs)?.digest())
+}
+
+/// Pieces of a file must come in order, lie apart from each other, and hold all bytes that are not zero.
+///
+/// # Errors
+/// The first piece or byte that does not.
+pub fn pieces(fs: &dyn Files, ino: Ino, node: &Node) -> Result<(), String> {
+    let mut all: Vec<frit_fs::Piece> = Vec::new();
+    fs.pieces(ino, 0, &mut |piece| {
+        all.push(*piece);
+        true
+    })
+    .map_err(|e| e.to_string())?;
+    if let Some(w) = all.windows(2).find(|w| w[0].at + w[0].len > w[1].at) {
+        return Err(format!("{:?} comes before {:?}", w[0], w[1]));
+    }
+    for (number, bytes) in &node.pages {
+        let at = |i: usize| number * PAGE as u64 + i as u64;
+        let held = |at| all.iter().any(|p| p.written && p.at <= at && at < p.at + p.len);
+        if let Some(i) = (0..bytes.len()).find(|&i| bytes[i] != 0 && !held(at(i))) {
+            return Err(format!("byte {} lies in no piece that was written", at(i)));
+        }
+    }
+    Ok(())
+}

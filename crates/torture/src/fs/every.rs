@@ -1,0 +1,123 @@
+//! Every operation on a small fixed tree: for each of them alone, and for every pair.
+
+use super::op::{Act, Op, Path, Target, Who};
+use super::text::parse;
+use frit_fs::{Allocate, Kind, RenameMode, Seek, SetTime, Time, XattrMode};
+
+/// The tree that [`every`] works on: two directories, a file with data, an empty one, a symbolic link, a hard
+/// link and a sparse file.
+const BASE: &str = "
+    root chmod / 777
+    root create dir a 755 0
+    root create dir b 777 0
+    root create dir a/d 755 0
+    root create file a/f 644 0
+    root write a/f 0 5000 7
+    root create file a/e 600 0
+    root symlink s a/f
+    root link a/f b/h
+    root create file b/p 666 0
+    root write b/p 102400 100 9
+    root set-xattr a/f user.x 20 3 any
+";
+
+/// What makes the base tree in an empty file system.
+#[must_use]
+pub fn base() -> Vec<Op> {
+    parse(BASE).unwrap_or_default()
+}
+
+const THERE: [&str; 8] = ["a", "b", "a/d", "a/f", "a/e", "s", "b/h", "b/p"];
+const FILES: [&str; 4] = ["a/f", "a/e", "b/p", "a/d"];
+
+fn at(path: &str) -> Target {
+    Target::Path(Path::new(path))
+}
+
+/// Names that come and go.
+fn names(all: &mut Vec<Act>) {
+    let path = Path::new;
+    for free in ["n", "a/n", "a/f", "a/f/n", "none/n", "b/."] {
+        for kind in [Kind::File, Kind::Directory, Kind::Fifo] {
+            all.push(Act::Create { path: path(free), kind, mode: 0o640, rdev: 0 });
+        }
+        all.push(Act::Symlink { path: path(free), to: "a".to_string() });
+        for from in ["a/f", "s", "b"] {
+            all.push(Act::Link { what: at(from), path: path(free) });
+        }
+    }
+    for there in THERE.iter().chain(&["none", "a/.", "a/.."]) {
+        all.push(Act::Unlink(path(there)));
+        all.push(Act::Rmdir(path(there)));
+    }
+    for from in ["a", "a/d", "a/f", "a/e", "s", "b/h", "none"] {
+        for to in ["a", "b", "a/d", "a/d/n", "a/f", "b/h", "s", "n"] {
+            for mode in [RenameMode::Replace, RenameMode::NoReplace, RenameMode::Exchange] {
+                all.push(Act::Rename { from: path(from), to: path(to), mode });
+            }
+        }
+    }
+}
+
+/// Contents of files.
+fn contents(all: &mut Vec<Act>) {
+    for file in FILES {
+        for (start, len) in [(0, 1), (4095, 2), (4096, 4096), (8192, 0), (1 << 40, 4097)] {
+            all.push(Act::Write { what: at(file), at: start, len, stamp: 11 });
+        }
+        all.push(Act::Append { what: at(file), len: 4097, stamp: 13 });
+        all.push(Act::Read { what: at(file), at: 0, len: 102_500 });
+        for size in [0, 1, 4097, 1 << 41] {
+            all.push(Act::Truncate { what: at(file), size });
+        }
+        for how in [Allocate::Extend, Allocate::Keep, Allocate::Punch, Allocate::Zero, Allocate::ZeroKeep] {
+            for (start, len) in [(0, 4096), (100, 5000), (8191, 2)] {
+                all.push(Act::Allocate { what: at(file), how, at: start, len });
+            }
+        }
+        for kind in [Seek::Data, Seek::Hole] {
+            all.push(Act::Seek { what: at(file), kind, at: 1 });
+        }
+        all.push(Act::SyncFile { what: at(file), data_only: true });
+    }
+}
+
+/// What is known of inodes.
+fn attributes(all: &mut Vec<Act>) {
+    for there in THERE {
+        all.push(Act::Stat(at(there)));
+        all.push(Act::Chmod { what: at(there), mode: 0o6711 });
+        all.push(Act::Chown { what: at(there), uid: Some(1000), gid: None });
+        all.push(Act::Chown { what: at(there), uid: None, gid: Some(1000) });
+        all.push(Act::Times { what: at(there), atime: None, mtime: Some(SetTime::To(Time(1_000_000_001))) });
+        all.push(Act::Times { what: at(there), atime: Some(SetTime::Now), mtime: Some(SetTime::Now) });
+        all.push(Act::List(at(there)));
+        all.push(Act::ReadLink(at(there)));
+    }
+    for there in ["a", "a/f", "s"] {
+        for mode in [XattrMode::Any, XattrMode::Create, XattrMode::Replace] {
+            let name = "user.x".to_string();
+            all.push(Act::SetXattr { what: at(there), name, len: 100, stamp: 5, mode });
+        }
+        all.push(Act::Xattr { what: at(there), name: "user.x".to_string() });
+        all.push(Act::RemoveXattr { what: at(there), name: "user.x".to_string() });
+        all.push(Act::Xattrs(at(there)));
+    }
+    for (slot, path) in ["a/f", "b/p", "a/d"].into_iter().enumerate() {
+        all.push(Act::Open { slot: slot as u8, path: Path::new(path) });
+        all.push(Act::Close(slot as u8));
+    }
+    all.push(Act::Sync);
+}
+
+/// Every operation on the base tree, by the superuser; some of names and of attributes also by a user.
+#[must_use]
+pub fn every() -> Vec<Op> {
+    let (mut of_names, mut others) = (Vec::new(), Vec::new());
+    names(&mut of_names);
+    attributes(&mut of_names);
+    contents(&mut others);
+    let by_root = of_names.iter().chain(&others).map(|act| Op { who: Who::Root, act: act.clone() });
+    let by_user = of_names.iter().step_by(3).map(|act| Op { who: Who::Alice, act: act.clone() });
+    by_root.chain(by_user).collect()
+}

@@ -1,0 +1,84 @@
+//! Changing attributes: chmod, chown, truncate, utimens.
+
+use super::access::{SET_GID, Want, allowed, in_group, is_owner, is_super, without_privileges};
+use super::node::Node;
+use super::state::State;
+use frit_fs::{Attr, Caller, Changes, Error, FILE_MAX, Ino, Kind, Result, SetTime, Time};
+
+/// Whether the caller may make these changes, each rule as notify_change and its callers have it.
+fn permitted(who: &Caller, node: &Node, changes: &Changes) -> Result<()> {
+    if let Some(size) = changes.size {
+        match node.kind {
+            Kind::File => {}
+            Kind::Directory => return Err(Error::IsDirectory),
+            _ => return Err(Error::Invalid("only regular files have a size to change")),
+        }
+        if !allowed(who, node, Want::Write) {
+            return Err(Error::Access);
+        }
+        if size > FILE_MAX {
+            return Err(Error::TooLarge);
+        }
+    }
+    if changes.mode.is_some() && node.kind == Kind::Symlink {
+        return Err(Error::Unsupported("the mode of a symbolic link"));
+    }
+    let touch = (changes.atime, changes.mtime) == (Some(SetTime::Now), Some(SetTime::Now));
+    if touch && !is_owner(who, node) && !allowed(who, node, Want::Write) {
+        return Err(Error::Access);
+    }
+    let mine = is_owner(who, node);
+    let uid = changes.uid.is_none_or(|uid| is_super(who) || mine && uid == node.uid);
+    let gid = changes.gid.is_none_or(|gid| is_super(who) || mine && (gid == node.gid || in_group(who, gid)));
+    let times = !touch && (changes.atime.is_some() || changes.mtime.is_some());
+    let of_owner = changes.mode.is_some() || times;
+    if !uid || !gid || of_owner && !mine || changes.ctime.is_some() && !is_super(who) {
+        return Err(Error::NotPermitted);
+    }
+    Ok(())
+}
+
+/// The mode after the changes.
+fn mode_after(who: &Caller, node: &Node, changes: &Changes) -> u16 {
+    if let Some(mode) = changes.mode {
+        let outside = !is_super(who) && !in_group(who, changes.gid.unwrap_or(node.gid));
+        return mode & if outside { 0o7777 & !SET_GID } else { 0o7777 };
+    }
+    let owner = (changes.uid.is_some() || changes.gid.is_some()) && !node.is_dir();
+    let contents = changes.size.is_some() && !is_super(who);
+    if who.checked && (owner || contents) { without_privileges(who, node) } else { node.mode }
+}
+
+fn set(time: &mut Time, to: Option<SetTime>, now: Time) {
+    match to {
+        Some(SetTime::Now) => *time = now,
+        Some(SetTime::To(t)) => *time = t,
+        None => {}
+    }
+}
+
+impl State {
+    pub(super) fn set_attr(&mut self, who: &Caller, ino: Ino, changes: &Changes) -> Result<Attr> {
+        let now = self.now();
+        let node = self.node_mut(ino)?;
+        permitted(who, node, changes)?;
+        let mode = mode_after(who, node, changes);
+        // Truncating to the size that is there changes nothing, unless privileges go.
+        let sizes = changes.size.is_some_and(|s| s != node.data.size);
+        let others = Changes { size: None, ..*changes } != Changes::default();
+        if others || mode != node.mode {
+            node.ctime = now;
+        }
+        if sizes {
+            node.data.resize(changes.size.unwrap_or_default());
+            node.modified(now);
+        }
+        node.mode = mode;
+        node.uid = changes.uid.unwrap_or(node.uid);
+        node.gid = changes.gid.unwrap_or(node.gid);
+        set(&mut node.atime, changes.atime, now);
+        set(&mut node.mtime, changes.mtime, now);
+        node.ctime = changes.ctime.unwrap_or(node.ctime);
+        Ok(node.attr(ino))
+    }
+}

@@ -1,0 +1,164 @@
+//! The bytes of a file: pages that were written, and holes.
+
+use super::state::State;
+use frit_fs::{Allocate, Error, FILE_MAX, Ino, Piece, Result, Seek};
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+/// Bytes of a page.
+pub(super) const PAGE: usize = 4096;
+const PAGE64: u64 = PAGE as u64;
+
+/// Pages by number, shared between copies of the model until one changes them. Bytes beyond the size are
+/// zeros.
+#[derive(Clone, Default, Debug)]
+pub(super) struct Contents {
+    pub(super) size: u64,
+    pages: BTreeMap<u64, Arc<[u8; PAGE]>>,
+}
+
+/// The parts of a range that lie in one page each: number of the page, first byte in it, bytes.
+fn parts(at: u64, end: u64) -> impl Iterator<Item = (u64, usize, usize)> {
+    let mut at = at;
+    std::iter::from_fn(move || {
+        let first = (at % PAGE64) as usize;
+        let len = (PAGE - first).min(usize::try_from(end.checked_sub(at)?).unwrap_or(PAGE));
+        let part = (at / PAGE64, first, len);
+        at += len as u64;
+        (len > 0).then_some(part)
+    })
+}
+
+impl Contents {
+    pub(super) fn read(&self, at: u64, into: &mut [u8]) -> usize {
+        let end = at.saturating_add(into.len() as u64).min(self.size);
+        let mut done = 0;
+        for (page, first, len) in parts(at, end) {
+            match self.pages.get(&page) {
+                Some(p) => into[done..done + len].copy_from_slice(&p[first..first + len]),
+                None => into[done..done + len].fill(0),
+            }
+            done += len;
+        }
+        done
+    }
+
+    /// Writes a range that ends at [`FILE_MAX`] at most.
+    fn write(&mut self, at: u64, data: &[u8]) {
+        let end = at + data.len() as u64;
+        let mut done = 0;
+        for (page, first, len) in parts(at, end) {
+            let page = self.pages.entry(page).or_insert_with(|| Arc::new([0; PAGE]));
+            Arc::make_mut(page)[first..first + len].copy_from_slice(&data[done..done + len]);
+            done += len;
+        }
+        self.size = self.size.max(end);
+    }
+
+    /// Makes a range zeros: whole pages become holes.
+    fn zero(&mut self, at: u64, end: u64) {
+        let touched: Vec<u64> = if at < end {
+            self.pages.range(at / PAGE64..end.div_ceil(PAGE64)).map(|(&p, _)| p).collect()
+        } else {
+            Vec::new()
+        };
+        for page in touched {
+            let start = page * PAGE64;
+            let from = at.max(start) - start;
+            let to = end.min(start + PAGE64) - start;
+            if (from, to) == (0, PAGE64) {
+                self.pages.remove(&page);
+            } else if let Some(p) = self.pages.get_mut(&page) {
+                Arc::make_mut(p)[from as usize..to as usize].fill(0);
+            }
+        }
+    }
+
+    pub(super) fn resize(&mut self, size: u64) {
+        if size < self.size {
+            self.zero(size, self.size.next_multiple_of(PAGE64));
+        }
+        self.size = size;
+    }
+
+    pub(super) fn seek(&self, what: Seek, at: u64) -> Result<u64> {
+        if at >= self.size {
+            return Err(Error::BeyondEnd);
+        }
+        match what {
+            Seek::Data => {
+                let (&page, _) = self.pages.range(at / PAGE64..).next().ok_or(Error::BeyondEnd)?;
+                Ok(at.max(page * PAGE64))
+            }
+            Seek::Hole => {
+                let mut page = at / PAGE64;
+                while self.pages.contains_key(&page) {
+                    page += 1;
+                }
+                Ok(at.max(page * PAGE64).min(self.size))
+            }
+        }
+    }
+
+    pub(super) fn byte(&self, at: u64) -> u8 {
+        self.pages.get(&(at / PAGE64)).map_or(0, |p| p[(at % PAGE64) as usize])
+    }
+
+    /// Where the first byte from `at` on is that is not zero.
+    pub(super) fn first_nonzero(&self, at: u64) -> Option<u64> {
+        self.pages.range(at / PAGE64..).find_map(|(&page, bytes)| {
+            let start = page * PAGE64;
+            let first = at.max(start);
+            let i = bytes[(first - start) as usize..].iter().position(|&b| b != 0)?;
+            Some(first + i as u64)
+        })
+    }
+
+    /// Pages as places; the medium of a file of the model is the file itself.
+    pub(super) fn pieces(&self, at: u64) -> Vec<Piece> {
+        let place =
+            |(&page, _)| Piece { at: page * PAGE64, len: PAGE64, medium: page * PAGE64, written: true };
+        self.pages.range(at / PAGE64..).map(place).collect()
+    }
+
+    pub(super) fn sectors(&self) -> u64 {
+        self.pages.len() as u64 * (PAGE64 / 512)
+    }
+}
+
+impl State {
+    /// Writes as far as a file may reach.
+    pub(super) fn write(&mut self, ino: Ino, at: u64, data: &[u8]) -> Result<usize> {
+        let now = self.now();
+        self.file(ino)?;
+        if data.is_empty() {
+            return Ok(0);
+        }
+        if at >= FILE_MAX {
+            return Err(Error::TooLarge);
+        }
+        let len = data.len().min(usize::try_from(FILE_MAX - at).unwrap_or(usize::MAX));
+        let node = self.node_mut(ino)?;
+        node.data.write(at, &data[..len]);
+        node.modified(now);
+        Ok(len)
+    }
+
+    pub(super) fn allocate(&mut self, ino: Ino, how: Allocate, at: u64, len: u64) -> Result<()> {
+        let now = self.now();
+        if len == 0 {
+            return Err(Error::Invalid("a range without bytes"));
+        }
+        self.file(ino)?;
+        let end = at.checked_add(len).filter(|&e| e <= FILE_MAX).ok_or(Error::TooLarge)?;
+        let node = self.node_mut(ino)?;
+        if matches!(how, Allocate::Punch | Allocate::Zero | Allocate::ZeroKeep) {
+            node.data.zero(at, end);
+        }
+        if matches!(how, Allocate::Extend | Allocate::Zero) && end > node.data.size {
+            node.data.resize(end);
+        }
+        node.modified(now);
+        Ok(())
+    }
+}

@@ -1,0 +1,118 @@
+//! Names that come and go: create, link, unlink, rmdir.
+
+use super::access::{SET_GID, is_super, may_add, may_delete, mode_of_new};
+use super::node::Node;
+use super::state::{State, is_dot};
+use frit_fs::{Attr, Caller, Error, Ino, Kind, LINK_MAX, New, Result, TARGET_MAX};
+
+impl State {
+    /// Whether `name` can be added to a directory by the caller.
+    fn addable(&self, who: &Caller, dir: Ino, name: &[u8]) -> Result<()> {
+        let node = self.search(who, dir)?;
+        if is_dot(name) || self.child(node, name)?.is_some() {
+            return Err(Error::Exists);
+        }
+        may_add(who, node)
+    }
+
+    pub(super) fn create(&mut self, who: &Caller, dir: Ino, name: &[u8], new: New<'_>) -> Result<Attr> {
+        if new.kind == Kind::Symlink {
+            match new.target.len() {
+                0 => return Err(Error::NotFound),
+                len if len > TARGET_MAX => return Err(Error::NameTooLong),
+                _ => {}
+            }
+        }
+        self.addable(who, dir, name)?;
+        let device = matches!(new.kind, Kind::Char | Kind::Block);
+        if device && !is_super(who) {
+            return Err(Error::NotPermitted);
+        }
+        let (now, ino) = (self.now(), Ino(self.next));
+        let parent = self.node_mut(dir)?;
+        let of_parent = parent.mode & SET_GID != 0;
+        let gid = if of_parent { parent.gid } else { who.gid };
+        let mode = match new.kind {
+            Kind::Directory if of_parent => new.mode & 0o7777 | SET_GID,
+            Kind::Symlink => 0o777,
+            Kind::Directory => new.mode & 0o7777,
+            // Only in a directory that gives its group away can the group be one that is not the caller's.
+            _ => mode_of_new(who, new.mode & 0o7777, gid),
+        };
+        parent.put(name, ino);
+        parent.modified(now);
+        if new.kind == Kind::Directory {
+            parent.links += 1;
+        }
+        let mut node = Node::new(new.kind, mode, (who.uid, gid), dir, now);
+        if device {
+            node.rdev = new.rdev;
+        }
+        if new.kind == Kind::Symlink {
+            node.target = new.target.to_vec();
+        }
+        let attr = node.attr(ino);
+        self.nodes.insert(ino, node);
+        self.next += 1;
+        Ok(attr)
+    }
+
+    pub(super) fn link(&mut self, who: &Caller, ino: Ino, dir: Ino, name: &[u8]) -> Result<Attr> {
+        let node = self.node(ino)?;
+        self.addable(who, dir, name)?;
+        if node.is_dir() {
+            return Err(Error::NotPermitted);
+        }
+        if node.links == 0 {
+            return Err(Error::NotFound);
+        }
+        if node.links >= LINK_MAX {
+            return Err(Error::LinksFull);
+        }
+        let now = self.now();
+        let parent = self.node_mut(dir)?;
+        parent.put(name, ino);
+        parent.modified(now);
+        let node = self.node_mut(ino)?;
+        node.links += 1;
+        node.ctime = now;
+        Ok(node.attr(ino))
+    }
+
+    pub(super) fn unlink(&mut self, who: &Caller, dir: Ino, name: &[u8]) -> Result<()> {
+        let node = self.search(who, dir)?;
+        if is_dot(name) {
+            return Err(Error::IsDirectory);
+        }
+        let ino = self.child(node, name)?.ok_or(Error::NotFound)?;
+        may_delete(who, node, self.node(ino)?, false)?;
+        self.forget(dir, name)?;
+        self.unnamed(ino)
+    }
+
+    pub(super) fn rmdir(&mut self, who: &Caller, dir: Ino, name: &[u8]) -> Result<()> {
+        let node = self.search(who, dir)?;
+        match name {
+            b"." => return Err(Error::Invalid("`.` cannot be removed")),
+            b".." => return Err(Error::NotEmpty),
+            _ => {}
+        }
+        let ino = self.child(node, name)?.ok_or(Error::NotFound)?;
+        let victim = self.node(ino)?;
+        may_delete(who, node, victim, true)?;
+        if !victim.names.is_empty() {
+            return Err(Error::NotEmpty);
+        }
+        self.forget(dir, name)?;
+        self.dir_unnamed(ino, dir)
+    }
+
+    /// Takes a name out of a directory.
+    pub(super) fn forget(&mut self, dir: Ino, name: &[u8]) -> Result<()> {
+        let now = self.now();
+        let node = self.node_mut(dir)?;
+        node.names.remove(name);
+        node.modified(now);
+        Ok(())
+    }
+}

@@ -1,0 +1,107 @@
+//! One inode of the model.
+
+use super::contents::Contents;
+use frit_fs::{Attr, Ino, Kind, Time};
+use std::collections::BTreeMap;
+
+/// A name of a directory.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Named {
+    /// Where it comes in a listing; it stays while the name is there.
+    pub(super) position: u64,
+    /// What it names.
+    pub(super) ino: Ino,
+}
+
+/// An inode.
+#[derive(Clone, Debug)]
+pub(super) struct Node {
+    pub(super) kind: Kind,
+    pub(super) mode: u16,
+    pub(super) links: u32,
+    pub(super) uid: u32,
+    pub(super) gid: u32,
+    pub(super) rdev: u32,
+    pub(super) atime: Time,
+    pub(super) mtime: Time,
+    pub(super) ctime: Time,
+    pub(super) btime: Time,
+    /// Contents of a regular file.
+    pub(super) data: Contents,
+    /// Where a symbolic link points.
+    pub(super) target: Vec<u8>,
+    /// Names of a directory, without `.` and `..`.
+    pub(super) names: BTreeMap<Vec<u8>, Named>,
+    /// The position of the next new name; `.` and `..` have 0 and 1.
+    pub(super) position: u64,
+    /// The directory that a directory is in.
+    pub(super) parent: Ino,
+    pub(super) xattrs: BTreeMap<Vec<u8>, Vec<u8>>,
+    pub(super) pins: u32,
+}
+
+impl Node {
+    /// An inode without a name yet; a directory counts itself.
+    pub(super) fn new(kind: Kind, mode: u16, (uid, gid): (u32, u32), parent: Ino, now: Time) -> Self {
+        Self {
+            kind,
+            mode,
+            links: if kind == Kind::Directory { 2 } else { 1 },
+            uid,
+            gid,
+            rdev: 0,
+            atime: now,
+            mtime: now,
+            ctime: now,
+            btime: now,
+            data: Contents::default(),
+            target: Vec::new(),
+            names: BTreeMap::new(),
+            position: 2,
+            parent,
+            xattrs: BTreeMap::new(),
+            pins: 0,
+        }
+    }
+
+    pub(super) fn is_dir(&self) -> bool {
+        self.kind == Kind::Directory
+    }
+
+    /// Contents changed.
+    pub(super) fn modified(&mut self, now: Time) {
+        (self.mtime, self.ctime) = (now, now);
+    }
+
+    /// Gives a name to an inode, the same place in listings if the name is there already.
+    pub(super) fn put(&mut self, name: &[u8], ino: Ino) {
+        let position = self.names.get(name).map_or(self.position, |n| n.position);
+        self.position = self.position.max(position + 1);
+        self.names.insert(name.to_vec(), Named { position, ino });
+    }
+
+    pub(super) fn attr(&self, ino: Ino) -> Attr {
+        let size = match self.kind {
+            Kind::File => self.data.size,
+            Kind::Symlink => self.target.len() as u64,
+            Kind::Directory => self.names.len() as u64,
+            _ => 0,
+        };
+        Attr {
+            ino,
+            generation: 0,
+            kind: self.kind,
+            mode: self.mode,
+            links: self.links,
+            uid: self.uid,
+            gid: self.gid,
+            rdev: self.rdev,
+            size,
+            sectors: self.data.sectors(),
+            atime: self.atime,
+            mtime: self.mtime,
+            ctime: self.ctime,
+            btime: self.btime,
+        }
+    }
+}

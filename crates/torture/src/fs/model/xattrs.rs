@@ -1,0 +1,105 @@
+//! Extended attributes, with the rules of their namespaces.
+
+use super::access::{Want, allowed, is_owner, is_super};
+use super::node::Node;
+use super::state::State;
+use frit_fs::{Caller, Error, Ino, Kind, Result, XATTR_MAX, XattrMode};
+
+/// The namespaces that there are.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+enum Space {
+    /// `user.`: anyone's, of files and directories.
+    User,
+    /// `trusted.` and `security.`: the superuser's.
+    Super,
+}
+
+/// ERANGE of errno-base.h: what Linux says of a name that is longer than 255 bytes.
+const ERANGE: i32 = 34;
+/// XATTR_NAME_MAX of linux/limits.h.
+const XATTR_NAME_MAX: usize = 255;
+
+fn space(name: &[u8]) -> Result<Space> {
+    if name.is_empty() || name.len() > XATTR_NAME_MAX {
+        let error = std::io::Error::from_raw_os_error(ERANGE);
+        return Err(Error::Os { what: "the name of an extended attribute", path: "".into(), error });
+    }
+    for (prefix, space) in
+        [(&b"user."[..], Space::User), (b"trusted.", Space::Super), (b"security.", Space::Super)]
+    {
+        match name.strip_prefix(prefix) {
+            Some(b"") => return Err(Error::Invalid("an extended attribute without a name")),
+            Some(_) => return Ok(space),
+            None => {}
+        }
+    }
+    Err(Error::Unsupported("this namespace of extended attributes"))
+}
+
+/// `user.` is only for what has data of users: modes of links and devices mean nothing.
+fn holds_user(node: &Node) -> bool {
+    matches!(node.kind, Kind::File | Kind::Directory)
+}
+
+fn may_change(who: &Caller, node: &Node, name: &[u8]) -> Result<()> {
+    match space(name)? {
+        Space::Super if is_super(who) => Ok(()),
+        Space::Super => Err(Error::NotPermitted),
+        Space::User if !holds_user(node) => Err(Error::NotPermitted),
+        Space::User if node.is_dir() && node.mode & 0o1000 != 0 && !is_owner(who, node) => {
+            Err(Error::NotPermitted)
+        }
+        Space::User if !allowed(who, node, Want::Write) => Err(Error::Access),
+        Space::User => Ok(()),
+    }
+}
+
+impl State {
+    pub(super) fn xattr(&self, ino: Ino, name: &[u8]) -> Result<Vec<u8>> {
+        let node = self.node(ino)?;
+        space(name)?;
+        node.xattrs.get(name).cloned().ok_or(Error::NoAttribute)
+    }
+
+    pub(super) fn xattrs(&self, ino: Ino) -> Result<Vec<u8>> {
+        let mut all = Vec::new();
+        for name in self.node(ino)?.xattrs.keys() {
+            all.extend_from_slice(name);
+            all.push(0);
+        }
+        Ok(all)
+    }
+
+    pub(super) fn set_xattr(
+        &mut self,
+        who: &Caller,
+        ino: Ino,
+        name: &[u8],
+        value: &[u8],
+        mode: XattrMode,
+    ) -> Result<()> {
+        let now = self.now();
+        let node = self.node_mut(ino)?;
+        if value.len() > XATTR_MAX {
+            return Err(Error::AttributeTooLarge);
+        }
+        may_change(who, node, name)?;
+        match (mode, node.xattrs.contains_key(name)) {
+            (XattrMode::Create, true) => return Err(Error::Exists),
+            (XattrMode::Replace, false) => return Err(Error::NoAttribute),
+            _ => {}
+        }
+        node.xattrs.insert(name.to_vec(), value.to_vec());
+        node.ctime = now;
+        Ok(())
+    }
+
+    pub(super) fn remove_xattr(&mut self, who: &Caller, ino: Ino, name: &[u8]) -> Result<()> {
+        let now = self.now();
+        let node = self.node_mut(ino)?;
+        may_change(who, node, name)?;
+        node.xattrs.remove(name).ok_or(Error::NoAttribute)?;
+        node.ctime = now;
+        Ok(())
+    }
+}
