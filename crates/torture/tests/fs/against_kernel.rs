@@ -1,0 +1,109 @@
+//! The model gives the answers of the kernel, and has its trees and its times.
+
+use crate::kernel::Kernel;
+use crate::user;
+use frit_fs::{Allocate, Files};
+use frit_torture::fs::differential::smallest;
+use frit_torture::fs::every::{base, every};
+use frit_torture::fs::{Act, Divergence, Op, Rules, Who, replay, run};
+use std::path::{Path, PathBuf};
+
+/// Directories of the kernel's file systems to compare with: one on a disk, one in memory. None for users that
+/// cannot become others.
+fn places() -> Vec<(PathBuf, Rules)> {
+    if !user::is_root() {
+        println!("skipped: only the superuser can act for several users");
+        return Vec::new();
+    }
+    rustix::process::umask(rustix::fs::Mode::empty());
+    let rules = Rules { age: false, pieces: false, limits: false, times: 0, leave_out, ..Rules::default() };
+    let mut all = vec![(std::env::temp_dir(), rules)];
+    let memory = Path::new("/dev/shm");
+    if memory.is_dir() {
+        all.push((memory.to_path_buf(), Rules { leave_out: leave_out_of_memory, ..rules }));
+    }
+    all
+}
+
+/// What cannot be asked of a kernel.
+fn leave_out(op: &Op) -> bool {
+    match &op.act {
+        // Its callers have permissions.
+        _ if op.who == Who::Trusted => true,
+        // `fs.protected_hardlinks` is the kernel's own rule above all file systems.
+        Act::Link { .. } => op.who != Who::Root,
+        _ => false,
+    }
+}
+
+/// tmpfs has no ranges of zeros.
+fn leave_out_of_memory(op: &Op) -> bool {
+    leave_out(op) || matches!(op.act, Act::Allocate { how: Allocate::Zero | Allocate::ZeroKeep, .. })
+}
+
+/// A kernel's directory that goes with it.
+struct Fresh {
+    kernel: Kernel,
+    _dir: tempfile::TempDir,
+}
+
+impl Fresh {
+    fn new(place: &Path) -> Fresh {
+        let dir = tempfile::tempdir_in(place).unwrap();
+        Fresh { kernel: Kernel::new(dir.path()), _dir: dir }
+    }
+}
+
+/// Says with how few operations the two part.
+fn complain(place: &Path, rules: &Rules, found: &Divergence) {
+    let fresh = || -> Box<dyn Files> {
+        let dir = tempfile::tempdir_in(place).unwrap();
+        Box::new(Kernel::new(&dir.keep()))
+    };
+    panic!("{}:\n{}", place.display(), smallest(found, &fresh, rules));
+}
+
+#[test]
+fn sequences_by_chance_are_as_the_kernel_has_them() {
+    for (place, rules) in places() {
+        for seed in 0..60 {
+            let fresh = Fresh::new(&place);
+            if let Err(found) = run(seed, 400, &fresh.kernel, &rules) {
+                complain(&place, &rules, &found);
+            }
+        }
+    }
+}
+
+#[test]
+fn every_operation_is_as_the_kernel_has_it() {
+    let all = every();
+    for (place, rules) in places() {
+        // Each alone, and each after another one that chance has put before it.
+        for (i, op) in all.iter().enumerate().filter(|(_, op)| !(rules.leave_out)(op)) {
+            let before = &all[(i * 7919 + 13) % all.len()];
+            for some in [vec![op.clone()], vec![before.clone(), op.clone()]] {
+                let ops: Vec<Op> = base().into_iter().chain(some).collect();
+                let fresh = Fresh::new(&place);
+                if let Err(found) = replay(&ops, &fresh.kernel, &rules) {
+                    complain(&place, &rules, &found);
+                }
+            }
+        }
+    }
+}
+
+#[test]
+fn times_change_as_the_kernel_changes_them() {
+    for (place, rules) in places() {
+        // Only the last operation is watched: the clock is given time for each that is.
+        let rules = Rules { times: base().len() + 1, ..rules };
+        for op in every().iter().step_by(2).filter(|op| !(rules.leave_out)(op)) {
+            let ops: Vec<Op> = base().into_iter().chain([op.clone()]).collect();
+            let fresh = Fresh::new(&place);
+            if let Err(found) = replay(&ops, &fresh.kernel, &rules) {
+                panic!("{}:\n{found}", place.display());
+            }
+        }
+    }
+}

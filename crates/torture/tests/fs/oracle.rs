@@ -1,0 +1,242 @@
+//! The tester finds what is wrong with a file system, and nothing with the model.
+
+use frit_fs::{
+    Allocate, Attr, Caller, Changes, Entry, Error, Files, Ino, New, Piece, RenameMode, Result, Seek, Usage,
+    XattrMode,
+};
+use frit_torture::fs::apply::Session;
+use frit_torture::fs::compare::{compare, digest};
+use frit_torture::fs::differential::smallest;
+use frit_torture::fs::every::{base, every};
+use frit_torture::fs::{Divergence, Model, Rules, parse, replay, run};
+use std::sync::atomic::{AtomicU64, Ordering};
+
+/// What is wrong.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+enum Bug {
+    /// Space runs out now and then, before anything is done; writes then stop early. No bug where it may.
+    Full,
+    /// The same, but what failed was done.
+    FullButDone,
+    /// Punched holes keep their first byte.
+    Punch,
+    /// A rename onto another name of the same inode removes the old one.
+    SameInode,
+    /// Links do not change the time of the inode.
+    LinkTime,
+    /// Listings leave a name out when they are gone on with.
+    Listing,
+    /// Data is not found behind the first 100 KiB.
+    Seek,
+    /// Values of attributes that are set again are kept.
+    Xattr,
+    /// Pieces beyond the first page are not told.
+    Pieces,
+}
+
+/// The model with something wrong.
+struct Wrong {
+    model: Model,
+    bug: Bug,
+    calls: AtomicU64,
+}
+
+impl Wrong {
+    fn new(bug: Bug) -> Wrong {
+        Wrong { model: Model::new(), bug, calls: AtomicU64::new(0) }
+    }
+
+    /// Whether space has run out for this call.
+    fn full(&self) -> bool {
+        matches!(self.bug, Bug::Full | Bug::FullButDone)
+            && self.calls.fetch_add(1, Ordering::Relaxed) % 5 == 4
+    }
+}
+
+impl Files for Wrong {
+    fn usage(&self) -> Result<Usage> {
+        self.model.usage()
+    }
+    fn lookup(&self, who: &Caller, dir: Ino, name: &[u8]) -> Result<Attr> {
+        self.model.lookup(who, dir, name)
+    }
+    fn attr(&self, ino: Ino) -> Result<Attr> {
+        self.model.attr(ino)
+    }
+    fn set_attr(&self, who: &Caller, ino: Ino, changes: &Changes) -> Result<Attr> {
+        self.model.set_attr(who, ino, changes)
+    }
+    fn create(&self, who: &Caller, dir: Ino, name: &[u8], new: New<'_>) -> Result<Attr> {
+        let full = self.full();
+        let on = if full && self.bug == Bug::Full { &self.model.clone() } else { &self.model };
+        let attr = on.create(who, dir, name, new)?;
+        if full { Err(Error::NoSpace) } else { Ok(attr) }
+    }
+    fn link(&self, who: &Caller, ino: Ino, dir: Ino, name: &[u8]) -> Result<Attr> {
+        let before = self.model.attr(ino)?.ctime;
+        let attr = self.model.link(who, ino, dir, name)?;
+        if self.bug == Bug::LinkTime {
+            let changes = Changes { ctime: Some(before), ..Changes::default() };
+            self.model.set_attr(&Caller::ROOT, ino, &changes)?;
+        }
+        Ok(attr)
+    }
+    fn unlink(&self, who: &Caller, dir: Ino, name: &[u8]) -> Result<()> {
+        self.model.unlink(who, dir, name)
+    }
+    fn rmdir(&self, who: &Caller, dir: Ino, name: &[u8]) -> Result<()> {
+        self.model.rmdir(who, dir, name)
+    }
+    fn rename(&self, who: &Caller, from: (Ino, &[u8]), to: (Ino, &[u8]), mode: RenameMode) -> Result<()> {
+        let of = |(dir, name)| self.model.lookup(who, dir, name).ok().map(|a| (a.ino, a.kind));
+        let same = of(from).is_some() && of(from) == of(to) && from != to;
+        self.model.rename(who, from, to, mode)?;
+        if self.bug == Bug::SameInode && same && mode == RenameMode::Replace {
+            self.model.unlink(who, from.0, from.1)?;
+        }
+        Ok(())
+    }
+    fn read_link(&self, ino: Ino) -> Result<Vec<u8>> {
+        self.model.read_link(ino)
+    }
+    fn pin(&self, ino: Ino) -> Result<()> {
+        self.model.pin(ino)
+    }
+    fn unpin(&self, ino: Ino) -> Result<()> {
+        self.model.unpin(ino)
+    }
+    fn read(&self, ino: Ino, at: u64, into: &mut [u8]) -> Result<usize> {
+        self.model.read(ino, at, into)
+    }
+    fn write(&self, ino: Ino, at: u64, data: &[u8]) -> Result<usize> {
+        let part = if self.full() { data.len() / 2 } else { data.len() };
+        let part = if data.len() == 1 { 1 } else { part };
+        self.model.write(ino, at, &data[..part])
+    }
+    fn append(&self, ino: Ino, data: &[u8]) -> Result<(u64, usize)> {
+        let part = if self.full() && data.len() > 1 { data.len() / 2 } else { data.len() };
+        self.model.append(ino, &data[..part])
+    }
+    fn allocate(&self, ino: Ino, how: Allocate, at: u64, len: u64) -> Result<()> {
+        let mut first = [0];
+        let punch = how == Allocate::Punch && self.bug == Bug::Punch;
+        let n = if punch { self.model.read(ino, at, &mut first).unwrap_or(0) } else { 0 };
+        self.model.allocate(ino, how, at, len)?;
+        if n > 0 {
+            self.model.write(ino, at, &first)?;
+        }
+        Ok(())
+    }
+    fn seek(&self, ino: Ino, what: Seek, at: u64) -> Result<u64> {
+        match self.model.seek(ino, what, at)? {
+            r if self.bug == Bug::Seek && what == Seek::Data && r > 100 << 10 => Err(Error::BeyondEnd),
+            r => Ok(r),
+        }
+    }
+    fn sync_file(&self, ino: Ino, data_only: bool) -> Result<()> {
+        self.model.sync_file(ino, data_only)
+    }
+    fn sync(&self) -> Result<()> {
+        self.model.sync()
+    }
+    fn read_dir(&self, ino: Ino, from: u64, each: &mut dyn FnMut(&Entry<'_>) -> bool) -> Result<()> {
+        let skip = u64::from(self.bug == Bug::Listing && from > 2);
+        self.model.read_dir(ino, from + skip, each)
+    }
+    fn xattr(&self, ino: Ino, name: &[u8]) -> Result<Vec<u8>> {
+        self.model.xattr(ino, name)
+    }
+    fn xattrs(&self, ino: Ino) -> Result<Vec<u8>> {
+        self.model.xattrs(ino)
+    }
+    fn set_xattr(&self, who: &Caller, ino: Ino, name: &[u8], value: &[u8], mode: XattrMode) -> Result<()> {
+        let old = self.model.xattr(ino, name).ok().filter(|_| self.bug == Bug::Xattr);
+        self.model.set_xattr(who, ino, name, old.as_deref().unwrap_or(value), mode)
+    }
+    fn remove_xattr(&self, who: &Caller, ino: Ino, name: &[u8]) -> Result<()> {
+        self.model.remove_xattr(who, ino, name)
+    }
+    fn pieces(&self, ino: Ino, at: u64, each: &mut dyn FnMut(&Piece) -> bool) -> Result<()> {
+        let last = if self.bug == Bug::Pieces { 1 } else { u64::MAX };
+        self.model.pieces(ino, at, &mut |p| p.at < last && each(p))
+    }
+}
+
+/// The first divergence of some seeds, with the bug.
+fn found(bug: Bug, rules: &Rules) -> Option<Divergence> {
+    (0..40).find_map(|seed| run(seed, 400, &Wrong::new(bug), rules).err())
+}
+
+#[test]
+fn what_is_wrong_is_found_with_few_operations() {
+    let limited = Rules { limited: true, ..Rules::default() };
+    for (bug, rules) in [
+        (Bug::Full, Rules::default()),
+        (Bug::FullButDone, limited),
+        (Bug::Punch, Rules::default()),
+        (Bug::SameInode, Rules::default()),
+        (Bug::LinkTime, Rules::default()),
+        (Bug::Listing, Rules::default()),
+        (Bug::Seek, Rules::default()),
+        (Bug::Xattr, Rules::default()),
+        (Bug::Pieces, Rules::default()),
+    ] {
+        let first = found(bug, &rules).unwrap_or_else(|| panic!("{bug:?} is not found"));
+        let few = smallest(&first, &|| Box::new(Wrong::new(bug)), &rules);
+        println!("{bug:?}: {} operations, {} needed\n{few}", first.ops.len(), few.ops.len());
+        assert!(few.ops.len() <= 8, "{bug:?} needs {} operations:\n{few}", few.ops.len());
+        // What is printed shows it again.
+        assert_eq!(parse(&few.to_string()).unwrap(), few.ops);
+    }
+}
+
+#[test]
+fn a_limit_is_no_divergence_where_it_may_be() {
+    let limited = Rules { limited: true, ..Rules::default() };
+    assert_eq!(found(Bug::Full, &limited), None);
+}
+
+#[test]
+fn every_pair_leaves_a_tree_that_agrees_with_itself() {
+    let start = Model::new();
+    let mut session = Session::new(&start);
+    for op in base() {
+        session.apply(&op).unwrap();
+    }
+    let before = digest(&start).unwrap();
+    let all = every();
+    for first in &all {
+        let copy = start.clone();
+        let mut one = session.on(&copy);
+        _ = one.apply(first);
+        for second in all.iter().step_by(17) {
+            let other = copy.clone();
+            _ = one.on(&other).apply(second);
+            digest(&other).unwrap_or_else(|e| panic!("{first}\n{second}\n{e}"));
+        }
+        compare(&copy, &copy.clone()).unwrap();
+    }
+    assert_eq!(digest(&start).unwrap(), before, "a copy changed the original");
+}
+
+#[test]
+fn a_failed_operation_changes_nothing() {
+    for op in every() {
+        let model = Model::new();
+        let mut session = Session::new(&model);
+        for op in base() {
+            session.apply(&op).unwrap();
+        }
+        let before = digest(&model).unwrap();
+        if session.apply(&op).is_err() {
+            assert_eq!(digest(&model).unwrap(), before, "{op}");
+        }
+    }
+}
+
+#[test]
+fn the_model_is_as_the_model() {
+    let mut ops = base();
+    ops.extend(every());
+    assert_eq!(replay(&ops, &Model::new(), &Rules { trees: 1, times: 1, ..Rules::default() }), Ok(()));
+}
