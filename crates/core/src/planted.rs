@@ -206,10 +206,6 @@ pub enum Bug {
     FsRenameTwoSteps,
     /// File system: extended attributes are overwritten where they are.
     FsXattrInPlace,
-    /// File system: blocks that a transaction gives up can be had before it is durable.
-    FsFreeBeforeCommit,
-    /// File system: `sync_file` does not write times.
-    FsTimesNotSaved,
 }
 
 impl Bug {
@@ -234,7 +230,10 @@ impl Bug {
     /// Whether it is one of the cache of a disk, which other stacks cannot show.
     #[must_use]
     pub fn is_of_cache(self) -> bool {
-        !self.is_of_fs() && !self.is_of_wear() && !self.is_of_ntl() && self as u32 >= Bug::RecordNotFenced as u32
+        !self.is_of_fs()
+            && !self.is_of_wear()
+            && !self.is_of_ntl()
+            && self as u32 >= Bug::RecordNotFenced as u32
     }
 }
 

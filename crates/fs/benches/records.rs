@@ -97,8 +97,13 @@ struct Options {
 }
 
 fn options() -> Options {
-    let mut options =
-        Options { image: None, beside: std::env::temp_dir(), mib: 256, durable: false, only: RECORDS.to_vec() };
+    let mut options = Options {
+        image: None,
+        beside: std::env::temp_dir(),
+        mib: 256,
+        durable: false,
+        only: RECORDS.to_vec(),
+    };
     let mut words = std::env::args().skip(1);
     while let Some(word) = words.next() {
         match word.as_str() {

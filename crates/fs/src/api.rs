@@ -10,7 +10,6 @@ use crate::medium::Medium;
 use crate::types::{
     Allocate, Attr, Caller, Changes, Entry, Ino, NAME_MAX, New, Piece, RenameMode, Seek, Usage, XattrMode,
 };
-use frit_core::planted::{Bug, is};
 use std::sync::atomic::Ordering;
 
 impl<M: Medium> Fs<M> {
@@ -33,7 +32,7 @@ impl<M: Medium> Fs<M> {
 
     /// What was written to a file outlives a power cut.
     pub(crate) fn sync_node(&self, node: &Node, data_only: bool) -> Result<()> {
-        if !data_only && !is(Bug::FsTimesNotSaved) {
+        if !data_only {
             self.save_times(node, &mut node.state.write());
         }
         self.medium.fence();
@@ -135,8 +134,7 @@ impl<M: Medium> Files for Fs<M> {
     }
 
     fn xattr(&self, ino: Ino, name: &[u8]) -> Result<Vec<u8>> {
-        let found = self.pairs_of(ino)?.into_iter().find(|(known, _)| known == name);
-        found.map(|(_, value)| value).ok_or(Error::NoAttribute)
+        self.value_of(ino, name)
     }
 
     fn xattrs(&self, ino: Ino) -> Result<Vec<u8>> {

@@ -56,6 +56,9 @@ pub enum Error {
     /// an extended attribute, or all of a file, larger than there is room for
     #[error("extended attributes take more room than there is")]
     AttributeTooLarge,
+    /// the name of an extended attribute is longer than 255 bytes
+    #[error("the name of an extended attribute is longer than 255 bytes")]
+    AttributeName,
     /// no data and no hole behind this position
     #[error("nothing of the kind behind this position")]
     BeyondEnd,
@@ -118,6 +121,7 @@ impl Error {
             Self::TooLarge => E::FBIG,
             Self::Invalid(_) => E::INVAL,
             Self::NoAttribute => E::NODATA,
+            Self::AttributeName => E::RANGE,
             Self::BeyondEnd => E::NXIO,
             Self::Unsupported(_) => E::OPNOTSUPP,
             Self::ReadOnly => E::ROFS,

@@ -11,7 +11,6 @@ use crate::orphans::Orphans;
 use crate::space::Space;
 use crate::sync::{Mutex, RwLock};
 use crate::types::Ino;
-use frit_core::planted::{Bug, is};
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
@@ -65,15 +64,12 @@ impl<M: Medium> Fs<M> {
     }
 
     /// Makes a transaction durable, and what it freed available.
-    pub(crate) fn commit(&self, mut txn: Txn) {
+    pub(crate) fn commit(&self, txn: Txn) {
         if txn.is_empty() {
             return;
         }
         for run in &txn.freed {
             self.space.expect(&self.medium, *run);
-        }
-        if is(Bug::FsFreeBeforeCommit) {
-            txn.freed.drain(..).for_each(|run| self.space.release(run));
         }
         for run in self.journal.commit(&self.medium, txn) {
             self.space.release(run);

@@ -16,7 +16,7 @@ pub(crate) const SUID: u16 = 0o4000;
 /// Set-group-ID.
 pub(crate) const SGID: u16 = 0o2000;
 /// Names in the directory belong to their owners.
-const STICKY: u16 = 0o1000;
+pub(crate) const STICKY: u16 = 0o1000;
 /// Execution by the group: with it a set-group-ID bit means what its name says.
 const GROUP_EXECUTE: u16 = 0o010;
 

@@ -10,7 +10,7 @@ use crate::fs::Fs;
 use crate::inode::{Inode, State};
 use crate::journal::{Run, Txn};
 use crate::medium::Medium;
-use crate::rules::{self, WRITE};
+use crate::rules::{self, STICKY, WRITE};
 use crate::types::{Caller, Ino, Kind, NAME_MAX, XATTR_MAX, XattrMode};
 use frit_core::planted::{Bug, is};
 
@@ -22,18 +22,26 @@ const HEADER: usize = 2;
 /// A name and its value.
 type Pair = (Vec<u8>, Vec<u8>);
 
-/// Refuses names outside of the namespaces that are kept, and callers without the right.
-fn permitted(who: &Caller, inode: &Inode, name: &[u8]) -> Result<()> {
+/// Refuses names outside of the namespaces that are kept, and callers without the right to read or to write.
+fn permitted(who: &Caller, inode: &Inode, name: &[u8], writes: bool) -> Result<()> {
     let is = |prefix: &[u8]| name.starts_with(prefix) && name.len() > prefix.len();
-    if name.len() > NAME_MAX {
-        return Err(Error::NameTooLong);
+    if name.is_empty() || name.len() > NAME_MAX {
+        return Err(Error::AttributeName);
     }
     if is(b"user.") {
-        let holds = matches!(inode.kind, Kind::File | Kind::Directory);
-        return if holds { rules::may(who, inode, WRITE) } else { Err(Error::NotPermitted) };
+        let shared = inode.kind == Kind::Directory && inode.mode & STICKY != 0;
+        return match inode.kind {
+            Kind::File | Kind::Directory if !writes => Ok(()),
+            Kind::File | Kind::Directory if shared => {
+                rules::owner(who, inode).and_then(|()| rules::may(who, inode, WRITE))
+            }
+            Kind::File | Kind::Directory => rules::may(who, inode, WRITE),
+            _ if writes => Err(Error::NotPermitted),
+            _ => Err(Error::NoAttribute),
+        };
     }
     if is(b"trusted.") || is(b"security.") {
-        return if who.checked && who.uid != 0 { Err(Error::NotPermitted) } else { Ok(()) };
+        return if writes && who.checked && who.uid != 0 { Err(Error::NotPermitted) } else { Ok(()) };
     }
     Err(Error::Unsupported("extended attributes other than user., trusted. and security."))
 }
@@ -47,7 +55,7 @@ fn encode(pairs: &[Pair]) -> Vec<u64> {
         bytes.resize(bytes.len().next_multiple_of(8), 0);
     }
     let mut words = vec![(bytes.len() as u64) << 32, pairs.len() as u64];
-    words.extend(bytes.chunks_exact(8).map(|chunk| bytemuck::pod_read_unaligned::<u64>(chunk)));
+    words.extend(bytes.chunks_exact(8).map(bytemuck::pod_read_unaligned::<u64>));
     words
 }
 
@@ -107,6 +115,16 @@ impl<M: Medium> Fs<M> {
         read(&self.medium, &self.geometry, self.salt, ino, inode)
     }
 
+    /// The value of one attribute.
+    pub(crate) fn value_of(&self, ino: Ino, name: &[u8]) -> Result<Vec<u8>> {
+        let node = self.node(ino)?;
+        let state = node.state.read();
+        state.alive()?;
+        permitted(&Caller::ROOT, &state.inode, name, false)?;
+        let found = self.pairs(ino, &state.inode)?.into_iter().find(|(known, _)| known == name);
+        found.map(|(_, value)| value).ok_or(Error::NoAttribute)
+    }
+
     /// Attributes of an inode, as they are now.
     pub(crate) fn pairs_of(&self, ino: Ino) -> Result<Vec<Pair>> {
         let node = self.node(ino)?;
@@ -127,7 +145,7 @@ impl<M: Medium> Fs<M> {
         let node = self.node(ino)?;
         let mut state = node.state.write();
         state.alive()?;
-        permitted(who, &state.inode, name)?;
+        permitted(who, &state.inode, name, true)?;
         let mut pairs = self.pairs(ino, &state.inode)?;
         let there = pairs.iter().position(|(known, _)| known == name);
         match (there, mode) {

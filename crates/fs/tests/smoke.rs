@@ -1,5 +1,7 @@
 //! The whole file system in one walk: what was made is there, also after it was opened again.
 
+#![allow(clippy::unwrap_used)]
+
 use frit_fs::{
     Allocate, Caller, Changes, Files, Format, Fs, Ino, Kind, Mapped, New, Open, RenameMode, Seek, XattrMode,
 };

@@ -15,24 +15,24 @@ use std::sync::atomic::Ordering;
 impl<M: Medium> Fs<M> {
     pub(crate) fn allocate_node(&self, node: &Node, how: Allocate, at: u64, len: u64) -> Result<()> {
         self.writable()?;
-        let end = at.checked_add(len).filter(|end| *end <= FILE_MAX).ok_or(Error::TooLarge)?;
         if len == 0 {
             return Err(Error::Invalid("a range of no bytes"));
         }
         let mut state = node.state.write();
         let state = &mut *state;
         state.file()?;
+        let end = at.checked_add(len).filter(|end| *end <= FILE_MAX).ok_or(Error::TooLarge)?;
         self.load_map(node.ino, state)?;
         match how {
             Allocate::Extend | Allocate::Keep => {
-                self.fill(node, state, block_of(at), block_from(end), false)?
+                self.fill(node, state, block_of(at), block_from(end), false)?;
             }
             Allocate::Punch => self.punch(node, state, at, end)?,
             Allocate::Zero | Allocate::ZeroKeep => {
+                // Nothing that follows can fail for want of space.
+                self.fill(node, state, block_of(at), block_from(end), false)?;
                 self.zero_inside(state, at, end.min(block_from(at) * BLOCK));
                 self.zero_inside(state, (block_of(end) * BLOCK).max(at), end);
-                self.fill(node, state, block_of(at), block_from(at).min(block_from(end)), false)?;
-                self.fill(node, state, block_of(end), block_from(end), false)?;
                 self.fill(node, state, block_from(at), block_of(end), true)?;
             }
         }
@@ -86,9 +86,13 @@ impl<M: Medium> Fs<M> {
                     }
                 };
                 if let Err(error) = self.make_room(&mut change, &mut txn) {
-                    if is_new {
-                        self.space.release(extent.run());
+                    if !is_new {
+                        // Without a place for one more extent the zeros are written.
+                        self.medium.zero(extent.run().at(), extent.len * BLOCK);
+                        at = extent.end();
+                        continue;
                     }
+                    self.space.release(extent.run());
                     failed = Some(error);
                     break;
                 }

@@ -7,17 +7,26 @@ use crate::format::BLOCK;
 use crate::fs::Fs;
 use crate::inode::{Node, State};
 use crate::medium::Medium;
+use crate::sync::{RwLockReadGuard, RwLockWriteGuard};
 
 impl<M: Medium> Fs<M> {
+    /// A file whose extents were read, locked for reading.
+    pub(super) fn loaded<'a>(&self, node: &'a Node) -> Result<RwLockReadGuard<'a, State>> {
+        let state = node.state.read();
+        state.file()?;
+        if state.map.is_some() {
+            return Ok(state);
+        }
+        drop(state);
+        let mut state = node.state.write();
+        state.file()?;
+        self.load_map(node.ino, &mut state)?;
+        Ok(RwLockWriteGuard::downgrade(state))
+    }
+
     /// Reads from byte `at` of a file.
     pub(crate) fn read_node(&self, node: &Node, at: u64, into: &mut [u8]) -> Result<usize> {
-        let mut state = node.state.read();
-        if state.map.is_none() {
-            drop(state);
-            self.load_map(node.ino, &mut *node.state.write())?;
-            state = node.state.read();
-        }
-        state.file()?;
+        let state = self.loaded(node)?;
         let len = state.inode.size.saturating_sub(at).min(into.len() as u64) as usize;
         if len > 0 {
             self.copy_out(&state, at, &mut into[..len]);

@@ -10,9 +10,7 @@ use crate::types::{Piece, Seek};
 
 impl<M: Medium> Fs<M> {
     pub(crate) fn seek_node(&self, node: &Node, what: Seek, at: u64) -> Result<u64> {
-        self.load_map(node.ino, &mut *node.state.write())?;
-        let state = node.state.read();
-        state.file()?;
+        let state = self.loaded(node)?;
         let size = state.inode.size;
         if at >= size {
             return Err(Error::BeyondEnd);
@@ -36,9 +34,7 @@ impl<M: Medium> Fs<M> {
     }
 
     pub(crate) fn pieces_of(&self, node: &Node, at: u64, each: &mut dyn FnMut(&Piece) -> bool) -> Result<()> {
-        self.load_map(node.ino, &mut *node.state.write())?;
-        let state = node.state.read();
-        state.file()?;
+        let state = self.loaded(node)?;
         let Some(map) = &state.map else { return Ok(()) };
         let mut block = block_of(at);
         while let Some(e) = map.from(block) {

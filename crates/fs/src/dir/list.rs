@@ -21,16 +21,12 @@ impl<M: Medium> Fs<M> {
         if state.index.is_none() {
             drop(state);
             let mut writing = node.state.write();
-            // A directory that was removed while it is open has no names left.
-            if writing.inode.kind == Kind::Directory && writing.inode.links == 0 && !writing.dead {
-                return Ok(());
-            }
             self.load_index(node, &mut writing)?;
             drop(writing);
             state = node.state.read();
         }
-        state.alive()?;
-        let Some(index) = state.index.as_deref().filter(|_| state.inode.links > 0) else { return Ok(()) };
+        state.directory()?;
+        let Some(index) = state.index.as_deref() else { return Ok(()) };
         for (at, name, ino) in [(0, &b"."[..], node.ino), (1, &b".."[..], state.inode.parent)] {
             if from <= at && !each(&Entry { name, ino, kind: Kind::Directory, next: at + 1 }) {
                 return Ok(());

@@ -62,11 +62,6 @@ impl Map {
         self.extents.is_empty()
     }
 
-    /// The last one.
-    pub(crate) fn last(&self) -> Option<Extent> {
-        self.extents.values().next_back().map(|placed| placed.extent)
-    }
-
     /// The block of the medium that best follows what is before `block`.
     pub(crate) fn goal(&self, block: u64) -> Option<u64> {
         let (_, placed) = self.extents.range(..block).next_back()?;

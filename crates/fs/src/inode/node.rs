@@ -8,7 +8,7 @@ use super::raw::{Inode, WORDS};
 use crate::dir::Index;
 use crate::error::{Error, Result};
 use crate::extents::Map;
-use crate::sync::RwLock;
+use crate::sync::{RwLock, RwLockWriteGuard};
 use crate::types::{Attr, Ino, Kind, Time};
 use std::sync::atomic::{AtomicBool, AtomicI64, AtomicU32, Ordering};
 
@@ -29,7 +29,7 @@ pub(crate) struct Node {
 }
 
 /// A node locked for writing.
-pub(crate) type Guard<'a> = parking_lot::RwLockWriteGuard<'a, State>;
+pub(crate) type Guard<'a> = RwLockWriteGuard<'a, State>;
 
 /// What is known of an inode.
 #[derive(Debug)]

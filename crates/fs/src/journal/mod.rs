@@ -8,7 +8,7 @@
 mod replay;
 mod txn;
 
-pub(crate) use replay::{invalidate, replay};
+pub(crate) use replay::replay;
 pub(crate) use txn::{Run, Txn};
 
 use crate::format::{Geometry, write_words};

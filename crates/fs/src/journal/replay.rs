@@ -3,7 +3,7 @@
 use super::txn::{Record, Records};
 use super::{HEADER, apply, check, slot_at};
 use crate::error::{Error, Result};
-use crate::format::{Geometry, read_words, write_words};
+use crate::format::{Geometry, read_words};
 use crate::medium::Medium;
 use frit_core::planted::{Bug, is};
 
@@ -69,12 +69,4 @@ fn inside(geometry: &Geometry, record: &Record<'_>) -> bool {
         }
         Record::Bits { run, .. } => geometry.holds(run.start, run.len),
     }
-}
-
-/// Forgets all transactions, so that what was mended in place stays.
-pub(crate) fn invalidate<M: Medium>(medium: &M, geometry: &Geometry) {
-    for slot in 0..geometry.slots {
-        write_words(medium, geometry.journal_at + slot * geometry.slot_bytes, &[0; HEADER]);
-    }
-    medium.fence();
 }

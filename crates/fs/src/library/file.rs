@@ -73,7 +73,11 @@ impl<M: Medium> Fs<M> {
             }
             let writes = how.write || how.append || how.truncate;
             if !made {
-                rules::may(who, &state.inode, if how.read { READ } else { 0 } | if writes { WRITE } else { 0 })?;
+                rules::may(
+                    who,
+                    &state.inode,
+                    if how.read { READ } else { 0 } | if writes { WRITE } else { 0 },
+                )?;
             }
             node.pins.fetch_add(1, std::sync::atomic::Ordering::AcqRel);
         }

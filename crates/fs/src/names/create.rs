@@ -49,10 +49,10 @@ impl<M: Medium> Fs<M> {
 
     /// Refuses a name that is not free, in a directory that was read.
     pub(crate) fn vacant(&self, who: &Caller, dir: &State, name: &[u8]) -> Result<()> {
+        rules::may(who, &dir.inode, EXECUTE)?;
         if matches!(name, b"." | b"..") {
             return Err(Error::Exists);
         }
-        rules::may(who, &dir.inode, EXECUTE)?;
         valid(name)?;
         if self.find(dir, name)?.is_some() {
             return Err(Error::Exists);

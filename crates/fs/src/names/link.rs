@@ -12,14 +12,15 @@ impl<M: Medium> Fs<M> {
     pub(crate) fn link_to(&self, who: &Caller, ino: Ino, dir: Ino, name: &[u8]) -> Result<Attr> {
         self.writable()?;
         let node = self.node(ino)?;
-        if node.state.read().inode.kind == Kind::Directory {
-            return Err(Error::NotPermitted);
-        }
         let _names = self.names.read();
         let parent = self.node(dir)?;
         let mut dir = parent.state.write();
         self.load_index(&parent, &mut dir)?;
         self.vacant(who, &dir, name)?;
+        // The only directories that may be locked while their parent is are those below it: not this one.
+        if ino == parent.ino || self.find_kind(&node) == Kind::Directory {
+            return Err(Error::NotPermitted);
+        }
         let mut state = node.state.write();
         state.alive()?;
         match state.inode.links {

@@ -3,11 +3,25 @@
 use crate::dir::valid;
 use crate::error::{Error, Result};
 use crate::fs::Fs;
+use crate::inode::Node;
 use crate::medium::Medium;
 use crate::rules::{self, EXECUTE};
-use crate::types::{Attr, Caller, Ino};
+use crate::types::{Attr, Caller, Ino, Kind};
 
 impl<M: Medium> Fs<M> {
+    /// Refuses a directory that the caller cannot reach names in.
+    pub(crate) fn reach(&self, who: &Caller, dir: Ino) -> Result<()> {
+        let node = self.node(dir)?;
+        let state = node.state.read();
+        state.directory()?;
+        rules::may(who, &state.inode, EXECUTE)
+    }
+
+    /// What an inode is.
+    pub(crate) fn find_kind(&self, node: &Node) -> Kind {
+        node.state.read().inode.kind
+    }
+
     /// The inode of a name.
     pub(crate) fn lookup_ino(&self, who: &Caller, dir: Ino, name: &[u8]) -> Result<Ino> {
         let node = self.node(dir)?;
@@ -15,7 +29,7 @@ impl<M: Medium> Fs<M> {
         if state.index.is_none() {
             state.directory()?;
             drop(state);
-            self.load_index(&node, &mut *node.state.write())?;
+            self.load_index(&node, &mut node.state.write())?;
             state = node.state.read();
         }
         state.directory()?;

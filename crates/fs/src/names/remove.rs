@@ -15,6 +15,9 @@ use frit_core::planted::{Bug, is};
 impl<M: Medium> Fs<M> {
     pub(crate) fn remove(&self, who: &Caller, dir: Ino, name: &[u8], directory: bool) -> Result<()> {
         self.writable()?;
+        if matches!(name, b"." | b"..") {
+            self.reach(who, dir)?;
+        }
         match (name, directory) {
             (b".", true) => return Err(Error::Invalid("`.` cannot be removed")),
             (b"..", true) => return Err(Error::NotEmpty),

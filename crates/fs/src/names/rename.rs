@@ -47,13 +47,13 @@ impl<M: Medium> Fs<M> {
         mode: RenameMode,
     ) -> Result<()> {
         self.writable()?;
+        self.reach(who, from.0)?;
+        self.reach(who, to.0)?;
         let dots = |name: &[u8]| matches!(name, b"." | b"..");
         if dots(from.1) || dots(to.1) {
             let exists = mode == RenameMode::NoReplace && !dots(from.1);
             return Err(if exists { Error::Exists } else { Error::Busy });
         }
-        valid(from.1)?;
-        valid(to.1)?;
         let moves = from.0 != to.0;
         let alone = moves.then(|| self.names.write());
         let _shared = (!moves).then(|| self.names.read());
@@ -82,7 +82,9 @@ impl<M: Medium> Fs<M> {
         self.load_index(to.dir, dirs.to())?;
         rules::may(who, &dirs.from.inode, EXECUTE)?;
         rules::may(who, &dirs.to_ref().inode, EXECUTE)?;
+        valid(from.name)?;
         let source = self.find(&dirs.from, from.name)?.ok_or(Error::NotFound)?;
+        valid(to.name)?;
         let target = self.find(dirs.to_ref(), to.name)?;
         match (mode, target) {
             (RenameMode::NoReplace, Some(_)) => return Err(Error::Exists),

@@ -5,6 +5,7 @@
 
 pub mod apply;
 pub mod compare;
+pub mod crash;
 pub mod differential;
 pub mod draw;
 pub mod every;

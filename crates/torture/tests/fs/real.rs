@@ -71,7 +71,6 @@ fn so_they_are_where_space_runs_out_but_for_zeroed_ranges() {
 }
 
 #[test]
-#[ignore = "a range that cannot be zeroed for lack of space has zeros at its ends"]
 fn so_they_are_where_space_runs_out() {
     until_full(&mounted());
 }
@@ -96,13 +95,11 @@ fn every_operation_of_a_mount_is_as_the_model_has_it() {
 }
 
 #[test]
-#[ignore = "checks of permissions and the order of checks are not those of Linux everywhere yet"]
 fn every_operation_of_all_users_is_as_the_model_has_it() {
     every_after_others(&Rules { trees: 0, times: 1, ..Rules::default() });
 }
 
 #[test]
-#[ignore = "checks of permissions and the order of checks are not those of Linux everywhere yet"]
 fn sequences_of_all_users_are_as_the_model_has_them() {
     sequences(LARGE, &Rules::default(), 80, 600);
 }

@@ -1,0 +1,254 @@
+//! Running operations and cutting them.
+
+use super::super::apply::Session;
+use super::super::compare::Tree;
+use super::super::model::Model;
+use super::super::op::{Act, Op, Target};
+use super::images::{self, Density};
+use super::oracle;
+use super::recorded::{Event, Recorded};
+use frit_fs::{Caller, Clock, Files, Format, Fs, Ino, Mapped, Medium, New, Open, check};
+use std::collections::HashSet;
+use std::fmt;
+use std::hash::{BuildHasher, BuildHasherDefault, DefaultHasher};
+use std::sync::Arc;
+
+/// The first time of a run's clock, in nanoseconds.
+const EPOCH: i64 = 1_000_000_000_000;
+
+/// How operations are cut.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct Cuts {
+    /// Bytes of the medium.
+    pub bytes: u64,
+    /// How many cuts.
+    pub density: Density,
+    /// Of how many images one is also cut while it is opened, and used afterwards.
+    pub nested_one_in: usize,
+    /// What cuts are drawn from.
+    pub seed: u64,
+}
+
+impl Default for Cuts {
+    fn default() -> Self {
+        Self { bytes: 512 << 10, density: Density::COARSE, nested_one_in: 16, seed: 1 }
+    }
+}
+
+/// What runs found.
+#[derive(Clone, Default, Debug)]
+pub struct Found {
+    /// Images that were opened, each another one.
+    pub images: u64,
+    /// Those that were cut again while they were opened.
+    pub nested: u64,
+    /// What must not be.
+    pub violations: Vec<Violation>,
+}
+
+/// Something that must not be.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct Violation {
+    /// The operations, the last one or the one behind it cut off.
+    pub ops: Vec<Op>,
+    /// How many of them had returned.
+    pub returned: usize,
+    /// What is wrong.
+    pub what: String,
+}
+
+impl fmt::Display for Violation {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        for (i, op) in self.ops.iter().enumerate() {
+            writeln!(f, "{} {op}", if i < self.returned { "returned:" } else { "cut off: " })?;
+        }
+        write!(f, "{}", self.what)
+    }
+}
+
+/// Operations that ran: what a cut is compared with.
+struct Ran<'a> {
+    cuts: Cuts,
+    ops: &'a [Op],
+    /// The tree before each operation, and behind the last.
+    trees: Vec<Tree>,
+    scratch: Arc<Mapped>,
+    hasher: BuildHasherDefault<DefaultHasher>,
+    seen: HashSet<u64>,
+}
+
+impl Found {
+    /// Adds what another run found.
+    pub fn add(&mut self, other: Self) {
+        self.images += other.images;
+        self.nested += other.nested;
+        self.violations.extend(other.violations);
+    }
+}
+
+impl Cuts {
+    /// Makes a file system, runs `before`, then `ops`, and cuts the latter everywhere.
+    #[must_use]
+    pub fn run(&self, before: &[Op], ops: &[Op]) -> Found {
+        let mut found = Found::default();
+        if let Err(violation) = self.try_run(before, ops, &mut found) {
+            found.violations.push(violation);
+        }
+        found
+    }
+
+    fn try_run(&self, before: &[Op], ops: &[Op], found: &mut Found) -> Result<(), Violation> {
+        let wrong = |what: String| Violation { ops: ops.to_vec(), returned: ops.len(), what };
+        let said = |error: frit_fs::Error| wrong(format!("without any cut: {error}"));
+        let medium = Arc::new(Recorded::new(vec![0; self.bytes as usize]));
+        let clock = Clock::counted(EPOCH);
+        let format = Format { clock, uuid: Some(7), inodes: Some(64), ..Format::default() };
+        let fs = Fs::format(Arc::clone(&medium), format).map_err(said)?;
+        let model = Model::new();
+        let (mut session, mut expected) = (Session::new(&fs), Session::new(&model));
+        for op in before {
+            let _ = (session.apply(op), expected.apply(op));
+        }
+        let base = medium.start();
+        let mut trees = vec![Tree::of(&model).map_err(wrong)?];
+        for (i, op) in ops.iter().enumerate() {
+            let (answer, right) = (session.apply(op), expected.apply(op));
+            if answer.is_ok() != right.is_ok() && answer != Err(rustix_nospc()) {
+                return Err(wrong(format!("operation {i} answers {answer:?}, and should {right:?}")));
+            }
+            if let (Act::Write { what, .. } | Act::Append { what, .. }, Ok(_)) = (&op.act, &answer) {
+                sync(&mut session, op, what);
+            }
+            medium.done();
+            trees.push(Tree::of(&model).map_err(wrong)?);
+        }
+        let live = Tree::of(&fs).map_err(wrong)?;
+        if let Some(difference) = trees.last().and_then(|tree| tree.difference(&live)) {
+            return Err(wrong(format!("without any cut: {difference}")));
+        }
+        let log = medium.log();
+        drop(fs);
+        let scratch = Arc::new(Mapped::anonymous(self.bytes).map_err(said)?);
+        let mut ran = Ran {
+            cuts: *self,
+            ops,
+            trees,
+            scratch,
+            hasher: BuildHasherDefault::default(),
+            seen: HashSet::new(),
+        };
+        let log = until_last_done(&log);
+        images::each(base, log, self.density, self.seed, |image, done| ran.look_at(image, done, found));
+        Ok(())
+    }
+}
+
+/// The error number of a full medium.
+fn rustix_nospc() -> i32 {
+    frit_fs::Error::NoSpace.errno()
+}
+
+/// Writing is durable when the file is synced: the operation and this are one.
+fn sync(session: &mut Session<'_>, op: &Op, what: &Target) {
+    let act = Act::SyncFile { what: what.clone(), data_only: true };
+    let _ = session.apply(&Op { who: op.who, act });
+}
+
+/// Without what dropping sessions did.
+fn until_last_done(log: &[Event]) -> &[Event] {
+    let end = log.iter().rposition(|event| *event == Event::Done).map_or(0, |i| i + 1);
+    &log[..end]
+}
+
+impl Ran<'_> {
+    fn look_at(&mut self, image: &[u8], done: usize, found: &mut Found) {
+        if !self.seen.insert(self.hasher.hash_one((image, done))) {
+            return;
+        }
+        found.images += 1;
+        if let Err(what) = self.open(image, done) {
+            self.violation(found, done, what);
+            return;
+        }
+        if found.images.is_multiple_of(self.cuts.nested_one_in.max(1) as u64) {
+            self.cut_again(image, done, found);
+        }
+    }
+
+    fn violation(&self, found: &mut Found, done: usize, what: String) {
+        let ops = self.ops[..(done + 1).min(self.ops.len())].to_vec();
+        found.violations.push(Violation { ops, returned: done, what });
+    }
+
+    /// Opens an image, and looks at all of it.
+    fn open(&self, image: &[u8], done: usize) -> Result<(), String> {
+        let medium = &self.scratch;
+        medium.write_data(0, image);
+        let report = check(medium).map_err(|error| format!("check: {error}"))?;
+        if !report.is_clean() {
+            return Err(format!("check: {}", report.problems.join("; ")));
+        }
+        let fs = open(Arc::clone(medium))?;
+        self.compare(&fs, done)?;
+        let report = check(medium).map_err(|error| format!("check after a start: {error}"))?;
+        if !report.is_clean() || report.orphans > 0 {
+            return Err(format!("check after a start: {} orphans; {:?}", report.orphans, report.problems));
+        }
+        Ok(())
+    }
+
+    fn compare(&self, fs: &dyn Files, done: usize) -> Result<(), String> {
+        let tree = Tree::of(fs)?;
+        let after = self.trees.get(done + 1).map(|after| (after, &self.ops[done].act));
+        oracle::allowed(&tree, &self.trees[done], after)
+    }
+
+    /// Cuts the start itself; then uses what it left.
+    fn cut_again(&self, image: &[u8], done: usize, found: &mut Found) {
+        let recorded = Arc::new(Recorded::new(image.to_vec()));
+        let base = recorded.start();
+        if let Err(what) = open(Arc::clone(&recorded)).and_then(|fs| self.use_it(&fs, done, &recorded)) {
+            self.violation(found, done, what);
+            return;
+        }
+        let log = recorded.log();
+        let end = log.iter().position(|event| *event == Event::Done).unwrap_or(log.len());
+        let mut wrong = None;
+        images::each(base, &log[..end], Density::COARSE, self.cuts.seed, |image, _| {
+            found.nested += 1;
+            if let Err(what) = self.open(image, done) {
+                wrong = Some(format!("cut off in a start: {what}"));
+            }
+        });
+        if let Some(what) = wrong {
+            self.violation(found, done, what);
+        }
+    }
+
+    /// A file is made, written and read after a start, and all agrees.
+    fn use_it(&self, fs: &Fs<Arc<Recorded>>, done: usize, recorded: &Arc<Recorded>) -> Result<(), String> {
+        recorded.done();
+        self.compare(fs, done)?;
+        let text = [0x5A; 9000];
+        let used = || -> frit_fs::Result<bool> {
+            let file = fs.create(&Caller::ROOT, Ino::ROOT, b"used-again", New::file(0o600))?.ino;
+            let written = fs.write(file, 3, &text)?;
+            let mut back = vec![1; written + 3];
+            fs.read(file, 0, &mut back)?;
+            Ok(back[..3] == [0; 3] && back[3..] == text[..written])
+        };
+        match used() {
+            Ok(true) => {}
+            Ok(false) => return Err("what is written after a start does not come back".to_string()),
+            Err(error) if error.errno() == rustix_nospc() => {}
+            Err(error) => return Err(format!("used after a start: {error}")),
+        }
+        let report = check(recorded).map_err(|error| format!("check after use: {error}"))?;
+        if report.is_clean() { Ok(()) } else { Err(format!("check after use: {:?}", report.problems)) }
+    }
+}
+
+fn open<M: Medium>(medium: M) -> Result<Fs<M>, String> {
+    let open = Open { clock: Clock::counted(2 * EPOCH), ..Open::default() };
+    Fs::open(medium, open).map_err(|error| format!("cannot be opened: {error}"))
+}

@@ -1,0 +1,72 @@
+//! Bugs planted in the file system: each has to be found by power cuts of few operations, which without it find
+//! nothing.
+
+#![allow(clippy::unwrap_used)]
+
+use frit_core::planted::{Bug, set};
+use frit_torture::fs::Op;
+use frit_torture::fs::crash::{Cuts, Density, Found};
+use frit_torture::fs::every::base;
+use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::time::Instant;
+use strum::IntoEnumIterator;
+
+/// Seeds of cuts that are tried with each sequence.
+const SEEDS: u64 = 8;
+
+/// Operations on the base tree, among them some that show each of the bugs.
+const HUNTS: [&[&str]; 12] = [
+    &["root create file n 640 0"],
+    &["root write a/e 100 5000 11"],
+    &["root truncate a/f 100", "root truncate a/f 3000"],
+    &["root create dir n*200 755 0", "root create file n*200/x 600 0", "root unlink n*200/x"],
+    &["root create file n*200 600 0", "root unlink n*200", "root create file m*200 600 0"],
+    &["root open #0 a/f", "root unlink a/f", "root unlink b/h"],
+    &["root open #0 a/e", "root unlink a/e", "root close #0"],
+    &["root link a/f n"],
+    &["root rename a/d n replace", "root rename a/e b/n replace"],
+    &["root set-xattr a/f user.x 100 5 any"],
+    &["root unlink a/f", "root unlink b/h", "root create dir x 755 0", "root create file x/y 600 0"],
+    &["root create dir x 755 0", "root append b/p 4096 64", "root truncate b/h 0"],
+];
+
+fn hunt(ops: &[&str], seed: u64) -> Result<Found, ()> {
+    let ops: Vec<Op> = ops.iter().map(|line| line.parse().unwrap()).collect();
+    let cuts = Cuts { density: Density::COARSE, seed, nested_one_in: 4, ..Cuts::default() };
+    // A planted bug may well make the file system panic, which is one way to be found.
+    catch_unwind(AssertUnwindSafe(|| cuts.run(&base(), &ops))).map_err(|_| ())
+}
+
+#[test]
+fn every_planted_bug_of_the_file_system_is_found() {
+    std::panic::set_hook(Box::new(|_| {}));
+    for (i, ops) in HUNTS.iter().enumerate() {
+        for seed in 0..SEEDS {
+            let found = hunt(ops, seed).unwrap_or_default();
+            assert!(found.images > 0 && found.violations.is_empty(), "sequence {i}: {:?}", found.violations);
+        }
+    }
+    println!("| planted | found by | seeds | time |\n|---|---|---|---|");
+    let mut missed = Vec::new();
+    for bug in Bug::iter().filter(|bug| bug.is_of_fs()) {
+        let name: &str = bug.into();
+        let begun = Instant::now();
+        set(Some(bug));
+        let found = (0..SEEDS)
+            .flat_map(|seed| HUNTS.iter().map(move |ops| (seed, *ops)))
+            .find(|(seed, ops)| hunt(ops, *seed).map_or(true, |found| !found.violations.is_empty()));
+        set(None);
+        match found {
+            Some((seed, ops)) => {
+                println!(
+                    "| {name} | {} | {} | {:.1} s |",
+                    ops.join("; "),
+                    seed + 1,
+                    begun.elapsed().as_secs_f64()
+                );
+            }
+            None => missed.push(name),
+        }
+    }
+    assert!(missed.is_empty(), "not found: {missed:?}");
+}
