@@ -9,14 +9,14 @@ use fuser::Errno;
 const LOOK_BYTES: u64 = 1 << 30;
 
 /// The modes of fallocate(2), as linux/falloc.h numbers them.
-pub(super) mod mode {
+pub(crate) mod mode {
     pub(crate) const KEEP_SIZE: i32 = 0x01;
     pub(crate) const PUNCH_HOLE: i32 = 0x02;
     pub(crate) const ZERO_RANGE: i32 = 0x10;
 }
 
 /// The directions of lseek(2) that ask for data and holes.
-pub(super) mod whence {
+pub(crate) mod whence {
     pub(crate) const SEEK_DATA: i32 = 3;
     pub(crate) const SEEK_HOLE: i32 = 4;
 }

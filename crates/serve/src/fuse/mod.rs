@@ -8,6 +8,9 @@ mod adapter;
 mod export;
 mod file;
 pub mod loops;
+pub(crate) mod mounts;
 
 pub use adapter::FILE_NAME;
-pub use export::{Export, mounts_at, unmount, volumes_at};
+pub use export::Export;
+pub(crate) use file::{mode, whence};
+pub use mounts::{mounts_at, unmount, volumes_at, whole};

@@ -1,6 +1,6 @@
 //! What `frit attach` writes down for `frit detach`.
 
-use miette::{IntoDiagnostic, Result, WrapErr, miette};
+use miette::{IntoDiagnostic, Result, WrapErr};
 use serde::{Deserialize, Serialize};
 use std::path::{Path, PathBuf};
 
@@ -44,10 +44,5 @@ impl Attached {
 /// The mountpoint as the kernel's lists name it, without asking what is mounted there: that may not answer.
 pub(crate) fn mountpoint(dir: &Path, given: Option<&Path>) -> Result<PathBuf> {
     let Some(given) = given else { return Ok(dir.join("mnt")) };
-    let whole = std::path::absolute(given).into_diagnostic()?;
-    let (Some(parent), Some(name)) = (whole.parent(), whole.file_name()) else {
-        return Err(miette!("{}: this is no directory to mount on", given.display()));
-    };
-    let parent = parent.canonicalize().into_diagnostic().wrap_err_with(|| parent.display().to_string())?;
-    Ok(parent.join(name))
+    frit_serve::fuse::whole(given).into_diagnostic()
 }
