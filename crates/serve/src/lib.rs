@@ -4,6 +4,8 @@
 //! each protocol is a thin room in front of it. [`nbd`] speaks the Network Block Device protocol over
 //! Unix and TCP sockets.
 //!
+//! [`mount`] carries a file system, rather than a volume, to programs.
+//!
 //! It is not: a place where data lies. Nothing here knows a map or a medium.
 
 pub mod backend;
@@ -12,6 +14,7 @@ pub mod device;
 pub mod fuse;
 mod log;
 pub mod metrics;
+pub mod mount;
 pub mod nbd;
 pub mod pace;
 pub mod record;

@@ -1,0 +1,371 @@
+//! The requests of the kernel, each handed to the core. What it asks for more than that is in the files beside.
+
+use super::contents::how;
+use super::convert::xattr_mode;
+use super::convert::{
+    allocate, errno, file_attr, generation, kind, permissions, rename_mode, set_time, time,
+};
+use super::listing::Removed;
+use super::names::{caller, ino, visible};
+use super::options::Options;
+use super::plain::{CAPABILITY, Loses, Plain};
+use super::reply::{self, TTL};
+use super::setup;
+use frit_fs::{Changes, Files, New, RenameMode};
+use fuser::{
+    AccessFlags, BsdFileFlags, CopyFileRangeFlags, Errno, FileHandle, Filesystem, FopenFlags, INodeNo,
+    InitFlags, KernelConfig, LockOwner, OpenFlags, RenameFlags, ReplyAttr, ReplyCreate, ReplyData,
+    ReplyDirectory, ReplyDirectoryPlus, ReplyEmpty, ReplyEntry, ReplyLseek, ReplyOpen, ReplyStatfs,
+    ReplyWrite, ReplyXattr, Request, TimeOrNow, WriteFlags,
+};
+use std::ffi::OsStr;
+use std::io;
+use std::os::unix::ffi::OsStrExt;
+use std::path::Path;
+use std::sync::Arc;
+use std::time::SystemTime;
+
+/// A file system as FUSE asks for it.
+#[derive(Debug)]
+pub(super) struct Adapter<F> {
+    pub(super) files: Arc<F>,
+    pub(super) plain: Plain,
+    removed: Removed,
+    writeback: bool,
+    /// Whether directories are opened without asking.
+    free_opendir: bool,
+}
+
+impl<F: Files + 'static> Adapter<F> {
+    pub(super) fn new(files: Arc<F>, options: &Options) -> Adapter<F> {
+        Adapter {
+            files,
+            plain: Plain::new(),
+            removed: Removed::default(),
+            writeback: options.writeback,
+            free_opendir: false,
+        }
+    }
+}
+
+impl<F: Files + 'static> Filesystem for Adapter<F> {
+    fn init(&mut self, _: &Request, config: &mut KernelConfig) -> io::Result<()> {
+        setup::ask(config, self.writeback)?;
+        self.free_opendir = config.capabilities().contains(InitFlags::FUSE_NO_OPENDIR_SUPPORT);
+        Ok(())
+    }
+
+    fn lookup(&self, request: &Request, dir: INodeNo, name: &OsStr, reply: ReplyEntry) {
+        // A handle is opened again by this name, also one of a file.
+        let found = match name.as_bytes() {
+            b"." => self.files.attr(ino(dir)),
+            name => self.files.lookup(&caller(request), ino(dir), name),
+        };
+        reply::looked_up(reply, found);
+    }
+
+    fn forget(&self, _: &Request, number: INodeNo, _: u64) {
+        self.removed.forget(&*self.files, ino(number));
+    }
+
+    fn getattr(&self, _: &Request, number: INodeNo, _: Option<FileHandle>, reply: ReplyAttr) {
+        reply::attr(reply, self.files.attr(ino(number)));
+    }
+
+    fn setattr(
+        &self,
+        request: &Request,
+        number: INodeNo,
+        mode: Option<u32>,
+        uid: Option<u32>,
+        gid: Option<u32>,
+        size: Option<u64>,
+        atime: Option<TimeOrNow>,
+        mtime: Option<TimeOrNow>,
+        ctime: Option<SystemTime>,
+        _: Option<FileHandle>,
+        _: Option<SystemTime>,
+        _: Option<SystemTime>,
+        _: Option<SystemTime>,
+        _: Option<BsdFileFlags>,
+        reply: ReplyAttr,
+    ) {
+        let mut changes = Changes {
+            mode: mode.map(permissions),
+            uid,
+            gid,
+            size,
+            atime: atime.map(set_time),
+            mtime: mtime.map(set_time),
+            ctime: ctime.map(time),
+        };
+        let who = caller(request);
+        let taken = self.plain.taken_with(&*self.files, &who, ino(number), &mut changes);
+        reply::attr(reply, taken.and_then(|()| self.files.set_attr(&who, ino(number), &changes)));
+    }
+
+    fn readlink(&self, _: &Request, number: INodeNo, reply: ReplyData) {
+        match self.files.read_link(ino(number)) {
+            Ok(target) => reply.data(&target),
+            Err(e) => reply.error(errno(&e)),
+        }
+    }
+
+    fn mknod(
+        &self,
+        request: &Request,
+        dir: INodeNo,
+        name: &OsStr,
+        mode: u32,
+        _: u32,
+        rdev: u32,
+        reply: ReplyEntry,
+    ) {
+        let Some(kind) = kind(mode) else { return reply.error(Errno::EINVAL) };
+        let new = New { kind, mode: permissions(mode), rdev, target: &[] };
+        reply::entry(reply, self.make(request, dir, name, new));
+    }
+
+    fn mkdir(&self, request: &Request, dir: INodeNo, name: &OsStr, mode: u32, _: u32, reply: ReplyEntry) {
+        reply::entry(reply, self.make(request, dir, name, New::directory(permissions(mode))));
+    }
+
+    fn symlink(&self, request: &Request, dir: INodeNo, name: &OsStr, target: &Path, reply: ReplyEntry) {
+        let new = New::symlink(target.as_os_str().as_bytes());
+        reply::entry(reply, self.make(request, dir, name, new));
+    }
+
+    fn unlink(&self, request: &Request, dir: INodeNo, name: &OsStr, reply: ReplyEmpty) {
+        reply::empty(reply, self.files.unlink(&caller(request), ino(dir), name.as_bytes()));
+    }
+
+    fn rmdir(&self, request: &Request, dir: INodeNo, name: &OsStr, reply: ReplyEmpty) {
+        let remove = || self.files.rmdir(&caller(request), ino(dir), name.as_bytes());
+        reply::empty(reply, self.removed.removing(&*self.files, self.victim(request, dir, name), remove));
+    }
+
+    fn rename(
+        &self,
+        request: &Request,
+        dir: INodeNo,
+        name: &OsStr,
+        new_dir: INodeNo,
+        new_name: &OsStr,
+        flags: RenameFlags,
+        reply: ReplyEmpty,
+    ) {
+        let Some(mode) = rename_mode(flags) else { return reply.error(Errno::EINVAL) };
+        let (from, to) = ((ino(dir), name.as_bytes()), (ino(new_dir), new_name.as_bytes()));
+        let rename = || self.files.rename(&caller(request), from, to, mode);
+        reply::empty(
+            reply,
+            match mode {
+                RenameMode::Replace => {
+                    self.removed.removing(&*self.files, self.victim(request, new_dir, new_name), rename)
+                }
+                RenameMode::NoReplace | RenameMode::Exchange => rename(),
+            },
+        );
+    }
+
+    fn link(&self, request: &Request, number: INodeNo, dir: INodeNo, name: &OsStr, reply: ReplyEntry) {
+        reply::entry(reply, self.files.link(&caller(request), ino(number), ino(dir), name.as_bytes()));
+    }
+
+    fn open(&self, request: &Request, number: INodeNo, flags: OpenFlags, reply: ReplyOpen) {
+        match self.open_file(request, ino(number), flags) {
+            Ok(()) => reply.opened(FileHandle(0), how(flags)),
+            Err(e) => reply.error(errno(&e)),
+        }
+    }
+
+    fn create(
+        &self,
+        request: &Request,
+        dir: INodeNo,
+        name: &OsStr,
+        mode: u32,
+        _: u32,
+        flags: i32,
+        reply: ReplyCreate,
+    ) {
+        match self.make_open(request, dir, name, mode, flags) {
+            Ok(attr) => {
+                let how = how(OpenFlags(flags));
+                reply.created(&TTL, &file_attr(&attr), generation(&attr), FileHandle(0), how);
+            }
+            Err(e) => reply.error(errno(&e)),
+        }
+    }
+
+    fn read(
+        &self,
+        _: &Request,
+        number: INodeNo,
+        _: FileHandle,
+        at: u64,
+        len: u32,
+        _: OpenFlags,
+        _: Option<LockOwner>,
+        reply: ReplyData,
+    ) {
+        self.read_into(ino(number), at, len, reply);
+    }
+
+    fn write(
+        &self,
+        _: &Request,
+        number: INodeNo,
+        _: FileHandle,
+        at: u64,
+        data: &[u8],
+        flags: WriteFlags,
+        _: OpenFlags,
+        _: Option<LockOwner>,
+        reply: ReplyWrite,
+    ) {
+        // With O_APPEND the kernel says where the end is: it lets one writer at a time extend a file, and its page
+        // cache holds the bytes for that place.
+        let taken = self.plain.take(&*self.files, ino(number), Loses::by(flags));
+        reply::written(reply, taken.and_then(|()| self.files.write(ino(number), at, data)));
+    }
+
+    fn flush(&self, _: &Request, _: INodeNo, _: FileHandle, _: LockOwner, reply: ReplyEmpty) {
+        // Only kernels that do not know FOPEN_NOFLUSH ask, and those with a writeback cache: it is written by now.
+        reply.ok();
+    }
+
+    fn release(
+        &self,
+        _: &Request,
+        number: INodeNo,
+        _: FileHandle,
+        _: OpenFlags,
+        _: Option<LockOwner>,
+        _: bool,
+        reply: ReplyEmpty,
+    ) {
+        reply::empty(reply, self.files.unpin(ino(number)));
+    }
+
+    fn fsync(&self, _: &Request, number: INodeNo, _: FileHandle, data_only: bool, reply: ReplyEmpty) {
+        reply::empty(reply, self.files.sync_file(ino(number), data_only));
+    }
+
+    fn opendir(&self, _: &Request, _: INodeNo, _: OpenFlags, reply: ReplyOpen) {
+        if self.free_opendir {
+            // The kernel does not ask again, and keeps listings in its page cache.
+            return reply.error(Errno::ENOSYS);
+        }
+        reply.opened(FileHandle(0), FopenFlags::FOPEN_KEEP_CACHE | FopenFlags::FOPEN_CACHE_DIR);
+    }
+
+    fn readdir(&self, _: &Request, dir: INodeNo, _: FileHandle, from: u64, mut reply: ReplyDirectory) {
+        match self.list(ino(dir), from, &mut reply) {
+            Ok(()) => reply.ok(),
+            Err(e) => reply.error(errno(&e)),
+        }
+    }
+
+    fn readdirplus(
+        &self,
+        _: &Request,
+        dir: INodeNo,
+        _: FileHandle,
+        from: u64,
+        mut reply: ReplyDirectoryPlus,
+    ) {
+        match self.list_plus(ino(dir), from, &mut reply) {
+            Ok(()) => reply.ok(),
+            Err(e) => reply.error(errno(&e)),
+        }
+    }
+
+    fn fsyncdir(&self, _: &Request, dir: INodeNo, _: FileHandle, data_only: bool, reply: ReplyEmpty) {
+        reply::empty(reply, self.files.sync_file(ino(dir), data_only));
+    }
+
+    fn statfs(&self, _: &Request, _: INodeNo, reply: ReplyStatfs) {
+        match self.files.usage() {
+            Ok(u) => {
+                let (free, size) = (u.blocks_free, u.block_bytes);
+                reply.statfs(u.blocks, free, free, u.inodes, u.inodes_free, size, u.name_max, size);
+            }
+            Err(e) => reply.error(errno(&e)),
+        }
+    }
+
+    fn setxattr(
+        &self,
+        request: &Request,
+        number: INodeNo,
+        name: &OsStr,
+        value: &[u8],
+        flags: i32,
+        _: u32,
+        reply: ReplyEmpty,
+    ) {
+        let Some(mode) = xattr_mode(flags) else { return reply.error(Errno::EINVAL) };
+        if name.as_bytes() == CAPABILITY {
+            self.plain.forget(ino(number));
+        }
+        let set = self.files.set_xattr(&caller(request), ino(number), name.as_bytes(), value, mode);
+        reply::empty(reply, set);
+    }
+
+    fn getxattr(&self, _: &Request, number: INodeNo, name: &OsStr, room: u32, reply: ReplyXattr) {
+        reply::xattr(reply, room, self.files.xattr(ino(number), name.as_bytes()));
+    }
+
+    fn listxattr(&self, request: &Request, number: INodeNo, room: u32, reply: ReplyXattr) {
+        reply::xattr(reply, room, self.files.xattrs(ino(number)).map(|names| visible(request, names)));
+    }
+
+    fn removexattr(&self, request: &Request, number: INodeNo, name: &OsStr, reply: ReplyEmpty) {
+        reply::empty(reply, self.files.remove_xattr(&caller(request), ino(number), name.as_bytes()));
+    }
+
+    fn access(&self, _: &Request, _: INodeNo, _: AccessFlags, reply: ReplyEmpty) {
+        // The kernel checks permissions itself (default_permissions), and does not ask.
+        reply.ok();
+    }
+
+    fn fallocate(
+        &self,
+        request: &Request,
+        number: INodeNo,
+        _: FileHandle,
+        at: u64,
+        len: u64,
+        how: i32,
+        reply: ReplyEmpty,
+    ) {
+        let Some(how) = allocate(how) else { return reply.error(Errno::EOPNOTSUPP) };
+        let taken = self.plain.take(&*self.files, ino(number), Loses::of(request));
+        reply::empty(reply, taken.and_then(|()| self.files.allocate(ino(number), how, at, len)));
+    }
+
+    fn lseek(&self, _: &Request, number: INodeNo, _: FileHandle, at: i64, whence: i32, reply: ReplyLseek) {
+        match self.look_for(ino(number), at, whence) {
+            Ok(found) => reply.offset(found),
+            Err(e) => reply.error(errno(&e)),
+        }
+    }
+
+    fn copy_file_range(
+        &self,
+        request: &Request,
+        from: INodeNo,
+        _: FileHandle,
+        from_at: u64,
+        to: INodeNo,
+        _: FileHandle,
+        to_at: u64,
+        len: u64,
+        _: CopyFileRangeFlags,
+        reply: ReplyWrite,
+    ) {
+        let taken = self.plain.take(&*self.files, ino(to), Loses::of(request));
+        reply::written(reply, taken.and_then(|()| self.copy((ino(from), from_at), (ino(to), to_at), len)));
+    }
+}

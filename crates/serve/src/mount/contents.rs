@@ -1,0 +1,116 @@
+//! Contents of files: flags of opening, reading, copying, looking for holes.
+
+use super::adapter::Adapter;
+use super::convert::errno;
+use crate::fuse::whence;
+use frit_fs::{Caller, Changes, Error, Files, Ino, Result, Seek};
+use fuser::{FopenFlags, OpenFlags, ReplyData, Request};
+use rustix::fs::OFlags;
+use std::cell::RefCell;
+
+/// What one request copies at most; programs ask again for the rest.
+const COPY_MAX: u64 = 64 << 20;
+/// What is copied at a time.
+const COPY_BYTES: usize = 1 << 20;
+
+thread_local! {
+    /// What a thread reads into.
+    static BUFFER: RefCell<Vec<u8>> = const { RefCell::new(Vec::new()) };
+}
+
+/// Hands out `len` bytes of this thread's buffer.
+fn with_buffer<R>(len: usize, work: impl FnOnce(&mut [u8]) -> R) -> R {
+    BUFFER.with_borrow_mut(|buffer| {
+        if buffer.len() < len {
+            buffer.resize(len, 0);
+        }
+        work(&mut buffer[..len])
+    })
+}
+
+/// How the kernel treats an open file.
+pub(super) fn how(flags: OpenFlags) -> FopenFlags {
+    // Closing promises nothing, so that nobody has to be asked (FOPEN_NOFLUSH).
+    let direct = flags.0 as u32 & OFlags::DIRECT.bits() != 0;
+    FopenFlags::FOPEN_NOFLUSH
+        | if direct {
+            // Past the page cache; and several writes at a time, but those that make the file longer.
+            FopenFlags::FOPEN_DIRECT_IO | FopenFlags::FOPEN_PARALLEL_DIRECT_WRITES
+        } else {
+            // What the page cache has of the file is what the file is.
+            FopenFlags::FOPEN_KEEP_CACHE
+        }
+}
+
+/// A position in a file, as lseek(2) counts.
+fn position(at: i64) -> Result<u64> {
+    u64::try_from(at).map_err(|_| Error::BeyondEnd)
+}
+
+impl<F: Files + 'static> Adapter<F> {
+    /// Keeps an inode for an open file, and cuts it to nothing if it is opened so.
+    pub(super) fn open_file(&self, request: &Request, ino: Ino, flags: OpenFlags) -> Result<()> {
+        self.files.pin(ino)?;
+        let truncate = flags.0 as u32 & OFlags::TRUNC.bits() != 0;
+        let opened = if truncate { self.truncate(request, ino) } else { Ok(()) };
+        if opened.is_err() {
+            self.files.unpin(ino)?;
+        }
+        opened
+    }
+
+    fn truncate(&self, request: &Request, ino: Ino) -> Result<()> {
+        let who = Caller::trusted(request.uid(), request.gid());
+        let mut changes = Changes { size: Some(0), ..Changes::default() };
+        self.plain.taken_with(&*self.files, &who, ino, &mut changes)?;
+        self.files.set_attr(&who, ino, &changes).map(drop)
+    }
+
+    pub(super) fn read_into(&self, ino: Ino, at: u64, len: u32, reply: ReplyData) {
+        with_buffer(len as usize, |buffer| match self.files.read(ino, at, buffer) {
+            Ok(bytes) => reply.data(&buffer[..bytes]),
+            Err(e) => reply.error(errno(&e)),
+        });
+    }
+
+    /// Copies between files, or within one; `len` bytes or fewer.
+    pub(super) fn copy(&self, from: (Ino, u64), to: (Ino, u64), len: u64) -> Result<usize> {
+        let len = len.min(COPY_MAX);
+        let mut done = 0;
+        with_buffer(COPY_BYTES.min(len as usize), |buffer| {
+            while done < len {
+                let part = buffer.len().min((len - done) as usize);
+                let copied =
+                    self.copy_part((from.0, from.1 + done), (to.0, to.1 + done), &mut buffer[..part]);
+                match copied {
+                    Ok(bytes) => {
+                        done += bytes as u64;
+                        if bytes < part {
+                            break;
+                        }
+                    }
+                    // What is copied stays copied; the program meets the error when it goes on.
+                    Err(e) if done == 0 => return Err(e),
+                    Err(_) => break,
+                }
+            }
+            Ok(done as usize)
+        })
+    }
+
+    fn copy_part(&self, from: (Ino, u64), to: (Ino, u64), buffer: &mut [u8]) -> Result<usize> {
+        match self.files.read(from.0, from.1, buffer)? {
+            0 => Ok(0),
+            bytes => self.files.write(to.0, to.1, &buffer[..bytes]),
+        }
+    }
+
+    pub(super) fn look_for(&self, ino: Ino, at: i64, direction: i32) -> Result<i64> {
+        let what = match direction {
+            whence::SEEK_DATA => Seek::Data,
+            whence::SEEK_HOLE => Seek::Hole,
+            _ => return Err(Error::Invalid("lseek looks for data and holes")),
+        };
+        self.files.seek(ino, what, position(at)?).map(|found| found as i64)
+    }
+}

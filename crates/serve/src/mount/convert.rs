@@ -1,0 +1,168 @@
+//! Between what FUSE says and what `Files` says.
+
+use frit_fs::{Allocate, Attr, Error, Kind, RenameMode, SetTime, Time, XattrMode};
+use fuser::{Errno, FileAttr, FileType, Generation, INodeNo, RenameFlags, TimeOrNow};
+use std::time::{Duration, SystemTime, UNIX_EPOCH};
+
+use crate::fuse::mode as falloc;
+
+/// What stat(2) names as the size for efficient I/O. stdio's buffers have it: a request of 4 KiB spends most of its
+/// time on the way through the kernel, one of 64 KiB on its bytes.
+const IO_BYTES: u32 = 64 << 10;
+
+/// The bits of a mode that say what an inode is, and their values: inode(7).
+mod format {
+    pub(super) const MASK: u32 = 0o170_000;
+    pub(super) const FILE: u32 = 0o100_000;
+    pub(super) const FIFO: u32 = 0o010_000;
+    pub(super) const CHAR: u32 = 0o020_000;
+    pub(super) const BLOCK: u32 = 0o060_000;
+    pub(super) const SOCKET: u32 = 0o140_000;
+}
+
+pub(super) fn errno(error: &Error) -> Errno {
+    Errno::from_i32(error.errno())
+}
+
+pub(super) fn file_type(kind: Kind) -> FileType {
+    match kind {
+        Kind::File => FileType::RegularFile,
+        Kind::Directory => FileType::Directory,
+        Kind::Symlink => FileType::Symlink,
+        Kind::Fifo => FileType::NamedPipe,
+        Kind::Socket => FileType::Socket,
+        Kind::Char => FileType::CharDevice,
+        Kind::Block => FileType::BlockDevice,
+    }
+}
+
+/// What mknod(2) is to make.
+pub(super) fn kind(mode: u32) -> Option<Kind> {
+    Some(match mode & format::MASK {
+        0 | format::FILE => Kind::File,
+        format::FIFO => Kind::Fifo,
+        format::CHAR => Kind::Char,
+        format::BLOCK => Kind::Block,
+        format::SOCKET => Kind::Socket,
+        _ => return None,
+    })
+}
+
+/// The permission bits of a mode.
+pub(super) fn permissions(mode: u32) -> u16 {
+    (mode & 0o7777) as u16
+}
+
+pub(super) fn file_attr(attr: &Attr) -> FileAttr {
+    FileAttr {
+        ino: INodeNo(attr.ino.0),
+        size: attr.size,
+        blocks: attr.sectors,
+        atime: system_time(attr.atime),
+        mtime: system_time(attr.mtime),
+        ctime: system_time(attr.ctime),
+        crtime: system_time(attr.btime),
+        kind: file_type(attr.kind),
+        perm: attr.mode,
+        nlink: attr.links,
+        uid: attr.uid,
+        gid: attr.gid,
+        rdev: attr.rdev,
+        blksize: IO_BYTES,
+        flags: 0,
+    }
+}
+
+pub(super) fn generation(attr: &Attr) -> Generation {
+    Generation(u64::from(attr.generation))
+}
+
+fn system_time(time: Time) -> SystemTime {
+    let since = Duration::from_nanos(time.0.unsigned_abs());
+    if time.0 < 0 { UNIX_EPOCH - since } else { UNIX_EPOCH + since }
+}
+
+/// A time that came from the kernel. fuser 0.18 takes the nanoseconds of times before 1970 off instead of adding
+/// them: the kernel's seconds are the whole seconds before 1970, and its nanoseconds what is left.
+pub(super) fn time(time: SystemTime) -> Time {
+    match time.duration_since(UNIX_EPOCH) {
+        Ok(since) => Time::new(i64::try_from(since.as_secs()).unwrap_or(i64::MAX), since.subsec_nanos()),
+        Err(before) => {
+            let before = before.duration();
+            let seconds = 0i64.checked_sub_unsigned(before.as_secs()).unwrap_or(i64::MIN);
+            Time::new(seconds, before.subsec_nanos())
+        }
+    }
+}
+
+pub(super) fn set_time(time_or_now: TimeOrNow) -> SetTime {
+    match time_or_now {
+        TimeOrNow::Now => SetTime::Now,
+        TimeOrNow::SpecificTime(to) => SetTime::To(time(to)),
+    }
+}
+
+/// `None`: flags that are not known, or contradict each other.
+pub(super) fn rename_mode(flags: RenameFlags) -> Option<RenameMode> {
+    match flags {
+        f if f.is_empty() => Some(RenameMode::Replace),
+        RenameFlags::RENAME_NOREPLACE => Some(RenameMode::NoReplace),
+        RenameFlags::RENAME_EXCHANGE => Some(RenameMode::Exchange),
+        _ => None,
+    }
+}
+
+/// `None`: a mode of fallocate(2) that is not done.
+pub(super) fn allocate(how: i32) -> Option<Allocate> {
+    const PUNCH: i32 = falloc::PUNCH_HOLE | falloc::KEEP_SIZE;
+    const ZERO_KEEP: i32 = falloc::ZERO_RANGE | falloc::KEEP_SIZE;
+    match how {
+        0 => Some(Allocate::Extend),
+        falloc::KEEP_SIZE => Some(Allocate::Keep),
+        PUNCH => Some(Allocate::Punch),
+        falloc::ZERO_RANGE => Some(Allocate::Zero),
+        ZERO_KEEP => Some(Allocate::ZeroKeep),
+        _ => None,
+    }
+}
+
+/// The flags of setxattr(2): XATTR_CREATE and XATTR_REPLACE of linux/xattr.h.
+pub(super) fn xattr_mode(flags: i32) -> Option<XattrMode> {
+    match flags {
+        0 => Some(XattrMode::Any),
+        1 => Some(XattrMode::Create),
+        2 => Some(XattrMode::Replace),
+        _ => None,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn times_before_1970_keep_their_nanoseconds() {
+        // As fuser makes it of -2 s and 300 ms, which is 1.7 s before 1970.
+        let told = UNIX_EPOCH - Duration::new(2, 300_000_000);
+        assert_eq!(time(told), Time(-1_700_000_000));
+        assert_eq!(system_time(Time(-1_700_000_000)), UNIX_EPOCH - Duration::from_millis(1_700));
+        for nanos in [0, 1, 1_999_999_999, i64::MAX] {
+            assert_eq!(time(system_time(Time(nanos))), Time(nanos));
+        }
+        let far = UNIX_EPOCH - Duration::from_secs(1 << 62);
+        assert_eq!(time(far), Time(i64::MIN));
+    }
+
+    #[test]
+    fn flags_that_are_not_done_are_none() {
+        assert_eq!(rename_mode(RenameFlags::RENAME_EXCHANGE), Some(RenameMode::Exchange));
+        assert_eq!(rename_mode(RenameFlags::RENAME_EXCHANGE | RenameFlags::RENAME_NOREPLACE), None);
+        assert_eq!(rename_mode(RenameFlags::RENAME_WHITEOUT), None);
+        assert_eq!(allocate(0x03), Some(Allocate::Punch));
+        assert_eq!(allocate(0x02), None, "a hole never changes the size");
+        assert_eq!(allocate(0x08), None, "collapse");
+        assert_eq!(xattr_mode(3), None);
+        assert_eq!(kind(0o040_755), None, "mkdir makes directories");
+        assert_eq!(kind(0o140_644), Some(Kind::Socket));
+    }
+}

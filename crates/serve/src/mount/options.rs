@@ -1,0 +1,163 @@
+//! How a file system is mounted.
+
+use fuser::{Config, MountOption, SessionACL};
+use std::fmt;
+
+/// Most threads.
+pub const THREADS_MAX: usize = 64;
+
+/// What `df -T` and `findmnt` show as the type, after `fuse.`.
+pub(super) const SUBTYPE: &str = "ispfs";
+
+/// How a file system is mounted.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct Options {
+    /// What the kernel's list of mounts names as the source.
+    pub source: String,
+    /// Nothing is changed, access times neither.
+    pub read_only: bool,
+    /// Threads that answer requests.
+    pub threads: usize,
+    /// The kernel gathers writes, and keeps sizes and times of what it has not written yet.
+    pub writeback: bool,
+    /// Users other than the one who mounts may use it.
+    pub allow_other: bool,
+    /// The directory may hold something, which is hidden then.
+    pub nonempty: bool,
+    /// What mount(8) knows for all file systems.
+    flags: Vec<MountOption>,
+}
+
+/// A word after `-o` that means nothing here.
+#[derive(Debug, PartialEq, Eq, thiserror::Error)]
+#[error(
+    "'{0}' is no mount option; there are ro, rw, suid, nosuid, dev, nodev, exec, noexec, atime, noatime, sync, \
+     async, dirsync, allow_other, nonempty, fsname=NAME"
+)]
+pub struct UnknownOption(String);
+
+impl Options {
+    /// As root mounts for all users, anybody else for oneself. Programs with set-ID bits and device files mean
+    /// nothing, as an image may come from anywhere, unless the options `suid` and `dev` say otherwise.
+    #[must_use]
+    pub fn new(source: impl fmt::Display) -> Options {
+        Options {
+            source: source.to_string(),
+            read_only: false,
+            threads: default_threads(),
+            writeback: false,
+            allow_other: rustix::process::geteuid().is_root(),
+            nonempty: false,
+            flags: Vec::new(),
+        }
+    }
+
+    /// Takes what follows `-o`: words with commas between them. Later ones count.
+    ///
+    /// # Errors
+    /// A word that means nothing here.
+    pub fn add(&mut self, words: &str) -> Result<(), UnknownOption> {
+        for word in words.split(',').filter(|w| !w.is_empty()) {
+            match word {
+                "ro" => self.read_only = true,
+                "rw" => self.read_only = false,
+                "allow_other" => self.allow_other = true,
+                "nonempty" => self.nonempty = true,
+                // What is so anyhow, or is for those who call mount(8).
+                "defaults"
+                | "default_permissions"
+                | "auto"
+                | "noauto"
+                | "user"
+                | "nouser"
+                | "_netdev"
+                | "nofail" => {}
+                _ => match word.split_once('=') {
+                    Some(("fsname", name)) => self.source = name.into(),
+                    _ => self.flag(word)?,
+                },
+            }
+        }
+        Ok(())
+    }
+
+    fn flag(&mut self, word: &str) -> Result<(), UnknownOption> {
+        let (flag, opposite) = PAIRS
+            .iter()
+            .flat_map(|(a, b)| [(a, b), (b, a)])
+            .find(|((name, _), _)| *name == word)
+            .ok_or_else(|| UnknownOption(word.into()))?;
+        self.flags.retain(|f| *f != opposite.1);
+        if !self.flags.contains(&flag.1) {
+            self.flags.push(flag.1.clone());
+        }
+        Ok(())
+    }
+
+    /// As fuser takes them.
+    pub(super) fn config(&self) -> Config {
+        let has = |f: &MountOption| self.flags.contains(f);
+        let mut config = Config::default();
+        let options = &mut config.mount_options;
+        options.push(MountOption::FSName(self.source.clone()));
+        options.push(if rustix::process::geteuid().is_root() {
+            // fuser passes a subtype to fusermount3 only.
+            MountOption::CUSTOM(format!("subtype={SUBTYPE}"))
+        } else {
+            MountOption::Subtype(SUBTYPE.into())
+        });
+        options.push(MountOption::DefaultPermissions);
+        options.push(if self.read_only { MountOption::RO } else { MountOption::RW });
+        options.extend(self.flags.iter().cloned());
+        for (unless, safe) in
+            [(MountOption::Suid, MountOption::NoSuid), (MountOption::Dev, MountOption::NoDev)]
+        {
+            if !has(&unless) && !has(&safe) {
+                options.push(safe);
+            }
+        }
+        config.acl = if self.allow_other { SessionACL::All } else { SessionACL::Owner };
+        config.n_threads = Some(self.threads.clamp(1, THREADS_MAX));
+        // A descriptor of its own for each thread: they do not wait for one another to take a request.
+        config.clone_fd = true;
+        config
+    }
+}
+
+/// A word and what it means.
+type Word = (&'static str, MountOption);
+
+/// Words and what they undo.
+const PAIRS: [(Word, Word); 6] = [
+    (("suid", MountOption::Suid), ("nosuid", MountOption::NoSuid)),
+    (("dev", MountOption::Dev), ("nodev", MountOption::NoDev)),
+    (("exec", MountOption::Exec), ("noexec", MountOption::NoExec)),
+    (("atime", MountOption::Atime), ("noatime", MountOption::NoAtime)),
+    (("sync", MountOption::Sync), ("async", MountOption::Async)),
+    (("dirsync", MountOption::DirSync), ("nodirsync", MountOption::Async)),
+];
+
+/// One for each processor, and two at least: one copies while the other waits for a lock.
+fn default_threads() -> usize {
+    std::thread::available_parallelism().map_or(2, usize::from).clamp(2, 16)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn words_are_taken_and_later_ones_count() {
+        let mut o = Options::new("image");
+        o.add("ro,nodev,fsname=other,nodev,dev").unwrap();
+        assert!(o.read_only);
+        assert_eq!(o.source, "other");
+        o.add("rw").unwrap();
+        let config = o.config();
+        let has = |m: &MountOption| config.mount_options.contains(m);
+        assert!(has(&MountOption::Dev) && !has(&MountOption::NoDev), "{config:?}");
+        assert!(has(&MountOption::NoSuid) && has(&MountOption::RW), "safe unless told: {config:?}");
+        assert_eq!(o.add("suid,colour").unwrap_err(), UnknownOption("colour".into()));
+        assert!(o.add("fsnam=x").unwrap_err().to_string().contains("'fsnam=x'"));
+    }
+}

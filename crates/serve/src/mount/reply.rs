@@ -1,0 +1,77 @@
+//! Replies: what the core answered, or its error.
+
+use super::convert::{errno, file_attr, generation};
+use frit_fs::{Attr, Error, Result};
+use fuser::{
+    Errno, FileAttr, FileType, Generation, INodeNo, ReplyAttr, ReplyEmpty, ReplyEntry, ReplyWrite, ReplyXattr,
+};
+use std::time::{Duration, UNIX_EPOCH};
+
+/// How long the kernel may believe what it was told: all changes come through it.
+pub(super) const TTL: Duration = Duration::from_secs(24 * 3600);
+
+pub(super) fn entry(reply: ReplyEntry, result: Result<Attr>) {
+    match result {
+        Ok(attr) => reply.entry(&TTL, &file_attr(&attr), generation(&attr)),
+        Err(e) => reply.error(errno(&e)),
+    }
+}
+
+/// As [`entry`]; the kernel remembers as well that a name is free.
+pub(super) fn looked_up(reply: ReplyEntry, result: Result<Attr>) {
+    match result {
+        Err(Error::NotFound) => reply.entry(&TTL, &NOBODY, Generation(0)),
+        other => entry(reply, other),
+    }
+}
+
+/// Inode 0, which says: there is none, and this stays so.
+const NOBODY: FileAttr = FileAttr {
+    ino: INodeNo(0),
+    size: 0,
+    blocks: 0,
+    atime: UNIX_EPOCH,
+    mtime: UNIX_EPOCH,
+    ctime: UNIX_EPOCH,
+    crtime: UNIX_EPOCH,
+    kind: FileType::RegularFile,
+    perm: 0,
+    nlink: 0,
+    uid: 0,
+    gid: 0,
+    rdev: 0,
+    blksize: 0,
+    flags: 0,
+};
+
+pub(super) fn attr(reply: ReplyAttr, result: Result<Attr>) {
+    match result {
+        Ok(attr) => reply.attr(&TTL, &file_attr(&attr)),
+        Err(e) => reply.error(errno(&e)),
+    }
+}
+
+pub(super) fn empty(reply: ReplyEmpty, result: Result<()>) {
+    match result {
+        Ok(()) => reply.ok(),
+        Err(e) => reply.error(errno(&e)),
+    }
+}
+
+pub(super) fn written(reply: ReplyWrite, result: Result<usize>) {
+    match result {
+        // Never more than a request can ask for, which is a u32.
+        Ok(bytes) => reply.written(bytes as u32),
+        Err(e) => reply.error(errno(&e)),
+    }
+}
+
+/// A value, or its length when the caller has room for nothing: then it only asks.
+pub(super) fn xattr(reply: ReplyXattr, room: u32, result: Result<Vec<u8>>) {
+    match result {
+        Ok(value) if room == 0 => reply.size(value.len() as u32),
+        Ok(value) if value.len() > room as usize => reply.error(Errno::ERANGE),
+        Ok(value) => reply.data(&value),
+        Err(e) => reply.error(errno(&e)),
+    }
+}

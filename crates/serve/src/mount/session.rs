@@ -1,0 +1,91 @@
+//! Mounting, and the end of it.
+
+use super::adapter::Adapter;
+use super::options::Options;
+use crate::fuse::mounts::{explained, unmount_within, usable};
+use crate::fuse::unmount;
+use frit_fs::Files;
+use fuser::{BackgroundSession, Session};
+use std::io;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use std::time::Duration;
+
+/// A mounted file system. When it is dropped it is unmounted, also while it is in use.
+#[derive(Debug)]
+pub struct Mount {
+    mountpoint: PathBuf,
+    session: Option<BackgroundSession>,
+}
+
+impl Mount {
+    /// Mounts a file system on a directory.
+    ///
+    /// # Errors
+    /// No FUSE in this machine, a directory that cannot be mounted on, in words.
+    pub fn start<F: Files + 'static>(
+        files: &Arc<F>,
+        directory: &Path,
+        options: &Options,
+    ) -> io::Result<Mount> {
+        let mountpoint = usable(directory)?;
+        if !options.nonempty && std::fs::read_dir(&mountpoint)?.next().is_some() {
+            let what = format!(
+                "{}: the directory is not empty, and what is in it would be hidden; -o nonempty mounts over it",
+                mountpoint.display()
+            );
+            return Err(io::Error::new(io::ErrorKind::DirectoryNotEmpty, what));
+        }
+        let adapter = Adapter::new(Arc::clone(files), options);
+        let mounted = Session::new(adapter, &mountpoint, &options.config()).and_then(Session::spawn);
+        let session = mounted.map_err(|e| explained(&mountpoint, &e))?;
+        Ok(Mount { mountpoint, session: Some(session) })
+    }
+
+    /// Where it is mounted.
+    #[must_use]
+    pub fn mountpoint(&self) -> &Path {
+        &self.mountpoint
+    }
+
+    /// Whether it was unmounted, and nobody uses it any more.
+    #[must_use]
+    pub fn is_over(&self) -> bool {
+        self.session.as_ref().is_none_or(|s| s.guard.is_finished())
+    }
+
+    /// Unmounts as soon as nobody uses it, within `patience`; then all the same, so that nobody new comes in. Says
+    /// whether somebody still uses it: those are served until they end.
+    ///
+    /// # Errors
+    /// What the kernel or fusermount3 says.
+    pub fn unmount(&self, patience: Duration) -> io::Result<bool> {
+        if self.is_over() {
+            return Ok(false);
+        }
+        match unmount_within(&self.mountpoint, patience) {
+            Ok(()) => Ok(false),
+            Err(e) if e.kind() == io::ErrorKind::ResourceBusy => {
+                unmount(&self.mountpoint, true).map(|()| true)
+            }
+            Err(e) => Err(e),
+        }
+    }
+
+    /// Waits until it is unmounted and the last request is answered.
+    ///
+    /// # Errors
+    /// The connection to the kernel broke.
+    pub fn join(mut self) -> io::Result<()> {
+        self.session.take().map_or(Ok(()), BackgroundSession::join)
+    }
+}
+
+impl Drop for Mount {
+    fn drop(&mut self) {
+        if self.session.is_some() {
+            // There is nobody to report an error to.
+            let _ = self.unmount(Duration::ZERO);
+        }
+    }
+}
