@@ -1,0 +1,103 @@
+//! Users, set-ID bits, capabilities, extended attributes.
+
+use super::{Mounted, code, error, sh_as};
+use rustix::fs::{XattrFlags, getxattr, listxattr, removexattr, setxattr};
+use rustix::io::Errno;
+use std::fs;
+use std::os::unix::fs::{MetadataExt, PermissionsExt, chown};
+use std::path::Path;
+
+const NOBODY: u32 = 65_534;
+
+fn mode(path: &Path) -> u32 {
+    fs::metadata(path).unwrap().mode() & 0o7777
+}
+
+#[test]
+fn the_kernel_checks_permissions() {
+    let Some(m) = Mounted::new("") else { return };
+    fs::create_dir(m.path("open")).unwrap();
+    fs::set_permissions(m.path("open"), fs::Permissions::from_mode(0o1777)).unwrap();
+    fs::write(m.path("secret"), "x").unwrap();
+    fs::set_permissions(m.path("secret"), fs::Permissions::from_mode(0o600)).unwrap();
+    let said = sh_as(NOBODY, &m.at, "cat secret; touch mine; echo hello > open/mine; cat open/mine");
+    assert_eq!((said.matches("ermission denied").count(), said.contains("hello")), (2, true), "{said}");
+    assert_eq!(fs::metadata(m.path("open/mine")).unwrap().uid(), NOBODY);
+    m.stop();
+}
+
+/// What Linux does on any file system, whoever writes: set-ID bits go unless root writes, capabilities always.
+#[test]
+fn writing_takes_rights_away() {
+    let Some(m) = Mounted::new("") else { return };
+    let path = m.path("program");
+    let make = || {
+        let _ = fs::remove_file(&path);
+        fs::write(&path, "program").unwrap();
+        chown(&path, Some(NOBODY), None).unwrap();
+        fs::set_permissions(&path, fs::Permissions::from_mode(0o6777)).unwrap();
+        // vfs_cap_data of linux/capability.h, revision 2, with nothing in it.
+        let none = [&[0, 0, 0, 2][..], &[0; 16]].concat();
+        setxattr(&path, "security.capability", &none, XattrFlags::empty()).unwrap();
+    };
+    let capable = || getxattr(&path, "security.capability", &mut [0u8; 64]).is_ok();
+    let ways = [
+        ("printf more >> program", 0o777, 0o6777),
+        (": > program", 0o777, 0o6777),
+        ("truncate -s 1 program", 0o777, 0o6777),
+        ("chgrp $(id -g) program", 0o777, 0o777),
+        ("fallocate -l 100000 program", 0o777, 0o6777),
+    ];
+    for (script, by_user, by_root) in ways {
+        for (uid, left) in [(NOBODY, by_user), (0, by_root)] {
+            make();
+            assert!(capable() && mode(&path) == 0o6777);
+            assert_eq!(sh_as(uid, &m.at, script), "", "{script} by {uid}");
+            assert_eq!((mode(&path), capable()), (left, false), "{script} by {uid}");
+        }
+    }
+    // A file that was written before gets rights, and loses them again.
+    make();
+    for _ in 0..2 {
+        assert_eq!(sh_as(NOBODY, &m.at, "echo more >> program; echo again >> program"), "");
+        assert_eq!(mode(&path), 0o777);
+        fs::set_permissions(&path, fs::Permissions::from_mode(0o4777)).unwrap();
+    }
+    m.stop();
+}
+
+#[test]
+fn extended_attributes() {
+    let Some(m) = Mounted::new("") else { return };
+    let path = m.path("f");
+    fs::write(&path, "").unwrap();
+    let none = XattrFlags::empty();
+    let mut room = [0u8; 100];
+    assert_eq!(getxattr(&path, "user.a", &mut room), Err(Errno::NODATA));
+    assert_eq!(setxattr(&path, "user.a", b"value", XattrFlags::REPLACE), Err(Errno::NODATA));
+    setxattr(&path, "user.a", b"value", none).unwrap();
+    assert_eq!(setxattr(&path, "user.a", b"other", XattrFlags::CREATE), Err(Errno::EXIST));
+    assert_eq!(rustix::fs::getxattr_query(&path, "user.a"), Ok(5), "how long it is");
+    assert_eq!(getxattr(&path, "user.a", &mut [0u8; 4]), Err(Errno::RANGE));
+    assert_eq!(getxattr(&path, "user.a", &mut room), Ok(5));
+    assert_eq!(&room[..5], b"value");
+    setxattr(&path, "trusted.b", b"", none).unwrap();
+    assert_eq!(listxattr(&path, &mut room), Ok(17));
+    assert_eq!(&room[..17], b"trusted.b\0user.a\0");
+    assert_eq!(listxattr(&path, &mut [0u8; 5]), Err(Errno::RANGE));
+    removexattr(&path, "user.a").unwrap();
+    assert_eq!(removexattr(&path, "user.a"), Err(Errno::NODATA));
+    let script = "python3 -c 'import os; print(os.listxattr(\"f\"))'";
+    let said = sh_as(NOBODY, &m.at, script);
+    assert!(said == "[]" || said.contains("not found"), "trusted attributes are root's to see: {said}");
+    m.stop();
+}
+
+#[test]
+fn what_is_read_only_stays() {
+    let Some(m) = Mounted::new("ro") else { return };
+    assert_eq!(error(fs::write(m.path("f"), "")), code(Errno::ROFS));
+    assert_eq!(error(fs::create_dir(m.path("d"))), code(Errno::ROFS));
+    assert_eq!(fs::read_dir(&m.at).unwrap().count(), 0);
+    m.stop();
+}
