@@ -13,7 +13,7 @@ mod error;
 mod grow;
 mod image;
 mod inspect;
-mod lock;
+pub mod lock;
 mod open;
 mod sized;
 pub mod superblock;

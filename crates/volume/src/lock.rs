@@ -11,8 +11,12 @@ use std::time::{Duration, Instant};
 const PATIENCE: Duration = Duration::from_millis(500);
 const PAUSE: Duration = Duration::from_millis(5);
 
-/// Locks a file until it is closed (flock); `dir` is what errors name.
-pub(crate) fn lock(file: &File, shared: bool, dir: &Path) -> Result<()> {
+/// Locks a file until it is closed (flock); `dir` is what errors name. Others that hold it are waited for, half a
+/// second.
+///
+/// # Errors
+/// Another program holds it, or the file cannot be locked.
+pub fn lock(file: &File, shared: bool, dir: &Path) -> Result<()> {
     let begin = Instant::now();
     loop {
         match if shared { file.try_lock_shared() } else { file.try_lock() } {
