@@ -48,6 +48,14 @@ enum Command {
     Attach(cmd::attach::Args),
     /// Release the block device of a volume.
     Detach(cmd::detach::Args),
+    /// Make a file system in a file.
+    Mkfs(cmd::mkfs::Args),
+    /// Mount the file system of an image.
+    Mount(cmd::mount::Args),
+    /// Unmount a file system, and wait until its image is closed.
+    Unmount(cmd::unmount::Args),
+    /// Check a file system that is not mounted.
+    Fsck(cmd::fsck::Args),
     /// Look into a volume and change its parameters, also while clients use it.
     Ctl(cmd::ctl::Args),
     /// Serve a volume to other programs.
@@ -79,6 +87,10 @@ fn main() -> miette::Result<ExitCode> {
         Command::Reproduce(args) => return cmd::reproduce::run(&args),
         Command::Attach(args) => cmd::attach::run(&args),
         Command::Detach(args) => cmd::detach::run(&args),
+        Command::Mkfs(args) => cmd::mkfs::run(&args),
+        Command::Mount(args) => cmd::mount::run(&args),
+        Command::Unmount(args) => cmd::unmount::run(&args),
+        Command::Fsck(args) => return cmd::fsck::run(&args),
         Command::Ctl(args) => cmd::ctl::run(&args),
         Command::Serve(args) => cmd::serve::run(&args),
         Command::Torture(args) => return cmd::torture::run(&args),

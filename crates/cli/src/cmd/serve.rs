@@ -22,7 +22,7 @@ use std::time::Duration;
 /// How long clients may take to accept their last replies when the server stops.
 const GRACE: Duration = Duration::from_secs(10);
 /// How often it is looked for a signal.
-const LOOK_EVERY: Duration = Duration::from_millis(50);
+pub(crate) const LOOK_EVERY: Duration = Duration::from_millis(50);
 
 /// Serve a volume to other programs.
 #[derive(clap::Args, Debug)]
@@ -134,7 +134,7 @@ fn wait(args: &Args, fronts: &Fronts, signals: &mut Signals) {
 }
 
 /// The first signal sets a flag, and any that comes while it is set ends the program.
-fn second_signal_exits() -> Result<()> {
+pub(crate) fn second_signal_exits() -> Result<()> {
     let once = Arc::new(AtomicBool::new(false));
     for signal in [SIGINT, SIGTERM] {
         let exit = 128 + signal;

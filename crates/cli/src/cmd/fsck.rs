@@ -1,0 +1,109 @@
+//! `frit fsck`.
+
+use super::image::Locked;
+use crate::output::{complain, print, print_json};
+use frit_fs::{Error, Mapped, Report, check};
+use miette::{Report as Complaint, Result, miette};
+use serde::Serialize;
+use std::path::{Path, PathBuf};
+use std::process::ExitCode;
+use std::time::Instant;
+
+/// What the command ends with when there is no file system to check.
+const NOT_CHECKED: u8 = 2;
+
+/// Check a file system that is not mounted.
+#[derive(clap::Args, Debug)]
+#[command(after_help = "Examples:
+  frit fsck img
+  frit fsck img --json
+
+Inodes, blocks, names, links and the list of open files are compared with each other. Operations that a stop cut off are
+completed first, as every mount does it. Exits with 0 when nothing is wrong, 1 when something is, 2 when there is no file
+system that could be checked, or it is mounted. See docs/mount.md.")]
+pub(crate) struct Args {
+    /// The image.
+    image: PathBuf,
+    /// Print JSON.
+    #[arg(long)]
+    json: bool,
+}
+
+#[derive(Serialize)]
+struct Outcome<'a> {
+    image: &'a Path,
+    /// Nothing is wrong.
+    ok: bool,
+    directories: u64,
+    /// Inodes that are no directories.
+    files: u64,
+    /// Blocks that they use.
+    blocks: u64,
+    /// Inodes without names that the next mount frees.
+    orphans: u64,
+    /// Whether it was unmounted in order.
+    closed: bool,
+    /// How much is wrong.
+    found: u64,
+    /// The first thousand.
+    problems: &'a [String],
+    seconds: f64,
+}
+
+/// Runs the command.
+///
+/// # Errors
+/// Output that cannot be written; a file system that is damaged is told by the exit code.
+pub(crate) fn run(args: &Args) -> Result<ExitCode> {
+    let start = Instant::now();
+    let checked = Locked::open(&args.image, false).and_then(|_locked| {
+        let checked = Mapped::file(&args.image).and_then(|medium| check(&medium));
+        checked.map_err(|e: Error| miette!("{}: {e}", args.image.display()))
+    });
+    let report = match checked {
+        Ok(report) => report,
+        Err(e) => {
+            complain(&format!("{:?}\n", Complaint::from(e)))?;
+            return Ok(ExitCode::from(NOT_CHECKED));
+        }
+    };
+    tell(args, &report, start.elapsed().as_secs_f64())?;
+    Ok(if report.is_clean() { ExitCode::SUCCESS } else { ExitCode::FAILURE })
+}
+
+fn tell(args: &Args, r: &Report, seconds: f64) -> Result<()> {
+    if args.json {
+        return print_json(&Outcome {
+            image: &args.image,
+            ok: r.is_clean(),
+            directories: r.directories,
+            files: r.files,
+            blocks: r.blocks,
+            orphans: r.orphans,
+            closed: r.closed,
+            found: r.found,
+            problems: &r.problems,
+            seconds,
+        });
+    }
+    let image = args.image.display();
+    let mut out = String::new();
+    for problem in &r.problems {
+        out += &format!("{problem}\n");
+    }
+    let more = r.found - r.problems.len() as u64;
+    if more > 0 {
+        out += &format!("... and {more} more\n");
+    }
+    let (directories, files, blocks) = (r.directories, r.files, r.blocks);
+    out += &format!("{image}: {directories} directories, {files} files, {blocks} blocks");
+    out += if r.closed { "; it was unmounted in order\n" } else { "; it was not unmounted in order\n" };
+    if r.orphans > 0 {
+        out += &format!("{} files were removed while they were open: the next mount frees them\n", r.orphans);
+    }
+    out += &match r.found {
+        0 => format!("Nothing is wrong ({seconds:.3} s).\n"),
+        n => format!("{n} problems ({seconds:.3} s).\n"),
+    };
+    print(&out)
+}

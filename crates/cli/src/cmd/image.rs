@@ -1,0 +1,130 @@
+//! The file that holds a file system: making it, locking it, opening it.
+
+use frit_fs::{Fs, Mapped, Open};
+use frit_volume::lock::lock;
+use miette::{IntoDiagnostic, Result, WrapErr, miette};
+use std::fs::{File, OpenOptions, TryLockError};
+use std::io;
+use std::os::unix::fs::FileTypeExt;
+use std::path::Path;
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+/// How often it is looked whether an image is free.
+const LOOK_EVERY: Duration = Duration::from_millis(20);
+
+/// An image that nobody else may change meanwhile. The lock ends with this value, and with the process.
+#[derive(Debug)]
+pub(crate) struct Locked {
+    file: File,
+}
+
+impl Locked {
+    /// Opens an image that is there. Those who only look (`shared`) do not exclude one another.
+    ///
+    /// # Errors
+    /// It is no file, or in use.
+    pub(crate) fn open(image: &Path, shared: bool) -> Result<Locked> {
+        let at = || format!("cannot open {}", image.display());
+        let file = OpenOptions::new().read(true).write(!shared).open(image);
+        let file = file.into_diagnostic().wrap_err_with(at)?;
+        let kind = file.metadata().into_diagnostic().wrap_err_with(at)?.file_type();
+        if !kind.is_file() {
+            let what = if kind.is_block_device() { "a block device" } else { "no regular file" };
+            return Err(miette!(
+                help = "frit mkfs IMAGE --size SIZE makes one; a file on a DAX file system is memory itself",
+                "{} is {what}: a file system of frit lies in a regular file",
+                image.display()
+            ));
+        }
+        lock(&file, shared, image)?;
+        Ok(Locked { file })
+    }
+
+    /// Makes a file of a size; all of it is allocated, so that memory which is written is there. Returns whether
+    /// there was no file before.
+    ///
+    /// # Errors
+    /// A file that is there, without `force`; one that is in use; no space.
+    pub(crate) fn make(image: &Path, size: Option<u64>, force: bool) -> Result<(Locked, bool)> {
+        match (OpenOptions::new().write(true).read(true).create_new(true).open(image), size) {
+            (Ok(_), None) => {
+                std::fs::remove_file(image).into_diagnostic()?;
+                Err(miette!("{} is not there yet: --size says how large to make it", image.display()))
+            }
+            (Ok(file), Some(size)) => {
+                lock(&file, false, image)?;
+                let made = Locked { file }.resize(image, size);
+                if made.is_err() {
+                    std::fs::remove_file(image).into_diagnostic()?;
+                }
+                made.map(|locked| (locked, true))
+            }
+            (Err(e), _) if e.kind() == io::ErrorKind::AlreadyExists => {
+                let locked = Locked::open(image, false)?;
+                if !force && locked.file.metadata().into_diagnostic()?.len() > 0 {
+                    return Err(miette!(
+                        help = "--force makes a new file system in it; what it holds is lost",
+                        "{} is there already",
+                        image.display()
+                    ));
+                }
+                let locked = if let Some(size) = size { locked.resize(image, size)? } else { locked };
+                Ok((locked, false))
+            }
+            (Err(e), _) => {
+                Err(e).into_diagnostic().wrap_err_with(|| format!("cannot make {}", image.display()))
+            }
+        }
+    }
+
+    /// Gives it a size, and space for all of it.
+    fn resize(self, image: &Path, size: u64) -> Result<Locked> {
+        let at = || format!("cannot make {} {size} bytes large", image.display());
+        self.file.set_len(size).into_diagnostic().wrap_err_with(at)?;
+        match rustix::fs::fallocate(&self.file, rustix::fs::FallocateFlags::empty(), 0, size) {
+            // Where the file system below cannot promise space, a write that finds none ends the mount.
+            Ok(()) | Err(rustix::io::Errno::OPNOTSUPP) => Ok(self),
+            Err(e) => Err(e).into_diagnostic().wrap_err_with(at),
+        }
+    }
+
+    /// Its size in bytes.
+    pub(crate) fn bytes(&self) -> Result<u64> {
+        Ok(self.file.metadata().into_diagnostic()?.len())
+    }
+}
+
+/// Opens the file system of an image, and completes what a stop cut off.
+///
+/// # Errors
+/// There is none, or it is damaged beyond that.
+pub(crate) fn open(image: &Path, read_only: bool) -> Result<Fs<Mapped>> {
+    let opened = Mapped::file(image).and_then(|m| Fs::open(m, Open { read_only, ..Open::default() }));
+    opened.into_diagnostic().wrap_err_with(|| format!("cannot open {}", image.display()))
+}
+
+/// Closes a file system in order, when nobody else has it any more.
+///
+/// # Errors
+/// What the file below says.
+pub(crate) fn close(files: Arc<Fs<Mapped>>) -> Result<()> {
+    let Some(fs) = Arc::into_inner(files) else { return Err(miette!("the file system is still in use")) };
+    fs.close().map(drop).into_diagnostic().wrap_err("the file system could not be closed in order")
+}
+
+/// Waits until nobody has an image open. What names no image any more is not waited for.
+///
+/// # Errors
+/// It takes too long.
+pub(crate) fn wait_closed(image: &Path, patience: Duration) -> Result<()> {
+    let Ok(file) = File::open(image) else { return Ok(()) };
+    let end = Instant::now() + patience;
+    while matches!(file.try_lock_shared(), Err(TryLockError::WouldBlock)) {
+        if Instant::now() > end {
+            return Err(miette!("{} is still open after {} s", image.display(), patience.as_secs()));
+        }
+        std::thread::sleep(LOOK_EVERY);
+    }
+    Ok(())
+}

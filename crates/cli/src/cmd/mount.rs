@@ -1,0 +1,125 @@
+//! `frit mount`: the file system of an image as a directory tree.
+
+mod background;
+
+use super::image::{self, Locked};
+use super::serve::{LOOK_EVERY, second_signal_exits};
+use crate::output::{complain, print};
+use frit_core::size;
+use frit_serve::fuse::whole;
+use frit_serve::mount::{Mount, Options, THREADS_MAX, clear_stale};
+use miette::{IntoDiagnostic, Result, WrapErr};
+use signal_hook::consts::{SIGINT, SIGTERM};
+use signal_hook::iterator::Signals;
+use std::path::PathBuf;
+use std::sync::Arc;
+use std::time::Duration;
+
+/// How long programs may go on using it when it is unmounted by a signal, before nobody new comes in.
+const PATIENCE: Duration = Duration::from_secs(2);
+
+/// Mount the file system of an image.
+#[derive(clap::Args, Debug)]
+#[command(after_help = "Examples:
+  frit mount img /mnt                      returns when it is mounted; goes on in the background
+  frit mount img /mnt --foreground         stays; SIGINT or SIGTERM unmounts
+  frit mount img /mnt --read-only
+  frit mount img /mnt -o noatime,suid,dev  as mount(8) has it; also ro, nodev, noexec, fsname=NAME, allow_other, nonempty
+  frit unmount /mnt                        or umount, or fusermount3 -u
+
+It needs /dev/fuse, and fusermount3 where it is not root who mounts. A directory where a killed frit was mounted is cleaned
+up first. A kill, or a power cut, loses nothing that was synced: the next mount brings the file system up again. See docs/mount.md.")]
+pub(crate) struct Args {
+    /// The image: a file that frit mkfs made.
+    image: PathBuf,
+    /// An empty directory.
+    directory: PathBuf,
+    /// Stay in the foreground until it is unmounted.
+    #[arg(long, short)]
+    foreground: bool,
+    /// Change nothing.
+    #[arg(long, short)]
+    read_only: bool,
+    /// Threads that answer requests. [default: one a processor, 2 to 16]
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u16).range(1..=THREADS_MAX as i64))]
+    threads: Option<u16>,
+    /// Let the kernel gather writes before they are made. Faster for small ones; what was not synced may be lost
+    /// when frit is killed.
+    #[arg(long)]
+    writeback: bool,
+    /// Mount options, with commas between them. Can be given again.
+    #[arg(short, value_name = "OPTIONS")]
+    options: Vec<String>,
+    /// Where the background process writes what it has to say.
+    #[arg(long, value_name = "FILE")]
+    log: Option<PathBuf>,
+}
+
+impl Args {
+    fn options(&self) -> Result<Options> {
+        let mut options = Options::new(self.image.display());
+        for words in &self.options {
+            options.add(words).into_diagnostic()?;
+        }
+        options.read_only |= self.read_only;
+        options.writeback = self.writeback;
+        if let Some(threads) = self.threads {
+            options.threads = usize::from(threads);
+        }
+        Ok(options)
+    }
+
+    /// The same with paths that mean the same anywhere.
+    fn absolute(&self) -> Result<(PathBuf, PathBuf)> {
+        let image = self.image.canonicalize().into_diagnostic();
+        let image = image.wrap_err_with(|| format!("cannot open {}", self.image.display()))?;
+        Ok((image, whole(&self.directory).into_diagnostic()?))
+    }
+}
+
+/// Runs the command.
+///
+/// # Errors
+/// What keeps it from being mounted.
+pub(crate) fn run(args: &Args) -> Result<()> {
+    // What is wrong with them is said here, and at once.
+    let options = args.options()?;
+    if args.foreground { serve(args, &options) } else { background::start(args) }
+}
+
+/// Mounts, says so, and serves until it is unmounted.
+fn serve(args: &Args, options: &Options) -> Result<()> {
+    // From here on a signal is remembered, however long opening takes.
+    let mut signals = Signals::new([SIGINT, SIGTERM]).into_diagnostic()?;
+    second_signal_exits()?;
+    let directory = args.directory.display();
+    if clear_stale(&args.directory).into_diagnostic()? {
+        complain(&format!("frit mount: {directory}: a frit that was killed was mounted there; unmounted\n"))?;
+    }
+    let locked = Locked::open(&args.image, options.read_only)?;
+    let files = Arc::new(image::open(&args.image, options.read_only)?);
+    let mount = Mount::start(&files, &args.directory, options).into_diagnostic()?;
+    let how = if options.read_only { ", read-only" } else { "" };
+    let size = size::show(locked.bytes()?);
+    print(&format!("{} ({size}{how}) at {}\n", args.image.display(), mount.mountpoint().display()))?;
+    wait(&mount, &mut signals)?;
+    let ended = mount.join().into_diagnostic().wrap_err("the connection to the kernel broke");
+    // Whatever happened, it is closed in order.
+    let closed = image::close(files);
+    ended.and(closed)
+}
+
+/// Returns when it is unmounted and nobody uses it any more. A signal unmounts it.
+fn wait(mount: &Mount, signals: &mut Signals) -> Result<()> {
+    while !mount.is_over() {
+        if signals.pending().next().is_some() && mount.unmount(PATIENCE).into_diagnostic()? {
+            let at = mount.mountpoint().display();
+            complain(&format!(
+                "frit mount: {at} is unmounted, and programs still use files of it: they are served until they \
+                 close them; a second signal ends it at once\n"
+            ))?;
+        }
+        std::thread::sleep(LOOK_EVERY);
+    }
+    Ok(())
+}

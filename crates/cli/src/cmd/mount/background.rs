@@ -1,0 +1,59 @@
+//! A mount that goes on when the command returns.
+
+use super::Args;
+use crate::output::{complain, print};
+use miette::{IntoDiagnostic, Result, WrapErr, miette};
+use rustix::fs::MemfdFlags;
+use std::fs::{File, OpenOptions};
+use std::io::{BufRead, BufReader};
+use std::os::unix::fs::FileExt;
+use std::os::unix::process::CommandExt;
+use std::process::{Command, Stdio};
+
+/// Starts this program once more, in the foreground of nobody, and returns when it has mounted.
+pub(super) fn start(args: &Args) -> Result<()> {
+    let (image, directory) = args.absolute()?;
+    let (log, before) = log(args)?;
+    let mut mount = Command::new(std::env::current_exe().into_diagnostic()?);
+    mount.arg("mount").arg(image).arg(directory).arg("--foreground");
+    for (given, word) in [(args.read_only, "--read-only"), (args.writeback, "--writeback")] {
+        mount.args(given.then_some(word));
+    }
+    mount.args(args.threads.map(|n| format!("--threads={n}")));
+    mount.args(args.options.iter().flat_map(|words| ["-o", words.as_str()]));
+    // A group of its own: what ends this terminal's programs does not end it.
+    mount.process_group(0).current_dir("/").stdin(Stdio::null()).stdout(Stdio::piped());
+    mount.stderr(log.try_clone().into_diagnostic()?);
+    let mut child = mount.spawn().into_diagnostic()?;
+    let mut line = String::new();
+    if let Some(out) = child.stdout.take() {
+        BufReader::new(out).read_line(&mut line).into_diagnostic()?;
+    }
+    // It says one line when it has mounted, and none when it could not.
+    complain(&said(&log, before)?)?;
+    if !line.is_empty() {
+        return print(&line);
+    }
+    let status = child.wait().into_diagnostic()?;
+    std::process::exit(status.code().filter(|&code| code != 0).unwrap_or(1));
+}
+
+/// Where it writes to, and where its words begin there: memory that /proc/PID/fd/2 shows, unless a file is named.
+fn log(args: &Args) -> Result<(File, u64)> {
+    let Some(path) = &args.log else {
+        let memory = rustix::fs::memfd_create("frit mount", MemfdFlags::CLOEXEC).into_diagnostic()?;
+        return Ok((memory.into(), 0));
+    };
+    let file = OpenOptions::new().read(true).append(true).create(true).open(path);
+    let file = file.into_diagnostic().wrap_err_with(|| format!("cannot write {}", path.display()))?;
+    let before = file.metadata().into_diagnostic()?.len();
+    Ok((file, before))
+}
+
+/// What it has said so far.
+fn said(log: &File, before: u64) -> Result<String> {
+    let end = log.metadata().into_diagnostic()?.len();
+    let mut bytes = vec![0; end.saturating_sub(before) as usize];
+    log.read_exact_at(&mut bytes, before).map_err(|e| miette!("cannot read what the mount says: {e}"))?;
+    Ok(String::from_utf8_lossy(&bytes).into_owned())
+}
