@@ -56,7 +56,7 @@ struct Outcome<'a> {
 /// Output that cannot be written; a file system that is damaged is told by the exit code.
 pub(crate) fn run(args: &Args) -> Result<ExitCode> {
     let start = Instant::now();
-    let checked = Locked::open(&args.image, false).and_then(|_locked| {
+    let checked = Locked::open(&args.image).and_then(|_locked| {
         let checked = Mapped::file(&args.image).and_then(|medium| check(&medium));
         checked.map_err(|e: Error| miette!("{}: {e}", args.image.display()))
     });

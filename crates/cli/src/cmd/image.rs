@@ -20,13 +20,13 @@ pub(crate) struct Locked {
 }
 
 impl Locked {
-    /// Opens an image that is there. Those who only look (`shared`) do not exclude one another.
+    /// Opens an image that is there. Also who only reads it completes first what a stop cut off.
     ///
     /// # Errors
     /// It is no file, or in use.
-    pub(crate) fn open(image: &Path, shared: bool) -> Result<Locked> {
+    pub(crate) fn open(image: &Path) -> Result<Locked> {
         let at = || format!("cannot open {}", image.display());
-        let file = OpenOptions::new().read(true).write(!shared).open(image);
+        let file = OpenOptions::new().read(true).write(true).open(image);
         let file = file.into_diagnostic().wrap_err_with(at)?;
         let kind = file.metadata().into_diagnostic().wrap_err_with(at)?.file_type();
         if !kind.is_file() {
@@ -37,7 +37,7 @@ impl Locked {
                 image.display()
             ));
         }
-        lock(&file, shared, image)?;
+        lock(&file, false, image)?;
         Ok(Locked { file })
     }
 
@@ -61,7 +61,7 @@ impl Locked {
                 made.map(|locked| (locked, true))
             }
             (Err(e), _) if e.kind() == io::ErrorKind::AlreadyExists => {
-                let locked = Locked::open(image, false)?;
+                let locked = Locked::open(image)?;
                 if !force && locked.file.metadata().into_diagnostic()?.len() > 0 {
                     return Err(miette!(
                         help = "--force makes a new file system in it; what it holds is lost",

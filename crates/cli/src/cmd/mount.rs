@@ -96,7 +96,7 @@ fn serve(args: &Args, options: &Options) -> Result<()> {
     if clear_stale(&args.directory).into_diagnostic()? {
         complain(&format!("frit mount: {directory}: a frit that was killed was mounted there; unmounted\n"))?;
     }
-    let locked = Locked::open(&args.image, options.read_only)?;
+    let locked = Locked::open(&args.image)?;
     let files = Arc::new(image::open(&args.image, options.read_only)?);
     let mount = Mount::start(&files, &args.directory, options).into_diagnostic()?;
     let how = if options.read_only { ", read-only" } else { "" };

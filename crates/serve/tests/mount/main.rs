@@ -4,18 +4,36 @@
 #![allow(clippy::unwrap_used, clippy::panic, clippy::print_stderr)]
 
 mod contents;
-mod memory;
 mod names;
 mod rights;
 mod sessions;
 
+use frit_fs::{Files, Format, Fs, Mapped};
 use frit_serve::mount::{Mount, Options};
-use memory::Memory;
 use std::io;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
+
+/// Bytes of the file system.
+const BYTES: u64 = 128 << 20;
+/// Inodes that it can have.
+const INODES: u64 = 20_000;
+
+/// A file system in memory.
+type Memory = Fs<Mapped>;
+
+fn memory() -> Memory {
+    let format = Format { inodes: Some(INODES), ..Format::default() };
+    Fs::format(Mapped::anonymous(BYTES).unwrap(), format).unwrap()
+}
+
+/// Inodes that are used, the root's included.
+fn inodes(files: &Memory) -> u64 {
+    let usage = files.usage().unwrap();
+    usage.inodes - usage.inodes_free
+}
 
 /// A mounted memory; unmounted when it is dropped, whatever happened.
 struct Mounted {
@@ -39,7 +57,7 @@ impl Mounted {
         for path in [dir.path(), &at] {
             std::fs::set_permissions(path, std::os::unix::fs::PermissionsExt::from_mode(0o755)).unwrap();
         }
-        let files = Arc::new(Memory::new());
+        let files = Arc::new(memory());
         let mut options = Options::new("image of a test");
         options.writeback = words.contains("writeback");
         options.add(&words.replace("writeback", "")).unwrap();

@@ -1,7 +1,6 @@
 //! Mounting, unmounting, and what is in the way.
 
-use super::memory::Memory;
-use super::{Mounted, code, error, soon};
+use super::{Mounted, code, error, inodes, memory, soon};
 use frit_serve::fuse::mounts_at;
 use frit_serve::mount::{Mount, Options, clear_stale, mounted};
 use std::fs::{self, File};
@@ -58,7 +57,7 @@ const CHILD: &str = "FRIT_TEST_MOUNT_AT";
 #[test]
 fn what_a_killed_server_left_is_cleared() {
     if let Some(at) = std::env::var_os(CHILD) {
-        let mount = Mount::start(&Arc::new(Memory::new()), Path::new(&at), &Options::new("child")).unwrap();
+        let mount = Mount::start(&Arc::new(memory()), Path::new(&at), &Options::new("child")).unwrap();
         println!("mounted");
         while !mount.is_over() {
             std::thread::sleep(Duration::from_millis(10));
@@ -115,5 +114,5 @@ fn threads_of_many_programs_at_once() {
         }
     });
     let files = m.stop();
-    assert_eq!(files.inodes_and_pins(), (1 + 3 + 4, 0), "root, directories, and a file a thread");
+    assert_eq!(inodes(&files), 1 + 3 + 4, "root, directories, and a file a thread");
 }

@@ -1,0 +1,182 @@
+//! `frit mkfs`, `mount`, `unmount` and `fsck`. Skipped where there is no root or no FUSE. Everything that could hang runs
+//! under `timeout`, and a guard unmounts at the end.
+
+// Helpers of tests are tests, which clippy does not know.
+#![allow(clippy::unwrap_used, clippy::panic, clippy::print_stderr)]
+
+use std::fs;
+use std::os::unix::fs::MetadataExt;
+use std::path::{Path, PathBuf};
+use std::process::{Command, Output};
+
+/// Seconds after which a program is killed.
+const BOUND: &str = "60";
+
+fn run(program: &str, args: &[&str]) -> Output {
+    Command::new("timeout").args(["-k", "5", BOUND, program]).args(args).output().unwrap()
+}
+
+fn frit(args: &[&str]) -> Output {
+    run(env!("CARGO_BIN_EXE_frit"), args)
+}
+
+fn said(o: &Output) -> String {
+    format!("{}{}", String::from_utf8_lossy(&o.stdout), String::from_utf8_lossy(&o.stderr))
+}
+
+#[track_caller]
+fn good(o: &Output) -> String {
+    assert!(o.status.success(), "{}", said(o));
+    String::from_utf8_lossy(&o.stdout).trim().into()
+}
+
+#[track_caller]
+fn refused(o: &Output, code: i32, words: &str) {
+    // Long lines are broken where the terminal ends.
+    let said = said(o).replace("\n  │ ", " ");
+    assert!(o.status.code() == Some(code) && said.contains(words), "{:?}: {said}", o.status);
+}
+
+/// An image, and a directory to mount on; unmounted when it is dropped, whatever happened.
+struct Place {
+    _root: tempfile::TempDir,
+    image: String,
+    at: PathBuf,
+}
+
+impl Place {
+    /// `None` where nothing can be mounted.
+    fn new() -> Option<Place> {
+        let root = fs::metadata("/proc/self").is_ok_and(|m| m.uid() == 0);
+        if !root || !Path::new("/dev/fuse").exists() {
+            eprintln!("skipped: mounting needs root and /dev/fuse");
+            return None;
+        }
+        let root = tempfile::tempdir().unwrap();
+        let dir = root.path().canonicalize().unwrap();
+        let at = dir.join("mnt");
+        fs::create_dir(&at).unwrap();
+        Some(Place { _root: root, image: dir.join("img").to_str().unwrap().into(), at })
+    }
+
+    fn at(&self) -> &str {
+        self.at.to_str().unwrap()
+    }
+
+    fn mkfs(&self) {
+        good(&frit(&["mkfs", &self.image, "--size", "32M", "--label", "test"]));
+    }
+
+    fn mount(&self, more: &[&str]) -> Output {
+        let args: Vec<&str> =
+            ["mount", &self.image, self.at()].into_iter().chain(more.iter().copied()).collect();
+        frit(&args)
+    }
+
+    /// The process that has it mounted.
+    fn server(&self) -> String {
+        let busy = said(&frit(&["fsck", &self.image]));
+        let pid = busy.split("process ").nth(1).unwrap_or_else(|| panic!("{busy}"));
+        pid.chars().take_while(char::is_ascii_digit).collect()
+    }
+}
+
+impl Drop for Place {
+    fn drop(&mut self) {
+        // Most tests have done so.
+        let _ = run("umount", &["-l", self.at()]);
+    }
+}
+
+#[test]
+fn made_mounted_and_checked() {
+    let Some(p) = Place::new() else { return };
+    p.mkfs();
+    refused(&frit(&["mkfs", &p.image, "--size", "32M"]), 1, "is there already");
+    let made: serde_json::Value =
+        serde_json::from_str(&good(&frit(&["mkfs", &p.image, "--force", "--inodes", "2000", "--json"])))
+            .unwrap();
+    assert_eq!((made["bytes"].as_u64(), made["inodes"].as_u64()), (Some(32 << 20), Some(2000)));
+    let line = good(&p.mount(&[]));
+    assert!(line.starts_with(&p.image) && line.ends_with(p.at()), "{line}");
+    fs::create_dir(p.at.join("d")).unwrap();
+    fs::write(p.at.join("d/f"), vec![7; 100_000]).unwrap();
+    refused(&p.mount(&[]), 1, "in use by process");
+    refused(&frit(&["fsck", &p.image]), 2, "in use by process");
+    refused(&frit(&["mkfs", &p.image, "--force"]), 1, "in use by process");
+    let file = fs::File::open(p.at.join("d/f")).unwrap();
+    refused(&frit(&["unmount", p.at()]), 1, "still use");
+    drop(file);
+    good(&frit(&["unmount", p.at()]));
+    refused(&frit(&["unmount", p.at()]), 1, "no file system of frit is mounted there");
+    let checked: serde_json::Value =
+        serde_json::from_str(&good(&frit(&["fsck", &p.image, "--json"]))).unwrap();
+    let counts = ["directories", "files", "orphans", "found"].map(|k| checked[k].as_u64().unwrap());
+    assert_eq!((counts, checked["closed"].as_bool()), ([2, 1, 0, 0], Some(true)));
+    good(&p.mount(&["--read-only", "--threads", "1", "-o", "noatime,fsname=elsewhere"]));
+    assert!(fs::read(p.at.join("d/f")).unwrap() == vec![7; 100_000]);
+    assert!(fs::write(p.at.join("new"), "").is_err());
+    good(&run("umount", &[p.at()]));
+}
+
+#[test]
+fn a_kill_loses_nothing_that_was_written() {
+    let Some(p) = Place::new() else { return };
+    p.mkfs();
+    for round in 0..3u8 {
+        let o = p.mount(&[]);
+        good(&o);
+        assert_eq!(said(&o).contains("was killed"), round > 0, "{}", said(&o));
+        for before in 0..round {
+            assert!(fs::read(p.at.join(format!("f{before}"))).unwrap() == vec![before; 50_000]);
+        }
+        let open = fs::File::create(p.at.join("open")).unwrap();
+        fs::remove_file(p.at.join("open")).unwrap();
+        fs::write(p.at.join(format!("f{round}")), vec![round; 50_000]).unwrap();
+        good(&run("kill", &["-9", &p.server()]));
+        drop(open);
+    }
+    let checked = good(&frit(&["fsck", &p.image]));
+    assert!(checked.contains("Nothing is wrong") && checked.contains("not unmounted in order"), "{checked}");
+}
+
+#[test]
+fn a_signal_unmounts() {
+    let Some(p) = Place::new() else { return };
+    p.mkfs();
+    good(&p.mount(&["--writeback"]));
+    fs::write(p.at.join("f"), "not synced").unwrap();
+    let server = p.server();
+    good(&run("kill", &["-TERM", &server]));
+    let end = std::time::Instant::now() + std::time::Duration::from_secs(30);
+    while Path::new("/proc").join(&server).join("fd/0").exists() {
+        assert!(std::time::Instant::now() < end, "it ends");
+        std::thread::sleep(std::time::Duration::from_millis(10));
+    }
+    let checked = good(&frit(&["fsck", &p.image]));
+    assert!(checked.contains("unmounted in order") && checked.contains("1 files"), "{checked}");
+    good(&p.mount(&[]));
+    assert_eq!(fs::read(p.at.join("f")).unwrap(), b"not synced");
+    good(&frit(&["unmount", p.at()]));
+}
+
+#[test]
+fn what_cannot_be_mounted() {
+    let Some(p) = Place::new() else { return };
+    refused(&p.mount(&[]), 1, "cannot open");
+    refused(&frit(&["mkfs", &p.image]), 1, "--size says how large");
+    assert!(!Path::new(&p.image).exists(), "nothing is left");
+    refused(&frit(&["mkfs", &p.image, "--size", "4K"]), 1, "cannot make a file system");
+    assert!(!Path::new(&p.image).exists(), "nothing is left");
+    fs::write(&p.image, vec![1; 1 << 20]).unwrap();
+    refused(&p.mount(&[]), 1, "no frit file system");
+    refused(&frit(&["fsck", &p.image]), 2, "no frit file system");
+    refused(&frit(&["mkfs", "/dev/null", "--size", "1M"]), 1, "no regular file");
+    good(&frit(&["mkfs", &p.image, "--size", "32M", "--force"]));
+    refused(&p.mount(&["-o", "colour"]), 1, "'colour' is no mount option");
+    fs::write(p.at.join("hidden"), "").unwrap();
+    refused(&p.mount(&[]), 1, "not empty");
+    good(&p.mount(&["-o", "nonempty"]));
+    assert!(!p.at.join("hidden").exists());
+    good(&frit(&["unmount", p.at()]));
+}
