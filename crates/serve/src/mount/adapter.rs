@@ -254,7 +254,8 @@ impl<F: Files + 'static> Filesystem for Adapter<F> {
 
     fn opendir(&self, _: &Request, _: INodeNo, _: OpenFlags, reply: ReplyOpen) {
         if self.free_opendir {
-            // The kernel does not ask again, and keeps listings in its page cache.
+            // The kernel does not ask again, and keeps listings in its page cache: walking a tree once more takes
+            // one request a directory, not three.
             return reply.error(Errno::ENOSYS);
         }
         reply.opened(FileHandle(0), FopenFlags::FOPEN_KEEP_CACHE | FopenFlags::FOPEN_CACHE_DIR);

@@ -25,7 +25,8 @@ const WISHES: [InitFlags; 10] = [
     InitFlags::FUSE_CACHE_SYMLINKS,
     // Handles for open_by_handle_at(2), and for exporting it over NFS.
     InitFlags::FUSE_EXPORT_SUPPORT,
-    // Set-ID bits and capabilities are taken away here (`plain`).
+    // Set-ID bits and capabilities are taken away here (`plain`): a write is one request. Without it the kernel asks
+    // for capabilities before each: two requests, and 23 µs of processor time in place of 17 for 4 KiB.
     InitFlags::FUSE_HANDLE_KILLPRIV_V2,
 ];
 
