@@ -3,7 +3,7 @@
 use super::image::Locked;
 use crate::output::{complain, print, print_json};
 use frit_fs::{Error, Mapped, Report, check};
-use miette::{Report as Complaint, Result, miette};
+use miette::{Result, miette};
 use serde::Serialize;
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
@@ -63,7 +63,7 @@ pub(crate) fn run(args: &Args) -> Result<ExitCode> {
     let report = match checked {
         Ok(report) => report,
         Err(e) => {
-            complain(&format!("{:?}\n", Complaint::from(e)))?;
+            complain(&format!("{e:?}\n"))?;
             return Ok(ExitCode::from(NOT_CHECKED));
         }
     };
