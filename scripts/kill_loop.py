@@ -24,37 +24,10 @@ import sys
 import tempfile
 import threading
 import time
-import zlib
 
 import psycopg2
 
-
-class Violation(Exception):
-    """Something that must not happen."""
-
-
-def run(*words, seconds=60, check=True, **more):
-    """Runs a program, for a bounded time, and returns what it said."""
-    try:
-        done = subprocess.run(words, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.STDOUT,
-                              text=True, timeout=seconds, **more)
-    except subprocess.TimeoutExpired as e:
-        raise Violation(f"{' '.join(map(str, words))} did not end within {seconds} s: {e.output!r}") from e
-    if check and done.returncode != 0:
-        raise Violation(f"{' '.join(map(str, words))} failed ({done.returncode}): {done.stdout.strip()}")
-    return done
-
-
-def until(what, seconds, look):
-    """Waits until `look` returns something, for a bounded time."""
-    end = time.monotonic() + seconds
-    while True:
-        found = look()
-        if found:
-            return found
-        if time.monotonic() > end:
-            raise Violation(f"{what}: not within {seconds} s")
-        time.sleep(0.02)
+from bounded import Violation, payload, run, until
 
 
 def descendants(pid):
@@ -72,13 +45,6 @@ def descendants(pid):
         found.append(at)
         todo.extend(children.get(at, []))
     return found
-
-
-def payload(client, number):
-    """What a row holds: it can be computed again."""
-    rng = random.Random(client * 1_000_003 + number)
-    text = rng.randbytes(rng.randint(5, 1000)).hex()
-    return f"{zlib.crc32(text.encode()):08x}{text}"
 
 
 def sample(count, seen, rng, everything):
@@ -268,7 +234,7 @@ class Postgres:
 SQLITE_CLIENT = r"""
 import sys
 sys.path.insert(0, sys.argv[4])
-import sqlite3, kill_loop
+import sqlite3, bounded
 path, client, number = sys.argv[1], int(sys.argv[2]), int(sys.argv[3])
 db = sqlite3.connect(path, isolation_level=None)
 # With a rollback journal, full does not sync the directory after the journal is removed, which is the commit: the last
@@ -277,7 +243,7 @@ db.execute("pragma synchronous = extra")
 while True:
     number += 1
     db.execute("begin immediate")
-    db.execute("insert or ignore into acks values (?, ?)", (number, kill_loop.payload(client, number)))
+    db.execute("insert or ignore into acks values (?, ?)", (number, bounded.payload(client, number)))
     db.execute("update counter set number = ?", (number,))
     db.execute("commit")
     print(number, flush=True)
