@@ -8,7 +8,7 @@ FRIT := target/release/frit
 # A target directory set from outside would hide the program from the line above.
 unexport CARGO_TARGET_DIR
 
-.PHONY: help toolchain clients build demo test lint docs unit guide test-peers bench stress clean
+.PHONY: help toolchain clients build demo test lint docs unit guide test-peers bench stress conform clean
 
 help: ## this list
 	@grep -E '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 12
@@ -69,6 +69,13 @@ bench: build ## speed and memory, each beside a baseline measured in the same ru
 stress: build ## file systems and databases on volumes, servers killed under them; as root, half an hour
 	scripts/stress-fs.sh
 	scripts/kill-loop.sh --kills 100
+
+# Loads of Debian for a mounted file system; pjdfstest and fsx come from crates.io into target/tools.
+conform: CLIENTS += stress-ng:stress-ng dbench:dbench postmark:postmark fs_mark:fsmark bonnie++:bonnie++ pg_lsclusters:postgresql git:git
+conform: clients build ## POSIX, loads and databases on a mounted ISPFS, its daemon killed under it; as root, 45 minutes
+	scripts/fs-suite.sh
+	scripts/fs-kill.sh --self-test
+	scripts/fs-kill.sh --kills 100
 
 clean: ## what was built
 	$(CARGO) clean
