@@ -68,6 +68,49 @@ impl Mapped {
     }
 }
 
+/// Writes from this length on go past the processor's caches, in bytes. Measured by `make bench`: from here on that
+/// is faster than a copy, 1.1 to 1.6 times at 64 KiB to 1 MiB.
+const STREAM_FROM: usize = 32 << 10;
+
+/// Copies with stores that do not read the lines they replace into the caches.
+///
+/// # Safety
+/// `to` has room for all of `data`, which is another object.
+#[cfg(target_arch = "x86_64")]
+unsafe fn stream(data: &[u8], to: *mut u8) {
+    use std::arch::x86_64::{__m128i, _mm_loadu_si128, _mm_sfence, _mm_stream_si128};
+
+    const WIDE: usize = size_of::<__m128i>();
+    let head = to.align_offset(64).min(data.len());
+    let (first, rest) = data.split_at(head);
+    let (lines, last) = rest.split_at(rest.len() / 64 * 64);
+    // SAFETY: the caller's; the streamed part begins at a multiple of 64 bytes.
+    unsafe {
+        std::ptr::copy_nonoverlapping(first.as_ptr(), to, head);
+        let mut at = to.add(head);
+        for line in lines.chunks_exact(64) {
+            for i in 0..64 / WIDE {
+                let wide = _mm_loadu_si128(line.as_ptr().add(i * WIDE).cast());
+                _mm_stream_si128(at.add(i * WIDE).cast(), wide);
+            }
+            at = at.add(64);
+        }
+        std::ptr::copy_nonoverlapping(last.as_ptr(), at, last.len());
+        // Such stores are not ordered by the release of a lock: who takes it next has to see them.
+        _mm_sfence();
+    }
+}
+
+/// A plain copy.
+///
+/// # Safety
+/// `to` has room for all of `data`, which is another object.
+#[cfg(not(target_arch = "x86_64"))]
+unsafe fn stream(data: &[u8], to: *mut u8) {
+    // SAFETY: the caller's.
+    unsafe { std::ptr::copy_nonoverlapping(data.as_ptr(), to, data.len()) };
+}
+
 impl Medium for Mapped {
     fn bytes(&self) -> u64 {
         self.map.len() as u64
@@ -89,6 +132,11 @@ impl Medium for Mapped {
     #[inline]
     fn write_data(&self, at: u64, data: &[u8]) {
         let to = self.range(at, data.len());
+        if data.len() >= STREAM_FROM {
+            // SAFETY: as below.
+            unsafe { stream(data, to) };
+            return;
+        }
         // SAFETY: `range` has checked the target; `data` is another object.
         unsafe { std::ptr::copy_nonoverlapping(data.as_ptr(), to, data.len()) };
     }
