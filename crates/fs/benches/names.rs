@@ -32,8 +32,8 @@ fn ours(fs: &Fs<Mapped>, order: &[usize], shuffled: &[usize]) -> [f64; 5] {
     let dir = fs.create(ROOT, Ino::ROOT, b"d", New::directory(0o755)).unwrap().ino;
     let at = |i: usize| name(i).into_bytes();
     [
-        timed(order, |i| drop(fs.create(ROOT, dir, &at(i), New::file(0o644)).unwrap())),
-        timed(shuffled, |i| drop(fs.lookup(ROOT, dir, &at(i)).unwrap())),
+        timed(order, |i| _ = fs.create(ROOT, dir, &at(i), New::file(0o644)).unwrap()),
+        timed(shuffled, |i| _ = fs.lookup(ROOT, dir, &at(i)).unwrap()),
         timed(shuffled, |i| drop(fs.open_file(ROOT, &format!("d/{}", name(i)), OpenFile::WRITE).unwrap())),
         timed(shuffled, |i| {
             fs.rename(ROOT, (dir, &at(i)), (dir, format!("moved-{i}").as_bytes()), RenameMode::Replace)
@@ -49,7 +49,7 @@ fn theirs(dir: &Path, order: &[usize], shuffled: &[usize]) -> [f64; 5] {
     let moved = |i: usize| dir.join(format!("moved-{i}"));
     let rates = [
         timed(order, |i| drop(File::create_new(at(i)).unwrap())),
-        timed(shuffled, |i| drop(fs::symlink_metadata(at(i)).unwrap())),
+        timed(shuffled, |i| _ = fs::symlink_metadata(at(i)).unwrap()),
         timed(shuffled, |i| drop(File::options().read(true).write(true).open(at(i)).unwrap())),
         timed(shuffled, |i| fs::rename(at(i), moved(i)).unwrap()),
         timed(shuffled, |i| fs::remove_file(moved(i)).unwrap()),
