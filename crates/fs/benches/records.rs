@@ -1,6 +1,7 @@
 //! The four patterns of IOzone on one file: the library beside a directory of another file system, in one process.
 //!
-//! `cargo bench -p frit-fs --bench records -- --image FILE --beside DIR [--mib 256] [--durable] [--only 1,4]`.
+//! `cargo bench -p frit-fs --bench records -- --image FILE --beside DIR [--beside DIR]... [--mib 256] [--durable]
+//! [--only 1,4]`. Ratios are over the first directory.
 //! `scripts/bench-fs.sh` makes both places and the regimes.
 
 #![allow(clippy::print_stdout, clippy::unwrap_used)]
@@ -16,7 +17,7 @@ use std::time::Instant;
 /// Records in KiB, as the paper's Fig. 7 has them.
 const RECORDS: [usize; 8] = [1, 4, 16, 64, 256, 1024, 4096, 16384];
 /// Runs of each pattern on each side; the median counts.
-const RUNS: usize = 5;
+const RUNS: usize = 3;
 
 /// A file to be measured.
 trait Subject {
@@ -90,25 +91,20 @@ fn median(mut all: Vec<f64>) -> f64 {
 
 struct Options {
     image: Option<PathBuf>,
-    beside: PathBuf,
+    beside: Vec<PathBuf>,
     mib: usize,
     durable: bool,
     only: Vec<usize>,
 }
 
 fn options() -> Options {
-    let mut options = Options {
-        image: None,
-        beside: std::env::temp_dir(),
-        mib: 256,
-        durable: false,
-        only: RECORDS.to_vec(),
-    };
+    let mut options =
+        Options { image: None, beside: Vec::new(), mib: 256, durable: false, only: RECORDS.to_vec() };
     let mut words = std::env::args().skip(1);
     while let Some(word) = words.next() {
         match word.as_str() {
             "--image" => options.image = Some(words.next().unwrap().into()),
-            "--beside" => options.beside = words.next().unwrap().into(),
+            "--beside" => options.beside.push(words.next().unwrap().into()),
             "--mib" => options.mib = words.next().unwrap().parse().unwrap(),
             "--durable" => options.durable = true,
             "--only" => {
@@ -117,7 +113,33 @@ fn options() -> Options {
             _ => {}
         }
     }
+    if options.beside.is_empty() {
+        options.beside.push(std::env::temp_dir());
+    }
     options
+}
+
+/// A file in a directory, gone with this value.
+struct Beside(std::fs::File, PathBuf);
+
+impl Beside {
+    fn new(dir: &std::path::Path) -> Self {
+        let path = dir.join("frit-bench-records");
+        let mut options = std::fs::File::options();
+        Self(options.read(true).write(true).create(true).truncate(true).open(&path).unwrap(), path)
+    }
+}
+
+impl Drop for Beside {
+    fn drop(&mut self) {
+        std::fs::remove_file(&self.1).unwrap();
+    }
+}
+
+fn line(first: &str, second: &str, values: impl Iterator<Item = String>) {
+    print!("{first:>6}  {second:<12}");
+    values.for_each(|value| print!("  {value:>16}"));
+    println!();
 }
 
 fn main() {
@@ -129,17 +151,18 @@ fn main() {
     };
     let fs = Fs::format(medium, Format { force: true, ..Format::default() }).unwrap();
     let ours = fs.open_file(&Caller::ROOT, "file", OpenFile::CREATE).unwrap();
-    let path = options.beside.join("frit-bench-records");
-    let beside =
-        std::fs::File::options().read(true).write(true).create(true).truncate(true).open(&path).unwrap();
+    let files: Vec<Beside> = options.beside.iter().map(|dir| Beside::new(dir)).collect();
+    let mut subjects: Vec<&dyn Subject> = vec![&ours];
+    subjects.extend(files.iter().map(|file| &file.0 as &dyn Subject));
     let chunk = vec![7; 1 << 20];
-    for at in (0..bytes as u64).step_by(1 << 20) {
-        Subject::write(&ours, at, &chunk);
-        Subject::write(&beside, at, &chunk);
+    for subject in &subjects {
+        (0..bytes as u64).step_by(1 << 20).for_each(|at| subject.write(at, &chunk));
+        subject.sync();
     }
-    Subject::sync(&beside);
-    println!("{:>8}  {:<12}  {:>9}  {:>9}  {:>6}", "KiB", "pattern", "frit MB/s", "other", "ratio");
-    let mut ratios = [const { Vec::new() }; 4];
+    let names = options.beside.iter().map(|dir| dir.file_name().unwrap_or_default().to_string_lossy());
+    let names = std::iter::once("library".into()).chain(names);
+    line("KiB", "MB/s", names.map(std::borrow::Cow::into_owned));
+    let mut ratios = vec![[const { Vec::new() }; 4]; subjects.len()];
     for kib in &options.only {
         let mut buffer = vec![3; kib << 10];
         let order: Vec<u64> = (0..bytes as u64).step_by(kib << 10).collect();
@@ -148,20 +171,25 @@ fn main() {
         for (i, (pattern, name)) in PATTERNS.into_iter().enumerate() {
             let random = matches!(pattern, Pattern::RandomRead | Pattern::RandomWrite);
             let order = if random { &shuffled } else { &order };
-            let (mut a, mut b) = (Vec::new(), Vec::new());
+            let mut rates = vec![Vec::new(); subjects.len()];
             for _ in 0..RUNS {
-                a.push(pass(&ours, pattern, order, &mut buffer, options.durable));
-                b.push(pass(&beside, pattern, order, &mut buffer, options.durable));
+                for (rates, subject) in rates.iter_mut().zip(&subjects) {
+                    rates.push(pass(*subject, pattern, order, &mut buffer, options.durable));
+                }
             }
-            let (a, b) = (median(a), median(b));
-            ratios[i].push(a / b);
-            println!("{kib:>8}  {name:<12}  {a:>9.0}  {b:>9.0}  {:>6.2}", a / b);
+            let rates: Vec<f64> = rates.into_iter().map(median).collect();
+            // Ratios are over the first directory.
+            let over = |n: usize| rates[n] / rates[1];
+            (0..subjects.len()).for_each(|n| ratios[n][i].push(over(n)));
+            line(
+                &kib.to_string(),
+                name,
+                (0..subjects.len()).map(|n| format!("{:.0} ({:.2})", rates[n], over(n))),
+            );
         }
     }
+    let mean = |all: &Vec<f64>| format!("({:.2})", all.iter().sum::<f64>() / all.len() as f64);
     for (i, (_, name)) in PATTERNS.iter().enumerate() {
-        let mean = ratios[i].iter().sum::<f64>() / ratios[i].len() as f64;
-        println!("{:>8}  {name:<12}  {:>9}  {:>9}  {mean:>6.2}", "mean", "", "");
+        line("mean", name, ratios.iter().map(|all| mean(&all[i])));
     }
-    drop(beside);
-    std::fs::remove_file(&path).unwrap();
 }
