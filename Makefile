@@ -53,6 +53,7 @@ docs:
 
 unit:
 	$(CARGO) test --workspace --locked
+	$(CARGO) test --locked -p frit-fs --features shuttle --test schedules
 
 guide:
 	scripts/extending.sh
@@ -65,6 +66,7 @@ bench: build ## speed and memory, each beside a baseline measured in the same ru
 	$(CARGO) bench --locked -p frit-layer --bench index
 	scripts/peers.sh bench
 	scripts/bench-nbd.sh
+	scripts/bench-fs.sh
 
 stress: build ## file systems and databases on volumes, servers killed under them; as root, half an hour
 	scripts/stress-fs.sh

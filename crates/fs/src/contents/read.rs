@@ -7,21 +7,22 @@ use crate::format::BLOCK;
 use crate::fs::Fs;
 use crate::inode::{Node, State};
 use crate::medium::Medium;
-use crate::sync::{RwLockReadGuard, RwLockWriteGuard};
+use crate::sync::RwLockReadGuard;
 
 impl<M: Medium> Fs<M> {
     /// A file whose extents were read, locked for reading.
     pub(super) fn loaded<'a>(&self, node: &'a Node) -> Result<RwLockReadGuard<'a, State>> {
-        let state = node.state.read();
-        state.file()?;
-        if state.map.is_some() {
-            return Ok(state);
+        loop {
+            let state = node.state.read();
+            state.file()?;
+            if state.map.is_some() {
+                return Ok(state);
+            }
+            drop(state);
+            let mut state = node.state.write();
+            state.file()?;
+            self.load_map(node.ino, &mut state)?;
         }
-        drop(state);
-        let mut state = node.state.write();
-        state.file()?;
-        self.load_map(node.ino, &mut state)?;
-        Ok(RwLockWriteGuard::downgrade(state))
     }
 
     /// Reads from byte `at` of a file.

@@ -8,9 +8,9 @@ use super::raw::{Inode, WORDS};
 use crate::dir::Index;
 use crate::error::{Error, Result};
 use crate::extents::Map;
-use crate::sync::{RwLock, RwLockWriteGuard};
+use crate::sync::{AtomicBool, AtomicI64, AtomicU32, RwLock, RwLockWriteGuard};
 use crate::types::{Attr, Ino, Kind, Time};
-use std::sync::atomic::{AtomicBool, AtomicI64, AtomicU32, Ordering};
+use std::sync::atomic::Ordering;
 
 /// An inode that is in use.
 #[derive(Debug)]

@@ -1,0 +1,116 @@
+//! Operations that meet, under a scheduler that tries interleavings of their locks: none hangs, and what is left agrees
+//! with itself.
+
+#![allow(clippy::unwrap_used)]
+
+use frit_fs::{
+    Caller, Changes, Clock, Error, Files, Format, Fs, Ino, Mapped, New, Open, RenameMode, XattrMode, check,
+};
+use std::sync::Arc;
+
+const ROOT: &Caller = &Caller::ROOT;
+/// Interleavings of each meeting.
+const TRIED: usize = 400;
+
+type Shared = Arc<Fs<Mapped>>;
+type Step = fn(&Shared);
+
+/// A file system with directories a and b, file a/f with a second name b/h, and an empty directory a/d.
+fn fresh() -> Shared {
+    let format =
+        Format { inodes: Some(64), uuid: Some(3), clock: Clock::counted(1_000_000), ..Format::default() };
+    let fs = Fs::format(Mapped::anonymous(512 << 10).unwrap(), format).unwrap();
+    let a = fs.create(ROOT, Ino::ROOT, b"a", New::directory(0o755)).unwrap().ino;
+    let b = fs.create(ROOT, Ino::ROOT, b"b", New::directory(0o755)).unwrap().ino;
+    let file = fs.create(ROOT, a, b"f", New::file(0o644)).unwrap().ino;
+    fs.write(file, 0, &[1; 5000]).unwrap();
+    fs.link(ROOT, file, b, b"h").unwrap();
+    fs.create(ROOT, a, b"d", New::directory(0o755)).unwrap();
+    // Hardly any node stays in memory, so that nodes come and go meanwhile.
+    let medium = fs.close().unwrap();
+    let open = Open { nodes: 1, clock: Clock::counted(2_000_000), ..Open::default() };
+    Arc::new(Fs::open(medium, open).unwrap())
+}
+
+fn dir(fs: &Shared, name: &[u8]) -> Option<Ino> {
+    fs.lookup(ROOT, Ino::ROOT, name).ok().map(|attr| attr.ino)
+}
+
+/// What another thread may have made of it in the meantime is no error.
+fn met<T>(done: Result<T, Error>) {
+    if let Err(error) = done {
+        assert!(!matches!(error, Error::Damaged { .. } | Error::Image(_)), "{error}");
+    }
+}
+
+fn rename(fs: &Shared, from: (&[u8], &[u8]), to: (&[u8], &[u8]), mode: RenameMode) {
+    if let (Some(a), Some(b)) = (dir(fs, from.0), dir(fs, to.0)) {
+        met(fs.rename(ROOT, (a, from.1), (b, to.1), mode));
+    }
+}
+
+const STEPS: [Step; 12] = [
+    |fs| rename(fs, (b"a", b"f"), (b"b", b"h"), RenameMode::Replace),
+    |fs| rename(fs, (b"a", b"f"), (b"b", b"g"), RenameMode::Replace),
+    |fs| rename(fs, (b"b", b"h"), (b"a", b"d"), RenameMode::Exchange),
+    |fs| rename(fs, (b"a", b"d"), (b"b", b"d"), RenameMode::Replace),
+    |fs| met(fs.rename(ROOT, (Ino::ROOT, b"a"), (Ino::ROOT, b"c"), RenameMode::Replace)),
+    |fs| met(dir(fs, b"a").map_or(Ok(()), |a| fs.unlink(ROOT, a, b"f"))),
+    |fs| met(dir(fs, b"b").map_or(Ok(()), |b| fs.unlink(ROOT, b, b"h"))),
+    |fs| met(dir(fs, b"a").map_or(Ok(()), |a| fs.rmdir(ROOT, a, b"d"))),
+    |fs| met(dir(fs, b"a").map(|a| fs.create(ROOT, a, b"g", New::file(0o600))).transpose()),
+    |fs| {
+        if let Some(file) = dir(fs, b"b").and_then(|b| fs.lookup(ROOT, b, b"h").ok())
+            && fs.pin(file.ino).is_ok()
+        {
+            met(fs.append(file.ino, &[2; 3000]));
+            met(fs.set_attr(ROOT, file.ino, &Changes { size: Some(100), ..Changes::default() }));
+            fs.unpin(file.ino).unwrap();
+        }
+    },
+    |fs| {
+        let file = dir(fs, b"a").and_then(|a| fs.lookup(ROOT, a, b"f").ok());
+        met(file.map(|file| fs.read(file.ino, 0, &mut [0; 6000])).transpose());
+        met(file.map(|file| fs.set_xattr(ROOT, file.ino, b"user.x", &[3; 50], XattrMode::Any)).transpose());
+        met(fs.sync());
+    },
+    |fs| met(dir(fs, b"a").map(|a| fs.read_dir(a, 0, &mut |_| true)).transpose()),
+];
+
+fn meet(steps: Vec<Step>) {
+    let tried = TRIED / steps.len();
+    shuttle::check_random(
+        move || {
+            let fs = fresh();
+            let threads: Vec<_> = steps
+                .iter()
+                .map(|step| {
+                    let (fs, step) = (Arc::clone(&fs), *step);
+                    shuttle::thread::spawn(move || step(&fs))
+                })
+                .collect();
+            threads.into_iter().for_each(|thread| thread.join().unwrap());
+            let report = check(fs.medium()).unwrap();
+            assert!(report.is_clean() && report.orphans == 0, "{report:#?}");
+        },
+        tried,
+    );
+}
+
+#[test]
+fn two_operations_meet() {
+    for (i, one) in STEPS.iter().enumerate() {
+        for other in &STEPS[i..] {
+            meet(vec![*one, *other]);
+        }
+    }
+}
+
+#[test]
+fn three_operations_meet() {
+    for i in 0..STEPS.len() {
+        for (by, and) in [(1, 5), (2, 7), (3, 4)] {
+            meet(vec![STEPS[i], STEPS[(i + by) % STEPS.len()], STEPS[(i + and) % STEPS.len()]]);
+        }
+    }
+}
