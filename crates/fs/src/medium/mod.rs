@@ -1,5 +1,6 @@
 //! The only door to the medium: bytes that are read and written in place, and a fence.
 
+mod lines;
 mod mapped;
 
 pub use mapped::Mapped;

@@ -1,0 +1,89 @@
+//! Writing the processor's cache lines back to memory that is durable itself.
+
+// Beside `mapped.rs` the only raw memory of this crate: three instructions.
+#![allow(unsafe_code)]
+
+/// Bytes of a cache line.
+const LINE: usize = 64;
+
+/// How lines are written back.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(super) enum Lines {
+    /// They need not be: the kernel writes pages, or the memory ends with the process.
+    Stay,
+    /// `clwb`: the line stays in the cache.
+    #[cfg(target_arch = "x86_64")]
+    WriteBack,
+    /// `clflushopt`: the line leaves the cache.
+    #[cfg(target_arch = "x86_64")]
+    FlushOpt,
+    /// `clflush`, one after the other.
+    #[cfg(target_arch = "x86_64")]
+    Flush,
+}
+
+impl Lines {
+    /// The best way of this processor (Intel 64 and IA-32 Architectures Software Developer's Manual, vol. 2A, CPUID:
+    /// leaf 7, EBX bits 23 and 24). Others than x86-64 have none here: a sync has to do.
+    pub(super) fn of_processor() -> Self {
+        #[cfg(target_arch = "x86_64")]
+        {
+            use std::arch::x86_64::{__cpuid, __cpuid_count};
+
+            let ebx = if __cpuid(0).eax >= 7 { __cpuid_count(7, 0).ebx } else { 0 };
+            match ebx {
+                _ if ebx >> 24 & 1 == 1 => Self::WriteBack,
+                _ if ebx >> 23 & 1 == 1 => Self::FlushOpt,
+                _ => Self::Flush,
+            }
+        }
+        #[cfg(not(target_arch = "x86_64"))]
+        Self::Stay
+    }
+
+    /// Writes the lines of a range back. They are durable behind the next fence.
+    ///
+    /// # Safety
+    /// The range is mapped.
+    #[inline]
+    pub(super) unsafe fn write_back(self, at: *const u8, len: usize) {
+        if self == Self::Stay || len == 0 {
+            return;
+        }
+        #[cfg(target_arch = "x86_64")]
+        {
+            let first = at.wrapping_sub(at as usize % LINE);
+            let lines = (at as usize % LINE + len).div_ceil(LINE);
+            for i in 0..lines {
+                let line = first.wrapping_add(i * LINE);
+                // SAFETY: the caller's; these instructions change no contents.
+                unsafe {
+                    match self {
+                        Self::WriteBack => {
+                            std::arch::asm!("clwb [{}]", in(reg) line, options(nostack, preserves_flags));
+                        }
+                        Self::FlushOpt => {
+                            std::arch::asm!("clflushopt [{}]", in(reg) line, options(nostack, preserves_flags));
+                        }
+                        _ => std::arch::x86_64::_mm_clflush(line),
+                    }
+                }
+            }
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn lines_are_written_back_whatever_their_range() {
+        let bytes = vec![7_u8; 1000];
+        for (from, len) in [(0, 1000), (1, 1), (63, 2), (64, 64), (5, 0), (900, 100)] {
+            // SAFETY: inside `bytes`.
+            unsafe { Lines::of_processor().write_back(bytes[from..].as_ptr(), len) };
+        }
+        assert!(bytes.iter().all(|byte| *byte == 7));
+    }
+}
