@@ -6,6 +6,7 @@ use crate::files::Files;
 use crate::fs::Fs;
 use crate::inode::Node;
 use crate::medium::Medium;
+use crate::names::RACES_MAX;
 use crate::rules::{self, READ, WRITE};
 use crate::types::{Allocate, Attr, Caller, Changes, Kind, New, Piece, Seek};
 use std::io;
@@ -54,6 +55,17 @@ impl<M: Medium> Fs<M> {
     /// # Errors
     /// It is missing, exists, is a directory, or the caller may not.
     pub fn open_file(&self, who: &Caller, path: &str, how: OpenFile) -> Result<File<'_, M>> {
+        for _ in 0..RACES_MAX {
+            match self.try_open_file(who, path, how) {
+                // What had the name was freed since it was found; something else may have it now.
+                Err(Error::Stale) => {}
+                opened => return opened,
+            }
+        }
+        Err(Error::NotFound)
+    }
+
+    fn try_open_file(&self, who: &Caller, path: &str, how: OpenFile) -> Result<File<'_, M>> {
         let (ino, made) = match how.create {
             Some(mode) => match self.make(who, path, New::file(mode)) {
                 Ok(attr) => (attr.ino, true),

@@ -8,6 +8,10 @@ use crate::medium::Medium;
 use crate::rules::{self, EXECUTE};
 use crate::types::{Attr, Caller, Ino, Kind};
 
+/// How often a name is looked up again because what it named was freed meanwhile. Only a damaged directory, whose
+/// name leads to a free inode, comes to the end of it.
+pub(crate) const RACES_MAX: u32 = 1000;
+
 impl<M: Medium> Fs<M> {
     /// Refuses a directory that the caller cannot reach names in.
     pub(crate) fn reach(&self, who: &Caller, dir: Ino) -> Result<()> {
@@ -43,12 +47,14 @@ impl<M: Medium> Fs<M> {
     }
 
     pub(crate) fn lookup_attr(&self, who: &Caller, dir: Ino, name: &[u8]) -> Result<Attr> {
-        let ino = self.lookup_ino(who, dir, name)?;
-        self.attr_of(ino).map_err(|error| match error {
-            // It was removed since the name was found.
-            Error::Stale => Error::NotFound,
-            other => other,
-        })
+        for _ in 0..RACES_MAX {
+            match self.attr_of(self.lookup_ino(who, dir, name)?) {
+                // It was removed since the name was found, maybe because something else has the name now.
+                Err(Error::Stale) => {}
+                other => return other,
+            }
+        }
+        Err(Error::NotFound)
     }
 
     pub(crate) fn attr_of(&self, ino: Ino) -> Result<Attr> {

@@ -7,3 +7,4 @@ mod remove;
 mod rename;
 
 pub(crate) use create::INLINE_TARGET;
+pub(crate) use lookup::RACES_MAX;
