@@ -294,6 +294,12 @@ impl<M: Medium> Fs<M> {
         let mut txn = Txn::new();
         let now = self.clock.now();
         let (source_is, other_is) = (movers.source.kind, target.kind);
+        let is_directory = |kind| u32::from(kind == Kind::Directory);
+        let (leave, come) = (is_directory(source_is), is_directory(other_is));
+        let full = |dir: &State, more: u32, less: u32| more > less && dir.inode.links >= LINK_MAX;
+        if dirs.to.is_some() && (full(&dirs.from, come, leave) || full(dirs.to_ref(), leave, come)) {
+            return Err(Error::LinksFull);
+        }
         self.put_name(to.dir, dirs.to_ref(), &mut txn, target.slot, to.name, (movers.source.ino, source_is));
         self.put_name(from.dir, &dirs.from, &mut txn, movers.source.slot, from.name, (target.ino, other_is));
         if dirs.to.is_some() {
