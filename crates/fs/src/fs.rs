@@ -82,6 +82,10 @@ impl<M: Medium> Fs<M> {
     /// There is none of this number, or it is damaged.
     pub(crate) fn node(&self, ino: Ino) -> Result<Arc<Node>> {
         let load = || {
+            // Beyond it the table was never written: whatever the medium held before is there.
+            if ino.0 > self.numbers.highest() {
+                return Err(Error::Stale);
+            }
             let inode = Inode::read(&self.medium, &self.geometry, self.salt, ino)?.ok_or(Error::Stale)?;
             let saved = inode.encode(self.salt, ino);
             Ok(Node::new(ino, inode, saved))

@@ -55,6 +55,11 @@ impl Numbers {
         inner.free.pop().map(Ino).ok_or(Error::NoInode)
     }
 
+    /// The highest number given out.
+    pub(crate) fn highest(&self) -> u64 {
+        self.inner.lock().highest
+    }
+
     /// Gives a number back: its inode is durably free, or was never written.
     pub(crate) fn give(&self, ino: Ino) {
         let mut inner = self.inner.lock();
