@@ -28,6 +28,9 @@ fn permitted(who: &Caller, inode: &Inode, name: &[u8], writes: bool) -> Result<(
     if name.is_empty() || name.len() > NAME_MAX {
         return Err(Error::AttributeName);
     }
+    if name.contains(&0) {
+        return Err(Error::Invalid("a zero in the name of an extended attribute"));
+    }
     if is(b"user.") {
         let shared = inode.kind == Kind::Directory && inode.mode & STICKY != 0;
         return match inode.kind {

@@ -103,15 +103,22 @@ impl Space {
         self.reserve(medium, goal, want)
     }
 
-    /// Whether a run of this length can be handed out at once, somewhere.
+    /// Hands out a run of exactly this length, wherever it is.
+    ///
+    /// # Errors
+    /// No such run is free, also when nothing is kept ahead of files any more.
     pub(crate) fn reserve_whole<M: Medium>(&self, medium: &M, want: u64) -> Result<Run> {
         let run = self.reserve(medium, None, want)?;
         if run.len == want {
             return Ok(run);
         }
         self.release(run);
-        let found = self.inner.lock().find_whole(self, medium, want);
-        found.ok_or(Error::NoSpace)
+        let mut inner = self.inner.lock();
+        if let Some(run) = inner.find_whole(self, medium, want) {
+            return Ok(run);
+        }
+        inner.forget_ahead(self);
+        inner.find_whole(self, medium, want).ok_or(Error::NoSpace)
     }
 
     /// Takes blocks back: handed out and not used, or given up by a durable transaction.
