@@ -183,7 +183,8 @@ impl<M: Medium> Fs<M> {
         self.medium.sync()
     }
 
-    /// Closes the file system in order; the medium is left. Without it nothing but access times is lost.
+    /// Closes the file system in order; the medium is left. Without it nothing is lost but the times of reads, of
+    /// listings and of overwrites since the last sync.
     ///
     /// # Errors
     /// As [`Fs::sync_all`].

@@ -28,10 +28,11 @@ pub trait Medium: Send + Sync {
     /// Writes zeros: any position and length.
     fn zero(&self, at: u64, len: u64);
 
-    /// What this thread wrote before is durable before anything that it writes later.
+    /// What this thread wrote before, and what others had written when it took a lock from them, is durable before
+    /// anything that it writes later: a transaction makes the one before it durable, whosever that was.
     fn fence(&self);
 
-    /// What was written before outlives the machine, where a fence is not enough for that.
+    /// What was written before, by any thread, outlives the machine, where a fence is not enough for that.
     ///
     /// # Errors
     /// What the operating system says.
