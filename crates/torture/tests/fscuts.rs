@@ -1,5 +1,8 @@
 //! Power cuts of the file system: every operation alone, pairs of them, random sequences; and the bugs planted in it.
 
+// Helpers of tests are tests, which clippy does not know.
+#![allow(clippy::print_stdout)]
+
 use frit_torture::fs::crash::{Cuts, Density, Found};
 use frit_torture::fs::draw::Drawer;
 use frit_torture::fs::every::{base, every};
