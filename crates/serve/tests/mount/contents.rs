@@ -57,7 +57,7 @@ fn contents_with_a_writeback_cache() {
 }
 
 #[test]
-fn the_page_cache_and_direct_access_agree() {
+fn s72_the_page_cache_and_direct_access_agree() {
     let Some(m) = Mounted::new("") else { return };
     let path = m.path("f");
     let (cached, direct) = (both().open(&path).unwrap(), direct().open(&path).unwrap());
@@ -74,7 +74,7 @@ fn the_page_cache_and_direct_access_agree() {
 }
 
 #[test]
-fn two_processes_append() {
+fn s74_two_processes_append() {
     let Some(m) = Mounted::new("") else { return };
     let script = "for i in $(seq 400); do echo $0 line $i of this process >> log; done";
     let appenders: Vec<_> = ["one", "two"]
@@ -97,7 +97,7 @@ fn two_processes_append() {
 }
 
 #[test]
-fn an_open_file_lives_without_a_name() {
+fn s75_an_open_file_lives_without_a_name() {
     let Some(m) = Mounted::new("") else { return };
     let file = both().open(m.path("f")).unwrap();
     file.write_all_at(b"before", 0).unwrap();
@@ -116,7 +116,7 @@ fn an_open_file_lives_without_a_name() {
 }
 
 #[test]
-fn holes_are_found_made_and_copied() {
+fn s76_holes_are_found_made_and_copied() {
     let Some(m) = Mounted::new("") else { return };
     let file = both().open(m.path("sparse")).unwrap();
     file.write_all_at(&[1; 4096], 1 << 40).unwrap();
@@ -193,7 +193,7 @@ print('good')
 ";
 
 #[test]
-fn maps_are_shared_and_written() {
+fn s73_maps_are_shared_and_written() {
     for flags in [0, OFlags::DIRECT.bits()] {
         let Some(m) = Mounted::new("") else { return };
         fs::write(m._dir.path().join("maps.py"), MAPS).unwrap();

@@ -5,6 +5,7 @@
 
 mod contents;
 mod names;
+mod promises;
 mod rights;
 mod sessions;
 

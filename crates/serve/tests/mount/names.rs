@@ -41,7 +41,7 @@ fn files_directories_and_links() {
 }
 
 #[test]
-fn renaming_in_all_its_ways() {
+fn s80_renaming_in_all_its_ways() {
     let Some(m) = Mounted::new("") else { return };
     for name in ["a", "b"] {
         fs::write(m.path(name), name).unwrap();
@@ -68,7 +68,7 @@ fn renaming_in_all_its_ways() {
 }
 
 #[test]
-fn a_removed_directory_can_be_left() {
+fn s81_a_removed_directory_can_be_left() {
     let Some(m) = Mounted::new("") else { return };
     fs::create_dir(m.path("d")).unwrap();
     let said = sh_as(0, &m.path("d"), "rmdir ../d && stat -c %h . && touch x; echo $(ls).");
@@ -109,7 +109,7 @@ fn attributes_are_set_and_kept() {
 }
 
 #[test]
-fn ten_thousand_names_are_listed_once() {
+fn s82_ten_thousand_names_are_listed_once() {
     let Some(m) = Mounted::new("") else { return };
     let name = |i: u32| format!("a name that is not very short {i}");
     let all: BTreeSet<String> = (0..10_000).map(name).collect();

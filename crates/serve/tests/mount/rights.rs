@@ -14,7 +14,7 @@ fn mode(path: &Path) -> u32 {
 }
 
 #[test]
-fn the_kernel_checks_permissions() {
+fn s77_the_kernel_checks_permissions() {
     let Some(m) = Mounted::new("") else { return };
     fs::create_dir(m.path("open")).unwrap();
     fs::set_permissions(m.path("open"), fs::Permissions::from_mode(0o1777)).unwrap();
@@ -28,7 +28,7 @@ fn the_kernel_checks_permissions() {
 
 /// What Linux does on any file system, whoever writes: set-ID bits go unless root writes, capabilities always.
 #[test]
-fn writing_takes_rights_away() {
+fn s78_writing_takes_rights_away() {
     let Some(m) = Mounted::new("") else { return };
     let path = m.path("program");
     let make = || {
@@ -67,7 +67,7 @@ fn writing_takes_rights_away() {
 }
 
 #[test]
-fn extended_attributes() {
+fn s79_extended_attributes() {
     let Some(m) = Mounted::new("") else { return };
     let path = m.path("f");
     fs::write(&path, "").unwrap();
@@ -96,7 +96,7 @@ fn extended_attributes() {
 }
 
 #[test]
-fn what_is_read_only_stays() {
+fn s83_what_is_read_only_stays() {
     let Some(m) = Mounted::new("ro") else { return };
     assert_eq!(error(fs::write(m.path("f"), "")), code(Errno::ROFS));
     assert_eq!(error(fs::create_dir(m.path("d"))), code(Errno::ROFS));

@@ -1,0 +1,113 @@
+//! How much there can be.
+
+use crate::*;
+use frit_fs::RenameMode::{Exchange, Replace};
+use frit_fs::{FILE_MAX, Geometry, LINK_MAX};
+
+#[test]
+fn s44_a_file_ends_before_4_pib() {
+    let fs = fresh(1 << 20);
+    let f = file(&fs, "f");
+    assert_eq!(FILE_MAX, (4 << 50) - 1);
+    assert_eq!(fs.write(f, FILE_MAX - 2, b"four").unwrap(), 2, "short at the limit");
+    assert_eq!(fs.attr(f).unwrap().size, FILE_MAX);
+    refused!(fs.write(f, FILE_MAX, b"x"), TooLarge);
+    refused!(fs.append(f, b"x"), TooLarge);
+    refused!(fs.allocate(f, frit_fs::Allocate::Keep, FILE_MAX, 1), TooLarge);
+    let mut end = [0; 8];
+    assert_eq!(fs.read(f, FILE_MAX - 4, &mut end).unwrap(), 4);
+    assert_eq!(end[..4], *b"\0\0fo");
+}
+
+#[test]
+fn s45_65000_links() {
+    let fs = Fs::format(
+        Mapped::anonymous(64 << 20).unwrap(),
+        Format { inodes: Some(70_000), ..Format::default() },
+    )
+    .unwrap();
+    let (many, full) = (directory(&fs, "many"), directory(&fs, "full"));
+    let f = file(&fs, "f");
+    for i in 1..LINK_MAX {
+        fs.link(ROOT, f, many, format!("{i}").as_bytes()).unwrap();
+    }
+    refused!(fs.link(ROOT, f, TOP, b"g"), LinksFull);
+    for i in 2..LINK_MAX {
+        fs.create(ROOT, full, format!("{i}").as_bytes(), New::directory(0)).unwrap();
+    }
+    assert_eq!(fs.attr(full).unwrap().links, LINK_MAX);
+    refused!(fs.create(ROOT, full, b"x", New::directory(0)), LinksFull);
+    directory(&fs, "d");
+    refused!(fs.rename(ROOT, (TOP, b"d"), (full, b"d"), Replace), LinksFull);
+    fs.rename(ROOT, (TOP, b"f"), (full, b"f"), Replace).unwrap();
+    refused!(fs.rename(ROOT, (TOP, b"d"), (full, b"f"), Exchange), LinksFull);
+    refused!(fs.rename(ROOT, (full, b"f"), (TOP, b"d"), Exchange), LinksFull);
+    fs.rename(ROOT, (TOP, b"d"), (full, b"2"), Exchange).unwrap();
+    assert_clean(fs.medium());
+}
+
+#[test]
+fn s46_a_medium_has_256_kib_to_1_pib() {
+    assert!(Fs::format(Mapped::anonymous(252 << 10).unwrap(), Format::default()).is_err());
+    let fs = fresh(256 << 10);
+    let f = file(&fs, "f");
+    write(&fs, f, 0, &[1; 50_000]);
+    assert_clean(&fs.close().unwrap());
+    assert!(Geometry::divide(1 << 50, None).unwrap().sound());
+    assert!(Geometry::divide((1 << 50) + 4096, None).is_err());
+}
+
+#[test]
+fn s47_there_are_as_many_inodes_as_it_was_made_with() {
+    let medium = Mapped::anonymous(1 << 20).unwrap();
+    let fs = Fs::format(medium, Format { inodes: Some(32), ..Format::default() }).unwrap();
+    assert_eq!((fs.usage().unwrap().inodes, fs.usage().unwrap().inodes_free), (32, 31));
+    for i in 0..31 {
+        file(&fs, &format!("{i}"));
+    }
+    refused!(fs.create(ROOT, TOP, b"x", New::file(0)), NoInode);
+    assert_eq!(frit_fs::Error::NoInode.errno(), frit_fs::Error::NoSpace.errno());
+    fs.unlink(ROOT, TOP, b"7").unwrap();
+    file(&fs, "x");
+}
+
+#[test]
+fn s48_a_directory_has_names_as_long_as_there_is_room() {
+    let fs = Fs::format(
+        Mapped::anonymous(64 << 20).unwrap(),
+        Format { inodes: Some(150_000), ..Format::default() },
+    )
+    .unwrap();
+    let d = directory(&fs, "d");
+    for i in 0..100_000 {
+        fs.create(ROOT, d, format!("{i}").as_bytes(), New::file(0)).unwrap();
+    }
+    // Names of up to 16 bytes take 32 bytes each.
+    let size = fs.attr(d).unwrap().size;
+    assert!((3_200_000..3_500_000).contains(&size), "{size}");
+    let fs = again(fs.close().unwrap());
+    assert_eq!(names(&fs, d).len(), 100_000);
+    assert!(fs.lookup(ROOT, d, b"99999").is_ok());
+}
+
+#[test]
+fn s49_so_many_open_files_can_be_without_names() {
+    let medium = Mapped::anonymous(1 << 20).unwrap();
+    let fs = Fs::format(medium, Format { inodes: Some(1024), ..Format::default() }).unwrap();
+    let most = fs.geometry().orphans;
+    assert_eq!(most, 512);
+    let of_size = |bytes| Geometry::divide(bytes, None).unwrap().orphans;
+    assert_eq!((of_size(16 << 20), of_size(256 << 20)), (1024, 4096));
+    let all: Vec<Ino> = (0..=most).map(|i| file(&fs, &format!("{i}"))).collect();
+    for ino in &all {
+        fs.pin(*ino).unwrap();
+    }
+    for i in 0..most {
+        fs.unlink(ROOT, TOP, format!("{i}").as_bytes()).unwrap();
+    }
+    refused!(fs.unlink(ROOT, TOP, b"512"), NoSpace);
+    assert_eq!(find(&fs, "512").unwrap(), all[512]);
+    fs.unpin(all[0]).unwrap();
+    fs.unlink(ROOT, TOP, b"512").unwrap();
+    assert_clean(&fs.close().unwrap());
+}

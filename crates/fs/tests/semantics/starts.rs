@@ -1,0 +1,110 @@
+//! Making, opening and closing.
+
+use crate::watched::Watched;
+use crate::*;
+use std::sync::Arc;
+
+#[test]
+fn s55_a_medium_that_holds_something_is_left_alone() {
+    let fs = fresh(1 << 20);
+    let f = file(&fs, "f");
+    let medium = Arc::new(fs.close().unwrap());
+    refused!(Fs::format(Arc::clone(&medium), Format::default()), Image);
+    let fs = again(Arc::clone(&medium));
+    assert_eq!(find(&fs, "f").unwrap(), f);
+    drop(fs);
+    let fs = Fs::format(medium, Format { force: true, ..Format::default() }).unwrap();
+    assert_eq!(names(&fs, TOP).len(), 0);
+    let other = Mapped::anonymous(1 << 20).unwrap();
+    other.write(8, &[1; 8]);
+    refused!(Fs::format(other, Format::default()), Image);
+}
+
+#[test]
+fn s56_it_is_made_whole_or_not_at_all() {
+    let medium = Arc::new(Watched::new(1 << 20));
+    drop(on(Arc::clone(&medium)));
+    let cuts = medium.cuts();
+    let opens = cuts.iter().map(|cut| Fs::open(cut, Open::default()).is_ok());
+    let opens: Vec<bool> = opens.collect();
+    assert!(!opens[0] && opens[opens.len() - 1] && opens.is_sorted(), "{opens:?}");
+    for cut in cuts.iter().zip(opens).filter_map(|(cut, opens)| opens.then_some(cut)) {
+        assert_clean(cut);
+    }
+}
+
+#[test]
+fn s57_read_only_changes_nothing() {
+    let fs = fresh(1 << 20);
+    let f = file(&fs, "f");
+    write(&fs, f, 0, b"bytes");
+    let medium = fs.close().unwrap();
+    let mut before = vec![0; 1 << 20];
+    medium.read(0, &mut before);
+    let fs = Fs::open(medium, Open { read_only: true, ..Open::default() }).unwrap();
+    let attr = fs.attr(f).unwrap();
+    assert_eq!(contents(&fs, f), b"bytes");
+    assert_eq!(fs.attr(f).unwrap(), attr, "no access time either");
+    refused!(fs.write(f, 0, b"x"), ReadOnly);
+    refused!(fs.create(ROOT, TOP, b"x", New::file(0)), ReadOnly);
+    refused!(fs.unlink(ROOT, TOP, b"f"), ReadOnly);
+    refused!(fs.set_attr(ROOT, f, &Changes::default()), ReadOnly);
+    refused!(fs.set_xattr(ROOT, f, b"user.a", b"", frit_fs::XattrMode::Any), ReadOnly);
+    refused!(fs.allocate(f, frit_fs::Allocate::Punch, 0, 1), ReadOnly);
+    fs.sync().unwrap();
+    let medium = fs.close().unwrap();
+    let mut after = vec![0; 1 << 20];
+    medium.read(0, &mut after);
+    assert!(before == after);
+    // What a stop left half done is completed also then.
+    let fs = on(Mapped::anonymous(1 << 20).unwrap());
+    let f = file(&fs, "f");
+    fs.pin(f).unwrap();
+    fs.unlink(ROOT, TOP, b"f").unwrap();
+    let mut left = vec![0; 1 << 20];
+    fs.medium().read(0, &mut left);
+    let medium = Mapped::anonymous(1 << 20).unwrap();
+    medium.write_data(0, &left);
+    let fs = Fs::open(medium, Open { read_only: true, ..Open::default() }).unwrap();
+    refused!(fs.attr(f), Stale);
+}
+
+#[test]
+fn s58_what_a_killed_process_did_is_there() {
+    let image = tempfile::NamedTempFile::new().unwrap();
+    image.as_file().set_len(1 << 20).unwrap();
+    let fs = on(Mapped::file(image.path()).unwrap());
+    let f = file(&fs, "f");
+    write(&fs, f, 0, &[1; 9000]);
+    write(&fs, f, 100, &[2; 5000]);
+    directory(&fs, "d");
+    // Neither closed nor synced: as after kill -9.
+    drop(fs);
+    let medium = Mapped::file(image.path()).unwrap();
+    assert_clean(&medium);
+    assert!(!frit_fs::check(&medium).unwrap().closed);
+    let fs = again(medium);
+    assert_eq!(names(&fs, TOP), ["d", "f"]);
+    assert_eq!(contents(&fs, f), [&[1; 100][..], &[2; 5000], &[1; 3900]].concat());
+}
+
+#[test]
+fn s59_what_was_synced_last_outlives_the_machine() {
+    let medium = Arc::new(Watched::new(1 << 20));
+    let fs = on(Arc::clone(&medium));
+    let f = file(&fs, "f");
+    write(&fs, f, 0, &[1; 9000]);
+    write(&fs, f, 0, &[2; 4000]);
+    fs.sync_file(f, true).unwrap();
+    // Everything, also of other files: the image is synced as one.
+    let found = again(medium.synced());
+    assert_eq!(contents(&found, f), [&[2; 4000][..], &[1; 5000]].concat());
+    directory(&fs, "d");
+    assert_eq!(names(&again(medium.synced()), TOP), ["f"], "an answer alone is no sync");
+    fs.sync().unwrap();
+    assert_eq!(names(&again(medium.synced()), TOP), ["d", "f"]);
+    file(&fs, "g");
+    fs.close().unwrap();
+    assert_eq!(names(&again(medium.synced()), TOP), ["d", "f", "g"]);
+    assert!(frit_fs::check(&medium.synced()).unwrap().closed);
+}

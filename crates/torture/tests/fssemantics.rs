@@ -1,0 +1,87 @@
+//! What `docs/semantics.md` promises of power cuts between any two words, each promise by a test with its number and
+//! the few operations that it is about.
+
+#![allow(clippy::unwrap_used)]
+
+use frit_torture::fs::Op;
+use frit_torture::fs::crash::{Cuts, Density};
+use frit_torture::fs::every::base;
+
+fn cuts() -> Cuts {
+    Cuts { density: Density::FINE, ..Cuts::default() }
+}
+
+fn ops(lines: &[&str]) -> Vec<Op> {
+    lines.iter().map(|line| line.parse().unwrap()).collect()
+}
+
+/// Cuts a sequence on the base tree of `every` everywhere.
+#[track_caller]
+fn survives(cuts: Cuts, lines: &[&str]) {
+    let found = cuts.run(&base(), &ops(lines));
+    assert!(found.images > 0, "{lines:?}");
+    assert!(found.violations.is_empty(), "{}", found.violations[0]);
+}
+
+#[test]
+fn s67_changes_of_names_and_attributes_are_whole_or_not_at_all() {
+    for line in [
+        "root create dir n*200 755 0",
+        "root symlink n t*3000",
+        "root link a/f n",
+        "root unlink b/h",
+        "root rmdir a/d",
+        "root rename a/f b/h replace",
+        "root rename a/d b/n replace",
+        "root rename a/d b/p exchange",
+        "root chmod a/f 6711",
+        "root set-xattr a/f user.x 5000 5 any",
+        "root truncate a/f 1",
+        "root truncate b/p 1099511627776",
+    ] {
+        survives(cuts(), &[line]);
+    }
+}
+
+#[test]
+fn s68_overwritten_bytes_tear_between_aligned_words_only() {
+    for line in ["root write a/f 3 4093 11", "root write a/f 4095 2 11", "root allocate a/f zero 100 3000"] {
+        survives(cuts(), &[line]);
+    }
+}
+
+#[test]
+fn s69_what_a_file_gains_is_the_new_bytes_or_zeros() {
+    // Blocks that held something else before.
+    let first = ["root write a/e 0 20000 5", "root truncate a/e 0"];
+    for last in [
+        "root write a/f 4999 9000 11",
+        "root append b/p 4097 13",
+        "root write b/p 50000 300 11",
+        "root allocate a/f extend 0 30000",
+        "root truncate a/f 9000",
+        "root create dir x 755 0",
+    ] {
+        survives(cuts(), &[first[0], first[1], last]);
+    }
+}
+
+#[test]
+fn s70_what_is_found_is_a_beginning_of_what_was_done() {
+    let lines = [
+        "root create file n 640 0",
+        "root append n 5000 3",
+        "root rename n a/f replace",
+        "root create dir m 755 0",
+        "root rename m b/n replace",
+        "root unlink b/h",
+        "root create file b/h 600 0",
+    ];
+    survives(Cuts::default(), &lines);
+}
+
+#[test]
+fn s71_a_start_that_is_cut_is_done_again() {
+    let always = Cuts { nested_one_in: 1, ..Cuts::default() };
+    survives(always, &["root open #0 a/f", "root unlink a/f", "root unlink b/h", "root create file n 600 0"]);
+}
