@@ -1,0 +1,42 @@
+//! A file system in an image, used by a program without any mount: `cargo run -p frit-fs --example embedded`.
+
+use frit_fs::{Caller, Files, Format, Fs, Mapped, New, Open, OpenFile, Paths, XattrMode};
+use std::error::Error;
+use std::io::{BufRead, BufReader, Seek, SeekFrom, Write};
+
+pub(crate) fn main() -> Result<(), Box<dyn Error>> {
+    // An image is a file of the size that the file system is to have. `Mapped::anonymous` is memory instead.
+    let image = tempfile::NamedTempFile::new()?;
+    image.as_file().set_len(4 << 20)?;
+    let fs = Fs::format(Mapped::file(image.path())?, Format { label: "notes".into(), ..Format::default() })?;
+
+    // Who acts: permissions are checked for this user. The root directory belongs to the superuser.
+    let me = Caller::ROOT;
+    fs.make_directories(&me, "notes/2018", 0o755)?;
+    fs.store(&me, "notes/todo", b"write\nmeasure\n")?;
+
+    // An open file is `Read`, `Write` and `Seek` of std::io.
+    let mut log = fs.open_file(&me, "notes/2018/log", OpenFile { append: true, ..OpenFile::CREATE })?;
+    for line in 0..100 {
+        writeln!(log, "line {line}")?;
+    }
+    log.sync(false)?;
+    log.seek(SeekFrom::Start(0))?;
+    let last = BufReader::new(&mut log).lines().last().ok_or("no lines")??;
+    assert_eq!(last, "line 99");
+    drop(log);
+
+    // By paths, or by inodes as a kernel does it.
+    fs.move_path(&me, "notes/2018/log", "notes/log")?;
+    let notes = fs.resolve(&me, "notes", true)?.ino;
+    let link = fs.create(&me, notes, b"latest", New::symlink(b"log"))?;
+    fs.set_xattr(&me, link.ino, b"trusted.why", b"an example", XattrMode::Create)?;
+
+    // Closed, the image can be copied, checked, mounted (`frit mount`) or opened again.
+    let medium = fs.close()?;
+    assert!(frit_fs::check(&medium)?.is_clean());
+    let fs = Fs::open(medium, Open { read_only: true, ..Open::default() })?;
+    assert_eq!(fs.contents(&me, "notes/latest")?.len(), 790);
+    assert_eq!(fs.names_of(&me, "notes")?.len(), 4);
+    Ok(())
+}

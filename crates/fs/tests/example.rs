@@ -1,0 +1,11 @@
+//! The example of `docs/fs.md` runs.
+
+#![allow(clippy::unwrap_used)]
+
+#[path = "../examples/embedded.rs"]
+mod embedded;
+
+#[test]
+fn the_example_runs() {
+    embedded::main().unwrap();
+}
