@@ -4,7 +4,8 @@
 #![allow(clippy::unwrap_used)]
 
 use frit_fs::{
-    Caller, Changes, Clock, Error, Files, Format, Fs, Ino, Mapped, New, Open, RenameMode, XattrMode, check,
+    Caller, Changes, Clock, Error, Files, Format, Fs, Ino, Mapped, New, Open, OpenFile, RenameMode,
+    XattrMode, check,
 };
 use std::sync::Arc;
 
@@ -113,4 +114,29 @@ fn three_operations_meet() {
             meet(vec![STEPS[i], STEPS[(i + by) % STEPS.len()], STEPS[(i + and) % STEPS.len()]]);
         }
     }
+}
+
+/// Promise S52 of `docs/semantics.md`, where it is hardest: the old inode is freed between finding and looking at it.
+#[test]
+fn a_name_that_is_replaced_stays() {
+    shuttle::check_random(
+        || {
+            let fs = fresh();
+            let a = dir(&fs, b"a").unwrap();
+            fs.unlink(ROOT, dir(&fs, b"b").unwrap(), b"h").unwrap();
+            let replaces = Arc::clone(&fs);
+            let replacer = shuttle::thread::spawn(move || {
+                for _ in 0..3 {
+                    replaces.create(ROOT, a, b"n", New::file(0o644)).unwrap();
+                    replaces.rename(ROOT, (a, b"n"), (a, b"f"), RenameMode::Replace).unwrap();
+                }
+            });
+            for _ in 0..3 {
+                assert!(fs.lookup(ROOT, a, b"f").is_ok());
+                assert!(fs.open_file(ROOT, "a/f", OpenFile::READ).is_ok());
+            }
+            replacer.join().unwrap();
+        },
+        2000,
+    );
 }
