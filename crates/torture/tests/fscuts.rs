@@ -3,11 +3,12 @@
 // Helpers of tests are tests, which clippy does not know.
 #![allow(clippy::print_stdout)]
 
+use frit_torture::fs::apply::Session;
 use frit_torture::fs::crash::{Cuts, Density, Found};
 use frit_torture::fs::draw::Drawer;
 use frit_torture::fs::every::{base, every};
 use frit_torture::fs::op::Path;
-use frit_torture::fs::{Act, Op};
+use frit_torture::fs::{Act, Model, Op};
 
 use rand::rngs::SmallRng;
 use rand::{Rng, SeedableRng};
@@ -88,4 +89,48 @@ fn pairs_of_operations() {
         found.add(Cuts::default().run(&base(), &pair));
     }
     conclude("pairs", begun, &found);
+}
+
+/// Operations that succeed on the base tree.
+fn succeeding() -> Vec<Op> {
+    let succeeds = |op: &Op| {
+        let model = Model::new();
+        let mut session = Session::new(&model);
+        for op in base() {
+            let _ = session.apply(&op);
+        }
+        session.apply(op).is_ok()
+    };
+    changing().into_iter().filter(succeeds).collect()
+}
+
+#[test]
+#[ignore = "a quarter of an hour: the pairs of all operations that succeed on the base tree, or PAIRS of them"]
+fn every_pair_of_operations() {
+    let begun = Instant::now();
+    let ops = succeeding();
+    let pairs = ops.len() * ops.len();
+    let wanted = number("PAIRS", pairs).clamp(1, pairs);
+    // Evenly over all of them.
+    let pair = |i: usize| i * pairs / wanted;
+    let workers = std::thread::available_parallelism().map_or(1, std::num::NonZero::get);
+    let mut found = Found::default();
+    std::thread::scope(|scope| {
+        let part = |worker: usize| {
+            let ops = &ops;
+            scope.spawn(move || {
+                let mut found = Found::default();
+                for i in (worker..wanted).step_by(workers).map(pair) {
+                    let cut = [ops[i / ops.len()].clone(), ops[i % ops.len()].clone()];
+                    found.add(Cuts { seed: i as u64, ..Cuts::default() }.run(&base(), &cut));
+                }
+                found
+            })
+        };
+        let parts: Vec<_> = (0..workers).map(part).collect();
+        for part in parts {
+            found.add(part.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic)));
+        }
+    });
+    conclude(&format!("{wanted} of {pairs} pairs of {} operations", ops.len()), begun, &found);
 }
