@@ -8,7 +8,7 @@
 mod replay;
 mod txn;
 
-pub(crate) use replay::replay;
+pub(crate) use replay::{carry_out_last, forget, replay};
 pub(crate) use txn::{Run, Txn};
 
 use crate::format::{Geometry, write_words};
@@ -86,28 +86,23 @@ impl Journal {
         let at = slot_at(&self.geometry, seq);
         txn.seal(seq, self.salt);
         if is(Bug::FsApplyBeforeLog) {
-            self.apply(medium, &txn, true);
+            self.apply(medium, &txn);
         }
         write_words(medium, at, txn.sealed());
         if !is(Bug::FsLogNotFenced) {
             medium.fence();
         }
-        self.apply(medium, &txn, !is(Bug::FsApplyBeforeLog));
+        self.apply(medium, &txn);
         drop(inner);
         txn.freed
     }
 
-    fn apply<M: Medium>(&self, medium: &M, txn: &Txn, strict: bool) {
+    fn apply<M: Medium>(&self, medium: &M, txn: &Txn) {
         for record in txn.records() {
-            apply(medium, &self.geometry, self.salt, &record, strict);
+            match record {
+                Record::Write { at, words } => write_words(medium, at, words),
+                Record::Bits { run, set } => line::change(medium, &self.geometry, self.salt, run, set),
+            }
         }
-    }
-}
-
-/// Carries one record out in place. `strict`: for the first time, so bits must change.
-fn apply<M: Medium>(medium: &M, geometry: &Geometry, salt: u32, record: &Record<'_>, strict: bool) {
-    match *record {
-        Record::Write { at, words } => write_words(medium, at, words),
-        Record::Bits { run, set } => line::change(medium, geometry, salt, run, set, strict),
     }
 }

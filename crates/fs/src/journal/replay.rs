@@ -1,11 +1,13 @@
 //! What a start does with the journal.
 
 use super::txn::{Record, Records};
-use super::{HEADER, apply, check, slot_at};
+use super::{HEADER, check, slot_at};
 use crate::error::{Error, Result};
-use crate::format::{Geometry, read_words};
+use crate::format::{Geometry, read_words, write_words};
 use crate::medium::Medium;
+use crate::space::line;
 use frit_core::planted::{Bug, is};
+use std::collections::BTreeMap;
 
 /// What was found.
 #[derive(Clone, Copy, Debug)]
@@ -20,7 +22,8 @@ fn read<M: Medium>(medium: &M, geometry: &Geometry, salt: u32, slot: u64) -> Opt
     let [_, seq, second] = read_words(medium, at);
     let len = (second & 0xFFFF_FFFF) as usize;
     let fits = len <= geometry.slot_bytes as usize / 8 - HEADER;
-    if seq == 0 || seq % geometry.slots != slot || !fits || second >> 32 != u64::from(salt) {
+    if seq == 0 || seq == u64::MAX || seq % geometry.slots != slot || !fits || second >> 32 != u64::from(salt)
+    {
         return None;
     }
     let mut words = vec![0; HEADER + len];
@@ -29,14 +32,20 @@ fn read<M: Medium>(medium: &M, geometry: &Geometry, salt: u32, slot: u64) -> Opt
     sound.then(|| (seq, words.split_off(HEADER)))
 }
 
+/// All transactions that can be read, by their numbers.
+fn all<M: Medium>(medium: &M, geometry: &Geometry, salt: u32) -> Vec<(u64, Vec<u64>)> {
+    let mut found: Vec<_> =
+        (0..geometry.slots).filter_map(|slot| read(medium, geometry, salt, slot)).collect();
+    found.sort_unstable_by_key(|(seq, _)| *seq);
+    found
+}
+
 /// Carries the last two transactions out again. Doing it twice, or after a clean end, changes nothing.
 ///
 /// # Errors
 /// The one before the last cannot be read: what it changed may be half there.
 pub(crate) fn replay<M: Medium>(medium: &M, geometry: &Geometry, salt: u32) -> Result<Replayed> {
-    let mut found: Vec<_> =
-        (0..geometry.slots).filter_map(|slot| read(medium, geometry, salt, slot)).collect();
-    found.sort_unstable_by_key(|(seq, _)| *seq);
+    let found = all(medium, geometry, salt);
     let Some(&(last, _)) = found.last() else { return Ok(Replayed { next: 1 }) };
     let before = found.iter().rfind(|(seq, _)| *seq + 1 == last);
     if before.is_none() && last > 1 {
@@ -49,15 +58,49 @@ pub(crate) fn replay<M: Medium>(medium: &M, geometry: &Geometry, salt: u32) -> R
         _ if is(Bug::FsReplayForgotten) => 2,
         _ => 0,
     };
-    for (_, words) in last_two.skip(skip) {
-        for record in (Records { words }) {
-            if inside(geometry, &record) {
-                apply(medium, geometry, salt, &record, false);
+    carry_out(medium, geometry, salt, last_two.skip(skip));
+    Ok(Replayed { next: last + 1 })
+}
+
+/// Carries the last transaction out again where the one before cannot be read: all that can be done for a check.
+pub(crate) fn carry_out_last<M: Medium>(medium: &M, geometry: &Geometry, salt: u32) {
+    carry_out(medium, geometry, salt, all(medium, geometry, salt).last().into_iter());
+}
+
+/// Empties the journal: what is repaired behind its back must not be undone by it.
+pub(crate) fn forget<M: Medium>(medium: &M, geometry: &Geometry) {
+    medium.fence();
+    for slot in 0..geometry.slots {
+        medium.zero(geometry.journal_at + slot * geometry.slot_bytes, HEADER as u64 * 8);
+    }
+    medium.fence();
+}
+
+/// Writes what transactions write, and brings lines of the bitmap to where all of them leave them: from the middle
+/// of its changes a line could not be told from a damaged one.
+fn carry_out<'a, M: Medium>(
+    medium: &M,
+    geometry: &Geometry,
+    salt: u32,
+    txns: impl Iterator<Item = &'a (u64, Vec<u64>)>,
+) {
+    let mut lines: BTreeMap<u64, line::Changes> = BTreeMap::new();
+    for (_, words) in txns {
+        for record in (Records { words }).filter(|record| inside(geometry, record)) {
+            match record {
+                Record::Write { at, words } => write_words(medium, at, words),
+                Record::Bits { run, set } => {
+                    for (line, from, to) in line::parts(geometry, run) {
+                        lines.entry(line).or_default().push((from, to, set));
+                    }
+                }
             }
         }
     }
+    for (line, changes) in lines {
+        line::redo(medium, geometry, salt, line, &changes);
+    }
     medium.fence();
-    Ok(Replayed { next: last + 1 })
 }
 
 /// Whether a record stays where metadata may be.

@@ -62,33 +62,55 @@ pub(crate) fn parts(geometry: &Geometry, run: Run) -> impl Iterator<Item = (u64,
     })
 }
 
-/// Sets or clears the bits of a run in place. `strict`: each of them must change.
-pub(crate) fn change<M: Medium>(
-    medium: &M,
-    geometry: &Geometry,
-    salt: u32,
-    run: Run,
-    set: bool,
-    strict: bool,
-) {
+/// Sets or clears the bits of a run in place. A line that does not match its check does not match it afterwards.
+pub(crate) fn change<M: Medium>(medium: &M, geometry: &Geometry, salt: u32, run: Run, set: bool) {
     for (line, from, to) in parts(geometry, run) {
-        let (mut bits, _) = read_raw(medium, geometry, line);
+        let (mut bits, found) = read_raw(medium, geometry, line);
+        let sound = found == check(salt, line, &bits);
+        put(&mut bits, from, to, set);
         let at = geometry.bitmap_at + line * LINE;
-        for (word, mask) in masks(from, to) {
-            debug_assert!(
-                !strict || bits[word] & mask == if set { 0 } else { mask },
-                "bits of {run:?}, {set}"
-            );
-            if set {
-                bits[word] |= mask;
-            } else {
-                bits[word] &= !mask;
-            }
-        }
         let words = from as usize / 64..(to as usize).div_ceil(64);
         write_words(medium, at + words.start as u64 * 8, &bits[words]);
-        write_words(medium, at + WORDS as u64 * 8, &[check(salt, line, &bits)]);
+        write_words(medium, at + WORDS as u64 * 8, &[check_or_not(salt, line, &bits, sound)]);
     }
+}
+
+/// Changes of the bits `from..to` of one line, in their order; whether they are set.
+pub(crate) type Changes = Vec<(u64, u64, bool)>;
+
+/// Carries changes out again that a stop may have cut off anywhere. The check has to be that of a moment before,
+/// between or behind them: else the line was damaged, and stays so.
+pub(crate) fn redo<M: Medium>(medium: &M, geometry: &Geometry, salt: u32, line: u64, changes: &Changes) {
+    let (mut bits, found) = read_raw(medium, geometry, line);
+    for (from, to, set) in changes {
+        put(&mut bits, *from, *to, *set);
+    }
+    let mut earlier = bits;
+    let mut sound = found == check(salt, line, &earlier);
+    for (from, to, set) in changes.iter().rev() {
+        put(&mut earlier, *from, *to, !set);
+        sound |= found == check(salt, line, &earlier);
+    }
+    let mut words = [0; WORDS + 1];
+    words[..WORDS].copy_from_slice(&bits);
+    words[WORDS] = check_or_not(salt, line, &bits, sound);
+    write_words(medium, geometry.bitmap_at + line * LINE, &words);
+}
+
+fn put(bits: &mut Bits, from: u64, to: u64, set: bool) {
+    for (word, mask) in masks(from, to) {
+        if set {
+            bits[word] |= mask;
+        } else {
+            bits[word] &= !mask;
+        }
+    }
+}
+
+/// The word of check, or one that no bits have.
+fn check_or_not(salt: u32, line: u64, bits: &Bits, sound: bool) -> u64 {
+    let right = check(salt, line, bits);
+    if sound { right } else { !right }
 }
 
 #[cfg(test)]

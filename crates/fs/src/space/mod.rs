@@ -168,14 +168,16 @@ impl Inner {
         for (line, from, to) in line::parts(&space.geometry, run) {
             // A damaged line has no bits, and nothing is taken from it.
             if let Some(bits) = self.lines[line as usize].as_mut() {
+                // Of blocks that a damaged file shares with another one some may be free already.
+                let mut freed = 0;
                 for (word, mask) in line::masks(from, to) {
-                    debug_assert!(bits[word] & mask == mask, "{run:?} was free");
+                    freed += (bits[word] & mask).count_ones();
                     bits[word] &= !mask;
                 }
-                self.free_in[line as usize] += (to - from) as u16;
+                self.free_in[line as usize] += freed as u16;
+                self.free += u64::from(freed);
             }
         }
-        self.free += run.len;
     }
 
     /// The free blocks of a line, read if it was not.

@@ -94,7 +94,7 @@ impl Inner {
             }
             self.free_in[line as usize] -= (to - from) as u16;
         }
-        self.free -= run.len;
+        self.free = self.free.saturating_sub(run.len);
         run
     }
 }
