@@ -127,14 +127,6 @@ impl<M: Medium> Fs<M> {
         Ok(())
     }
 
-    /// As [`Fs::load_map`] for an inode of any kind: what has no blocks has no extents.
-    pub(crate) fn load_map_to_free(&self, ino: Ino, state: &mut State) -> Result<()> {
-        if state.map.is_none() && state.inode.blocks == state.inode.xattrs.len {
-            state.map = Some(extents::Map::empty());
-        }
-        self.load_map(ino, state)
-    }
-
     /// Reads lines of extents of one file.
     pub(crate) fn lines_of(&self, ino: Ino) -> LineReader<'_, M> {
         LineReader { medium: &self.medium, geometry: &self.geometry, salt: self.salt, ino }

@@ -43,10 +43,10 @@ impl Ledger {
         next.blocks = next.blocks.saturating_add_signed(counts.blocks);
         next.inodes = next.inodes.saturating_add_signed(counts.inodes);
         next.highest = next.highest.max(counts.highest);
-        next.made += counts.inodes.max(0) as u64;
+        next.made = next.made.wrapping_add(counts.inodes.max(0) as u64);
         if let Some(closed) = counts.closed {
             next.closed = closed;
-            next.opened += u64::from(!closed);
+            next.opened = next.opened.wrapping_add(u64::from(!closed));
         }
         next
     }
@@ -65,6 +65,7 @@ impl Ledger {
             Self { blocks: w[0], inodes: w[1], highest: w[2], made: w[3], opened: w[4], closed: w[5] == 1 };
         let sound = w[7] == u64::from(crc_words(salt, &w[..7]))
             && ledger.blocks <= geometry.data_blocks
+            && ledger.inodes <= ledger.highest
             && ledger.highest <= geometry.inodes;
         if sound { Ok(ledger) } else { Err(Error::Damaged { what: "the ledger", at: geometry.ledger_at }) }
     }

@@ -137,7 +137,11 @@ impl<M: Medium> Fs<M> {
             fs.commit(txn);
         }
         for (slot, ino) in found.into_iter().filter(|_| !is(Bug::FsOrphansForgotten)) {
-            fs.settle(slot, ino)?;
+            match fs.settle(slot, ino) {
+                // It stays on the list, for a check to find; everything else can be used.
+                Err(Error::Damaged { .. }) => {}
+                settled => settled?,
+            }
         }
         Ok(fs)
     }
@@ -195,7 +199,10 @@ impl<M: Medium> Fs<M> {
             let mut state = node.state.write();
             if state.inode.links == 0 && !state.dead && !self.read_only {
                 node.pins.store(0, std::sync::atomic::Ordering::Release);
-                self.cut(&node, &mut state, Txn::new(), 0, After::Free)?;
+                match self.cut(&node, &mut state, Txn::new(), 0, After::Free) {
+                    Err(Error::Damaged { .. }) => {}
+                    freed => freed?,
+                }
             }
         }
         if !self.read_only {

@@ -5,10 +5,10 @@
 #[cfg(not(feature = "shuttle"))]
 pub(crate) use parking_lot::{Mutex, RwLock, RwLockReadGuard, RwLockWriteGuard};
 #[cfg(not(feature = "shuttle"))]
-pub(crate) use std::sync::atomic::{AtomicBool, AtomicI64, AtomicU32};
+pub(crate) use std::sync::atomic::{AtomicBool, AtomicI64, AtomicU32, AtomicU64};
 
 #[cfg(feature = "shuttle")]
-pub(crate) use shuttle::sync::atomic::{AtomicBool, AtomicI64, AtomicU32};
+pub(crate) use shuttle::sync::atomic::{AtomicBool, AtomicI64, AtomicU32, AtomicU64};
 #[cfg(feature = "shuttle")]
 pub(crate) use shuttled::{Mutex, RwLock, RwLockReadGuard, RwLockWriteGuard};
 

@@ -80,6 +80,12 @@ fn check(salt: u32, ino: Ino, run: Run, words: &[u64]) -> u32 {
     crc_words(crc_words(salt, &[ino.0, run.start, words[0] >> 32]), &words[1..])
 }
 
+/// Whether the blocks of attributes, if there are any, can be that.
+pub(crate) fn held(geometry: &Geometry, inode: &Inode) -> bool {
+    let Run { start, len } = inode.xattrs;
+    len == 0 || (len <= BLOCKS_MAX && geometry.holds(start, len))
+}
+
 /// Reads all attributes of an inode.
 ///
 /// # Errors
@@ -96,7 +102,7 @@ pub(crate) fn read<M: Medium>(
         return Ok(Vec::new());
     }
     let damaged = || Error::Damaged { what: "extended attributes", at: run.at() };
-    if !geometry.holds(run.start, run.len) {
+    if !held(geometry, inode) {
         return Err(damaged());
     }
     let [first] = read_words(medium, run.at());
@@ -113,6 +119,12 @@ pub(crate) fn read<M: Medium>(
 }
 
 impl<M: Medium> Fs<M> {
+    /// Refuses to free attributes that lie where none can be.
+    pub(crate) fn xattrs_held(&self, ino: Ino, inode: &Inode) -> Result<()> {
+        let at = self.geometry.inode_at(ino.0);
+        if held(&self.geometry, inode) { Ok(()) } else { Err(Error::Damaged { what: "an inode", at }) }
+    }
+
     /// All attributes of an inode.
     fn pairs(&self, ino: Ino, inode: &Inode) -> Result<Vec<Pair>> {
         read(&self.medium, &self.geometry, self.salt, ino, inode)
@@ -198,7 +210,7 @@ impl<M: Medium> Fs<M> {
         if old.len > 0 && new != old {
             txn.free(old);
         }
-        state.inode.blocks = state.inode.blocks + new.len - old.len;
+        state.inode.blocks = state.inode.blocks.saturating_add(new.len).saturating_sub(old.len);
         state.inode.xattrs = new;
         Ok(())
     }

@@ -33,6 +33,30 @@ impl Blocks {
         twice
     }
 
+    /// Marks blocks of which none may be somebody's; whether that was so. If not, nothing is marked.
+    pub(super) fn claim(&mut self, geometry: &Geometry, run: Run) -> bool {
+        let free = geometry.holds(run.start, run.len)
+            && line::parts(geometry, run).all(|(number, from, to)| {
+                let bits = &self.lines[number as usize];
+                line::masks(from, to).all(|(word, mask)| bits[word] & mask == 0)
+            });
+        free && self.mark(geometry, run).is_none()
+    }
+
+    /// Gives blocks that were marked back.
+    pub(super) fn release(&mut self, geometry: &Geometry, run: Run) {
+        for (number, from, to) in line::parts(geometry, run) {
+            for (word, mask) in line::masks(from, to) {
+                self.lines[number as usize][word] &= !mask;
+            }
+        }
+    }
+
+    /// All marks, a line after the other.
+    pub(super) fn lines(&self) -> impl Iterator<Item = &line::Bits> {
+        self.lines.iter()
+    }
+
     /// Compares with the bitmap; returns how many blocks are used.
     pub(super) fn match_bitmap<M: Medium>(&self, checked: &mut Checked<'_, M>) -> u64 {
         let geometry = checked.geometry;

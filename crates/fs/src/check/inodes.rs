@@ -5,10 +5,9 @@ use super::blocks::Blocks;
 use crate::error::Error;
 use crate::extents::{self, LineReader, Map};
 use crate::format::BLOCK;
-use crate::inode::Inode;
+use crate::inode::{INLINE_TARGET, Inode};
 use crate::journal::Run;
 use crate::medium::Medium;
-use crate::names::INLINE_TARGET;
 use crate::types::{Ino, Kind, TARGET_MAX};
 use crate::xattr;
 
@@ -35,10 +34,16 @@ pub(super) struct Inodes {
 }
 
 impl Inodes {
-    pub(super) fn read<M: Medium>(checked: &mut Checked<'_, M>, blocks: &mut Blocks, highest: u64) -> Self {
+    /// Nothing is known of so many.
+    pub(super) fn blank(highest: u64) -> Self {
         let free =
             Seen { kind: None, orphan: false, reached: false, links: 0, names: 0, below: 0, parent: Ino(0) };
-        let mut seen = vec![free; highest as usize];
+        Self { seen: vec![free; highest as usize] }
+    }
+
+    pub(super) fn read<M: Medium>(checked: &mut Checked<'_, M>, blocks: &mut Blocks, highest: u64) -> Self {
+        let mut inodes = Self::blank(highest);
+        let seen = &mut inodes.seen;
         for number in 1..=highest {
             let ino = Ino(number);
             match Inode::read(checked.medium, &checked.geometry, checked.salt, ino) {
@@ -60,7 +65,7 @@ impl Inodes {
         if seen.first().is_none_or(|root| root.kind != Some(Kind::Directory)) {
             checked.report.tell("inode 1 is no directory, and has to be the root");
         }
-        Self { seen }
+        inodes
     }
 
     pub(super) fn get(&mut self, ino: Ino) -> Option<&mut Seen> {
@@ -104,7 +109,7 @@ fn check_blocks<M: Medium>(checked: &mut Checked<'_, M>, blocks: &mut Blocks, in
             let inline = inode.size as usize <= INLINE_TARGET;
             inode.size >= 1 && inode.size as usize <= TARGET_MAX && (inline || map.len() == 1)
         }
-        Kind::File => inode.size <= crate::types::FILE_MAX,
+        Kind::File => true,
         _ => inode.size == 0 && map.is_empty(),
     };
     if !fits {
@@ -118,10 +123,6 @@ fn check_blocks<M: Medium>(checked: &mut Checked<'_, M>, blocks: &mut Blocks, in
 
 /// The extents of what can have them.
 fn map_of<M: Medium>(checked: &Checked<'_, M>, ino: Ino, inode: &Inode) -> Result<Map, Error> {
-    let inline_target = inode.kind == Kind::Symlink && inode.size as usize <= INLINE_TARGET;
-    if inline_target || !matches!(inode.kind, Kind::File | Kind::Directory | Kind::Symlink) {
-        return Ok(Map::empty());
-    }
     let reader = LineReader { medium: checked.medium, geometry: &checked.geometry, salt: checked.salt, ino };
     extents::load(&reader, inode)
 }

@@ -10,6 +10,7 @@ mod names;
 
 use crate::error::Result;
 use crate::format::{Geometry, Superblock};
+use crate::inode::Inode;
 use crate::journal::replay;
 use crate::ledger::Ledger;
 use crate::medium::Medium;
@@ -68,7 +69,7 @@ struct Checked<'a, M> {
 /// Checks a file system that nobody has open.
 ///
 /// # Errors
-/// There is none on the medium, or its superblocks, its ledger or its journal cannot be read.
+/// There is none on the medium, or neither of its superblocks can be read.
 pub fn check<M: Medium>(medium: &M) -> Result<Report> {
     let superblock = Superblock::read(medium)?;
     let (geometry, salt) = (superblock.geometry, superblock.salt());
@@ -80,8 +81,15 @@ pub fn check<M: Medium>(medium: &M) -> Result<Report> {
             Err(why) => checked.report.tell(format_args!("the {which} superblock at byte {at:#x}: {why}")),
         }
     }
-    replay(medium, &geometry, salt)?;
-    let ledger = Ledger::read(medium, &geometry, salt)?;
+    if let Err(error) = replay(medium, &geometry, salt) {
+        checked.report.tell(error);
+    }
+    let read = Ledger::read(medium, &geometry, salt);
+    let sound = read.is_ok();
+    let ledger = read.unwrap_or_else(|error| {
+        checked.report.tell(error);
+        Ledger { highest: highest(medium, &geometry, salt), ..Ledger::default() }
+    });
     checked.report.closed = ledger.closed;
     let mut blocks = Blocks::new(&geometry);
     let mut inodes = Inodes::read(&mut checked, &mut blocks, ledger.highest);
@@ -93,7 +101,7 @@ pub fn check<M: Medium>(medium: &M) -> Result<Report> {
     checked.report.blocks = used;
     let counted = checked.report.directories + checked.report.files;
     for (what, found, said) in [("blocks", used, ledger.blocks), ("inodes", counted, ledger.inodes)] {
-        if found != said {
+        if sound && found != said {
             checked
                 .report
                 .tell(format_args!("the ledger counts {said} {what} in use, and there are {found}"));
@@ -102,9 +110,19 @@ pub fn check<M: Medium>(medium: &M) -> Result<Report> {
     Ok(checked.report)
 }
 
+/// The highest inode of the table that is in use and matches its check. What was never used holds anything.
+fn highest<M: Medium>(medium: &M, geometry: &Geometry, salt: u32) -> u64 {
+    let used = |number: &u64| matches!(Inode::read(medium, geometry, salt, Ino(*number)), Ok(Some(_)));
+    (1..=geometry.inodes).rev().find(used).unwrap_or(1)
+}
+
+/// Where an inode is, for people.
+fn place(geometry: &Geometry, ino: Ino) -> String {
+    format!("inode {} at byte {:#x}", ino.0, geometry.inode_at(ino.0))
+}
+
 impl<M: Medium> Checked<'_, M> {
-    /// Where an inode is, for people.
     fn place(&self, ino: Ino) -> String {
-        format!("inode {} at byte {:#x}", ino.0, self.geometry.inode_at(ino.0))
+        place(&self.geometry, ino)
     }
 }

@@ -4,6 +4,7 @@ use super::Checked;
 use super::inodes::Inodes;
 use crate::dir::Index;
 use crate::extents::{self, LineReader};
+use crate::format::Geometry;
 use crate::inode::Inode;
 use crate::medium::Medium;
 use crate::types::{Ino, Kind};
@@ -20,7 +21,7 @@ impl Inodes {
             }
         }
         while let Some(dir) = next.pop() {
-            let Some(index) = read(checked, dir) else { continue };
+            let Some(index) = read(checked.medium, &checked.geometry, checked.salt, dir) else { continue };
             if let Some(at) = index.damage() {
                 checked.report.tell(format_args!(
                     "{}: a name at byte {at:#x} does not match its check",
@@ -28,7 +29,7 @@ impl Inodes {
                 ));
             }
             let mut names = HashSet::new();
-            for record in index.records(checked.medium) {
+            for (_, record) in index.records(checked.medium) {
                 let name = String::from_utf8_lossy(record.name()).into_owned();
                 if !names.insert(record.name().to_vec()) {
                     checked.report.tell(format_args!("{} has two names `{name}`", checked.place(dir)));
@@ -119,10 +120,9 @@ impl Inodes {
 }
 
 /// The names of a directory; nothing where its extents cannot be read, which was told before.
-fn read<M: Medium>(checked: &Checked<'_, M>, dir: Ino) -> Option<Index> {
-    let inode = Inode::read(checked.medium, &checked.geometry, checked.salt, dir).ok()??;
-    let reader =
-        LineReader { medium: checked.medium, geometry: &checked.geometry, salt: checked.salt, ino: dir };
+pub(super) fn read<M: Medium>(medium: &M, geometry: &Geometry, salt: u32, dir: Ino) -> Option<Index> {
+    let inode = Inode::read(medium, geometry, salt, dir).ok()??;
+    let reader = LineReader { medium, geometry, salt, ino: dir };
     let map = extents::load(&reader, &inode).ok()?;
-    Some(Index::load(checked.medium, checked.salt, dir, &map, inode.size))
+    Some(Index::load(medium, (salt, geometry.inode_at(dir.0)), dir, &map, inode.size))
 }

@@ -8,7 +8,7 @@ use crate::fs::Fs;
 use crate::inode::{Node, State};
 use crate::journal::Txn;
 use crate::medium::Medium;
-use crate::types::{FILE_MAX, Kind};
+use crate::types::FILE_MAX;
 use frit_core::planted::{Bug, is};
 
 /// What becomes of a file that is cut.
@@ -66,9 +66,8 @@ impl<M: Medium> Fs<M> {
         txn: &mut Txn,
         open: bool,
     ) -> Result<()> {
-        if matches!(state.inode.kind, Kind::File | Kind::Directory) {
-            self.load_map(node.ino, state)?;
-        }
+        self.load_map(node.ino, state)?;
+        self.xattrs_held(node.ino, &state.inode)?;
         let steps = self.steps();
         let large = state.map.as_ref().is_some_and(|map| map.len() + map.holders().count() > steps);
         if (large || open) && state.orphan.is_none() && !is(Bug::FsOrphanNotListed) {
@@ -87,7 +86,10 @@ impl<M: Medium> Fs<M> {
         from: u64,
         after: After,
     ) -> Result<()> {
-        self.load_map_to_free(node.ino, state)?;
+        self.load_map(node.ino, state)?;
+        if after == After::Free {
+            self.xattrs_held(node.ino, &state.inode)?;
+        }
         let steps = self.steps();
         loop {
             let mut freed = Vec::new();

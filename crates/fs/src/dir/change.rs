@@ -1,6 +1,7 @@
 //! Changing names inside a transaction.
 
-use super::record::{Record, SLOTS, slots_for};
+use super::index::BLOCKS_MAX;
+use super::record::{Record, slots_for};
 use super::{Found, Index, SLOT};
 use crate::error::{Error, Result};
 use crate::extents::Extent;
@@ -39,7 +40,13 @@ impl<M: Medium> Fs<M> {
         if state.index.is_none() {
             self.load_map(dir.ino, state)?;
             if let Some(map) = &state.map {
-                let index = Index::load(&self.medium, self.salt, dir.ino, map, state.inode.size);
+                let index = Index::load(
+                    &self.medium,
+                    (self.salt, self.geometry.inode_at(dir.ino.0)),
+                    dir.ino,
+                    map,
+                    state.inode.size,
+                );
                 state.index = Some(Box::new(index));
             }
         }
@@ -81,7 +88,7 @@ impl<M: Medium> Fs<M> {
     /// Adds empty blocks to a directory, an eighth of what it has.
     fn grow(&self, dir: &Node, state: &mut State, txn: &mut Txn) -> Result<()> {
         let blocks = state.index.as_ref().map_or(0, |index| index.blocks());
-        if blocks >= u64::from(u32::MAX / SLOTS) - GROW_MAX {
+        if blocks >= BLOCKS_MAX - GROW_MAX {
             return Err(Error::NoSpace);
         }
         let want = (blocks / 8).clamp(1, GROW_MAX);

@@ -12,6 +12,9 @@ use std::hash::{BuildHasher, RandomState};
 /// Slots of names that a block can have at most run together.
 const RUN_MAX: usize = slots_for(crate::types::NAME_MAX) as usize;
 
+/// Most blocks of a directory: slots are numbered by 32 bits.
+pub(crate) const BLOCKS_MAX: u64 = (u32::MAX / SLOTS) as u64;
+
 /// A name's hash and its first slot.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 struct Known {
@@ -33,6 +36,8 @@ struct Page {
 /// Where every name is.
 #[derive(Debug)]
 pub(crate) struct Index {
+    salt: u32,
+    dir: Ino,
     hasher: RandomState,
     table: HashTable<Known>,
     pages: Vec<Page>,
@@ -57,8 +62,10 @@ fn spread(hash: u32) -> u64 {
 
 impl Index {
     /// Of an empty directory.
-    pub(crate) fn new() -> Self {
+    pub(crate) fn new(salt: u32, dir: Ino) -> Self {
         Self {
+            salt,
+            dir,
             hasher: RandomState::new(),
             table: HashTable::new(),
             pages: Vec::new(),
@@ -67,22 +74,38 @@ impl Index {
         }
     }
 
-    /// Reads a directory.
-    pub(crate) fn load<M: Medium>(medium: &M, salt: u32, dir: Ino, map: &Map, size: u64) -> Self {
-        let mut index = Self::new();
-        let blocks = size / BLOCK;
+    /// Reads a directory. `at` is the position of its inode, which is damaged where its blocks are not those that
+    /// its size says.
+    pub(crate) fn load<M: Medium>(
+        medium: &M,
+        (salt, at): (u32, u64),
+        dir: Ino,
+        map: &Map,
+        size: u64,
+    ) -> Self {
+        let mut index = Self::new(salt, dir);
+        let mut blocks = 0;
+        for extent in map.iter() {
+            let whole = extent.at == blocks && extent.written && extent.end() <= BLOCKS_MAX;
+            if !whole {
+                index.damaged = Some(at);
+                return index;
+            }
+            blocks += extent.len;
+        }
+        if size != blocks * BLOCK {
+            index.damaged = Some(at);
+        }
         index.table.reserve(blocks as usize * SLOTS as usize / 3, |known| spread(known.hash));
         for extent in map.iter() {
             for i in 0..extent.len {
-                if extent.at + i < blocks {
-                    index.load_page(medium, salt, dir, extent.start + i);
-                }
+                index.load_page(medium, extent.start + i);
             }
         }
         index
     }
 
-    fn load_page<M: Medium>(&mut self, medium: &M, salt: u32, dir: Ino, block: u64) {
+    fn load_page<M: Medium>(&mut self, medium: &M, block: u64) {
         let page = self.pages.len() as u32;
         let mut found = Page { block, free: 0, heads: 0 };
         self.pages.push(found);
@@ -93,7 +116,7 @@ impl Index {
             if record.is_free() {
                 found.free |= 1 << at;
                 at += 1;
-            } else if at + record.slots() <= SLOTS && record.sound(salt, dir, slot) {
+            } else if at + record.slots() <= SLOTS && record.sound(self.salt, self.dir, slot) {
                 found.heads |= 1 << at;
                 self.learn(record.name(), slot);
                 at += record.slots();
@@ -128,15 +151,20 @@ impl Index {
     /// Finds a name.
     ///
     /// # Errors
-    /// It is not there, but part of the directory is damaged.
+    /// It is not there, but part of the directory is damaged; or it was damaged since the directory was read.
     pub(crate) fn find<M: Medium>(&self, medium: &M, name: &[u8]) -> Result<Option<Found>> {
         let hash = self.hash(name);
         let mut found = None;
+        let mut damaged = self.damaged;
         let same = |known: &Known| {
             if known.hash != hash {
                 return false;
             }
             let record = self.read(medium, known.slot);
+            if !record.sound(self.salt, self.dir, known.slot) {
+                damaged = Some(self.at(known.slot));
+                return false;
+            }
             if record.name() != name {
                 return false;
             }
@@ -144,15 +172,15 @@ impl Index {
             true
         };
         self.table.find(spread(hash), same);
-        match (found, self.damaged) {
+        match (found, damaged) {
             (None, Some(at)) => Err(Error::Damaged { what: "a name in a directory", at }),
             _ => Ok(found),
         }
     }
 
-    /// The record that begins at a slot where a name is.
-    pub(crate) fn record<M: Medium>(&self, medium: &M, slot: u32) -> Record {
-        self.read(medium, slot)
+    /// The record that begins at a slot where a name is; nothing where it was damaged since the directory was read.
+    pub(crate) fn record<M: Medium>(&self, medium: &M, slot: u32) -> Option<Record> {
+        Some(self.read(medium, slot)).filter(|record| record.sound(self.salt, self.dir, slot))
     }
 
     /// Where a name of so many slots fits; nothing where the directory has to grow.
@@ -216,14 +244,17 @@ impl Index {
         }
     }
 
-    /// All names.
-    pub(crate) fn records<'a, M: Medium>(&'a self, medium: &'a M) -> impl Iterator<Item = Record> + 'a {
+    /// All names, with their slots.
+    pub(crate) fn records<'a, M: Medium>(
+        &'a self,
+        medium: &'a M,
+    ) -> impl Iterator<Item = (u32, Record)> + 'a {
         let mut next = 0;
         std::iter::from_fn(move || {
             let head = self.next_head(next)?;
             let record = self.read(medium, head);
             next = head + record.slots();
-            Some(record)
+            Some((head, record))
         })
     }
 

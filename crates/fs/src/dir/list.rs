@@ -34,7 +34,9 @@ impl<M: Medium> Fs<M> {
         }
         let mut slot = from.max(NAMES_FROM) - NAMES_FROM;
         while let Some(head) = u32::try_from(slot).ok().and_then(|slot| index.next_head(slot)) {
-            let record = index.record(&self.medium, head);
+            let Some(record) = index.record(&self.medium, head) else {
+                return Err(Error::Damaged { what: "a name in a directory", at: index.at(head) });
+            };
             let next = u64::from(head) + u64::from(slots_for(record.name().len()));
             let entry = record.kind().map(|kind| Entry {
                 name: record.name(),

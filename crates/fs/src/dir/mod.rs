@@ -11,5 +11,5 @@ mod list;
 mod record;
 
 pub(crate) use change::valid;
-pub(crate) use index::{Found, Index};
+pub(crate) use index::{BLOCKS_MAX, Found, Index};
 pub(crate) use record::SLOT;

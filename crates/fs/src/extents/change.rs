@@ -65,7 +65,7 @@ impl<'a, M: Medium> Change<'a, M> {
         }
         txn.data = true;
         txn.take(block);
-        self.inode.blocks += 1;
+        self.add_blocks(1);
         let n = self.map.blocks.len();
         self.map.blocks.push(block.start);
         self.map.free.splice(0..0, places::of_block(n));
@@ -127,7 +127,7 @@ impl<'a, M: Medium> Change<'a, M> {
 
     /// The file has so many blocks more.
     pub(crate) fn add_blocks(&mut self, blocks: u64) {
-        self.inode.blocks += blocks;
+        self.inode.blocks = self.inode.blocks.saturating_add(blocks);
     }
 
     /// The file has so many blocks less.
@@ -192,7 +192,7 @@ impl<'a, M: Medium> Change<'a, M> {
         for start in self.map.blocks.split_off(left) {
             self.lines.retain(|at, _| at / BLOCK != start);
             txn.free(Run { start, len: 1 });
-            self.inode.blocks -= 1;
+            self.sub_blocks(1);
         }
         match self.map.blocks.last().copied() {
             Some(last) => self.line(last, 0)?[1] = 0,

@@ -1,5 +1,6 @@
 //! One extent, and its two words.
 
+use crate::format::Geometry;
 use crate::journal::Run;
 
 /// Most blocks of one extent: 23 bits.
@@ -27,6 +28,11 @@ impl Extent {
     #[inline]
     pub(crate) fn end(&self) -> u64 {
         self.at + self.len
+    }
+
+    /// Whether it lies in the data space, and inside the largest file.
+    pub(crate) fn fits(&self, geometry: &Geometry) -> bool {
+        geometry.holds(self.start, self.len) && self.end() <= 1 << LEN_SHIFT
     }
 
     /// Where it lies.

@@ -1,7 +1,7 @@
 //! Reading the extents of a file.
 
 use super::extent::Extent;
-use super::places::{self, INLINE, LINE_WORDS, PER_BLOCK, Where, line_at};
+use super::places::{self, HOLDERS_MAX, INLINE, LINE_WORDS, PER_BLOCK, Where, line_at};
 use super::{Map, Placed};
 use crate::error::{Error, Result};
 use crate::format::{Geometry, read_words};
@@ -20,36 +20,32 @@ pub(crate) struct LineReader<'a, M> {
 impl<M: Medium> LineReader<'_, M> {
     /// One line.
     pub(crate) fn line(&self, block: u64, line: u32) -> Result<[u64; LINE_WORDS]> {
+        if !self.geometry.holds(block, 1) {
+            let at = self.geometry.inode_at(self.ino.0);
+            return Err(Error::Damaged { what: "blocks of extents of an inode", at });
+        }
         let at = line_at(block, line);
         let damaged = Error::Damaged { what: "a line of extents", at };
-        if !self.geometry.holds(block, 1) {
-            return Err(damaged);
-        }
         let words: [u64; LINE_WORDS] = read_words(self.medium, at);
         if words[0] == places::check(self.salt, self.ino, at, &words) { Ok(words) } else { Err(damaged) }
     }
 }
 
-/// Reads all extents of a file.
+/// Reads all extents of an inode; one that cannot have any has none.
 ///
 /// # Errors
-/// A line does not match its check, or extents overlap or lie outside of the data space.
+/// A line does not match its check, or extents overlap, lie outside of the data space or are more than it has blocks.
 pub(crate) fn load<M: Medium>(reader: &LineReader<'_, M>, inode: &Inode) -> Result<Map> {
-    let mut map = Map::default();
+    if !inode.has_extents() {
+        return Ok(Map::empty());
+    }
     let damaged =
         || Error::Damaged { what: "extents of an inode", at: reader.geometry.inode_at(reader.ino.0) };
-    let mut next = inode.extents;
-    while next != 0 {
-        if map.blocks.len() as u64 >= reader.geometry.data_blocks {
-            return Err(damaged());
-        }
-        let first = reader.line(next, 0)?;
-        map.blocks.push(next);
-        next = first[1];
-    }
+    let mut map = Map { blocks: holders(reader, inode)?, ..Map::default() };
     let places = INLINE + map.blocks.len() as u32 * PER_BLOCK;
     let mut line = [0; LINE_WORDS];
     let mut loaded = None;
+    let mut blocks = 0;
     for place in 0..places {
         let words = match places::find(place) {
             Where::Inode(word) => [inode.area[word], inode.area[word + 1]],
@@ -62,8 +58,10 @@ pub(crate) fn load<M: Medium>(reader: &LineReader<'_, M>, inode: &Inode) -> Resu
             }
         };
         match Extent::decode(words) {
-            Some(extent) if reader.geometry.holds(extent.start, extent.len) => {
-                if map.extents.insert(extent.at, Placed { extent, place }).is_some() {
+            Some(extent) if extent.fits(reader.geometry) => {
+                blocks += extent.len;
+                let twice = map.extents.insert(extent.at, Placed { extent, place }).is_some();
+                if twice || blocks > reader.geometry.data_blocks {
                     return Err(damaged());
                 }
             }
@@ -72,6 +70,35 @@ pub(crate) fn load<M: Medium>(reader: &LineReader<'_, M>, inode: &Inode) -> Resu
         }
     }
     map.free.reverse();
-    let overlap = map.iter().zip(map.iter().skip(1)).any(|(a, b)| a.end() > b.at);
+    let mut holders = map.blocks.clone();
+    holders.sort_unstable();
+    let holds_own = |e: Extent| {
+        holders.get(holders.partition_point(|block| *block < e.start)).is_some_and(|b| *b < e.start + e.len)
+    };
+    let overlap = map.iter().zip(map.iter().skip(1)).any(|(a, b)| a.end() > b.at)
+        || (!holders.is_empty() && map.iter().any(holds_own));
     if overlap { Err(damaged()) } else { Ok(map) }
+}
+
+/// The chain of blocks that hold places.
+fn holders<M: Medium>(reader: &LineReader<'_, M>, inode: &Inode) -> Result<Vec<u64>> {
+    let mut blocks = Vec::new();
+    // A chain that leads back into itself comes to a block that was marked, wherever its loop begins.
+    let mut mark = 0;
+    let mut next = inode.extents;
+    while next != 0 {
+        if next == mark || blocks.len() >= HOLDERS_MAX {
+            return Err(Error::Damaged {
+                what: "blocks of extents",
+                at: reader.geometry.inode_at(reader.ino.0),
+            });
+        }
+        let first = reader.line(next, 0)?;
+        blocks.push(next);
+        if blocks.len().is_power_of_two() {
+            mark = next;
+        }
+        next = first[1];
+    }
+    Ok(blocks)
 }

@@ -14,6 +14,8 @@ pub(crate) const LINES: u32 = (BLOCK / (LINE_WORDS as u64 * 8)) as u32;
 const PER_LINE: u32 = 15;
 /// Extents of a block.
 pub(crate) const PER_BLOCK: u32 = LINES * PER_LINE;
+/// Most blocks of places that one file can have: places are numbered by 32 bits.
+pub(crate) const HOLDERS_MAX: usize = ((u32::MAX - INLINE) / PER_BLOCK) as usize;
 
 /// Where a place is.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]

@@ -127,6 +127,8 @@ impl Geometry {
             at.is_multiple_of(8) && len.and_then(|len| at.checked_add(len)).is_some_and(|end| end <= next)
         };
         self.bytes <= LARGEST
+            && self.bytes.is_multiple_of(BLOCK)
+            && self.slot_bytes.is_multiple_of(8)
             && self.slots >= 3
             && self.slot_bytes >= BLOCK
             && self.slot_bytes <= 1 << 20

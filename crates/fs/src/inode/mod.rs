@@ -8,4 +8,4 @@ mod raw;
 pub(crate) use cache::Cache;
 pub(crate) use node::{Guard, Node, State};
 pub(crate) use numbers::Numbers;
-pub(crate) use raw::{AREA, Inode};
+pub(crate) use raw::{INLINE_TARGET, Inode};

@@ -8,7 +8,7 @@ use super::raw::{Inode, WORDS};
 use crate::dir::Index;
 use crate::error::{Error, Result};
 use crate::extents::Map;
-use crate::sync::{AtomicBool, AtomicI64, AtomicU32, RwLock, RwLockWriteGuard};
+use crate::sync::{AtomicBool, AtomicI64, AtomicU32, AtomicU64, RwLock, RwLockWriteGuard};
 use crate::types::{Attr, Ino, Kind, Time};
 use std::sync::atomic::Ordering;
 
@@ -20,6 +20,8 @@ pub(crate) struct Node {
     pub(crate) state: RwLock<State>,
     /// How often it is held open.
     pub(crate) pins: AtomicU32,
+    /// Of a directory: the one it is in, to be read without its lock.
+    pub(crate) parent: AtomicU64,
     /// The last access, which readers move on under a shared lock.
     pub(crate) atime: AtomicI64,
     /// Whether times here are newer than those on the medium.
@@ -54,11 +56,13 @@ const ATIME_AGE: i64 = 24 * 3600 * 1_000_000_000;
 impl Node {
     pub(crate) fn new(ino: Ino, inode: Inode, saved: [u64; WORDS]) -> Self {
         let atime = AtomicI64::new(inode.atime.0);
+        let parent = AtomicU64::new(inode.parent.0);
         let state = State { inode, saved, map: None, index: None, orphan: None, dead: false };
         Self {
             ino,
             state: RwLock::new(state),
             pins: AtomicU32::new(0),
+            parent,
             atime,
             newer_times: AtomicBool::new(false),
             used: AtomicBool::new(true),
@@ -83,6 +87,12 @@ impl Node {
     pub(crate) fn set_atime(&self, to: Time) {
         self.atime.store(to.0, Ordering::Relaxed);
         self.newer_times.store(true, Ordering::Relaxed);
+    }
+
+    /// A directory moves, and its node is locked: it is in another one now.
+    pub(crate) fn move_to(&self, state: &mut State, parent: Ino) {
+        state.inode.parent = parent;
+        self.parent.store(parent.0, Ordering::Relaxed);
     }
 
     /// Whether anybody holds it open.

@@ -4,12 +4,15 @@ use crate::error::{Error, Result};
 use crate::format::{Geometry, crc_words, read_words};
 use crate::journal::Run;
 use crate::medium::Medium;
-use crate::types::{Attr, Ino, Kind, Time};
+use crate::types::{Attr, FILE_MAX, Ino, Kind, Time};
 
 /// Words of an inode.
 pub(crate) const WORDS: usize = 32;
 /// Words at its end for its first eight extents, or for the target of a symbolic link.
 pub(crate) const AREA: usize = 16;
+
+/// Longest target of a symbolic link that stays in the inode, in bytes.
+pub(crate) const INLINE_TARGET: usize = AREA * 8;
 
 /// The words at the end.
 pub(crate) type Area = [u64; AREA];
@@ -99,7 +102,9 @@ impl Inode {
         if w[0] as u32 != check(salt, ino, w) {
             return Err(damaged);
         }
-        let Some(kind) = Kind::from_repr(w[1] as u8) else { return Err(damaged) };
+        let Some(kind) = Kind::from_repr(w[1] as u8).filter(|_| w[3] <= FILE_MAX) else {
+            return Err(damaged);
+        };
         let mut area = [0; AREA];
         area.copy_from_slice(&w[WORDS - AREA..]);
         Ok(Some(Self {
@@ -136,6 +141,15 @@ impl Inode {
         Self::decode(geometry, salt, ino, &read_words(medium, geometry.inode_at(ino.0)))
     }
 
+    /// Whether its area holds extents; else it holds the target of a symbolic link, or nothing.
+    pub(crate) fn has_extents(&self) -> bool {
+        match self.kind {
+            Kind::File | Kind::Directory => true,
+            Kind::Symlink => self.size > INLINE_TARGET as u64,
+            _ => false,
+        }
+    }
+
     /// What stat(2) says of it.
     pub(crate) fn attr(&self, ino: Ino, atime: Time) -> Attr {
         Attr {
@@ -148,7 +162,7 @@ impl Inode {
             gid: self.gid,
             rdev: self.rdev,
             size: self.size,
-            sectors: self.blocks * 8,
+            sectors: self.blocks.saturating_mul(8),
             atime,
             mtime: self.mtime,
             ctime: self.ctime,

@@ -5,16 +5,13 @@ use crate::error::{Error, Result};
 use crate::extents::{self, Extent};
 use crate::format::BLOCK;
 use crate::fs::Fs;
-use crate::inode::{AREA, Inode, Node, State};
+use crate::inode::{INLINE_TARGET, Inode, Node, State};
 use crate::journal::Txn;
 use crate::medium::Medium;
 use crate::rules::{self, EXECUTE, WRITE};
 use crate::types::{Attr, Caller, Ino, Kind, LINK_MAX, New, TARGET_MAX, Time};
 use frit_core::planted::{Bug, is};
 use std::sync::Arc;
-
-/// Longest target of a symbolic link that stays in the inode, in bytes.
-pub(crate) const INLINE_TARGET: usize = AREA * 8;
 
 impl<M: Medium> Fs<M> {
     pub(crate) fn create_in(&self, who: &Caller, dir: Ino, name: &[u8], new: New<'_>) -> Result<Attr> {
@@ -111,7 +108,7 @@ impl<M: Medium> Fs<M> {
     fn remember_new(&self, node: &Node, kind: Kind) -> Attr {
         let mut state = node.state.write();
         if kind == Kind::Directory {
-            state.index = Some(Box::new(Index::new()));
+            state.index = Some(Box::new(Index::new(self.salt, node.ino)));
         }
         if matches!(kind, Kind::Directory | Kind::File) {
             state.map = Some(extents::Map::empty());

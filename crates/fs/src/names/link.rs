@@ -1,8 +1,9 @@
 //! Further names of an inode, and where symbolic links point.
 
-use super::create::{INLINE_TARGET, touch};
+use super::create::touch;
 use crate::error::{Error, Result};
 use crate::fs::Fs;
+use crate::inode::INLINE_TARGET;
 use crate::journal::Txn;
 use crate::medium::Medium;
 use crate::types::{Attr, Caller, Ino, Kind, LINK_MAX, TARGET_MAX};

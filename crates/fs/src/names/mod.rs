@@ -6,5 +6,4 @@ mod lookup;
 mod remove;
 mod rename;
 
-pub(crate) use create::INLINE_TARGET;
 pub(crate) use lookup::RACES_MAX;

@@ -31,6 +31,10 @@ impl<M: Medium> Fs<M> {
         rules::may(who, &dir.inode, rules::EXECUTE)?;
         valid(name)?;
         let found = self.find(&dir, name)?.ok_or(Error::NotFound)?;
+        if found.ino == parent.ino {
+            let at = self.geometry.inode_at(parent.ino.0);
+            return Err(Error::Damaged { what: "a name that leads to its own directory, in the inode", at });
+        }
         let node = self.node(found.ino)?;
         let mut state = node.state.write();
         state.alive()?;
@@ -47,7 +51,7 @@ impl<M: Medium> Fs<M> {
         let now = self.clock.now();
         touch(&mut dir, now);
         if directory {
-            dir.inode.links -= 1;
+            dir.inode.links = dir.inode.links.saturating_sub(1);
         }
         state.inode.ctime = now;
         self.drop_link(&mut state);

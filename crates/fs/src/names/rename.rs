@@ -11,6 +11,7 @@ use crate::rules::{self, EXECUTE, WRITE};
 use crate::types::{Caller, Ino, Kind, LINK_MAX, RenameMode};
 use frit_core::planted::{Bug, is};
 use std::sync::Arc;
+use std::sync::atomic::Ordering;
 
 /// One side of a move: a directory and a name in it.
 #[derive(Clone, Copy, Debug)]
@@ -97,6 +98,12 @@ impl<M: Medium> Fs<M> {
         if target.is_some_and(|target| target.ino == source.ino) {
             return Ok(());
         }
+        // Names that lead to their own directory: nobody can make them, and their inodes are locked.
+        let own = |ino: Ino| ino == from.dir.ino || ino == to.dir.ino;
+        if own(source.ino) || target.is_some_and(|target| own(target.ino)) {
+            let at = self.geometry.inode_at(from.dir.ino.0);
+            return Err(Error::Damaged { what: "a name that leads to its own directory, in the inode", at });
+        }
         let source_node = self.node(source.ino)?;
         let target_node = target.map(|target| self.node(target.ino)).transpose()?;
         let (mut source_state, target_state) = lock_both(&source_node, target_node.as_ref());
@@ -134,28 +141,22 @@ impl<M: Medium> Fs<M> {
     }
 
     /// Whether `what` is `dir` or above it. Directories cannot move meanwhile: the lock of names is held.
+    ///
+    /// # Errors
+    /// A directory on the way is damaged, or the way does not lead to the root.
     fn is_above(&self, what: Ino, dir: Ino, parent: Ino) -> Result<bool> {
         let mut at = dir;
-        loop {
+        for _ in 0..self.geometry.inodes {
             if at == what {
                 return Ok(true);
             }
             if at == Ino::ROOT {
                 return Ok(false);
             }
-            at = if at == dir { parent } else { self.parent_of(at)? };
+            // Those between may be locked by others, who wait for none of ours; so parents are read without locks.
+            at = if at == dir { parent } else { Ino(self.node(at)?.parent.load(Ordering::Relaxed)) };
         }
-    }
-
-    /// The parent of a directory, as the medium has it: it changes in transactions only, and none is under way that
-    /// moves a directory.
-    fn parent_of(&self, dir: Ino) -> Result<Ino> {
-        let [parent] = crate::format::read_words(&self.medium, self.geometry.inode_at(dir.0) + 12 * 8);
-        if (1..=self.geometry.inodes).contains(&parent) {
-            Ok(Ino(parent))
-        } else {
-            Err(Error::Damaged { what: "the parent of a directory", at: self.geometry.inode_at(dir.0) })
-        }
+        Err(Error::Damaged { what: "the parent of a directory", at: self.geometry.inode_at(dir.0) })
     }
 
     /// Gives what moves its new name, and frees what had it.
@@ -201,14 +202,14 @@ impl<M: Medium> Fs<M> {
         self.clear_name(&dirs.from, &mut txn, movers.source.slot, from.name);
         source.inode.ctime = now;
         if is_dir {
-            dirs.from.inode.links -= 1;
-            dirs.to().inode.links += 1;
+            drop_one(&mut dirs.from);
+            add_one(dirs.to());
             if !is(Bug::FsParentStays) {
-                source.inode.parent = to.dir.ino;
+                movers.source_node.move_to(source, to.dir.ino);
             }
         }
         if target.as_ref().is_some_and(|(_, (_, state))| state.inode.kind == Kind::Directory) {
-            dirs.to().inode.links -= 1;
+            drop_one(dirs.to());
         }
         self.put_inode(&mut txn, movers.source_node, source);
         self.touch_both(dirs, &mut txn, from, to, now);
@@ -304,14 +305,14 @@ impl<M: Medium> Fs<M> {
         self.put_name(from.dir, &dirs.from, &mut txn, movers.source.slot, from.name, (target.ino, other_is));
         if dirs.to.is_some() {
             if source_is == Kind::Directory {
-                source.inode.parent = to.dir.ino;
-                dirs.from.inode.links -= 1;
-                dirs.to().inode.links += 1;
+                movers.source_node.move_to(source, to.dir.ino);
+                drop_one(&mut dirs.from);
+                add_one(dirs.to());
             }
             if other_is == Kind::Directory {
-                other.inode.parent = from.dir.ino;
-                dirs.from.inode.links += 1;
-                dirs.to().inode.links -= 1;
+                target_node.move_to(&mut other, from.dir.ino);
+                add_one(&mut dirs.from);
+                drop_one(dirs.to());
             }
         }
         source.inode.ctime = now;
@@ -322,6 +323,16 @@ impl<M: Medium> Fs<M> {
         self.commit(txn);
         Ok(())
     }
+}
+
+/// One sub-directory less; counts that are damaged stay what they are.
+fn drop_one(dir: &mut State) {
+    dir.inode.links = dir.inode.links.saturating_sub(1);
+}
+
+/// One sub-directory more.
+fn add_one(dir: &mut State) {
+    dir.inode.links = dir.inode.links.saturating_add(1);
 }
 
 /// What moves, and where.
