@@ -27,7 +27,7 @@ mod sync;
 mod types;
 mod xattr;
 
-pub use check::{Report, check};
+pub use check::{Report, check, repair};
 pub use clock::Clock;
 pub use error::{Error, Result};
 pub use files::Files;

@@ -7,6 +7,7 @@
 mod blocks;
 mod inodes;
 mod names;
+mod repair;
 
 use crate::error::Result;
 use crate::format::{Geometry, Superblock};
@@ -18,6 +19,7 @@ use crate::orphans::Orphans;
 use crate::types::Ino;
 use blocks::Blocks;
 use inodes::Inodes;
+pub use repair::repair;
 use std::fmt;
 
 /// Most problems that are told one by one.
@@ -40,6 +42,10 @@ pub struct Report {
     pub problems: Vec<String>,
     /// How many problems there are.
     pub found: u64,
+    /// What a repair did before it looked, each in a sentence: the first thousand.
+    pub repairs: Vec<String>,
+    /// How much it did.
+    pub repaired: u64,
 }
 
 impl Report {

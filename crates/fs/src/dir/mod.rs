@@ -9,7 +9,9 @@ mod change;
 mod index;
 mod list;
 mod record;
+mod salvage;
 
 pub(crate) use change::valid;
 pub(crate) use index::{BLOCKS_MAX, Found, Index};
 pub(crate) use record::SLOT;
+pub(crate) use salvage::salvage;

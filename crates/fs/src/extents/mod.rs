@@ -8,10 +8,12 @@ mod change;
 mod extent;
 mod load;
 mod places;
+mod salvage;
 
 pub(crate) use change::{Change, STEP_WORDS};
 pub(crate) use extent::{Extent, LEN_MAX};
 pub(crate) use load::{LineReader, load};
+pub(crate) use salvage::Salvage;
 
 use crate::journal::Run;
 use std::collections::BTreeMap;

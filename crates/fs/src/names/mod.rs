@@ -1,5 +1,6 @@
 //! Names: finding, making, removing, moving.
 
+mod adopt;
 mod create;
 mod link;
 mod lookup;

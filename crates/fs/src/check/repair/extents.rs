@@ -1,0 +1,108 @@
+//! The blocks of one inode.
+
+use super::Mender;
+use crate::dir;
+use crate::extents::{Extent, LineReader, Salvage};
+use crate::format::BLOCK;
+use crate::inode::Inode;
+use crate::journal::Run;
+use crate::medium::Medium;
+use crate::types::{Ino, Kind, TARGET_MAX};
+use std::collections::BTreeMap;
+
+/// Extents that are kept, by their first block in the file, with their places.
+type Kept = BTreeMap<u64, (u32, Extent)>;
+
+impl<M: Medium> Mender<'_, M> {
+    /// Takes out what cannot be; returns how many blocks the inode has then, or nothing where it is of no use.
+    pub(super) fn mend_extents(&mut self, ino: Ino, inode: &mut Inode) -> Option<u64> {
+        let symlink = inode.kind == Kind::Symlink;
+        if symlink && !(1..=TARGET_MAX as u64).contains(&inode.size) {
+            return None;
+        }
+        if !inode.has_extents() {
+            return Some(0);
+        }
+        let (medium, geometry, place) = (self.medium, self.geometry, self.place(ino));
+        let reader = LineReader { medium, geometry: &geometry, salt: self.salt, ino };
+        let (told, blocks) = (&mut *self.told, &mut self.blocks);
+        let mut holders = Vec::new();
+        let taken = |run: Run| {
+            let free = blocks.claim(&geometry, run);
+            holders.extend(free.then_some(run));
+            !free
+        };
+        let tell = |what: String| told.tell(format_args!("{place}: {what}"));
+        let mut salvage = Salvage::read(&reader, inode, taken, tell);
+        let mut kept = Kept::new();
+        for (at, extent) in salvage.extents(inode) {
+            if let Some(why) = self.refuse(inode.kind, &kept, extent) {
+                let (from, to) = (extent.at * BLOCK, extent.end() * BLOCK);
+                self.told.tell(format_args!(
+                    "{place} has lost bytes from {from} to {to}, blocks from {} on: {why}",
+                    extent.start
+                ));
+                salvage.put(inode, at, None);
+            } else {
+                kept.insert(extent.at, (at, extent));
+            }
+        }
+        if symlink && (kept.len() != 1 || !kept.contains_key(&0)) {
+            let runs = kept.values().map(|(_, extent)| extent.run()).chain(holders);
+            runs.for_each(|run| self.blocks.release(&geometry, run));
+            return None;
+        }
+        if inode.kind == Kind::Directory {
+            self.mend_directory(ino, inode, &mut salvage, &kept);
+        }
+        let count = salvage.holders() + kept.values().map(|(_, extent)| extent.len).sum::<u64>();
+        salvage.write();
+        Some(count)
+    }
+
+    /// Why an extent cannot be; if it can, its blocks are taken.
+    fn refuse(&mut self, kind: Kind, kept: &Kept, extent: Extent) -> Option<&'static str> {
+        let before = kept.range(..extent.end()).next_back();
+        let directory = kind == Kind::Directory;
+        if !extent.fits(&self.geometry) {
+            Some("they lie outside of the data space, or behind the largest file")
+        } else if before.is_some_and(|(_, (_, before))| before.end() > extent.at) {
+            Some("another extent has the same bytes")
+        } else if directory && (!extent.written || extent.end() > dir::BLOCKS_MAX) {
+            Some("a directory cannot have them")
+        } else if !self.blocks.claim(&self.geometry, extent.run()) {
+            Some("they belong to another inode, or twice to this one")
+        } else {
+            None
+        }
+    }
+
+    /// Empties slots without sound names, and closes gaps that lost blocks left.
+    fn mend_directory(&mut self, ino: Ino, inode: &mut Inode, salvage: &mut Salvage<'_, M>, kept: &Kept) {
+        let place = self.place(ino);
+        let mut page = 0;
+        for (at, extent) in kept.values() {
+            for i in 0..extent.len {
+                let pages = (extent.at + i, page + i);
+                let told = &mut *self.told;
+                dir::salvage(self.medium, (self.salt, ino), extent.start + i, pages, |at| {
+                    told.tell(format_args!(
+                        "{place}: a name at byte {at:#x} did not match its check: it was removed"
+                    ));
+                });
+            }
+            if extent.at != page {
+                salvage.put(inode, *at, Some(Extent { at: page, ..*extent }));
+            }
+            page += extent.len;
+        }
+        if inode.size != page * BLOCK {
+            self.told.tell(format_args!(
+                "{place}: the directory had {} bytes by its size, and has {}",
+                inode.size,
+                page * BLOCK
+            ));
+            inode.size = page * BLOCK;
+        }
+    }
+}

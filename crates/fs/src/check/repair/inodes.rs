@@ -1,0 +1,113 @@
+//! Inodes by themselves.
+
+use super::Mender;
+use crate::check::inodes::Inodes;
+use crate::format::write_words;
+use crate::inode::Inode;
+use crate::journal::Run;
+use crate::medium::Medium;
+use crate::types::{Ino, Kind};
+use crate::xattr;
+
+/// The permissions of a root directory that had to be made anew.
+const ROOT_MODE: u16 = 0o755;
+
+impl<M: Medium> Mender<'_, M> {
+    /// Goes through the table in its order: of two inodes that claim a block the older number has it.
+    pub(super) fn mend_inodes(&mut self, highest: u64) {
+        self.inodes = Inodes::blank(highest);
+        for number in 1..=highest {
+            let ino = Ino(number);
+            match Inode::read(self.medium, &self.geometry, self.salt, ino) {
+                Ok(None) => {}
+                Ok(Some(inode)) => self.mend_inode(ino, inode),
+                Err(_) => {
+                    let place = self.place(ino);
+                    self.told.tell(format_args!("{place} does not match its check: it was given up"));
+                    self.free(ino);
+                }
+            }
+        }
+    }
+
+    /// One that can be read; its blocks are marked.
+    fn mend_inode(&mut self, ino: Ino, mut inode: Inode) {
+        let before = inode.encode(self.salt, ino);
+        let Some(extents) = self.mend_extents(ino, &mut inode) else {
+            let place = self.place(ino);
+            self.told.tell(format_args!("{place}: the target of the symbolic link is lost: it was given up"));
+            self.free(ino);
+            return;
+        };
+        self.mend_xattrs(ino, &mut inode);
+        let count = extents + inode.xattrs.len;
+        let place = self.place(ino);
+        if inode.blocks != count {
+            self.told.tell(format_args!("{place} said that it has {} blocks, and has {count}", inode.blocks));
+            inode.blocks = count;
+        }
+        let sizeless = !matches!(inode.kind, Kind::File | Kind::Directory | Kind::Symlink);
+        if sizeless && inode.size != 0 {
+            self.told.tell(format_args!("{place} had a size of {}, and can have none", inode.size));
+            inode.size = 0;
+        }
+        if inode.encode(self.salt, ino) != before {
+            self.write(ino, &inode);
+        }
+        self.generation = self.generation.max(inode.generation);
+        if let Some(seen) = self.inodes.get(ino) {
+            seen.kind = Some(inode.kind);
+            seen.links = inode.links;
+            seen.parent = inode.parent;
+        }
+    }
+
+    fn mend_xattrs(&mut self, ino: Ino, inode: &mut Inode) {
+        let run = inode.xattrs;
+        if run.len == 0 {
+            return;
+        }
+        let sound = xattr::read(self.medium, &self.geometry, self.salt, ino, inode).is_ok();
+        if !sound || !self.blocks.claim(&self.geometry, run) {
+            let place = self.place(ino);
+            self.told.tell(format_args!("{place} has lost its extended attributes at byte {:#x}", run.at()));
+            inode.xattrs = Run::default();
+        }
+    }
+
+    /// The root directory has to be there.
+    pub(super) fn mend_root(&mut self) {
+        let found = Inode::read(self.medium, &self.geometry, self.salt, Ino::ROOT).ok().flatten();
+        let mut root = match found {
+            Some(root) if root.kind == Kind::Directory => root,
+            _ => {
+                self.told.tell("inode 1 is no directory: a new, empty root directory was made there");
+                Inode::new(Kind::Directory, ROOT_MODE, (0, 0), 0, self.now)
+            }
+        };
+        if root.parent != Ino::ROOT {
+            root.parent = Ino::ROOT;
+            self.write(Ino::ROOT, &root);
+        }
+        if let Some(seen) = self.inodes.get(Ino::ROOT) {
+            (seen.kind, seen.links, seen.parent) = (Some(Kind::Directory), root.links, Ino::ROOT);
+        }
+    }
+
+    /// Frees an inode: a kind of 0.
+    pub(super) fn free(&mut self, ino: Ino) {
+        write_words(self.medium, self.geometry.inode_at(ino.0), &[0, 0]);
+    }
+
+    pub(super) fn write(&mut self, ino: Ino, inode: &Inode) {
+        write_words(self.medium, self.geometry.inode_at(ino.0), &inode.encode(self.salt, ino));
+    }
+
+    /// Changes one that is in order otherwise.
+    pub(super) fn rewrite(&mut self, ino: Ino, change: impl FnOnce(&mut Inode)) {
+        if let Ok(Some(mut inode)) = Inode::read(self.medium, &self.geometry, self.salt, ino) {
+            change(&mut inode);
+            self.write(ino, &inode);
+        }
+    }
+}

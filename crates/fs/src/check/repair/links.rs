@@ -1,0 +1,51 @@
+//! Counts of links, and the list of orphans.
+
+use super::Mender;
+use crate::format::write_words;
+use crate::medium::Medium;
+use crate::orphans::Orphans;
+use crate::types::{Ino, Kind};
+use std::collections::HashSet;
+
+impl<M: Medium> Mender<'_, M> {
+    /// Takes those off the list of orphans that cannot be on it.
+    pub(super) fn mend_orphans(&mut self) {
+        for (slot, ino) in Orphans::read(self.medium, &self.geometry).1 {
+            match self.inodes.get(ino).filter(|seen| seen.kind.is_some() && !seen.orphan) {
+                Some(seen) => seen.orphan = true,
+                None => {
+                    self.told.tell(format_args!(
+                        "orphan {slot} was inode {}, which is free or on the list already: it was taken off",
+                        ino.0
+                    ));
+                    write_words(self.medium, self.geometry.orphans_at + u64::from(slot) * 8, &[0]);
+                }
+            }
+        }
+    }
+
+    /// Corrects counts of links. Those that are lost get the counts that they will have with their names.
+    pub(super) fn mend_links(&mut self, lost: &[Ino]) {
+        let lost: HashSet<Ino> = lost.iter().copied().collect();
+        for number in 1..=self.inodes.seen.len() as u64 {
+            let ino = Ino(number);
+            let Some(seen) = self.inodes.get(ino).copied() else { continue };
+            let expected = match seen.kind {
+                None => continue,
+                Some(Kind::Directory) if seen.reached => seen.below.saturating_add(2),
+                Some(Kind::Directory) => 0,
+                Some(_) if lost.contains(&ino) => 1,
+                Some(_) => seen.names,
+            };
+            if seen.links == expected {
+                continue;
+            }
+            let place = self.place(ino);
+            if !lost.contains(&ino) {
+                self.told
+                    .tell(format_args!("{place} counted {} links, and there are {expected}", seen.links));
+            }
+            self.rewrite(ino, |inode| inode.links = expected);
+        }
+    }
+}

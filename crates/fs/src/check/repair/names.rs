@@ -1,0 +1,156 @@
+//! Names, and inodes that have none.
+
+use super::Mender;
+use crate::check::names::read;
+use crate::dir::{Index, SLOT};
+use crate::format::write_words;
+use crate::medium::Medium;
+use crate::types::{Ino, Kind};
+use std::collections::{HashSet, VecDeque};
+
+/// A name of a directory that was not decided about.
+struct Name {
+    dir: Ino,
+    text: String,
+    ino: Ino,
+    /// Its slots, in bytes of the medium.
+    slots: Vec<u64>,
+}
+
+impl<M: Medium> Mender<'_, M> {
+    /// Walks from directories that are reached along all names, and removes those that cannot be.
+    pub(super) fn mend_names(&mut self, from: Vec<Ino>) {
+        let mut next = from;
+        for ino in &next {
+            if let Some(seen) = self.inodes.get(*ino) {
+                seen.reached = true;
+            }
+        }
+        // Names of directories whose `..` is another one: they stay where no better one is found.
+        let mut doubtful = VecDeque::new();
+        loop {
+            while let Some(dir) = next.pop() {
+                self.mend_names_of(dir, &mut next, &mut doubtful);
+            }
+            let Some(name) = doubtful.pop_front() else { return };
+            next.extend(self.decide(name));
+        }
+    }
+
+    fn mend_names_of(&mut self, dir: Ino, next: &mut Vec<Ino>, doubtful: &mut VecDeque<Name>) {
+        let Some(index) = read(self.medium, &self.geometry, self.salt, dir) else { return };
+        let mut texts = HashSet::new();
+        for (slot, record) in index.records(self.medium) {
+            let name = Name {
+                dir,
+                text: String::from_utf8_lossy(record.name()).into_owned(),
+                ino: record.ino(),
+                slots: positions(&index, slot, record.slots()),
+            };
+            let twice = !texts.insert(record.name().to_vec());
+            let Some(seen) = self.inodes.get(name.ino).filter(|seen| seen.kind.is_some()) else {
+                self.remove(&name, "leads to an inode that is free");
+                continue;
+            };
+            if twice {
+                self.remove(&name, "is there twice");
+            } else if seen.kind != record.kind() {
+                self.remove(&name, "leads to an inode of another kind");
+            } else if seen.kind != Some(Kind::Directory) {
+                seen.names += 1;
+                seen.reached = true;
+            } else if seen.reached {
+                self.remove(&name, "is a second name of a directory");
+            } else if seen.parent == dir {
+                next.push(name.ino);
+                self.accept(&name);
+            } else {
+                doubtful.push_back(name);
+            }
+        }
+    }
+
+    fn accept(&mut self, name: &Name) {
+        if let Some(seen) = self.inodes.get(name.ino) {
+            seen.reached = true;
+            seen.names += 1;
+        }
+        if let Some(above) = self.inodes.get(name.dir) {
+            above.below += 1;
+        }
+    }
+
+    /// A directory that no better name was found of is in the one with this name.
+    fn decide(&mut self, name: Name) -> Option<Ino> {
+        let seen = self.inodes.get(name.ino)?;
+        if seen.reached {
+            self.remove(&name, "is a second name of a directory");
+            return None;
+        }
+        let old = std::mem::replace(&mut seen.parent, name.dir);
+        let place = self.place(name.dir);
+        let Name { text, ino, dir, .. } = &name;
+        self.told.tell(format_args!("{place}: `..` of the directory `{text}` was inode {}", old.0));
+        self.rewrite(*ino, |inode| inode.parent = *dir);
+        self.accept(&name);
+        Some(name.ino)
+    }
+
+    fn remove(&mut self, name: &Name, why: &str) {
+        let place = self.place(name.dir);
+        self.told
+            .tell(format_args!("{place}: the name `{}` {why}, {}: it was removed", name.text, name.ino.0));
+        for at in &name.slots {
+            write_words(self.medium, *at, &[0]);
+        }
+    }
+
+    /// Inodes that no name leads to, but for those that were removed while they were open. Directories are walked, so
+    /// that what they lead to is not lost.
+    pub(super) fn find_lost(&mut self) -> Vec<Ino> {
+        let mut lost = Vec::new();
+        let below = self.named_by_unreached();
+        for among_named in [false, true] {
+            for number in 1..=self.inodes.seen.len() as u64 {
+                let ino = Ino(number);
+                let Some(seen) = self.inodes.get(ino) else { continue };
+                let removed = seen.orphan && seen.links == 0;
+                let directory = seen.kind == Some(Kind::Directory);
+                if !directory || seen.reached || removed || (below.contains(&ino) && !among_named) {
+                    continue;
+                }
+                // Nobody agrees with its `..` until it has a name.
+                seen.parent = Ino(0);
+                lost.push(ino);
+                self.mend_names(vec![ino]);
+            }
+        }
+        let others = self.inodes.seen.iter().enumerate().filter(|(_, seen)| {
+            seen.kind.is_some_and(|kind| kind != Kind::Directory)
+                && !seen.reached
+                && !(seen.orphan && seen.links == 0)
+        });
+        lost.extend(others.map(|(i, _)| Ino(i as u64 + 1)));
+        lost
+    }
+
+    /// Directories that another one which is not reached has a name of.
+    fn named_by_unreached(&mut self) -> HashSet<Ino> {
+        let mut named = HashSet::new();
+        for number in 1..=self.inodes.seen.len() as u64 {
+            let ino = Ino(number);
+            let lost = self.inodes.get(ino).is_some_and(|s| s.kind == Some(Kind::Directory) && !s.reached);
+            let index = lost.then(|| read(self.medium, &self.geometry, self.salt, ino)).flatten();
+            if let Some(index) = index {
+                let all = index.records(self.medium).map(|(_, record)| record.ino());
+                named.extend(all.filter(|below| *below != ino));
+            }
+        }
+        named
+    }
+}
+
+/// The slots of a name.
+fn positions(index: &Index, slot: u32, slots: u32) -> Vec<u64> {
+    (0..slots).map(|i| index.at(slot) + u64::from(i) * SLOT).collect()
+}

@@ -1,0 +1,37 @@
+//! The bitmap and the ledger, written anew from what was found.
+
+use super::Mender;
+use crate::ledger::Ledger;
+use crate::medium::Medium;
+use crate::space::line;
+
+impl<M: Medium> Mender<'_, M> {
+    /// Writes both where they differ from what was found. `before` is the ledger, if it matched its check.
+    pub(super) fn mend_space(&mut self, before: Option<Ledger>, highest: u64) {
+        let (mut used, mut written) = (0, 0);
+        for (number, bits) in self.blocks.lines().enumerate() {
+            let number = number as u64;
+            used += bits.iter().map(|word| u64::from(word.count_ones())).sum::<u64>();
+            if line::read(self.medium, &self.geometry, self.salt, number).as_ref() != Some(bits) {
+                line::write(self.medium, &self.geometry, self.salt, number, bits);
+                written += 1;
+            }
+        }
+        if written > 0 {
+            let lines = self.geometry.lines;
+            self.told.tell(format_args!(
+                "{written} of {lines} lines of the bitmap were written anew: {used} blocks are used"
+            ));
+        }
+        let inodes = self.inodes.seen.iter().filter(|seen| seen.kind.is_some()).count() as u64;
+        let old = before.unwrap_or_default();
+        let made = old.made.max(u64::from(self.generation) + 1);
+        let ledger = Ledger { blocks: used, inodes, highest, made, ..old };
+        if before != Some(ledger) {
+            self.told.tell(format_args!(
+                "the ledger was written anew: {used} blocks and {inodes} inodes in use, the highest {highest}"
+            ));
+            ledger.write(self.medium, &self.geometry, self.salt);
+        }
+    }
+}
