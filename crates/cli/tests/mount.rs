@@ -161,6 +161,23 @@ fn a_signal_unmounts() {
 }
 
 #[test]
+fn what_is_damaged_is_repaired() {
+    let Some(p) = Place::new() else { return };
+    p.mkfs();
+    let mut image = fs::read(&p.image).unwrap();
+    image[9] ^= 1;
+    fs::write(&p.image, &image).unwrap();
+    let found = frit(&["fsck", &p.image]);
+    refused(&found, 1, "");
+    assert!(String::from_utf8_lossy(&found.stdout).contains("--repair mends"), "{found:?}");
+    let repaired: serde_json::Value =
+        serde_json::from_str(&good(&frit(&["fsck", &p.image, "--repair", "--json"]))).unwrap();
+    assert_eq!((repaired["repaired"].as_u64(), repaired["ok"].as_bool()), (Some(1), Some(true)));
+    assert!(repaired["repairs"][0].as_str().unwrap().contains("superblock was written anew"), "{repaired}");
+    assert!(good(&frit(&["fsck", &p.image, "--repair"])).contains("Nothing is wrong"));
+}
+
+#[test]
 fn what_cannot_be_mounted() {
     let Some(p) = Place::new() else { return };
     refused(&p.mount(&[]), 1, "cannot open");

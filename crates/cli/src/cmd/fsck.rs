@@ -2,7 +2,7 @@
 
 use super::image::Locked;
 use crate::output::{complain, print, print_json};
-use frit_fs::{Error, Mapped, Report, check};
+use frit_fs::{Clock, Error, Mapped, Report, check, repair};
 use miette::{Result, miette};
 use serde::Serialize;
 use std::path::{Path, PathBuf};
@@ -12,18 +12,22 @@ use std::time::Instant;
 /// What the command ends with when there is no file system to check.
 const NOT_CHECKED: u8 = 2;
 
-/// Check a file system that is not mounted.
+/// Check a file system that is not mounted, and mend it if told so.
 #[derive(clap::Args, Debug)]
 #[command(after_help = "Examples:
   frit fsck img
   frit fsck img --json
+  frit fsck img --repair    mend what is found, and say what was done
 
 Inodes, blocks, names, links and the list of open files are compared with each other. Operations that a stop cut off are
-completed first, as every mount does it. Exits with 0 when nothing is wrong, 1 when something is, 2 when there is no file
-system that could be checked, or it is mounted. See docs/mount.md.")]
+completed first, as every mount does it. Exits with 0 when nothing is wrong, or nothing is left to be mended, 1 when something is,
+2 when there is no file system that could be checked, or it is mounted. See docs/mount.md.")]
 pub(crate) struct Args {
     /// The image.
     image: PathBuf,
+    /// Mend what is found. What is damaged beyond that is given up: copy the image first if it matters.
+    #[arg(long)]
+    repair: bool,
     /// Print JSON.
     #[arg(long)]
     json: bool,
@@ -32,7 +36,7 @@ pub(crate) struct Args {
 #[derive(Serialize)]
 struct Outcome<'a> {
     image: &'a Path,
-    /// Nothing is wrong.
+    /// Nothing is wrong, or left.
     ok: bool,
     directories: u64,
     /// Inodes that are no directories.
@@ -43,10 +47,14 @@ struct Outcome<'a> {
     orphans: u64,
     /// Whether it was unmounted in order.
     closed: bool,
-    /// How much is wrong.
+    /// How much is wrong; with --repair how much is left.
     found: u64,
     /// The first thousand.
     problems: &'a [String],
+    /// How much was mended.
+    repaired: u64,
+    /// The first thousand, each in a sentence.
+    repairs: &'a [String],
     seconds: f64,
 }
 
@@ -57,7 +65,8 @@ struct Outcome<'a> {
 pub(crate) fn run(args: &Args) -> Result<ExitCode> {
     let start = Instant::now();
     let checked = Locked::open(&args.image).and_then(|_locked| {
-        let checked = Mapped::file(&args.image).and_then(|medium| check(&medium));
+        let checked = Mapped::file(&args.image)
+            .and_then(|medium| if args.repair { repair(&medium, &Clock::Wall) } else { check(&medium) });
         checked.map_err(|e: Error| miette!("{}: {e}", args.image.display()))
     });
     let report = match checked {
@@ -83,18 +92,13 @@ fn tell(args: &Args, r: &Report, seconds: f64) -> Result<()> {
             closed: r.closed,
             found: r.found,
             problems: &r.problems,
+            repaired: r.repaired,
+            repairs: &r.repairs,
             seconds,
         });
     }
     let image = args.image.display();
-    let mut out = String::new();
-    for problem in &r.problems {
-        out += &format!("{problem}\n");
-    }
-    let more = r.found - r.problems.len() as u64;
-    if more > 0 {
-        out += &format!("... and {more} more\n");
-    }
+    let mut out = list(&r.repairs, r.repaired) + &list(&r.problems, r.found);
     let (directories, files, blocks) = (r.directories, r.files, r.blocks);
     out += &format!("{image}: {directories} directories, {files} files, {blocks} blocks");
     out += if r.closed { "; it was unmounted in order\n" } else { "; it was not unmounted in order\n" };
@@ -102,8 +106,20 @@ fn tell(args: &Args, r: &Report, seconds: f64) -> Result<()> {
         out += &format!("{} files were removed while they were open: the next mount frees them\n", r.orphans);
     }
     out += &match r.found {
+        0 if r.repaired > 0 => format!("{} repairs; nothing is left ({seconds:.3} s).\n", r.repaired),
         0 => format!("Nothing is wrong ({seconds:.3} s).\n"),
-        n => format!("{n} problems ({seconds:.3} s).\n"),
+        n if args.repair => format!("{} repairs; {n} problems are left ({seconds:.3} s).\n", r.repaired),
+        n => format!("{n} problems ({seconds:.3} s). frit fsck --repair mends them.\n"),
     };
     print(&out)
+}
+
+/// Sentences, a line each, and how many more there are of `all`.
+fn list(sentences: &[String], all: u64) -> String {
+    let mut out: String = sentences.iter().map(|sentence| format!("{sentence}\n")).collect();
+    let more = all - sentences.len() as u64;
+    if more > 0 {
+        out += &format!("... and {more} more\n");
+    }
+    out
 }
