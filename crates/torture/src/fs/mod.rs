@@ -6,6 +6,7 @@
 pub mod apply;
 pub mod compare;
 pub mod crash;
+pub mod damage;
 pub mod differential;
 pub mod draw;
 pub mod every;

@@ -1,0 +1,145 @@
+//! A small file system with some of everything in it, and where its metadata are.
+
+use super::super::apply::Session;
+use super::super::every::base;
+use super::super::op::Op;
+use frit_fs::{Allocate, Caller, Clock, Files, Format, Fs, Ino, Mapped, Medium, New, XattrMode};
+use std::collections::BTreeSet;
+use std::sync::Arc;
+
+/// Bytes of the medium.
+pub(super) const BYTES: u64 = 512 << 10;
+/// Bytes of a block of the file system.
+const BLOCK: u64 = 4096;
+/// The first time of its clock, in nanoseconds.
+const EPOCH: i64 = 1_000_000_000_000;
+/// Names of the large directory.
+const NAMES: usize = 300;
+/// Extents of the fragmented file: more than an inode holds.
+const EXTENTS: u64 = 20;
+
+/// An image, and earlier versions of it.
+#[derive(Debug)]
+pub struct Populated {
+    /// The bytes of the medium; it was not closed, and has an orphan.
+    pub image: Vec<u8>,
+    /// The medium before the last transaction.
+    pub before_last: Vec<u8>,
+    /// Images after each step of making it, the oldest first.
+    pub history: Vec<Vec<u8>>,
+    /// Ranges of bytes that hold metadata in use, with what they are.
+    pub metadata: Vec<(&'static str, std::ops::Range<u64>)>,
+    /// Blocks of the data space with metadata.
+    pub blocks: Vec<u64>,
+}
+
+type Subject = Fs<Arc<Mapped>>;
+
+fn image(fs: &Subject) -> Vec<u8> {
+    let mut image = vec![0; BYTES as usize];
+    fs.medium().read(0, &mut image);
+    image
+}
+
+/// Makes it.
+///
+/// # Errors
+/// What the file system says to an operation.
+pub fn populate() -> frit_fs::Result<Populated> {
+    let medium = Arc::new(Mapped::anonymous(BYTES)?);
+    let format =
+        Format { clock: Clock::counted(EPOCH), uuid: Some(7), inodes: Some(32), ..Format::default() };
+    let fs = Fs::format(medium, format)?;
+    let mut history = vec![image(&fs)];
+    let mut session = Session::new(&fs);
+    for op in base() {
+        let _ = session.apply(&op);
+        history.push(image(&fs));
+    }
+    more(&fs, &mut history)?;
+    // The last two transactions leave the ledger alone: a start would mend it.
+    let late =
+        ["root chmod a/e 640", "root append a/e 5000 3", "root rename b/p b/q replace", "root chmod a 750"];
+    for op in late.into_iter().filter_map(|line| line.parse::<Op>().ok()) {
+        let _ = session.apply(&op);
+        history.push(image(&fs));
+    }
+    let before_last = history.iter().rev().nth(1).cloned().unwrap_or_default();
+    let (metadata, blocks) = metadata(&fs)?;
+    Ok(Populated { image: image(&fs), before_last, history, metadata, blocks })
+}
+
+/// What the base tree has not.
+fn more(fs: &Subject, history: &mut Vec<Vec<u8>>) -> frit_fs::Result<()> {
+    let who = &Caller::ROOT;
+    let large = fs.create(who, Ino::ROOT, b"large", New::directory(0o755))?.ino;
+    let linked = fs.create(who, large, b"linked", New::file(0o644))?.ino;
+    for i in 0..NAMES {
+        let name = format!("{i}{}", "-name".repeat(i % 8));
+        fs.link(who, linked, large, name.as_bytes())?;
+        if i.is_multiple_of(60) {
+            history.push(image(fs));
+        }
+    }
+    for i in (0..NAMES).step_by(7) {
+        fs.unlink(who, large, format!("{i}{}", "-name".repeat(i % 8)).as_bytes())?;
+    }
+    history.push(image(fs));
+    let pieces = fs.create(who, Ino::ROOT, b"pieces", New::file(0o600))?.ino;
+    for i in 0..EXTENTS {
+        fs.write(pieces, i * 2 * BLOCK, &[i as u8 + 1; 100])?;
+        history.push(image(fs));
+    }
+    fs.allocate(pieces, Allocate::Keep, EXTENTS * 2 * BLOCK, BLOCK)?;
+    fs.set_xattr(who, pieces, b"user.large", &[5; 3000], XattrMode::Any)?;
+    fs.set_xattr(who, large, b"user.small", b"value", XattrMode::Any)?;
+    history.push(image(fs));
+    fs.create(who, Ino::ROOT, b"long", New::symlink(&[b't'; 1000]))?;
+    fs.create(who, Ino::ROOT, b"fifo", New { kind: frit_fs::Kind::Fifo, ..New::file(0o600) })?;
+    let open = fs.create(who, Ino::ROOT, b"open", New::file(0o600))?.ino;
+    fs.write(open, 0, &[9; 5000])?;
+    fs.pin(open)?;
+    fs.unlink(who, Ino::ROOT, b"open")?;
+    history.push(image(fs));
+    Ok(())
+}
+
+/// Where metadata are. Blocks of the data space that are used and hold no contents of files hold names, extents or
+/// attributes; but for the target of the long link, which is contents as well.
+fn metadata(fs: &Subject) -> frit_fs::Result<(Vec<(&'static str, std::ops::Range<u64>)>, Vec<u64>)> {
+    let g = *fs.geometry();
+    let word = |at: u64| {
+        let mut bytes = [0; 8];
+        fs.medium().read(at, &mut bytes);
+        u64::from_le_bytes(bytes)
+    };
+    let mut used = BTreeSet::new();
+    for block in 0..g.data_blocks {
+        if word(g.bitmap_at + block / 64 * 8) >> (block % 64) & 1 == 1 {
+            used.insert(g.data_first + block);
+        }
+    }
+    let highest = word(g.ledger_at + 16);
+    for ino in 1..=highest {
+        let _ = fs.pieces(Ino(ino), 0, &mut |piece| {
+            (piece.medium / BLOCK..(piece.medium + piece.len) / BLOCK)
+                .for_each(|block| _ = used.remove(&block));
+            true
+        });
+    }
+    used.retain(|block| word(block * BLOCK) != u64::from_le_bytes([b't'; 8]));
+    let mut all = vec![
+        ("superblock", 0..512),
+        ("ledger", g.ledger_at..g.ledger_at + 64),
+        ("orphans", g.orphans_at..g.orphans_at + 64),
+        ("inodes", g.inodes_at..g.inodes_at + highest * 256),
+        ("bitmap", g.bitmap_at..g.bitmap_at + g.lines * 512),
+        ("superblock", g.copy_at()..g.copy_at() + 512),
+    ];
+    for slot in 0..g.slots {
+        let at = g.journal_at + slot * g.slot_bytes;
+        all.push(("journal", at..at + (3 + (word(at + 16) & 0xFFFF_FFFF)) * 8));
+    }
+    all.extend(used.iter().map(|block| ("names, extents, attributes", block * BLOCK..(block + 1) * BLOCK)));
+    Ok((all, used.into_iter().collect()))
+}

@@ -1,0 +1,269 @@
+//! What may be read of a damaged file system: what was there before, or an error.
+
+use super::image::{BYTES, Populated};
+use frit_fs::{Attr, Caller, Clock, Files, Fs, Ino, Kind, Mapped, Medium, Open, Report, check, repair};
+use std::collections::{BTreeMap, BTreeSet};
+use std::sync::Arc;
+
+/// The time of opening, in nanoseconds.
+const LATER: i64 = 2_000_000_000_000;
+/// Most names that a walk follows: damaged directories may lead in circles.
+const WALKED: usize = 2000;
+
+/// What belongs to one inode.
+#[derive(Clone, PartialEq, Eq, Debug)]
+struct Known {
+    attr: Attr,
+    contents: Vec<u8>,
+    xattrs: Vec<(Vec<u8>, Vec<u8>)>,
+}
+
+/// A whole file system.
+#[derive(Clone, PartialEq, Eq, Default, Debug)]
+struct Whole {
+    inodes: BTreeMap<Ino, Known>,
+    names: BTreeMap<(Ino, Vec<u8>), Ino>,
+}
+
+/// What became of damage.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Verdict {
+    /// The check reported it.
+    Reported,
+    /// Everything reads as before.
+    Harmless,
+    /// The check did not report it, and one inode or one name reads otherwise.
+    Unnoticed,
+}
+
+/// Knows what has to be read.
+#[derive(Debug)]
+pub struct Judge {
+    scratch: Arc<Mapped>,
+    expected: Whole,
+    /// Without the last transaction: as one that was cut off.
+    before_last: Whole,
+}
+
+fn known(fs: &dyn Files, ino: Ino) -> frit_fs::Result<Known> {
+    let attr = fs.attr(ino)?;
+    let contents = match attr.kind {
+        Kind::File => {
+            let mut bytes = vec![0xA5; attr.size.min(1 << 20) as usize];
+            let n = fs.read(ino, 0, &mut bytes)?;
+            bytes.truncate(n);
+            bytes
+        }
+        Kind::Symlink => fs.read_link(ino)?,
+        _ => Vec::new(),
+    };
+    let mut xattrs = Vec::new();
+    for key in fs.xattrs(ino)?.split(|b| *b == 0).filter(|key| !key.is_empty()) {
+        xattrs.push((key.to_vec(), fs.xattr(ino, key)?));
+    }
+    Ok(Known { attr, contents, xattrs })
+}
+
+/// Names of a directory, and what the listing ended with.
+fn listed(fs: &dyn Files, dir: Ino) -> (Vec<(Vec<u8>, Ino, Kind)>, frit_fs::Result<()>) {
+    let mut names = Vec::new();
+    let end = fs.read_dir(dir, 0, &mut |entry| {
+        names.push((entry.name.to_vec(), entry.ino, entry.kind));
+        names.len() < WALKED
+    });
+    (names, end)
+}
+
+fn is_dot(name: &[u8]) -> bool {
+    matches!(name, b"." | b"..")
+}
+
+fn whole(fs: &dyn Files) -> Result<Whole, String> {
+    let mut whole = Whole::default();
+    let mut next = vec![Ino::ROOT];
+    while let Some(ino) = next.pop() {
+        if whole.inodes.contains_key(&ino) {
+            continue;
+        }
+        let known = known(fs, ino).map_err(|e| format!("{ino:?}: {e}"))?;
+        if known.attr.kind == Kind::Directory {
+            let (names, end) = listed(fs, ino);
+            end.map_err(|e| format!("list {ino:?}: {e}"))?;
+            for (name, below, _) in names.into_iter().filter(|(name, ..)| !is_dot(name)) {
+                whole.names.insert((ino, name), below);
+                next.push(below);
+            }
+        }
+        whole.inodes.insert(ino, known);
+    }
+    Ok(whole)
+}
+
+fn open<M: Medium>(medium: M) -> frit_fs::Result<Fs<M>> {
+    Fs::open(medium, Open { read_only: true, clock: Clock::counted(LATER), ..Open::default() })
+}
+
+fn is_io(error: &frit_fs::Error) -> bool {
+    matches!(error, frit_fs::Error::Damaged { .. } | frit_fs::Error::Image(_))
+}
+
+impl Judge {
+    /// One for an image.
+    ///
+    /// # Errors
+    /// The image itself cannot be read.
+    pub fn new(of: &Populated) -> Result<Self, String> {
+        let scratch = Arc::new(Mapped::anonymous(BYTES).map_err(|e| e.to_string())?);
+        let read = |image: &[u8]| {
+            scratch.write_data(0, image);
+            whole(&open(Arc::clone(&scratch)).map_err(|e| e.to_string())?)
+        };
+        let (before_last, expected) = (read(&of.before_last)?, read(&of.image)?);
+        Ok(Self { scratch, expected, before_last })
+    }
+
+    /// Checks a damaged image; where the check is silent everything has to read as before.
+    ///
+    /// # Errors
+    /// It is silent, and the tree cannot be read or differs in more than one inode and one name.
+    pub fn check(&self, image: &[u8]) -> Result<Verdict, String> {
+        self.scratch.write_data(0, image);
+        if check(&self.scratch).map_or(true, |report| !report.is_clean()) {
+            return Ok(Verdict::Reported);
+        }
+        let fs = open(Arc::clone(&self.scratch)).map_err(|e| format!("check is silent, and: {e}"))?;
+        let found = whole(&fs).map_err(|e| format!("check is silent, and {e}"))?;
+        let same = found == self.expected || found == self.before_last;
+        if same {
+            return Ok(Verdict::Harmless);
+        }
+        self.expected.bounds(&found).map(|()| Verdict::Unnoticed)
+    }
+
+    /// Reads everything of a damaged image by the names that it had: each answer has to be right, or an error that
+    /// says that something is damaged. Returns how many such errors there were.
+    ///
+    /// # Errors
+    /// An answer that is neither.
+    pub fn read(&self, image: &[u8]) -> Result<u64, String> {
+        self.scratch.write_data(0, image);
+        let fs = match open(Arc::clone(&self.scratch)) {
+            Ok(fs) => fs,
+            Err(error) if is_io(&error) => return Ok(1),
+            Err(error) => return Err(format!("open: {error}")),
+        };
+        match self.compare(&fs, &self.expected) {
+            Ok(errors) => Ok(errors),
+            Err(what) => self.compare(&fs, &self.before_last).map_err(|_| what),
+        }
+    }
+
+    fn compare(&self, fs: &dyn Files, right: &Whole) -> Result<u64, String> {
+        let mut errors = 0;
+        for ((dir, name), ino) in &right.names {
+            match fs.lookup(&Caller::ROOT, *dir, name) {
+                Ok(attr) if attr == right.inodes[ino].attr => {}
+                Err(error) if is_io(&error) => errors += 1,
+                other => return Err(format!("{} in {dir:?}: {other:?}", String::from_utf8_lossy(name))),
+            }
+        }
+        for (ino, expected) in &right.inodes {
+            match known(fs, *ino) {
+                Ok(found) if found == *expected => {}
+                Err(error) if is_io(&error) => errors += 1,
+                other => return Err(format!("{ino:?}: {other:?}, and it was {expected:?}")),
+            }
+            if expected.attr.kind == Kind::Directory {
+                errors += u64::from(right.listing(fs, *ino)?);
+            }
+        }
+        Ok(errors)
+    }
+
+    /// Repairs a damaged image. Then a check is clean, and one inode at most has lost anything: it is gone, or its
+    /// contents or attributes are others; of other directories one name at most is gone.
+    ///
+    /// # Errors
+    /// What is otherwise.
+    pub fn repair(&self, image: &[u8]) -> Result<(), String> {
+        let report = self.repaired(image)?;
+        let fs = open(Arc::clone(&self.scratch)).map_err(|e| format!("open after a repair: {e}"))?;
+        let found = whole(&fs).map_err(|e| format!("after a repair: {e}"))?;
+        self.expected
+            .bounds(&found)
+            .or_else(|what| self.before_last.bounds(&found).map_err(|_| what))
+            .map_err(|what| format!("{what}; the repair said: {:#?}", report.repairs))
+    }
+
+    fn repaired(&self, image: &[u8]) -> Result<Report, String> {
+        self.scratch.write_data(0, image);
+        let report = match repair(&self.scratch, &Clock::counted(LATER)) {
+            Ok(report) => report,
+            // Of a medium without superblocks nothing is known.
+            Err(error) => return Err(format!("repair: {error}")),
+        };
+        let after = check(&self.scratch).map_err(|e| format!("check after a repair: {e}"))?;
+        match after.is_clean() && report.is_clean() {
+            true => Ok(report),
+            false => Err(format!("after a repair: {:?}; it said: {:#?}", after.problems, report.repairs)),
+        }
+    }
+}
+
+impl Whole {
+    /// Lists a directory; whether it ended with an error.
+    fn listing(&self, fs: &dyn Files, dir: Ino) -> Result<bool, String> {
+        let (names, end) = listed(fs, dir);
+        let mut seen = BTreeSet::new();
+        for (name, ino, kind) in names.into_iter().filter(|(name, ..)| !is_dot(name)) {
+            let right = self.names.get(&(dir, name.clone()));
+            if right != Some(&ino) || self.inodes[&ino].attr.kind != kind || !seen.insert(name.clone()) {
+                return Err(format!("{dir:?} lists {} as {ino:?}", String::from_utf8_lossy(&name)));
+            }
+        }
+        let all = self.names.range((dir, Vec::new())..).take_while(|((of, _), _)| *of == dir).count();
+        match end {
+            Err(error) if is_io(&error) => Ok(true),
+            Ok(()) if seen.len() == all => Ok(false),
+            other => Err(format!("{dir:?} lists {} of {all} names, and ends with {other:?}", seen.len())),
+        }
+    }
+
+    /// What a repair of one damage may leave of this.
+    fn bounds(&self, found: &Whole) -> Result<(), String> {
+        let differs = |(ino, known): &(&Ino, &Known)| {
+            found.inodes.get(ino).is_none_or(|now| {
+                let own = |of: &Known| (of.attr.kind, of.attr.mode, of.attr.uid, of.attr.gid, of.attr.size);
+                own(now) != own(known) || now.contents != known.contents || now.xattrs != known.xattrs
+            })
+        };
+        let damaged: BTreeSet<Ino> = self.inodes.iter().filter(differs).map(|(ino, _)| *ino).collect();
+        if damaged.len() > 1 {
+            return Err(format!("{damaged:?} are not what they were"));
+        }
+        let gone: Vec<_> = self
+            .names
+            .iter()
+            .filter(|(name, ino)| found.names.get(name) != Some(*ino))
+            .filter(|((dir, _), ino)| !damaged.contains(dir) && !damaged.contains(ino))
+            .collect();
+        if gone.len() > 1 { Err(format!("names are gone: {gone:?}")) } else { Ok(()) }
+    }
+}
+
+/// Does everything with a medium of any content that a user of it would, for panics and endless loops.
+pub fn exercise(medium: &Arc<Mapped>) {
+    let _ = check(medium);
+    if let Ok(fs) = open(Arc::clone(medium)) {
+        let (mut next, mut seen) = (vec![Ino::ROOT], BTreeSet::new());
+        while let Some(ino) = next.pop().filter(|_| seen.len() < WALKED) {
+            if seen.insert(ino) {
+                let _ = known(&fs, ino);
+                let _ = fs.pieces(ino, 0, &mut |_| true);
+                next.extend(listed(&fs, ino).0.into_iter().map(|(_, below, _)| below));
+            }
+        }
+        let _ = fs.usage();
+    }
+    let _ = repair(medium, &Clock::counted(LATER));
+}
