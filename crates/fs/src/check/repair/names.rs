@@ -33,7 +33,7 @@ impl<M: Medium> Mender<'_, M> {
                 self.mend_names_of(dir, &mut next, &mut doubtful);
             }
             let Some(name) = doubtful.pop_front() else { return };
-            next.extend(self.decide(name));
+            next.extend(self.decide(&name));
         }
     }
 
@@ -81,18 +81,18 @@ impl<M: Medium> Mender<'_, M> {
     }
 
     /// A directory that no better name was found of is in the one with this name.
-    fn decide(&mut self, name: Name) -> Option<Ino> {
+    fn decide(&mut self, name: &Name) -> Option<Ino> {
         let seen = self.inodes.get(name.ino)?;
         if seen.reached {
-            self.remove(&name, "is a second name of a directory");
+            self.remove(name, "is a second name of a directory");
             return None;
         }
         let old = std::mem::replace(&mut seen.parent, name.dir);
         let place = self.place(name.dir);
-        let Name { text, ino, dir, .. } = &name;
+        let Name { text, ino, dir, .. } = name;
         self.told.tell(format_args!("{place}: `..` of the directory `{text}` was inode {}", old.0));
         self.rewrite(*ino, |inode| inode.parent = *dir);
-        self.accept(&name);
+        self.accept(name);
         Some(name.ino)
     }
 
