@@ -18,6 +18,9 @@ const NAMES: usize = 300;
 /// Extents of the fragmented file: more than an inode holds.
 const EXTENTS: u64 = 20;
 
+/// What some bytes of the medium are, and where they lie.
+pub type Piece = (&'static str, std::ops::Range<u64>);
+
 /// An image, and earlier versions of it.
 #[derive(Debug)]
 pub struct Populated {
@@ -28,7 +31,7 @@ pub struct Populated {
     /// Images after each step of making it, the oldest first.
     pub history: Vec<Vec<u8>>,
     /// Ranges of bytes that hold metadata in use, with what they are.
-    pub metadata: Vec<(&'static str, std::ops::Range<u64>)>,
+    pub metadata: Vec<Piece>,
     /// Blocks of the data space with metadata.
     pub blocks: Vec<u64>,
 }
@@ -65,7 +68,7 @@ pub fn populate() -> frit_fs::Result<Populated> {
         history.push(image(&fs));
     }
     let before_last = history.iter().rev().nth(1).cloned().unwrap_or_default();
-    let (metadata, blocks) = metadata(&fs)?;
+    let (metadata, blocks) = metadata(&fs);
     Ok(Populated { image: image(&fs), before_last, history, metadata, blocks })
 }
 
@@ -106,7 +109,7 @@ fn more(fs: &Subject, history: &mut Vec<Vec<u8>>) -> frit_fs::Result<()> {
 
 /// Where metadata are. Blocks of the data space that are used and hold no contents of files hold names, extents or
 /// attributes; but for the target of the long link, which is contents as well.
-fn metadata(fs: &Subject) -> frit_fs::Result<(Vec<(&'static str, std::ops::Range<u64>)>, Vec<u64>)> {
+fn metadata(fs: &Subject) -> (Vec<Piece>, Vec<u64>) {
     let g = *fs.geometry();
     let word = |at: u64| {
         let mut bytes = [0; 8];
@@ -141,5 +144,5 @@ fn metadata(fs: &Subject) -> frit_fs::Result<(Vec<(&'static str, std::ops::Range
         all.push(("journal", at..at + (3 + (word(at + 16) & 0xFFFF_FFFF)) * 8));
     }
     all.extend(used.iter().map(|block| ("names, extents, attributes", block * BLOCK..(block + 1) * BLOCK)));
-    Ok((all, used.into_iter().collect()))
+    (all, used.into_iter().collect())
 }

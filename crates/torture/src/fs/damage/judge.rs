@@ -64,8 +64,11 @@ fn known(fs: &dyn Files, ino: Ino) -> frit_fs::Result<Known> {
     Ok(Known { attr, contents, xattrs })
 }
 
+/// A name of a listing.
+type Listed = (Vec<u8>, Ino, Kind);
+
 /// Names of a directory, and what the listing ended with.
-fn listed(fs: &dyn Files, dir: Ino) -> (Vec<(Vec<u8>, Ino, Kind)>, frit_fs::Result<()>) {
+fn listed(fs: &dyn Files, dir: Ino) -> (Vec<Listed>, frit_fs::Result<()>) {
     let mut names = Vec::new();
     let end = fs.read_dir(dir, 0, &mut |entry| {
         names.push((entry.name.to_vec(), entry.ino, entry.kind));

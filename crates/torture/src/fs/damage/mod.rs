@@ -4,5 +4,5 @@ mod image;
 mod judge;
 pub mod seal;
 
-pub use image::{Populated, populate};
+pub use image::{Piece, Populated, populate};
 pub use judge::{Judge, Verdict, exercise};
