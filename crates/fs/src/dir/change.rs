@@ -16,12 +16,6 @@ use frit_core::planted::{Bug, is};
 /// Most blocks that a directory grows by at once.
 const GROW_MAX: u64 = 64;
 
-/// Where a new name goes.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub(crate) struct Placement {
-    pub(crate) slot: u32,
-}
-
 /// Refuses names that no directory can have.
 pub(crate) fn valid(name: &[u8]) -> Result<()> {
     if name.len() > NAME_MAX {
@@ -61,28 +55,22 @@ impl<M: Medium> Fs<M> {
         }
     }
 
-    /// Finds room for a name; the directory grows for it in the transaction. Nothing that follows may fail.
+    /// Finds room for a name, its first slot; the directory grows for it in the transaction. Nothing that follows may fail.
     ///
     /// # Errors
     /// No space is left, or part of the directory is damaged.
-    pub(crate) fn place(
-        &self,
-        dir: &Node,
-        state: &mut State,
-        txn: &mut Txn,
-        name: &[u8],
-    ) -> Result<Placement> {
+    pub(crate) fn place(&self, dir: &Node, state: &mut State, txn: &mut Txn, name: &[u8]) -> Result<u32> {
         let slots = slots_for(name.len());
         let Some(index) = state.index.as_deref_mut() else { return Err(Error::NotDirectory) };
         if let Some(at) = index.damage() {
             return Err(Error::Damaged { what: "a name in a directory", at });
         }
         if let Some(slot) = index.place(slots) {
-            return Ok(Placement { slot });
+            return Ok(slot);
         }
         self.grow(dir, state, txn)?;
         let slot = state.index.as_deref_mut().and_then(|index| index.place(slots));
-        slot.map(|slot| Placement { slot }).ok_or(Error::NoSpace)
+        slot.ok_or(Error::NoSpace)
     }
 
     /// Adds empty blocks to a directory, an eighth of what it has.

@@ -56,7 +56,7 @@ impl<M: Medium> Fs<M> {
         self.vacant(&Caller::ROOT, &dir, name)?;
         let mut state = node.state.write();
         let mut txn = Txn::new();
-        let slot = self.place(&parent, &mut dir, &mut txn, name)?.slot;
+        let slot = self.place(&parent, &mut dir, &mut txn, name)?;
         self.put_name(&parent, &dir, &mut txn, slot, name, (ino, state.inode.kind));
         touch(&mut dir, self.clock.now());
         if state.inode.kind == Kind::Directory {

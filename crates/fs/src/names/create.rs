@@ -67,7 +67,7 @@ impl<M: Medium> Fs<M> {
         new: New<'_>,
     ) -> Result<Attr> {
         let mut txn = Txn::new();
-        let slot = self.place(parent, dir, &mut txn, name)?.slot;
+        let slot = self.place(parent, dir, &mut txn, name)?;
         let now = self.clock.now();
         let (mode, gid) = rules::inherited(who, &dir.inode, new.kind, new.mode);
         // Unique as long as the ledger counts what was made; two at once may share one, for different numbers.
@@ -78,7 +78,8 @@ impl<M: Medium> Fs<M> {
             Kind::Directory => inode.parent = parent.ino,
             Kind::Symlink => {
                 if let Err(error) = self.put_target(&mut inode, &mut txn, new.target) {
-                    self.keep_grown(parent, dir, txn);
+                    // A directory that grew for the name stays as large as it is.
+                    self.keep_made(parent, dir, txn);
                     return Err(error);
                 }
             }
@@ -133,11 +134,6 @@ impl<M: Medium> Fs<M> {
         let extent = Extent { at: 0, len: 1, start: run.start, written: true };
         inode.area[..2].copy_from_slice(&extent.encode());
         Ok(())
-    }
-
-    /// A directory that grew for a name which could not be made after all stays as large as it is.
-    fn keep_grown(&self, dir: &Node, state: &mut State, txn: Txn) {
-        self.keep_made(dir, state, txn);
     }
 }
 

@@ -30,7 +30,7 @@ impl<M: Medium> Fs<M> {
             _ => {}
         }
         let mut txn = Txn::new();
-        let slot = self.place(&parent, &mut dir, &mut txn, name)?.slot;
+        let slot = self.place(&parent, &mut dir, &mut txn, name)?;
         let now = self.clock.now();
         self.put_name(&parent, &dir, &mut txn, slot, name, (ino, state.inode.kind));
         touch(&mut dir, now);

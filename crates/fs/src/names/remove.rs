@@ -2,7 +2,7 @@
 
 use super::create::touch;
 use crate::contents::resize::After;
-use crate::dir::{Found, valid};
+use crate::dir::valid;
 use crate::error::{Error, Result};
 use crate::fs::Fs;
 use crate::inode::{Node, State};
@@ -47,7 +47,9 @@ impl<M: Medium> Fs<M> {
         }
         let mut txn = Txn::new();
         self.prepare_loss(&node, &mut state, &mut txn)?;
-        self.take_name(&parent, &mut dir, &mut txn, found, name);
+        if !is(Bug::FsNameStays) {
+            self.clear_name(&dir, &mut txn, found.slot, name);
+        }
         let now = self.clock.now();
         touch(&mut dir, now);
         if directory {
@@ -61,12 +63,6 @@ impl<M: Medium> Fs<M> {
             index.remove(name, found.slot);
         }
         done
-    }
-
-    fn take_name(&self, _parent: &Node, dir: &mut State, txn: &mut Txn, found: Found, name: &[u8]) {
-        if !is(Bug::FsNameStays) {
-            self.clear_name(dir, txn, found.slot, name);
-        }
     }
 
     /// Refuses a directory with names in it.

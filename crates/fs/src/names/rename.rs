@@ -184,7 +184,7 @@ impl<M: Medium> Fs<M> {
             if is_dir && dirs.to.is_some() && dirs.to_ref().inode.links >= LINK_MAX {
                 return Err(Error::LinksFull);
             }
-            self.place(to.dir, dirs.to(), &mut txn, to.name)?.slot
+            self.place(to.dir, dirs.to(), &mut txn, to.name)?
         };
         let now = self.clock.now();
         self.put_name(
