@@ -74,10 +74,10 @@ impl Clean {
         fetch(self.bits.get((at >> self.unit_shift) as usize / 64));
     }
 
-    /// The bits of the write units of a range.
+    /// The bits of the write units of a range: none of an empty one, even inside a unit.
     #[inline]
     fn range(&self, at: u64, len: u32) -> Range<u64> {
-        let past = (1 << self.unit_shift) - 1;
+        let past = if len == 0 { 0 } else { (1 << self.unit_shift) - 1 };
         at >> self.unit_shift..(at + u64::from(len) + past) >> self.unit_shift
     }
 
@@ -158,7 +158,7 @@ impl<St: Store> Pcm<St> {
 
     /// Whether all write units of a range take a clean write: they were refreshed and not written since, or,
     /// on a device that came back from a store, held zeros when they were first asked for. Not those past the
-    /// end, without refresh, or that the store fails to read.
+    /// end, without refresh, or that the store fails to read. An empty range takes one, wherever it lies.
     #[inline]
     pub fn is_clean(&mut self, at: u64, len: u32) -> bool {
         if !self.clean.is_kept() || self.inside(at, len).is_err() {

@@ -89,7 +89,7 @@ proptest! {
         for (what, at, len, byte) in ops {
             let len = len.min(8192 - at as u32);
             let range = at as usize..at as usize + len as usize;
-            let units = range.start / 16..range.end.div_ceil(16);
+            let units = range.start / 16..if len == 0 { range.start / 16 } else { range.end.div_ceil(16) };
             let mut look = |units: std::ops::Range<usize>, bytes: &[u8]| {
                 let zeros = |u: usize| bytes[16 * u..16 * u + 16].iter().all(|&b| b == 0);
                 let unclean = units.filter(|&u| !*clean[u].get_or_insert_with(|| zeros(u))).count();

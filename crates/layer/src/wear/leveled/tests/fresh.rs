@@ -39,7 +39,7 @@ impl Twin {
     }
 
     fn units(at: usize, len: usize) -> std::ops::Range<usize> {
-        at / UNIT..(at + len).div_ceil(UNIT)
+        at / UNIT..if len == 0 { at / UNIT } else { (at + len).div_ceil(UNIT) }
     }
 
     fn is_clean(&self, at: usize, len: usize) -> bool {
@@ -127,6 +127,16 @@ proptest! {
             }
             t.check();
         }
+    }
+}
+
+#[test]
+fn an_empty_range_is_clean_wherever_it_lies() {
+    for kind in kinds() {
+        let mut t = Twin::new(small(kind), 24 << 10);
+        t.write(512, &[7; 64], true);
+        assert!(t.d.is_clean(516, 0) && t.d.is_clean(t.d.bytes(), 0), "{kind:?}");
+        assert!(!t.d.is_clean(516, 1) && !t.d.is_clean(t.d.bytes() + 1, 0), "{kind:?}");
     }
 }
 
