@@ -174,8 +174,12 @@ impl<M: Medium> Fs<M> {
         let mut txn = Txn::new();
         let mut target = target;
         let slot = if let Some((found, (node, state))) = &mut target {
-            self.may_replace(who, dirs.to_ref(), is_dir, node, state)?;
+            may_replace(who, dirs.to_ref(), is_dir, state)?;
             self.may_leave(movers, dirs, source)?;
+            // Who may not is told so first, as Linux has it.
+            if is_dir {
+                self.empty(node, state)?;
+            }
             self.prepare_loss(node, state, &mut txn)?;
             found.slot
         } else {
@@ -242,24 +246,6 @@ impl<M: Medium> Fs<M> {
         Ok(())
     }
 
-    fn may_replace(
-        &self,
-        who: &Caller,
-        dir: &State,
-        by_directory: bool,
-        node: &Node,
-        state: &mut State,
-    ) -> Result<()> {
-        state.alive()?;
-        rules::may_remove(who, &dir.inode, &state.inode)?;
-        match (by_directory, state.inode.kind == Kind::Directory) {
-            (true, false) => Err(Error::NotDirectory),
-            (false, true) => Err(Error::IsDirectory),
-            (true, true) => self.empty(node, state),
-            (false, false) => Ok(()),
-        }
-    }
-
     fn touch_both(
         &self,
         dirs: &mut Dirs<'_>,
@@ -322,6 +308,17 @@ impl<M: Medium> Fs<M> {
         self.touch_both(dirs, &mut txn, from, to, now);
         self.commit(txn);
         Ok(())
+    }
+}
+
+/// Whether what has a name in `dir` may be replaced by a directory or by something else.
+fn may_replace(who: &Caller, dir: &State, by_directory: bool, state: &State) -> Result<()> {
+    state.alive()?;
+    rules::may_remove(who, &dir.inode, &state.inode)?;
+    match (by_directory, state.inode.kind == Kind::Directory) {
+        (true, false) => Err(Error::NotDirectory),
+        (false, true) => Err(Error::IsDirectory),
+        _ => Ok(()),
     }
 }
 

@@ -49,12 +49,12 @@ fn sequences(bytes: u64, rules: &Rules, seeds: u64, count: usize) {
 
 #[test]
 fn sequences_of_a_mount_are_as_the_model_has_them() {
-    sequences(LARGE, &mounted(), 80, 600);
+    sequences(LARGE, &mounted(), 120, 600);
 }
 
 /// Long sequences on a small medium, of which some must fill it.
 fn until_full(rules: &Rules) {
-    let (seeds, count) = (30, 2000);
+    let (seeds, count) = (60, 2000);
     let is_full = |seed: &u64| run(*seed, count, &fresh(SMALL), rules).is_err();
     let full = (0..seeds).filter(is_full).count();
     assert!(full >= 5, "space ran out in {full} sequences only");
@@ -101,5 +101,5 @@ fn every_operation_of_all_users_is_as_the_model_has_it() {
 
 #[test]
 fn sequences_of_all_users_are_as_the_model_has_them() {
-    sequences(LARGE, &Rules::default(), 80, 600);
+    sequences(LARGE, &Rules::default(), 200, 600);
 }
