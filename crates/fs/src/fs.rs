@@ -8,7 +8,7 @@ use crate::inode::{Cache, Inode, Node, Numbers, State};
 use crate::journal::{Journal, Txn};
 use crate::medium::Medium;
 use crate::orphans::Orphans;
-use crate::space::Space;
+use crate::space::{Allocator, Want};
 use crate::sync::{Mutex, RwLock};
 use crate::types::Ino;
 use std::sync::Arc;
@@ -22,7 +22,7 @@ pub struct Fs<M> {
     pub(crate) geometry: Geometry,
     pub(crate) salt: u32,
     pub(crate) journal: Journal,
-    pub(crate) space: Space,
+    pub(crate) space: Box<dyn Allocator<M>>,
     pub(crate) numbers: Numbers,
     pub(crate) cache: Cache,
     pub(crate) orphans: Mutex<Orphans>,
@@ -144,7 +144,7 @@ impl<M: Medium> Fs<M> {
     /// No block is free.
     pub(crate) fn make_room(&self, change: &mut Change<'_, M>, txn: &mut Txn) -> Result<()> {
         while !change.has_room(2) {
-            let block = self.space.reserve(&self.medium, None, 1)?;
+            let block = self.space.reserve(&self.medium, Want::blocks(1))?;
             change.make_room(txn, block)?;
         }
         Ok(())

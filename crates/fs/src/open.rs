@@ -10,7 +10,7 @@ use crate::journal::{Journal, Txn, replay};
 use crate::ledger::Ledger;
 use crate::medium::Medium;
 use crate::orphans::Orphans;
-use crate::space::{Space, line};
+use crate::space::{Bitmap, line};
 use crate::sync::{Mutex, RwLock};
 use crate::types::{Ino, Kind};
 use frit_core::planted::{Bug, is};
@@ -122,7 +122,7 @@ impl<M: Medium> Fs<M> {
             geometry,
             salt,
             journal: Journal::new(geometry, salt, replayed.next, ledger),
-            space: Space::new(geometry, salt, ledger.blocks),
+            space: Box::new(Bitmap::new(geometry, salt, ledger.blocks)),
             numbers: Numbers::new(geometry, ledger.highest),
             cache: Cache::new(options.nodes),
             orphans: Mutex::new(orphans),

@@ -11,6 +11,7 @@ use crate::inode::{Inode, State};
 use crate::journal::{Run, Txn};
 use crate::medium::Medium;
 use crate::rules::{self, STICKY, WRITE};
+use crate::space::Want;
 use crate::types::{Caller, Ino, Kind, NAME_MAX, XATTR_MAX, XattrMode};
 use frit_core::planted::{Bug, is};
 
@@ -198,7 +199,7 @@ impl<M: Medium> Fs<M> {
             new = if is(Bug::FsXattrInPlace) && old.len == blocks {
                 old
             } else {
-                self.space.reserve_whole(&self.medium, blocks)?
+                self.space.reserve(&self.medium, Want::blocks(blocks).whole())?
             };
             words[0] |= u64::from(check(self.salt, ino, new, &words));
             self.medium.write(new.at(), bytemuck::cast_slice(&words));

@@ -9,6 +9,7 @@ use crate::fs::Fs;
 use crate::inode::{Node, State};
 use crate::journal::Txn;
 use crate::medium::Medium;
+use crate::space::Want;
 use crate::types::{Allocate, FILE_MAX};
 use std::sync::atomic::Ordering;
 
@@ -76,7 +77,7 @@ impl<M: Medium> Fs<M> {
                         let free_to = next.map_or(to, |e| e.at.min(to));
                         let goal = change.map().goal(at);
                         let want = (free_to - at).min(LEN_MAX);
-                        match self.space.reserve(&self.medium, goal, want) {
+                        match self.space.reserve(&self.medium, Want::blocks(want).at(goal)) {
                             Ok(run) => (Extent { at, len: run.len, start: run.start, written: false }, true),
                             Err(error) => {
                                 failed = Some(error);
@@ -135,6 +136,15 @@ impl<M: Medium> Fs<M> {
     /// Makes a hole of a range of bytes.
     fn punch(&self, node: &Node, state: &mut State, at: u64, end: u64) -> Result<()> {
         let (from, to) = (block_from(at), block_of(end));
+        if from < to {
+            // Whatever can fail for want of space comes before the first byte changes.
+            let mut txn = Txn::new();
+            let mut change = self.change(node.ino, state);
+            let room = self.make_room(&mut change, &mut txn);
+            change.finish(&mut txn);
+            self.keep_made(node, state, txn);
+            room?;
+        }
         self.zero_inside(state, at, end.min(from * BLOCK));
         self.zero_inside(state, (to * BLOCK).max(at), end);
         let mut left = to;

@@ -12,6 +12,7 @@ use crate::fs::Fs;
 use crate::inode::{Node, State};
 use crate::journal::Txn;
 use crate::medium::Medium;
+use crate::space::Want;
 use crate::types::{FILE_MAX, Ino};
 use frit_core::planted::{Bug, is};
 use std::sync::atomic::Ordering;
@@ -174,11 +175,9 @@ impl<M: Medium> Fs<M> {
                 let grows = next.is_none() && end > size;
                 let more = if grows { (block / 4 + want / 2).clamp(8, AHEAD_MAX) } else { 0 };
                 let goal = change.map().goal(block);
-                let run = if more > 0 {
-                    self.space.reserve_ahead(&self.medium, ino, goal, want, more)?
-                } else {
-                    self.space.reserve(&self.medium, goal, want)?
-                };
+                let blocks = Want::blocks(want).at(goal);
+                let blocks = if more > 0 { blocks.ahead(ino, more) } else { blocks };
+                let run = self.space.reserve(&self.medium, blocks)?;
                 (Extent { at: block, len: run.len, start: run.start, written: true }, true)
             }
         };

@@ -10,6 +10,7 @@ use crate::fs::Fs;
 use crate::inode::{Node, State};
 use crate::journal::Txn;
 use crate::medium::Medium;
+use crate::space::Want;
 use crate::types::{Ino, Kind, NAME_MAX};
 use frit_core::planted::{Bug, is};
 
@@ -83,7 +84,7 @@ impl<M: Medium> Fs<M> {
         let goal = state.map.as_ref().and_then(|map| map.goal(blocks));
         let mut change = self.change(dir.ino, state);
         self.make_room(&mut change, txn)?;
-        let run = match self.space.reserve(&self.medium, goal, want) {
+        let run = match self.space.reserve(&self.medium, Want::blocks(want).at(goal)) {
             Ok(run) => run,
             Err(error) => {
                 // The block of places stays with the directory.

@@ -9,6 +9,7 @@ use crate::inode::{INLINE_TARGET, Inode, Node, State};
 use crate::journal::Txn;
 use crate::medium::Medium;
 use crate::rules::{self, EXECUTE, WRITE};
+use crate::space::Want;
 use crate::types::{Attr, Caller, Ino, Kind, LINK_MAX, New, TARGET_MAX, Time};
 use frit_core::planted::{Bug, is};
 use std::sync::Arc;
@@ -124,7 +125,7 @@ impl<M: Medium> Fs<M> {
             bytemuck::cast_slice_mut(&mut inode.area)[..target.len()].copy_from_slice(target);
             return Ok(());
         }
-        let run = self.space.reserve(&self.medium, None, 1)?;
+        let run = self.space.reserve(&self.medium, Want::blocks(1))?;
         let mut block = [0; BLOCK as usize];
         block[..target.len()].copy_from_slice(target);
         self.medium.write_data(run.at(), &block);

@@ -1,11 +1,9 @@
-//! Which blocks are free. Nothing here is written: transactions change the bitmap, and what is handed out here and
-//! never committed is free again at the next start.
+//! The allocator of an image: what its bitmap says is free, near what a file has already.
 //!
 //! Lines of the bitmap are read when they are needed first and kept: 32 KB of DRAM for each GB that was touched.
 
-pub(crate) mod line;
-mod search;
-
+use super::line::{self, Bits};
+use super::{Allocator, Want};
 use crate::error::{Error, Result};
 use crate::format::{Geometry, LINE_BLOCKS};
 use crate::journal::Run;
@@ -13,28 +11,28 @@ use crate::medium::Medium;
 use crate::sync::Mutex;
 use crate::types::Ino;
 use hashbrown::HashMap;
-use line::Bits;
 
 /// The free blocks of a line that was not read yet.
 const UNREAD: u16 = u16::MAX;
 
-/// The allocator of data blocks.
+/// The free blocks of an image.
 #[derive(Debug)]
-pub(crate) struct Space {
-    geometry: Geometry,
-    salt: u32,
+pub(crate) struct Bitmap {
+    pub(super) geometry: Geometry,
+    pub(super) salt: u32,
     inner: Mutex<Inner>,
 }
 
+/// What changes of it.
 #[derive(Debug)]
-struct Inner {
-    lines: Vec<Option<Box<Bits>>>,
+pub(super) struct Inner {
+    pub(super) lines: Vec<Option<Box<Bits>>>,
     /// Free blocks in each line, or [`UNREAD`].
-    free_in: Vec<u16>,
+    pub(super) free_in: Vec<u16>,
     /// Where the last search ended, a line.
-    cursor: u64,
+    pub(super) cursor: u64,
     /// All that is free and not handed out.
-    free: u64,
+    pub(super) free: u64,
     /// Kept for the next writes at the end of a file, so that files which grow side by side stay in one piece.
     ahead: HashMap<Ino, Run>,
     /// Blocks in `ahead`.
@@ -43,7 +41,7 @@ struct Inner {
     damaged: u64,
 }
 
-impl Space {
+impl Bitmap {
     /// All lines unread.
     pub(crate) fn new(geometry: Geometry, salt: u32, used: u64) -> Self {
         let lines = geometry.lines as usize;
@@ -58,94 +56,84 @@ impl Space {
         };
         Self { geometry, salt, inner: Mutex::new(inner) }
     }
+}
 
-    /// Free blocks, with those that are kept ahead of files.
-    pub(crate) fn free(&self) -> u64 {
+impl<M: Medium> Allocator<M> for Bitmap {
+    fn free(&self) -> u64 {
         let inner = self.inner.lock();
         inner.free + inner.ahead_blocks
     }
 
-    /// Hands out `want` blocks or fewer, at `goal` if that is free, else anywhere.
-    ///
-    /// # Errors
-    /// None is free.
-    pub(crate) fn reserve<M: Medium>(&self, medium: &M, goal: Option<u64>, want: u64) -> Result<Run> {
+    fn reserve(&self, medium: &M, want: Want) -> Result<Run> {
         let mut inner = self.inner.lock();
-        if let Some(run) = inner.find(self, medium, goal, want.max(1)) {
+        if let Some((ino, more)) = want.ahead
+            && let Some(run) = inner.find_ahead(self, medium, want, ino, more)
+        {
+            return Ok(run);
+        }
+        if let Some(run) = inner.find_as_wanted(self, medium, want) {
             return Ok(run);
         }
         inner.forget_ahead(self);
-        inner.find(self, medium, goal, want.max(1)).ok_or(Error::NoSpace)
+        inner.find_as_wanted(self, medium, want).ok_or(Error::NoSpace)
     }
 
-    /// As [`Space::reserve`] for the end of a file that will likely grow by `more` blocks soon: these are kept for it
-    /// as long as nobody needs them.
-    pub(crate) fn reserve_ahead<M: Medium>(
-        &self,
-        medium: &M,
-        ino: Ino,
-        goal: Option<u64>,
-        want: u64,
-        more: u64,
-    ) -> Result<Run> {
-        let mut inner = self.inner.lock();
-        if let Some(kept) = inner.ahead.remove(&ino) {
-            inner.ahead_blocks -= kept.len;
-            if goal == Some(kept.start) {
-                return Ok(inner.keep_rest(ino, kept, want));
-            }
-            inner.put_back(self, kept);
-        }
-        if let Some(run) = inner.find(self, medium, goal, want + more) {
-            return Ok(inner.keep_rest(ino, run, want));
-        }
-        drop(inner);
-        self.reserve(medium, goal, want)
-    }
-
-    /// Hands out a run of exactly this length, wherever it is.
-    ///
-    /// # Errors
-    /// No such run is free, also when nothing is kept ahead of files any more.
-    pub(crate) fn reserve_whole<M: Medium>(&self, medium: &M, want: u64) -> Result<Run> {
-        let run = self.reserve(medium, None, want)?;
-        if run.len == want {
-            return Ok(run);
-        }
-        self.release(run);
-        let mut inner = self.inner.lock();
-        if let Some(run) = inner.find_whole(self, medium, want) {
-            return Ok(run);
-        }
-        inner.forget_ahead(self);
-        inner.find_whole(self, medium, want).ok_or(Error::NoSpace)
-    }
-
-    /// Takes blocks back: handed out and not used, or given up by a durable transaction.
-    pub(crate) fn release(&self, run: Run) {
+    fn release(&self, run: Run) {
         self.inner.lock().put_back(self, run);
     }
 
-    /// Reads the lines of blocks that a transaction is about to give up: read later, the bits would be clear
-    /// before the blocks are taken back.
-    pub(crate) fn expect<M: Medium>(&self, medium: &M, run: Run) {
+    fn expect(&self, medium: &M, run: Run) {
+        // Read later, the bits would be clear before the blocks are taken back.
         let mut inner = self.inner.lock();
         for (line, ..) in line::parts(&self.geometry, run) {
             inner.load(self, medium, line);
         }
     }
 
-    /// A file will not grow for now.
-    pub(crate) fn forget_ahead(&self, ino: Ino) {
+    fn forget_ahead(&self, ino: Ino) {
         let mut inner = self.inner.lock();
-        if let Some(kept) = inner.ahead.remove(&ino) {
-            inner.ahead_blocks -= kept.len;
+        if let Some(kept) = inner.take_ahead(ino) {
             inner.put_back(self, kept);
         }
     }
 }
 
 impl Inner {
+    /// One search: at the goal or near it, or wherever a whole run is.
+    fn find_as_wanted<M: Medium>(&mut self, space: &Bitmap, medium: &M, want: Want) -> Option<Run> {
+        let near = self.find(space, medium, want.goal, want.blocks)?;
+        if !want.whole || near.len == want.blocks {
+            return Some(near);
+        }
+        self.put_back(space, near);
+        self.find_whole(space, medium, want.blocks)
+    }
+
+    /// What is kept ahead of a file, if that is where it wants to go on; else a run with some more to be kept.
+    fn find_ahead<M: Medium>(
+        &mut self,
+        space: &Bitmap,
+        medium: &M,
+        want: Want,
+        ino: Ino,
+        more: u64,
+    ) -> Option<Run> {
+        if let Some(kept) = self.take_ahead(ino) {
+            if want.goal == Some(kept.start) {
+                return Some(self.keep_rest(ino, kept, want.blocks));
+            }
+            self.put_back(space, kept);
+        }
+        let run = self.find(space, medium, want.goal, want.blocks + more)?;
+        Some(self.keep_rest(ino, run, want.blocks))
+    }
+
+    fn take_ahead(&mut self, ino: Ino) -> Option<Run> {
+        let kept = self.ahead.remove(&ino)?;
+        self.ahead_blocks -= kept.len;
+        Some(kept)
+    }
+
     /// The first `want` blocks of a run; the rest is kept for the file.
     fn keep_rest(&mut self, ino: Ino, run: Run, want: u64) -> Run {
         let len = run.len.min(want);
@@ -156,7 +144,7 @@ impl Inner {
         Run { start: run.start, len }
     }
 
-    fn forget_ahead(&mut self, space: &Space) {
+    fn forget_ahead(&mut self, space: &Bitmap) {
         let kept: Vec<_> = self.ahead.drain().map(|(_, run)| run).collect();
         self.ahead_blocks = 0;
         for run in kept {
@@ -164,7 +152,7 @@ impl Inner {
         }
     }
 
-    fn put_back(&mut self, space: &Space, run: Run) {
+    fn put_back(&mut self, space: &Bitmap, run: Run) {
         for (line, from, to) in line::parts(&space.geometry, run) {
             // A damaged line has no bits, and nothing is taken from it.
             if let Some(bits) = self.lines[line as usize].as_mut() {
@@ -181,7 +169,7 @@ impl Inner {
     }
 
     /// The free blocks of a line, read if it was not.
-    fn load<M: Medium>(&mut self, space: &Space, medium: &M, line: u64) -> u16 {
+    pub(super) fn load<M: Medium>(&mut self, space: &Bitmap, medium: &M, line: u64) -> u16 {
         let i = line as usize;
         if self.free_in[i] != UNREAD {
             return self.free_in[i];

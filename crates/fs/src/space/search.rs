@@ -1,8 +1,8 @@
 //! Where the next blocks are looked for: at the goal, else onwards from the last search, the first run that is long
 //! enough among a few lines with room, else the longest of them.
 
+use super::bitmap::{Bitmap, Inner};
 use super::line::{self, Bits, WORDS};
-use super::{Inner, Space};
 use crate::format::LINE_BLOCKS;
 use crate::journal::Run;
 use crate::medium::Medium;
@@ -13,7 +13,7 @@ const LOOKED_AT: u32 = 8;
 impl Inner {
     pub(super) fn find<M: Medium>(
         &mut self,
-        space: &Space,
+        space: &Bitmap,
         medium: &M,
         goal: Option<u64>,
         want: u64,
@@ -52,7 +52,7 @@ impl Inner {
     }
 
     /// A run of exactly `want` blocks inside one line, wherever it is.
-    pub(super) fn find_whole<M: Medium>(&mut self, space: &Space, medium: &M, want: u64) -> Option<Run> {
+    pub(super) fn find_whole<M: Medium>(&mut self, space: &Bitmap, medium: &M, want: u64) -> Option<Run> {
         for line in 0..space.geometry.lines {
             if u64::from(self.load(space, medium, line)) < want {
                 continue;
@@ -68,7 +68,7 @@ impl Inner {
     }
 
     /// The free blocks from `goal` on, inside its line.
-    fn at_goal<M: Medium>(&mut self, space: &Space, medium: &M, goal: u64, want: u64) -> Option<Run> {
+    fn at_goal<M: Medium>(&mut self, space: &Bitmap, medium: &M, goal: u64, want: u64) -> Option<Run> {
         if !space.geometry.holds(goal, 1) {
             return None;
         }
@@ -84,7 +84,7 @@ impl Inner {
         (len > 0).then_some(Run { start: goal, len })
     }
 
-    fn hand_out(&mut self, space: &Space, run: Run) -> Run {
+    fn hand_out(&mut self, space: &Bitmap, run: Run) -> Run {
         for (line, from, to) in line::parts(&space.geometry, run) {
             if let Some(bits) = self.lines[line as usize].as_mut() {
                 for (word, mask) in line::masks(from, to) {
