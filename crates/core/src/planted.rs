@@ -206,6 +206,8 @@ pub enum Bug {
     FsRenameTwoSteps,
     /// File system: extended attributes are overwritten where they are.
     FsXattrInPlace,
+    /// File system: blocks of a file are said to be where they were copied to before the copies are durable.
+    FsMovedUnfenced,
 }
 
 impl Bug {

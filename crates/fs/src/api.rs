@@ -8,7 +8,8 @@ use crate::inode::Node;
 use crate::journal::Txn;
 use crate::medium::Medium;
 use crate::types::{
-    Allocate, Attr, Caller, Changes, Entry, Ino, NAME_MAX, New, Piece, RenameMode, Seek, Usage, XattrMode,
+    Allocate, Attr, Caller, Changes, Entry, Gathered, Ino, NAME_MAX, New, Piece, RenameMode, Seek, Usage,
+    XattrMode,
 };
 use std::sync::atomic::Ordering;
 
@@ -156,5 +157,9 @@ impl<M: Medium> Files for Fs<M> {
 
     fn pieces(&self, ino: Ino, at: u64, each: &mut dyn FnMut(&Piece) -> bool) -> Result<()> {
         self.pieces_of(&*self.node(ino)?, at, each)
+    }
+
+    fn gather(&self, ino: Ino) -> Result<Gathered> {
+        self.gather_node(&*self.node(ino)?)
     }
 }

@@ -2,7 +2,7 @@
 
 use crate::error::Result;
 use crate::types::{
-    Allocate, Attr, Caller, Changes, Entry, Ino, New, Piece, RenameMode, Seek, Usage, XattrMode,
+    Allocate, Attr, Caller, Changes, Entry, Gathered, Ino, New, Piece, RenameMode, Seek, Usage, XattrMode,
 };
 
 /// A file system. All calls may come from several threads at once; each takes effect as a whole or not at all
@@ -84,4 +84,10 @@ pub trait Files: Send + Sync {
     /// Where a file's bytes lie on the medium, from byte `at` on, in the order of the file, until `each` returns
     /// false; holes are left out.
     fn pieces(&self, ino: Ino, at: u64, each: &mut dyn FnMut(&Piece) -> bool) -> Result<()>;
+
+    /// Puts the pieces of a file together, as far as there is room for them elsewhere. Nothing that can be read of the
+    /// file changes, nor its times.
+    fn gather(&self, _: Ino) -> Result<Gathered> {
+        Ok(Gathered::default())
+    }
 }

@@ -37,6 +37,6 @@ pub use library::{File, OpenFile, Paths};
 pub use medium::{Mapped, Medium};
 pub use open::{Format, Open};
 pub use types::{
-    Allocate, Attr, Caller, Changes, Entry, FILE_MAX, Ino, Kind, LINK_MAX, NAME_MAX, New, Piece, RenameMode,
-    Seek, SetTime, TARGET_MAX, Time, Usage, XATTR_MAX, XattrMode,
+    Allocate, Attr, Caller, Changes, Entry, FILE_MAX, Gathered, Ino, Kind, LINK_MAX, NAME_MAX, New, Piece,
+    RenameMode, Seek, SetTime, TARGET_MAX, Time, Usage, XATTR_MAX, XattrMode,
 };

@@ -252,6 +252,15 @@ pub struct Usage {
     pub name_max: u32,
 }
 
+/// What putting the pieces of a file together came to.
+#[derive(Clone, Copy, PartialEq, Eq, Default, Debug)]
+pub struct Gathered {
+    /// In how many pieces it was.
+    pub before: u64,
+    /// In how many it is.
+    pub after: u64,
+}
+
 /// A part of a file that lies in one piece on the medium.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Piece {

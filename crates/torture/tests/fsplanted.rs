@@ -15,7 +15,7 @@ use strum::IntoEnumIterator;
 const SEEDS: u64 = 8;
 
 /// Operations on the base tree, among them some that show each of the bugs.
-const HUNTS: [&[&str]; 12] = [
+const HUNTS: [&[&str]; 13] = [
     &["root create file n 640 0"],
     &["root write a/e 100 5000 11"],
     &["root truncate a/f 100", "root truncate a/f 3000"],
@@ -27,6 +27,7 @@ const HUNTS: [&[&str]; 12] = [
     &["root rename a/d n replace", "root rename a/e b/n replace"],
     &["root set-xattr a/f user.x 100 5 any"],
     &["root unlink a/f", "root unlink b/h", "root create dir x 755 0", "root create file x/y 600 0"],
+    &["root gather b/g"],
     &["root create dir x 755 0", "root append b/p 4096 64", "root truncate b/h 0"],
 ];
 

@@ -2,6 +2,7 @@
 
 mod allocate;
 mod read;
+mod relocate;
 pub(crate) mod resize;
 mod seek;
 mod write;

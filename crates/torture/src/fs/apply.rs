@@ -219,6 +219,8 @@ impl<'a> Session<'a> {
             Act::Allocate { how, at, len, .. } => fs.allocate(ino, *how, *at, *len).map(done),
             Act::Seek { kind, at, .. } => fs.seek(ino, *kind, *at).map(Outcome::At),
             Act::SyncFile { data_only, .. } => fs.sync_file(ino, *data_only).map(done),
+            // In how many pieces a file is says nothing to those who read it.
+            Act::Gather(_) => fs.gather(ino).map(|_| Outcome::Done),
             Act::Xattr { name, .. } => fs.xattr(ino, &expand(name)).map(Outcome::Bytes),
             Act::SetXattr { name, len, stamp, mode, .. } => {
                 fs.set_xattr(who, ino, &expand(name), &bytes(*stamp, 0, *len), *mode).map(done)

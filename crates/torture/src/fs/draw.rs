@@ -187,6 +187,7 @@ impl Drawer {
                 Act::Seek { what, kind, at: self.offset() }
             }
             _ if self.chance(20) => Act::Sync,
+            _ if self.chance(50) => Act::Gather(what),
             _ => Act::SyncFile { what, data_only: self.chance(50) },
         }
     }

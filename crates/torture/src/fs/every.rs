@@ -5,7 +5,7 @@ use super::text::parse;
 use frit_fs::{Allocate, Kind, RenameMode, Seek, SetTime, Time, XattrMode};
 
 /// The tree that [`every`] works on: two directories, a file with data, an empty one, a symbolic link, a hard
-/// link and a sparse file.
+/// link, a sparse file and one in three pieces.
 const BASE: &str = "
     root chmod / 777
     root create dir a 755 0
@@ -18,6 +18,10 @@ const BASE: &str = "
     root link a/f b/h
     root create file b/p 666 0
     root write b/p 102400 100 9
+    root create file b/g 666 0
+    root write b/g 0 4096 4
+    root write b/g 8192 4096 5
+    root write b/g 4096 4096 6
     root set-xattr a/f user.x 20 3 any
 ";
 
@@ -79,6 +83,9 @@ fn contents(all: &mut Vec<Act>) {
             all.push(Act::Seek { what: at(file), kind, at: 1 });
         }
         all.push(Act::SyncFile { what: at(file), data_only: true });
+    }
+    for file in ["b/g", "a/f", "a/d"] {
+        all.push(Act::Gather(at(file)));
     }
 }
 

@@ -127,6 +127,8 @@ pub enum Act {
     SyncFile { what: Target, data_only: bool },
     /// Makes everything durable.
     Sync,
+    /// Puts the pieces of a file together.
+    Gather(Target),
     /// Lists a directory.
     List(Target),
     /// Reads an extended attribute.
@@ -161,6 +163,7 @@ impl Act {
             | Act::ReadLink(what)
             | Act::List(what)
             | Act::Xattrs(what)
+            | Act::Gather(what)
             | Act::Link { what, .. }
             | Act::Chmod { what, .. }
             | Act::Chown { what, .. }

@@ -91,6 +91,7 @@ impl fmt::Display for Act {
             Act::Seek { what, kind, at } => write!(f, "seek {what} {} {at}", word(SEEKS, kind)),
             Act::SyncFile { what, data_only } => write!(f, "sync-file {what} {}", word(SYNCS, data_only)),
             Act::Sync => write!(f, "sync"),
+            Act::Gather(what) => write!(f, "gather {what}"),
             Act::List(what) => write!(f, "list {what}"),
             Act::Xattr { what, name } => write!(f, "xattr {what} {name}"),
             Act::Xattrs(what) => write!(f, "xattrs {what}"),
@@ -209,6 +210,7 @@ impl<'a> Line<'a> {
                 Act::Allocate { what, how: self.of(ALLOCATES)?, at: self.number()?, len: self.number()? }
             }
             "seek" => Act::Seek { what, kind: self.of(SEEKS)?, at: self.number()? },
+            "gather" => Act::Gather(what),
             "sync-file" => Act::SyncFile { what, data_only: self.of(SYNCS)? },
             "xattr" => Act::Xattr { what, name: self.next()?.to_string() },
             "set-xattr" => {

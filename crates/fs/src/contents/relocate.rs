@@ -1,0 +1,164 @@
+//! Moving the blocks of a file: contents first, then one transaction that says where they are now.
+
+use super::write::FIXED_WORDS;
+use crate::error::{Error, Result};
+use crate::extents::{Extent, LEN_MAX, STEP_WORDS};
+use crate::format::BLOCK;
+use crate::fs::Fs;
+use crate::inode::{Inode, Node, State};
+use crate::journal::{Run, Txn};
+use crate::medium::Medium;
+use crate::space::Want;
+use crate::types::{Gathered, Kind};
+use frit_core::planted::{Bug, is};
+
+/// Blocks that are gathered in one transaction at most, 32 MiB: until it returns nobody else reads the file.
+const WINDOW: u64 = 8192;
+/// Bytes that are copied at a time.
+const COPY_BYTES: u64 = 256 << 10;
+
+impl<M: Medium> Fs<M> {
+    /// Puts what blocks `at..at + to.len` of a file hold to `to`, which was reserved for it, and gives the old blocks
+    /// up, in one transaction. All of them were written, and are in as many extents as one transaction can change.
+    ///
+    /// # Errors
+    /// There is no place for one more extent, or a line of extents is damaged: nothing moved, and `to` is the
+    /// caller's still.
+    pub(crate) fn relocate(&self, node: &Node, state: &mut State, at: u64, to: Run) -> Result<()> {
+        let mut txn = Txn::new();
+        let end = at + to.len;
+        let mut change = self.change(node.ino, state);
+        if let Err(error) = self.make_room(&mut change, &mut txn) {
+            change.finish(&mut txn);
+            self.keep_made(node, state, txn);
+            return Err(error);
+        }
+        let mut old = Vec::new();
+        let moved = change
+            .remove(at, end, usize::MAX, |extent| old.push(extent))
+            .and_then(|_| change.insert(Extent { at, len: to.len, start: to.start, written: true }));
+        change.finish(&mut txn);
+        if let Err(error) = moved {
+            self.take_changes_back(node, state);
+            return Err(error);
+        }
+        for extent in &old {
+            self.copy_blocks(extent.run(), to.start + (extent.at - at));
+        }
+        txn.take(to);
+        for extent in old {
+            txn.free(extent.run());
+        }
+        // The contents are durable before anybody looks for them at the new place.
+        txn.data = !is(Bug::FsMovedUnfenced);
+        self.put_inode(&mut txn, node, state);
+        self.commit(txn);
+        Ok(())
+    }
+
+    /// Forgets changes of extents that go into no transaction: the file is as it is on the medium.
+    fn take_changes_back(&self, node: &Node, state: &mut State) {
+        if let Ok(Some(saved)) = Inode::decode(&self.geometry, self.salt, node.ino, &state.saved) {
+            state.inode.extents = saved.extents;
+            state.inode.blocks = saved.blocks;
+            state.inode.area = saved.area;
+        }
+        state.map = None;
+    }
+
+    /// Copies blocks to `start` and behind.
+    fn copy_blocks(&self, from: Run, start: u64) {
+        let mut buffer = vec![0; (from.len * BLOCK).min(COPY_BYTES) as usize];
+        let mut done = 0;
+        while done < from.len * BLOCK {
+            let part = &mut buffer[..(from.len * BLOCK - done).min(COPY_BYTES) as usize];
+            self.medium.read(from.at() + done, part);
+            self.medium.write_data(start * BLOCK + done, part);
+            done += part.len() as u64;
+        }
+    }
+
+    /// Puts the pieces of a file together, as far as there is room for that elsewhere.
+    pub(crate) fn gather_node(&self, node: &Node) -> Result<Gathered> {
+        self.writable()?;
+        let mut gathered = Gathered::default();
+        let mut from = 0;
+        loop {
+            // Others use the file between the parts.
+            let mut state = node.state.write();
+            state.alive()?;
+            if state.inode.kind != Kind::File {
+                return Ok(gathered);
+            }
+            self.load_map(node.ino, &mut state)?;
+            let pieces = state.map.as_ref().map_or(0, |map| map.len() as u64);
+            if from == 0 {
+                self.space.forget_ahead(node.ino);
+                gathered.before = pieces;
+            }
+            gathered.after = pieces;
+            let Some(window) = self.window(&state, from) else { return Ok(gathered) };
+            from = self.gather_window(node, &mut state, &window)?;
+        }
+    }
+
+    /// The next extents, from block `from` on, that follow each other in the file, were written, and can be moved in
+    /// one transaction.
+    fn window(&self, state: &State, from: u64) -> Option<Vec<Extent>> {
+        let map = state.map.as_ref()?;
+        let most = (self.journal.room() - FIXED_WORDS) / STEP_WORDS - 2;
+        let mut window: Vec<Extent> = Vec::new();
+        let mut blocks = 0;
+        let mut next = map.from(from);
+        while let Some(extent) = next.filter(|_| window.len() < most) {
+            let follows = window.last().is_none_or(|last| last.end() == extent.at);
+            if !extent.written || !follows || blocks + extent.len > WINDOW {
+                if window.is_empty() {
+                    // In one piece as it is.
+                    next = map.from(extent.end());
+                    continue;
+                }
+                break;
+            }
+            blocks += extent.len;
+            window.push(extent);
+            next = map.from(extent.end());
+        }
+        (!window.is_empty()).then_some(window)
+    }
+
+    /// Moves a window, or as much of it as finds room in one piece, if fewer pieces are left then. Returns the block
+    /// from which on to look further.
+    fn gather_window(&self, node: &Node, state: &mut State, window: &[Extent]) -> Result<u64> {
+        let (first, last) = (window[0], window[window.len() - 1]);
+        if window.len() == 1 {
+            return Ok(last.end());
+        }
+        let blocks = (last.end() - first.at).min(LEN_MAX);
+        let goal = state.map.as_ref().and_then(|map| map.goal(first.at));
+        let run = match self.space.reserve(&self.medium, Want::blocks(blocks).at(goal)) {
+            Ok(run) => run,
+            // Full: it stays in pieces.
+            Err(Error::NoSpace) => return Ok(last.end()),
+            Err(error) => return Err(error),
+        };
+        // Whole extents alone: what is left of one would be a piece more.
+        let fits = window.iter().take_while(|extent| extent.end() - first.at <= run.len).count();
+        if fits < 2 {
+            self.space.release(run);
+            return Ok(window[fits.saturating_sub(1)].end());
+        }
+        let end = window[fits - 1].end();
+        let to = Run { start: run.start, len: end - first.at };
+        if to.len < run.len {
+            self.space.release(Run { start: to.start + to.len, len: run.len - to.len });
+        }
+        match self.relocate(node, state, first.at, to) {
+            Ok(()) => Ok(end),
+            Err(error) => {
+                self.space.release(to);
+                if matches!(error, Error::NoSpace) { Ok(end) } else { Err(error) }
+            }
+        }
+    }
+}
