@@ -56,6 +56,8 @@ enum Command {
     Unmount(cmd::unmount::Args),
     /// Check a file system that is not mounted.
     Fsck(cmd::fsck::Args),
+    /// Put the pieces of files together in a file system that is not mounted.
+    Defrag(cmd::defrag::Args),
     /// Look into a volume and change its parameters, also while clients use it.
     Ctl(cmd::ctl::Args),
     /// Serve a volume to other programs.
@@ -91,6 +93,7 @@ fn main() -> miette::Result<ExitCode> {
         Command::Mount(args) => cmd::mount::run(&args),
         Command::Unmount(args) => cmd::unmount::run(&args),
         Command::Fsck(args) => return cmd::fsck::run(&args),
+        Command::Defrag(args) => cmd::defrag::run(&args),
         Command::Ctl(args) => cmd::ctl::run(&args),
         Command::Serve(args) => cmd::serve::run(&args),
         Command::Torture(args) => return cmd::torture::run(&args),

@@ -178,6 +178,58 @@ fn what_is_damaged_is_repaired() {
 }
 
 #[test]
+fn damaged_contents_are_told_where_they_have_checksums() {
+    let Some(p) = Place::new() else { return };
+    good(&frit(&["mkfs", &p.image, "--size", "32M", "--data-checksums"]));
+    good(&p.mount(&[]));
+    let text: Vec<u8> = (0..50_000u32).map(|i| (i * i / 128) as u8).collect();
+    fs::write(p.at.join("f"), &text).unwrap();
+    good(&frit(&["unmount", p.at()]));
+    let sound: serde_json::Value =
+        serde_json::from_str(&good(&frit(&["fsck", &p.image, "--data", "--json"]))).unwrap();
+    assert_eq!((sound["verified"].as_u64(), sound["unsummed"].as_u64()), (Some(13), Some(0)));
+    let mut image = fs::read(&p.image).unwrap();
+    let at = image.windows(100).position(|part| part == &text[9000..9100]).unwrap();
+    image[at] ^= 4;
+    fs::write(&p.image, &image).unwrap();
+    let found = frit(&["fsck", &p.image, "--data"]);
+    refused(&found, 1, "");
+    assert!(String::from_utf8_lossy(&found.stdout).contains("from byte 8192 on"), "{found:?}");
+    good(&p.mount(&[]));
+    let refused = fs::read(p.at.join("f")).unwrap_err();
+    assert_eq!(refused.raw_os_error(), Some(5), "EIO: {refused}");
+    fs::write(p.at.join("f"), &text).unwrap();
+    good(&frit(&["unmount", p.at()]));
+    assert!(good(&frit(&["fsck", &p.image, "--data"])).contains("13 blocks of files are what was written"));
+}
+
+#[test]
+fn pieces_are_put_together() {
+    use std::os::unix::fs::FileExt;
+    let Some(p) = Place::new() else { return };
+    p.mkfs();
+    good(&p.mount(&[]));
+    let file = fs::File::create(p.at.join("f")).unwrap();
+    for i in (0..200u64).step_by(2).chain((1..200).step_by(2)) {
+        file.write_all_at(&[i as u8; 4096], i * 4096).unwrap();
+        file.sync_data().unwrap();
+    }
+    drop(file);
+    let before = fs::read(p.at.join("f")).unwrap();
+    refused(&frit(&["defrag", &p.image]), 1, "in use by process");
+    good(&frit(&["unmount", p.at()]));
+    let done: serde_json::Value =
+        serde_json::from_str(&good(&frit(&["defrag", &p.image, "--json"]))).unwrap();
+    let pieces = ["pieces_before", "pieces_after"].map(|k| done[k].as_u64().unwrap());
+    assert!(pieces[0] > 100 && pieces[1] <= 3, "{done}");
+    assert!(good(&frit(&["defrag", &p.image])).contains("0 of them changed"));
+    good(&frit(&["fsck", &p.image]));
+    good(&p.mount(&[]));
+    assert!(fs::read(p.at.join("f")).unwrap() == before);
+    good(&frit(&["unmount", p.at()]));
+}
+
+#[test]
 fn what_cannot_be_mounted() {
     let Some(p) = Place::new() else { return };
     refused(&p.mount(&[]), 1, "cannot open");

@@ -208,6 +208,12 @@ pub enum Bug {
     FsXattrInPlace,
     /// File system: blocks of a file are said to be where they were copied to before the copies are durable.
     FsMovedUnfenced,
+    /// File system: bytes are overwritten before it is durable that their block has no checksum.
+    FsSumClearedLate,
+    /// File system: a checksum may be durable before the bytes that it is of.
+    FsSumBeforeBytes,
+    /// File system: a block that is used again keeps the checksum of what it held before.
+    FsSumOfOtherStays,
 }
 
 impl Bug {

@@ -26,6 +26,7 @@ impl<M: Medium> Fs<M> {
         }
         self.space.forget_ahead(node.ino);
         if state.inode.links > 0 {
+            self.settle_sums(&mut state);
             return Ok(());
         }
         self.free_node(node, &mut state, Txn::new())
@@ -33,8 +34,12 @@ impl<M: Medium> Fs<M> {
 
     /// What was written to a file outlives a power cut.
     pub(crate) fn sync_node(&self, node: &Node, data_only: bool) -> Result<()> {
-        if !data_only {
-            self.save_times(node, &mut node.state.write());
+        if !data_only || self.has_sums() {
+            let mut state = node.state.write();
+            self.settle_sums(&mut state);
+            if !data_only {
+                self.save_times(node, &mut state);
+            }
         }
         self.medium.fence();
         self.medium.sync()

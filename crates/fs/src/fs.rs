@@ -10,7 +10,7 @@ use crate::medium::Medium;
 use crate::orphans::Orphans;
 use crate::space::{Allocator, Want};
 use crate::sync::{Mutex, RwLock};
-use crate::types::Ino;
+use crate::types::{Ino, Kind};
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
@@ -30,6 +30,8 @@ pub struct Fs<M> {
     pub(crate) names: RwLock<()>,
     pub(crate) clock: Clock,
     pub(crate) read_only: bool,
+    /// Whether it was closed in order when it was opened: all contents that can have sums have them.
+    pub(crate) was_closed: bool,
 }
 
 impl<M: Medium> Fs<M> {
@@ -46,6 +48,11 @@ impl<M: Medium> Fs<M> {
     /// The label that it was made with.
     pub fn label(&self) -> String {
         self.superblock.label()
+    }
+
+    /// Numbers that inodes may have: all that are in use, and others.
+    pub fn inodes(&self) -> impl Iterator<Item = Ino> + use<M> {
+        (1..=self.numbers.highest()).map(Ino)
     }
 
     /// Its identity.
@@ -93,6 +100,7 @@ impl<M: Medium> Fs<M> {
         self.cache.get(ino, load, |node| {
             // Nobody else has the node: it is only in the cache, whose lock is held.
             if let Some(mut state) = node.state.try_write() {
+                self.settle_sums(&mut state);
                 self.save_times(node, &mut state);
             }
             self.space.forget_ahead(node.ino);
@@ -122,7 +130,12 @@ impl<M: Medium> Fs<M> {
     /// Reads the extents of a file, if that was not done.
     pub(crate) fn load_map(&self, ino: Ino, state: &mut State) -> Result<()> {
         if state.map.is_none() {
-            state.map = Some(extents::load(&self.lines_of(ino), &state.inode)?);
+            let mut map = extents::load(&self.lines_of(ino), &state.inode)?;
+            if !self.was_closed && self.has_sums() && state.inode.kind == Kind::File {
+                // What a stop left without a sum gets one with the next sync.
+                map.unsummed.add(0, u64::MAX);
+            }
+            state.map = Some(map);
         }
         Ok(())
     }

@@ -23,11 +23,12 @@ mod open;
 mod orphans;
 mod rules;
 mod space;
+mod sums;
 mod sync;
 mod types;
 mod xattr;
 
-pub use check::{Report, check, repair};
+pub use check::{Report, check, check_contents, repair};
 pub use clock::Clock;
 pub use error::{Error, Result};
 pub use files::Files;

@@ -30,6 +30,8 @@ pub struct Format {
     pub uuid: Option<u128>,
     /// Where its times come from.
     pub clock: Clock,
+    /// Contents have checksums, a word a block: 0.2 % of the medium.
+    pub sums: bool,
 }
 
 impl Default for Format {
@@ -41,6 +43,7 @@ impl Default for Format {
             root: (0, 0, 0o755),
             uuid: None,
             clock: Clock::Wall,
+            sums: false,
         }
     }
 }
@@ -69,7 +72,7 @@ impl<M: Medium> Fs<M> {
     /// The medium holds something and `force` is not set, is too small or too large, or has no room for so many
     /// inodes.
     pub fn format(medium: M, options: Format) -> Result<Self> {
-        let geometry = Geometry::divide(medium.bytes(), options.inodes)?;
+        let geometry = Geometry::divide_for(medium.bytes(), options.inodes, options.sums)?;
         if options.label.len() > 32 {
             return Err(Error::Image(format!("the label `{}` has more than 32 bytes", options.label)));
         }
@@ -91,6 +94,9 @@ impl<M: Medium> Fs<M> {
         }
         for number in 0..geometry.lines {
             line::write(&medium, &geometry, salt, number, &[0; line::WORDS]);
+        }
+        if geometry.has_sums() {
+            medium.zero(geometry.sums_at, geometry.data_blocks * 8);
         }
         let ledger = Ledger { inodes: 1, highest: 1, made: 1, closed: true, ..Ledger::default() };
         ledger.write(&medium, &geometry, salt);
@@ -129,6 +135,7 @@ impl<M: Medium> Fs<M> {
             names: RwLock::new(()),
             clock: options.clock,
             read_only: options.read_only,
+            was_closed: ledger.closed,
             medium,
         };
         if !fs.read_only {
@@ -168,9 +175,12 @@ impl<M: Medium> Fs<M> {
         self.cut(&node, &mut state, Txn::new(), from, After::Keep)
     }
 
-    /// Writes the times that are in DRAM only.
-    pub(crate) fn save_all_times(&self) {
+    /// Writes the times that are in DRAM only, and the sums of contents that have none.
+    pub(crate) fn save_all(&self) {
         for node in self.cache.all() {
+            if self.has_sums() {
+                self.settle_sums(&mut node.state.write());
+            }
             if node.newer_times.load(std::sync::atomic::Ordering::Relaxed) {
                 self.save_times(&node, &mut node.state.write());
             }
@@ -182,7 +192,7 @@ impl<M: Medium> Fs<M> {
     /// # Errors
     /// What the operating system says of the medium's file.
     pub fn sync_all(&self) -> Result<()> {
-        self.save_all_times();
+        self.save_all();
         self.medium.fence();
         self.medium.sync()
     }
@@ -193,7 +203,7 @@ impl<M: Medium> Fs<M> {
     /// # Errors
     /// As [`Fs::sync_all`].
     pub fn close(self) -> Result<M> {
-        self.save_all_times();
+        self.save_all();
         // Files that were unlinked while they were open are free now.
         for node in self.cache.all() {
             let mut state = node.state.write();

@@ -79,6 +79,32 @@ fn drawn_sequences() {
 }
 
 #[test]
+fn contents_with_checksums() {
+    let begun = Instant::now();
+    let mut found = Found::default();
+    let summed = Cuts { sums: true, ..Cuts::default() };
+    let of_contents: Vec<Op> = changing().into_iter().filter(|op| is_of_contents(&op.act)).collect();
+    for op in &of_contents {
+        found.add(Cuts { density: Density::FINE, ..summed }.run(&base(), std::slice::from_ref(op)));
+    }
+    let ops = changing();
+    let mut rng = SmallRng::seed_from_u64(number("SEED", 1) as u64);
+    for _ in 0..number("PAIRS", 600) / 3 {
+        let first = ops[rng.random_range(0..ops.len())].clone();
+        let second = of_contents[rng.random_range(0..of_contents.len())].clone();
+        found.add(summed.run(&base(), &[first, second]));
+    }
+    conclude("contents with checksums", begun, &found);
+}
+
+fn is_of_contents(act: &Act) -> bool {
+    matches!(
+        act,
+        Act::Write { .. } | Act::Append { .. } | Act::Truncate { .. } | Act::Allocate { .. } | Act::Gather(_)
+    )
+}
+
+#[test]
 fn pairs_of_operations() {
     let begun = Instant::now();
     let mut found = Found::default();

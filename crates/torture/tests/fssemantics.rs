@@ -81,6 +81,22 @@ fn s70_what_is_found_is_a_beginning_of_what_was_done() {
 }
 
 #[test]
+fn s90_contents_with_checksums_are_sound_or_in_flux() {
+    let summed = Cuts { sums: true, ..cuts() };
+    for line in [
+        "root write a/f 3 4093 11",
+        "root write b/g 0 12288 11",
+        "root append a/f 10 11",
+        "root truncate a/f 100",
+        "root allocate b/g punch 100 9000",
+        "root gather b/g",
+    ] {
+        survives(summed, &[line]);
+    }
+    survives(Cuts { sums: true, ..Cuts::default() }, &["root truncate b/g 1", "root append b/g 9000 3"]);
+}
+
+#[test]
 fn s71_a_start_that_is_cut_is_done_again() {
     let always = Cuts { nested_one_in: 1, ..Cuts::default() };
     survives(always, &["root open #0 a/f", "root unlink a/f", "root unlink b/h", "root create file n 600 0"]);

@@ -2,7 +2,7 @@
 
 use super::image::Locked;
 use crate::output::{complain, print, print_json};
-use frit_fs::{Clock, Error, Mapped, Report, check, repair};
+use frit_fs::{Clock, Error, Mapped, Report, check, check_contents, repair};
 use miette::{Result, miette};
 use serde::Serialize;
 use std::path::{Path, PathBuf};
@@ -18,6 +18,7 @@ const NOT_CHECKED: u8 = 2;
   frit fsck img
   frit fsck img --json
   frit fsck img --repair    mend what is found, and say what was done
+  frit fsck img --data      read all files, and compare them with their checksums
 
 Inodes, blocks, names, links and the list of open files are compared with each other. Operations that a stop cut off are
 completed first, as every mount does it. Exits with 0 when nothing is wrong, or nothing is left to be mended, 1 when something is,
@@ -28,6 +29,9 @@ pub(crate) struct Args {
     /// Mend what is found. What is damaged beyond that is given up: copy the image first if it matters.
     #[arg(long)]
     repair: bool,
+    /// Read what all files hold as well: for a file system made with --data-checksums.
+    #[arg(long, conflicts_with = "repair")]
+    data: bool,
     /// Print JSON.
     #[arg(long)]
     json: bool,
@@ -47,6 +51,12 @@ struct Outcome<'a> {
     orphans: u64,
     /// Whether it was unmounted in order.
     closed: bool,
+    /// Blocks whose contents are what was written, with --data.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    verified: Option<u64>,
+    /// Blocks of files without a checksum: not synced since they were written.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    unsummed: Option<u64>,
     /// How much is wrong; with --repair how much is left.
     found: u64,
     /// The first thousand.
@@ -65,8 +75,7 @@ struct Outcome<'a> {
 pub(crate) fn run(args: &Args) -> Result<ExitCode> {
     let start = Instant::now();
     let checked = Locked::open(&args.image).and_then(|_locked| {
-        let checked = Mapped::file(&args.image)
-            .and_then(|medium| if args.repair { repair(&medium, &Clock::Wall) } else { check(&medium) });
+        let checked = Mapped::file(&args.image).and_then(|medium| look(args, &medium));
         checked.map_err(|e: Error| miette!("{}: {e}", args.image.display()))
     });
     let report = match checked {
@@ -80,6 +89,14 @@ pub(crate) fn run(args: &Args) -> Result<ExitCode> {
     Ok(if report.is_clean() { ExitCode::SUCCESS } else { ExitCode::FAILURE })
 }
 
+fn look(args: &Args, medium: &Mapped) -> frit_fs::Result<Report> {
+    match (args.repair, args.data) {
+        (true, _) => repair(medium, &Clock::Wall),
+        (false, true) => check_contents(medium),
+        (false, false) => check(medium),
+    }
+}
+
 fn tell(args: &Args, r: &Report, seconds: f64) -> Result<()> {
     if args.json {
         return print_json(&Outcome {
@@ -90,6 +107,8 @@ fn tell(args: &Args, r: &Report, seconds: f64) -> Result<()> {
             blocks: r.blocks,
             orphans: r.orphans,
             closed: r.closed,
+            verified: args.data.then_some(r.verified),
+            unsummed: args.data.then_some(r.unsummed),
             found: r.found,
             problems: &r.problems,
             repaired: r.repaired,
@@ -102,6 +121,10 @@ fn tell(args: &Args, r: &Report, seconds: f64) -> Result<()> {
     let (directories, files, blocks) = (r.directories, r.files, r.blocks);
     out += &format!("{image}: {directories} directories, {files} files, {blocks} blocks");
     out += if r.closed { "; it was unmounted in order\n" } else { "; it was not unmounted in order\n" };
+    if args.data {
+        out += &format!("{} blocks of files are what was written", r.verified);
+        out += &if r.unsummed > 0 { format!(", {} have no checksum\n", r.unsummed) } else { "\n".into() };
+    }
     if r.orphans > 0 {
         out += &format!("{} files were removed while they were open: the next mount frees them\n", r.orphans);
     }

@@ -5,6 +5,7 @@ pub(crate) mod cache;
 pub(crate) mod check;
 pub(crate) mod create;
 pub(crate) mod ctl;
+pub(crate) mod defrag;
 pub(crate) mod detach;
 pub(crate) mod disk;
 pub(crate) mod export;

@@ -8,6 +8,7 @@ use crate::format::BLOCK;
 use crate::inode::{INLINE_TARGET, Inode};
 use crate::journal::Run;
 use crate::medium::Medium;
+use crate::sums;
 use crate::types::{Ino, Kind, TARGET_MAX};
 use crate::xattr;
 
@@ -82,6 +83,9 @@ fn check_blocks<M: Medium>(checked: &mut Checked<'_, M>, blocks: &mut Blocks, in
             return;
         }
     };
+    if checked.contents && inode.kind == Kind::File {
+        check_contents(checked, ino, &map);
+    }
     let mut count = inode.xattrs.len;
     let runs = map.iter().map(|extent| extent.run()).chain(map.holders()).chain([inode.xattrs]);
     for run in runs.filter(|run| run.len > 0) {
@@ -118,6 +122,27 @@ fn check_blocks<M: Medium>(checked: &mut Checked<'_, M>, blocks: &mut Blocks, in
             checked.place(ino),
             inode.size
         ));
+    }
+}
+
+/// What a file holds, and its checksums.
+fn check_contents<M: Medium>(checked: &mut Checked<'_, M>, ino: Ino, map: &Map) {
+    let (medium, geometry) = (checked.medium, checked.geometry);
+    let place = checked.place(ino);
+    for extent in map.iter().filter(|extent| extent.written && geometry.holds(extent.start, extent.len)) {
+        let report = &mut checked.report;
+        // Damage is told, and the rest is looked at.
+        let _ = sums::words(medium, &geometry, extent.run(), |block, word| {
+            match sums::verify_block(medium, block, word) {
+                Ok(()) if word == 0 => report.unsummed += 1,
+                Ok(()) => report.verified += 1,
+                Err(_) => report.tell(format_args!(
+                    "{place}: the contents from byte {} on, in block {block}, are not what was written",
+                    (extent.at + (block - extent.start)) * BLOCK
+                )),
+            }
+            Ok(())
+        });
     }
 }
 

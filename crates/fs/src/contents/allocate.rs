@@ -32,6 +32,7 @@ impl<M: Medium> Fs<M> {
             Allocate::Zero | Allocate::ZeroKeep => {
                 // Nothing that follows can fail for want of space.
                 self.fill(node, state, block_of(at), block_from(end), false)?;
+                self.open_edges(state, at, end)?;
                 self.zero_inside(state, at, end.min(block_from(at) * BLOCK));
                 self.zero_inside(state, (block_of(end) * BLOCK).max(at), end);
                 self.fill(node, state, block_from(at), block_of(end), true)?;
@@ -45,6 +46,7 @@ impl<M: Medium> Fs<M> {
         let mut txn = Txn::new();
         txn.data = true;
         if matches!(how, Allocate::Extend | Allocate::Zero) && end > state.inode.size {
+            self.open_tail(state, end)?;
             self.zero_tail(state, &mut txn, end);
             state.inode.size = end;
         }
@@ -89,6 +91,8 @@ impl<M: Medium> Fs<M> {
                 if let Err(error) = self.make_room(&mut change, &mut txn) {
                     if !is_new {
                         // Without a place for one more extent the zeros are written.
+                        self.forget_sums_durably(extent.run());
+                        change.unsummed(extent.at, extent.end());
                         self.medium.zero(extent.run().at(), extent.len * BLOCK);
                         at = extent.end();
                         continue;
@@ -145,6 +149,7 @@ impl<M: Medium> Fs<M> {
             self.keep_made(node, state, txn);
             room?;
         }
+        self.open_edges(state, at, end)?;
         self.zero_inside(state, at, end.min(from * BLOCK));
         self.zero_inside(state, (to * BLOCK).max(at), end);
         let mut left = to;
@@ -166,6 +171,12 @@ impl<M: Medium> Fs<M> {
             room?;
         }
         Ok(())
+    }
+
+    /// Parts of blocks at both ends of a range will be zeroed.
+    fn open_edges(&self, state: &mut State, at: u64, end: u64) -> Result<()> {
+        self.open_sums(state, at, end.min(block_from(at) * BLOCK))?;
+        self.open_sums(state, (block_of(end) * BLOCK).max(at), end)
     }
 
     /// Zeroes bytes in blocks that were written.

@@ -31,6 +31,9 @@ impl<M: Medium> Fs<M> {
         let len = state.inode.size.saturating_sub(at).min(into.len() as u64) as usize;
         if len > 0 {
             self.copy_out(&state, at, &mut into[..len]);
+            if self.has_sums() {
+                self.verify(&state, at, &into[..len])?;
+            }
         }
         if !self.read_only {
             node.accessed(&state, self.clock.now());

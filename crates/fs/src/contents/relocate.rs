@@ -27,6 +27,8 @@ impl<M: Medium> Fs<M> {
     pub(crate) fn relocate(&self, node: &Node, state: &mut State, at: u64, to: Run) -> Result<()> {
         let mut txn = Txn::new();
         let end = at + to.len;
+        self.forget_sums(to);
+        self.copy_blocks(state, at, to)?;
         let mut change = self.change(node.ino, state);
         if let Err(error) = self.make_room(&mut change, &mut txn) {
             change.finish(&mut txn);
@@ -42,8 +44,8 @@ impl<M: Medium> Fs<M> {
             self.take_changes_back(node, state);
             return Err(error);
         }
-        for extent in &old {
-            self.copy_blocks(extent.run(), to.start + (extent.at - at));
+        if let Some(map) = &mut state.map {
+            map.unsummed.add(at, end);
         }
         txn.take(to);
         for extent in old {
@@ -63,19 +65,29 @@ impl<M: Medium> Fs<M> {
             state.inode.blocks = saved.blocks;
             state.inode.area = saved.area;
         }
-        state.map = None;
+        let unsummed = state.map.take().map(|map| map.unsummed).unwrap_or_default();
+        if self.load_map(node.ino, state).is_ok()
+            && let Some(map) = &mut state.map
+        {
+            map.unsummed = unsummed;
+        }
     }
 
-    /// Copies blocks to `start` and behind.
-    fn copy_blocks(&self, from: Run, start: u64) {
-        let mut buffer = vec![0; (from.len * BLOCK).min(COPY_BYTES) as usize];
+    /// Copies what blocks from `at` on of a file hold.
+    fn copy_blocks(&self, state: &State, at: u64, to: Run) -> Result<()> {
+        let bytes = to.len * BLOCK;
+        let mut buffer = vec![0; bytes.min(COPY_BYTES) as usize];
         let mut done = 0;
-        while done < from.len * BLOCK {
-            let part = &mut buffer[..(from.len * BLOCK - done).min(COPY_BYTES) as usize];
-            self.medium.read(from.at() + done, part);
-            self.medium.write_data(start * BLOCK + done, part);
+        while done < bytes {
+            let part = &mut buffer[..(bytes - done).min(COPY_BYTES) as usize];
+            self.copy_out(state, at * BLOCK + done, part);
+            if self.has_sums() {
+                self.verify(state, at * BLOCK + done, part)?;
+            }
+            self.medium.write_data(to.at() + done, part);
             done += part.len() as u64;
         }
+        Ok(())
     }
 
     /// Puts the pieces of a file together, as far as there is room for that elsewhere.

@@ -29,7 +29,7 @@ impl<M: Medium> Fs<M> {
     /// Whatever can fail before [`Fs::resize`].
     ///
     /// # Errors
-    /// The size is too large, the extents are damaged, or the list of orphans is full.
+    /// The size is too large, the last block is damaged, the extents are damaged, or the list of orphans is full.
     pub(crate) fn prepare_resize(
         &self,
         node: &Node,
@@ -40,6 +40,8 @@ impl<M: Medium> Fs<M> {
         if to > FILE_MAX {
             return Err(Error::TooLarge);
         }
+        self.load_map(node.ino, state)?;
+        self.open_tail(state, to)?;
         self.prepare_cut(node, state, txn, false)
     }
 

@@ -56,6 +56,7 @@ impl<M: Medium> Fs<M> {
         }
         let data = &data[..data.len().min((FILE_MAX - at) as usize)];
         self.load_map(node.ino, state)?;
+        self.open_sums(state, at, at + data.len() as u64)?;
         if self.overwrite(state, at, data) {
             let now = self.clock.now();
             if state.inode.mtime != now {
@@ -113,6 +114,7 @@ impl<M: Medium> Fs<M> {
         let mut txn = Txn::new();
         let size = state.inode.size;
         if put.at > size {
+            self.open_tail(state, put.at)?;
             self.zero_tail(state, &mut txn, put.at);
         }
         let room = self.journal.room() - FIXED_WORDS;
@@ -186,6 +188,9 @@ impl<M: Medium> Fs<M> {
             self.make_room(change, txn)?;
         }
         if is_new || !extent.written {
+            let fresh = extent.part(block, block_from(put.at + len as u64));
+            self.forget_sums(if is_new { extent.run() } else { fresh.run() });
+            change.unsummed(block, block_from(put.at + len as u64));
             self.zero_edges(&extent, put.at, len as u64);
             txn.data = true;
         }
@@ -217,6 +222,15 @@ impl<M: Medium> Fs<M> {
         if to < last {
             self.medium.zero(base + to, last - to);
         }
+    }
+
+    /// Takes the sum of the last block away, before [`Fs::zero_tail`] makes zeros of what is behind the end.
+    ///
+    /// # Errors
+    /// It is not what was written.
+    pub(crate) fn open_tail(&self, state: &mut State, to: u64) -> Result<()> {
+        let size = state.inode.size;
+        self.open_sums(state, size, to.min(size.next_multiple_of(BLOCK)))
     }
 
     /// Bytes behind the end of a file in its last block are not defined. Before the size grows beyond that, up to

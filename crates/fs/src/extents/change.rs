@@ -37,6 +37,11 @@ impl<'a, M: Medium> Change<'a, M> {
         self.map
     }
 
+    /// Contents of blocks `from..to` of the file are new, and have no checksum yet.
+    pub(crate) fn unsummed(&mut self, from: u64, to: u64) {
+        self.map.unsummed.add(from, to);
+    }
+
     /// Words that the changes so far will take at most.
     pub(crate) fn words(&self) -> usize {
         self.steps * STEP_WORDS

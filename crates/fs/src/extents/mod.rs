@@ -16,6 +16,7 @@ pub(crate) use load::{LineReader, load};
 pub(crate) use salvage::Salvage;
 
 use crate::journal::Run;
+use crate::sums::Ranges;
 use std::collections::BTreeMap;
 
 /// The extents of one file.
@@ -27,6 +28,8 @@ pub(crate) struct Map {
     free: Vec<u32>,
     /// The blocks that hold places beyond those in the inode, in their order.
     blocks: Vec<u64>,
+    /// Blocks of the file whose contents may have no checksum yet.
+    pub(crate) unsummed: Ranges,
 }
 
 /// An extent and its place on the medium.

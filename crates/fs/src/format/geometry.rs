@@ -36,6 +36,8 @@ pub struct Geometry {
     pub bitmap_at: u64,
     /// Its lines.
     pub lines: u64,
+    /// The checksums of contents, a word for each block of the data space; 0 where there are none.
+    pub sums_at: u64,
     /// The first block of the data space, counted from the start of the medium.
     pub data_first: u64,
     /// Blocks of the data space.
@@ -53,6 +55,14 @@ impl Geometry {
     /// # Errors
     /// It is too small, too large, or so many inodes do not fit.
     pub fn divide(bytes: u64, inodes: Option<u64>) -> Result<Self> {
+        Self::divide_for(bytes, inodes, false)
+    }
+
+    /// The same, with room for checksums of contents if `sums`.
+    ///
+    /// # Errors
+    /// As for [`Geometry::divide`].
+    pub fn divide_for(bytes: u64, inodes: Option<u64>, sums: bool) -> Result<Self> {
         let bytes = bytes / BLOCK * BLOCK;
         if !(SMALLEST..=LARGEST).contains(&bytes) {
             return Err(Error::Image(format!(
@@ -80,7 +90,10 @@ impl Geometry {
         };
         // Lines for all that is left: the few that stand for the bitmap's own blocks are not used.
         let lines = (left / BLOCK).div_ceil(LINE_BLOCKS);
-        let data_first = (bitmap_at + lines * LINE).div_ceil(BLOCK);
+        let bitmap_end = bitmap_at + lines * LINE;
+        // As the lines, words for all that is left.
+        let (sums_at, sums_bytes) = if sums { (bitmap_end, left / BLOCK * 8) } else { (0, 0) };
+        let data_first = (bitmap_end + sums_bytes).div_ceil(BLOCK);
         let data_blocks = bytes / BLOCK - 1 - data_first;
         let lines = data_blocks.div_ceil(LINE_BLOCKS);
         Ok(Self {
@@ -95,6 +108,7 @@ impl Geometry {
             inodes,
             bitmap_at,
             lines,
+            sums_at,
             data_first,
             data_blocks,
         })
@@ -120,6 +134,24 @@ impl Geometry {
         self.inodes_at + (ino - 1) * INODE
     }
 
+    /// What follows the bitmap.
+    fn bitmap_end(&self) -> u64 {
+        if self.has_sums() { self.sums_at } else { self.data_first * BLOCK }
+    }
+
+    /// Whether contents have checksums.
+    #[must_use]
+    pub fn has_sums(&self) -> bool {
+        self.sums_at > 0
+    }
+
+    /// The position of the checksum of a block, which must be in the data space. Contents must have checksums.
+    #[must_use]
+    pub fn sum_at(&self, block: u64) -> u64 {
+        debug_assert!(self.has_sums() && self.holds(block, 1));
+        self.sums_at + (block - self.data_first) * 8
+    }
+
     /// Whether regions follow each other and fit, as those of every real superblock do.
     #[must_use]
     pub fn sound(&self) -> bool {
@@ -139,7 +171,9 @@ impl Geometry {
             && region(self.journal_at, self.slots.checked_mul(self.slot_bytes), self.inodes_at)
             && region(self.inodes_at, self.inodes.checked_mul(INODE), self.bitmap_at)
             && self.data_first <= LARGEST / BLOCK
-            && region(self.bitmap_at, self.lines.checked_mul(LINE), self.data_first * BLOCK)
+            && region(self.bitmap_at, self.lines.checked_mul(LINE), self.bitmap_end())
+            && (!self.has_sums()
+                || region(self.sums_at, self.data_blocks.checked_mul(8), self.data_first * BLOCK))
             && self.data_blocks >= 1
             && self.data_blocks <= LARGEST / BLOCK
             && self.lines == self.data_blocks.div_ceil(LINE_BLOCKS)
@@ -154,9 +188,11 @@ mod tests {
     #[test]
     fn regions_fit_at_every_size() {
         for bytes in [256 << 10, 1 << 20, 3 << 20, 17 << 20, 300 << 20, 1 << 34, 16 << 40, LARGEST] {
-            let g = Geometry::divide(bytes, None).unwrap();
-            assert!(g.sound(), "{g:?}");
-            assert!(g.data_blocks * BLOCK > bytes / 2, "{g:?}");
+            for sums in [false, true] {
+                let g = Geometry::divide_for(bytes, None, sums).unwrap();
+                assert!(g.sound() && g.has_sums() == sums, "{g:?}");
+                assert!(g.data_blocks * BLOCK > bytes / 2, "{g:?}");
+            }
         }
         assert!(Geometry::divide(1 << 20, Some(1 << 20)).is_err());
         assert!(Geometry::divide(1 << 10, None).is_err());

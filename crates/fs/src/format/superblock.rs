@@ -10,6 +10,8 @@ use std::hash::{BuildHasher, RandomState};
 const MAGIC: u64 = u64::from_le_bytes(*b"frit-fs\0");
 /// The version of the format.
 const VERSION: u64 = 1;
+/// The same with checksums of contents: who writes bytes without them must not.
+const VERSION_SUMS: u64 = 3;
 /// Words of the superblock that are used.
 const WORDS: usize = 64;
 
@@ -37,7 +39,7 @@ impl Superblock {
         let g = &self.geometry;
         let mut w = [0; WORDS];
         w[0] = MAGIC;
-        w[1] = VERSION | BLOCK << 32;
+        w[1] = if g.has_sums() { VERSION_SUMS } else { VERSION } | BLOCK << 32;
         w[2..4].copy_from_slice(&self.uuid);
         w[4..8].copy_from_slice(bytemuck::cast_slice(&[self.label]));
         w[8] = g.bytes;
@@ -54,6 +56,7 @@ impl Superblock {
         w[19] = g.data_first;
         w[20] = g.data_blocks;
         w[21] = self.created.0 as u64;
+        w[22] = g.sums_at;
         w[WORDS - 1] = u64::from(crc_words(0, &w[..WORDS - 1]));
         w
     }
@@ -65,9 +68,11 @@ impl Superblock {
         if w[WORDS - 1] != u64::from(crc_words(0, &w[..WORDS - 1])) {
             return Err("its superblock does not match its checksum".into());
         }
-        if w[1] != VERSION | BLOCK << 32 {
+        let sums = w[1] == VERSION_SUMS | BLOCK << 32;
+        if !sums && w[1] != VERSION | BLOCK << 32 {
             return Err(format!(
-                "format version {} with blocks of {} bytes: this program knows version {VERSION} with {BLOCK}",
+                "format version {} with blocks of {} bytes: this program knows versions {VERSION} and {VERSION_SUMS} \
+                 with {BLOCK}",
                 w[1] & 0xFFFF_FFFF,
                 w[1] >> 32
             ));
@@ -86,8 +91,9 @@ impl Superblock {
             lines: w[18],
             data_first: w[19],
             data_blocks: w[20],
+            sums_at: w[22],
         };
-        if !geometry.sound() {
+        if !geometry.sound() || geometry.has_sums() != sums {
             return Err("its superblock describes regions that overlap".into());
         }
         if geometry.bytes > of_medium {

@@ -2,6 +2,7 @@
 
 use crate::*;
 use frit_fs::Allocate::{Extend, Keep, Punch, Zero, ZeroKeep};
+use std::sync::atomic::{AtomicBool, Ordering};
 
 #[test]
 fn s23_allocated_blocks_read_as_zeros_and_are_there_when_they_are_written() {
@@ -91,4 +92,54 @@ fn s28_pieces_tell_where_the_bytes_lie() {
         assert_eq!(piece.written, piece.at < 20 * BLOCK);
         assert!(!piece.written || there == vec![3; BLOCK as usize]);
     }
+}
+
+fn pieces(fs: &dyn Files, ino: Ino) -> usize {
+    let mut count = 0;
+    fs.pieces(ino, 0, &mut |_| {
+        count += 1;
+        true
+    })
+    .unwrap();
+    count
+}
+
+/// A file in as many pieces as it has blocks.
+fn splinters(fs: &dyn Files, name: &str, blocks: u64) -> Ino {
+    let ino = scattered(fs, name, blocks / 2, 1);
+    for i in 0..blocks / 2 {
+        write(fs, ino, (2 * i + 1) * BLOCK, &[2; BLOCK as usize]);
+    }
+    ino
+}
+
+#[test]
+fn s89_gathering_changes_nothing_that_can_be_read() {
+    let fs = fresh(8 << 20);
+    let f = splinters(&fs, "f", 400);
+    let (before, attr, free_before) = (contents(&fs, f), fs.attr(f).unwrap(), free(&fs));
+    assert!(pieces(&fs, f) > 100, "{} pieces", pieces(&fs, f));
+    let done = AtomicBool::new(false);
+    std::thread::scope(|scope| {
+        scope.spawn(|| {
+            while !done.load(Ordering::Acquire) {
+                assert!(contents(&fs, f) == before);
+            }
+        });
+        let gathered = fs.gather(f).unwrap();
+        done.store(true, Ordering::Release);
+        assert_eq!(gathered.after as usize, pieces(&fs, f));
+        assert!(gathered.after <= 4 && gathered.before > 100, "{gathered:?}");
+    });
+    assert!(contents(&fs, f) == before);
+    assert_eq!((fs.attr(f).unwrap().mtime, fs.attr(f).unwrap().ctime), (attr.mtime, attr.ctime));
+    // Blocks that held extents stay with the file.
+    assert_eq!(free(&fs), free_before);
+    // On a full medium nothing moves.
+    let g = splinters(&fs, "g", 40);
+    let (before, many) = (contents(&fs, g), pieces(&fs, g));
+    fill(&fs, "all");
+    assert_eq!(fs.gather(g).unwrap().after as usize, many);
+    assert!(contents(&fs, g) == before);
+    assert_clean(fs.medium());
 }

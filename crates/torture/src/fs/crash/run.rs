@@ -7,7 +7,7 @@ use super::super::op::{Act, Op, Target};
 use super::images::{self, Density};
 use super::oracle;
 use super::recorded::{Event, Recorded};
-use frit_fs::{Caller, Clock, Files, Format, Fs, Ino, Mapped, Medium, New, Open, check};
+use frit_fs::{Caller, Clock, Files, Format, Fs, Ino, Mapped, Medium, New, Open, check, check_contents};
 use std::collections::HashSet;
 use std::fmt;
 use std::hash::{BuildHasher, BuildHasherDefault, DefaultHasher};
@@ -27,11 +27,13 @@ pub struct Cuts {
     pub nested_one_in: usize,
     /// What cuts are drawn from.
     pub seed: u64,
+    /// Whether contents have checksums.
+    pub sums: bool,
 }
 
 impl Default for Cuts {
     fn default() -> Self {
-        Self { bytes: 512 << 10, density: Density::COARSE, nested_one_in: 16, seed: 1 }
+        Self { bytes: 512 << 10, density: Density::COARSE, nested_one_in: 16, seed: 1, sums: false }
     }
 }
 
@@ -102,12 +104,16 @@ impl Cuts {
         let said = |error: frit_fs::Error| wrong(format!("without any cut: {error}"));
         let medium = Arc::new(Recorded::new(vec![0; self.bytes as usize]));
         let clock = Clock::counted(EPOCH);
-        let format = Format { clock, uuid: Some(7), inodes: Some(64), ..Format::default() };
+        let format = Format { clock, uuid: Some(7), inodes: Some(64), sums: self.sums, ..Format::default() };
         let fs = Fs::format(Arc::clone(&medium), format).map_err(said)?;
         let model = Model::new();
         let (mut session, mut expected) = (Session::new(&fs), Session::new(&model));
         for op in before {
             let _ = (session.apply(op), expected.apply(op));
+        }
+        if self.sums {
+            // All that is there has them.
+            fs.sync().map_err(said)?;
         }
         let base = medium.start();
         let mut trees = vec![Tree::of(&model).map_err(wrong)?];
@@ -184,7 +190,8 @@ impl Ran<'_> {
     fn open(&self, image: &[u8], done: usize) -> Result<(), String> {
         let medium = &self.scratch;
         medium.write_data(0, image);
-        let report = check(medium).map_err(|error| format!("check: {error}"))?;
+        let checked = if self.cuts.sums { check_contents(medium) } else { check(medium) };
+        let report = checked.map_err(|error| format!("check: {error}"))?;
         if !report.is_clean() {
             return Err(format!("check: {}", report.problems.join("; ")));
         }

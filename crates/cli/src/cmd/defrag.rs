@@ -1,0 +1,93 @@
+//! `frit defrag`.
+
+use super::image::{self, Locked};
+use crate::output::{print, print_json};
+use frit_fs::{Files, Gathered, Kind};
+use miette::{IntoDiagnostic, Result, miette};
+use serde::Serialize;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+/// Put the pieces of files together, in a file system that is not mounted.
+#[derive(clap::Args, Debug)]
+#[command(after_help = "Examples:
+  frit defrag img
+  frit defrag img --json
+
+Contents, names and times stay; a stop at any moment loses nothing. Files are moved in runs of up to 32 MiB, as far as there is
+room for them in one piece. See docs/mount.md.")]
+pub(crate) struct Args {
+    /// The image.
+    image: PathBuf,
+    /// Print JSON.
+    #[arg(long)]
+    json: bool,
+}
+
+#[derive(Serialize)]
+struct Done<'a> {
+    image: &'a Path,
+    /// Files that hold anything.
+    files: u64,
+    /// Those that are in fewer pieces now.
+    changed: u64,
+    /// In how many pieces all files were, and are.
+    pieces_before: u64,
+    pieces_after: u64,
+    /// Files that were left as they are because they are damaged.
+    damaged: u64,
+}
+
+/// Runs the command.
+///
+/// # Errors
+/// An image that cannot be opened, or closed in order; damaged files, when all others are done.
+pub(crate) fn run(args: &Args) -> Result<()> {
+    let _locked = Locked::open(&args.image)?;
+    let fs = Arc::new(image::open(&args.image, false)?);
+    let mut done =
+        Done { image: &args.image, files: 0, changed: 0, pieces_before: 0, pieces_after: 0, damaged: 0 };
+    let mut failed = None;
+    for ino in fs.inodes() {
+        match fs.attr(ino).and_then(|attr| match attr.kind {
+            Kind::File => fs.gather(ino),
+            _ => Ok(Gathered::default()),
+        }) {
+            Ok(gathered) if gathered.before > 0 => {
+                done.files += 1;
+                done.changed += u64::from(gathered.after < gathered.before);
+                done.pieces_before += gathered.before;
+                done.pieces_after += gathered.after;
+            }
+            Ok(_) | Err(frit_fs::Error::Stale) => {}
+            Err(frit_fs::Error::Damaged { .. }) => done.damaged += 1,
+            Err(error) => {
+                failed = Some(error);
+                break;
+            }
+        }
+    }
+    image::close(fs)?;
+    if let Some(error) = failed {
+        return Err(error).into_diagnostic();
+    }
+    if args.json {
+        print_json(&done)?;
+    } else {
+        print(&format!(
+            "{}: {} files in {} pieces, {} before; {} of them changed\n",
+            args.image.display(),
+            done.files,
+            done.pieces_after,
+            done.pieces_before,
+            done.changed
+        ))?;
+    }
+    match done.damaged {
+        0 => Ok(()),
+        n => Err(miette!(
+            help = "frit fsck --repair mends what is damaged; frit fsck --data says where contents are",
+            "{n} damaged files were left as they are"
+        )),
+    }
+}
