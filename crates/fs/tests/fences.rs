@@ -102,6 +102,10 @@ fn each_operation_takes_as_many_fences_as_the_page_says() {
     cost("truncate, to more");
     fs.allocate(f, Allocate::Keep, 0, 1 << 16).unwrap();
     cost("fallocate, punch");
+    fs.write(f, 0, &[1; 1 << 15]).unwrap();
+    cost("write that gains bytes or blocks");
+    fs.allocate(f, Allocate::Punch, 100, 10_000).unwrap();
+    cost("punch, and the parts of blocks at its ends are zeroed");
     fs.set_xattr(root, f, b"user.a", b"value", XattrMode::Any).unwrap();
     cost("setxattr");
     assert_eq!(found, said());

@@ -24,17 +24,21 @@ impl<M: Medium> Fs<M> {
         state.file()?;
         let end = at.checked_add(len).filter(|end| *end <= FILE_MAX).ok_or(Error::TooLarge)?;
         self.load_map(node.ino, state)?;
+        let grows = matches!(how, Allocate::Extend | Allocate::Zero) && end > state.inode.size;
+        if grows {
+            self.open_tail(state, end)?;
+        }
+        let mut txn = Txn::new();
         match how {
             Allocate::Extend | Allocate::Keep => {
                 self.fill(node, state, block_of(at), block_from(end), false)?;
             }
-            Allocate::Punch => self.punch(node, state, at, end)?,
+            Allocate::Punch => self.punch(node, state, &mut txn, at, end)?,
             Allocate::Zero | Allocate::ZeroKeep => {
                 // Nothing that follows can fail for want of space.
                 self.fill(node, state, block_of(at), block_from(end), false)?;
                 self.open_edges(state, at, end)?;
-                self.zero_inside(state, at, end.min(block_from(at) * BLOCK));
-                self.zero_inside(state, (block_of(end) * BLOCK).max(at), end);
+                txn.data = self.zero_edges_of(state, at, end);
                 self.fill(node, state, block_from(at), block_of(end), true)?;
             }
         }
@@ -43,10 +47,7 @@ impl<M: Medium> Fs<M> {
         if !matches!(how, Allocate::Keep) {
             state.inode.mtime = now;
         }
-        let mut txn = Txn::new();
-        txn.data = true;
-        if matches!(how, Allocate::Extend | Allocate::Zero) && end > state.inode.size {
-            self.open_tail(state, end)?;
+        if grows {
             self.zero_tail(state, &mut txn, end);
             state.inode.size = end;
         }
@@ -64,7 +65,6 @@ impl<M: Medium> Fs<M> {
         let mut at = from;
         while at < to {
             let mut txn = Txn::new();
-            txn.data = true;
             let mut failed = None;
             let room = self.steps() * STEP_WORDS;
             let mut change = self.change(node.ino, state);
@@ -94,6 +94,7 @@ impl<M: Medium> Fs<M> {
                         self.forget_sums_durably(extent.run());
                         change.unsummed(extent.at, extent.end());
                         self.medium.zero(extent.run().at(), extent.len * BLOCK);
+                        txn.data = true;
                         at = extent.end();
                         continue;
                     }
@@ -137,8 +138,8 @@ impl<M: Medium> Fs<M> {
         missing
     }
 
-    /// Makes a hole of a range of bytes.
-    fn punch(&self, node: &Node, state: &mut State, at: u64, end: u64) -> Result<()> {
+    /// Makes a hole of a range of bytes. The caller's transaction `last` follows.
+    fn punch(&self, node: &Node, state: &mut State, last: &mut Txn, at: u64, end: u64) -> Result<()> {
         let (from, to) = (block_from(at), block_of(end));
         if from < to {
             // Whatever can fail for want of space comes before the first byte changes.
@@ -150,12 +151,12 @@ impl<M: Medium> Fs<M> {
             room?;
         }
         self.open_edges(state, at, end)?;
-        self.zero_inside(state, at, end.min(from * BLOCK));
-        self.zero_inside(state, (to * BLOCK).max(at), end);
+        // What is zeroed is durable before what is freed, or with the inode.
+        let mut zeroed = self.zero_edges_of(state, at, end);
         let mut left = to;
         while left > from {
             let mut txn = Txn::new();
-            txn.data = true;
+            txn.data = std::mem::take(&mut zeroed);
             let mut freed = Vec::new();
             let mut change = self.change(node.ino, state);
             let room = self.make_room(&mut change, &mut txn);
@@ -170,6 +171,7 @@ impl<M: Medium> Fs<M> {
             self.keep_made(node, state, txn);
             room?;
         }
+        last.data = zeroed;
         Ok(())
     }
 
@@ -179,23 +181,31 @@ impl<M: Medium> Fs<M> {
         self.open_sums(state, (block_of(end) * BLOCK).max(at), end)
     }
 
-    /// Zeroes bytes in blocks that were written.
-    fn zero_inside(&self, state: &State, at: u64, end: u64) {
-        let Some(map) = &state.map else { return };
-        let mut at = at;
+    /// Zeroes parts of blocks at both ends of a range. Returns whether anything was written.
+    fn zero_edges_of(&self, state: &State, at: u64, end: u64) -> bool {
+        let first = self.zero_inside(state, at, end.min(block_from(at) * BLOCK));
+        self.zero_inside(state, (block_of(end) * BLOCK).max(at), end) || first
+    }
+
+    /// Zeroes bytes in blocks that were written. Returns whether there were such.
+    fn zero_inside(&self, state: &State, at: u64, end: u64) -> bool {
+        let Some(map) = &state.map else { return false };
+        let (mut at, mut zeroed) = (at, false);
         while at < end {
             match map.from(block_of(at)) {
                 Some(e) if e.at * BLOCK <= at => {
                     let to = end.min(e.end() * BLOCK);
                     if e.written {
+                        zeroed = true;
                         self.medium.zero(e.start * BLOCK + (at - e.at * BLOCK), to - at);
                     }
                     at = to;
                 }
                 Some(e) => at = e.at * BLOCK,
-                None => return,
+                None => break,
             }
         }
+        zeroed
     }
 
     /// Frees an inode that has no names and that nobody holds open, and all that it has.
