@@ -3,7 +3,7 @@
 use crate::arm_use::ArmUse;
 use crate::latency::Latency;
 use frit_core::{Cause, Cmd, MediumKind, Nanos, Op, UnitId};
-use frit_media::Hardware;
+use frit_media::{Hardware, Model};
 use serde::Serialize;
 use strum::{EnumCount, IntoEnumIterator};
 
@@ -40,7 +40,11 @@ impl Usage {
     #[must_use]
     pub fn new(hardware: &Hardware) -> Usage {
         let carried_by = (0..hardware.units()).map(|u| UnitId(u as u16)).map(|u| {
-            let bus = hardware.devices()[hardware.device_of(u)].kind == MediumKind::Nand;
+            let bus = match &hardware.devices()[hardware.device_of(u)].model {
+                Model::Nand(_) => true,
+                Model::Pcm(timing) => timing.bus_ps_per_byte > 0,
+                Model::Dram(_) | Model::Disk(_) => false,
+            };
             (!bus).then(|| hardware.channel_of(u) as u16)
         });
         let is_disk = |u: &UnitId| hardware.devices()[hardware.device_of(*u)].kind == MediumKind::Disk;

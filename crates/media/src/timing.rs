@@ -25,6 +25,12 @@ impl Phases {
     }
 }
 
+/// How long a bus carries bytes, rounded to nanoseconds.
+#[inline]
+fn bus(bytes: u32, ps_per_byte: u64) -> Nanos {
+    Nanos((u64::from(bytes) * ps_per_byte + 500) / 1000)
+}
+
 /// Times of a NAND part, as its data sheet names them.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize, Deserialize)]
 pub struct NandTiming {
@@ -40,7 +46,7 @@ pub struct NandTiming {
 
 impl NandTiming {
     fn bus(&self, bytes: u32) -> Nanos {
-        Nanos((u64::from(bytes) * self.bus_ps_per_byte + 500) / 1000)
+        bus(bytes, self.bus_ps_per_byte)
     }
 
     /// Phases of a NAND command. A copyback is a read and a program without the bus.
@@ -113,8 +119,8 @@ impl Curve {
     }
 }
 
-/// Times of a byte-addressable durable memory. The published figures include the transfer, so that
-/// its channel is the unit and the bus phases are zero.
+/// Times of a byte-addressable durable memory. Published figures mostly include the transfer, so that
+/// the bus phases are zero; where groups of chips share a channel, the transfer is told apart.
 #[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
 pub struct PcmTiming {
     /// Read latency by size.
@@ -125,6 +131,8 @@ pub struct PcmTiming {
     pub write_clean: Option<Curve>,
     /// Refresh of one refresh unit.
     pub refresh: Nanos,
+    /// The bus of a channel: picoseconds a byte, beside the latencies above. 0: they include it.
+    pub bus_ps_per_byte: u64,
     /// A fence.
     pub fence: Nanos,
 }
@@ -141,7 +149,16 @@ impl PcmTiming {
             Op::PcmRefresh => self.refresh,
             _ => self.fence,
         };
-        Phases { array, ..Phases::default() }
+        let mut phases = Phases { array, ..Phases::default() };
+        if self.bus_ps_per_byte > 0 {
+            let bus = bus(cmd.len, self.bus_ps_per_byte);
+            match cmd.op {
+                Op::PcmRead => phases.bus_out = bus,
+                Op::PcmWrite | Op::PcmWriteClean => phases.bus_in = bus,
+                _ => {}
+            }
+        }
+        phases
     }
 }
 

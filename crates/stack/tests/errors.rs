@@ -85,7 +85,7 @@ fn unknown_names_are_told_with_line_and_nearest() {
             &[
                 "t:2:11 `media.nand.profile` = slc-k8-2016: no such profile; there are slc-k9-2016, pcm-p8p-2016, \
              bnvm-pcm-2019, tlc-2020, qlc-2020, dimm-optane-2019, cxl-mem-2023, dram-ddr4, pcm-halo-2012, \
-             bnvm-pcm-bytes, reram-2014, mram-2019, the drives of `frit disk list`, or give the path of a \
+             bnvm-pcm-bytes, reram-2014, mram-2019, lpddr2-nvm-ispfs-2018, the drives of `frit disk list`, or give the path of a \
              .toml file | did you mean `slc-k9-2016`?",
             ],
         ),
@@ -93,8 +93,8 @@ fn unknown_names_are_told_with_line_and_nearest() {
             with("chip_bytes = \"256K\"", "t_read = \"3 us\""),
             &[
                 "t:7:1 `media.pcm` is a pcm medium and has no key `t_read` | its keys are profile, medium, channels, \
-             chips_per_channel, chip_bytes, write_unit, line_bytes, interleave_bytes, read, write, write_clean, \
-             floor_bytes, refresh_bytes, t_refresh, t_fence, endurance, path",
+             chips_per_channel, groups_per_channel, bus_per_byte, chip_bytes, write_unit, line_bytes, interleave_bytes, \
+             read, write, write_clean, floor_bytes, refresh_bytes, t_refresh, t_fence, endurance, path",
             ],
         ),
         (with("[hfsl]", "[hfls]"), &["t:8:2 there is no layer 'hfls' | did you mean `hfsl`?"]),

@@ -35,6 +35,7 @@ pub fn pcm(channels: &[u16]) -> Hardware {
         write: Curve::new(points, 16).unwrap(),
         write_clean: None,
         refresh: Nanos(1_000),
+        bus_ps_per_byte: 0,
         fence: Nanos(100),
     };
     device(MediumKind::Pcm, Model::Pcm(timing), channels)

@@ -289,6 +289,7 @@ mod tests {
         let geometry = PcmGeometry {
             channels,
             chips_per_channel: 1,
+            groups: 1,
             chip_bytes,
             write_unit: 512,
             line_bytes: 4096,

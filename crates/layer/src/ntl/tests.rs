@@ -19,6 +19,7 @@ fn chips() -> PcmConfig {
         geometry: PcmGeometry {
             channels: 4,
             chips_per_channel: 1,
+            groups: 1,
             chip_bytes: 256 << 10,
             write_unit: 512,
             line_bytes: 512,
@@ -29,6 +30,7 @@ fn chips() -> PcmConfig {
             write: curve(250.0),
             write_clean: Some(curve(200.0)),
             refresh: us(100_000.0),
+            bus_ps_per_byte: 0,
             fence: Nanos::ZERO,
         },
         endurance: 1_000_000,

@@ -4,13 +4,17 @@ use frit_core::{Error, Result};
 
 /// The shape of a PCM device: channels of chips in lockstep.
 ///
-/// An address lies on channel `(address / interleave_bytes) % channels`.
+/// An address lies on channel `(address / interleave_bytes) % channels`. The chips of a channel may form groups with
+/// chip selects of their own, which share its bus: the highest bits of an address say which, so that the first part of
+/// the device is the first group of every channel. A group is the unit.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct PcmGeometry {
     /// Channels: the units.
     pub channels: u32,
-    /// Chips on a channel, which work as one.
+    /// Chips on a channel; those of a group work as one.
     pub chips_per_channel: u32,
+    /// Groups of chips on a channel, each of which does one thing at a time: 1 where all of its chips work as one.
+    pub groups: u32,
     /// Bytes in a chip.
     pub chip_bytes: u64,
     /// The least that a channel writes, in bytes: 2 to 512, a power of two.
@@ -48,6 +52,17 @@ impl PcmGeometry {
             let why = format!("times chips_per_channel has to be a multiple of {strip} bytes, and not zero");
             return Err(Error::param("chip_bytes", self.chip_bytes, why));
         }
+        let apart = u128::from(self.groups) * strip;
+        if self.groups == 0 || !self.chips_per_channel.is_multiple_of(self.groups) || per_channel % apart != 0
+        {
+            let why = format!(
+                "has to divide chips_per_channel, and leave each group whole strips of {strip} bytes"
+            );
+            return Err(Error::param("groups_per_channel", self.groups, why));
+        }
+        if u64::from(self.channels) * u64::from(self.groups) > u64::from(u16::MAX) {
+            return Err(Error::param("groups_per_channel", self.groups, "makes more than 65535 units"));
+        }
         let all = per_channel * u128::from(self.channels);
         if all > 1 << 48 || all / u128::from(self.line_bytes) > u128::from(u32::MAX) {
             let why = "makes a device of more than 2^48 bytes or 2^32 lines; use less or larger lines";
@@ -63,8 +78,8 @@ impl PcmGeometry {
     pub fn check_refresh(&self, refresh_bytes: Option<u32>) -> Result<()> {
         let Some(bytes) = refresh_bytes else { return Ok(()) };
         power("refresh_bytes", bytes, self.line_bytes, 1 << 30)?;
-        if !self.bytes().is_multiple_of(u64::from(bytes)) {
-            let why = format!("has to divide the device of {} bytes", self.bytes());
+        if !self.group_bytes().is_multiple_of(u64::from(bytes)) {
+            let why = format!("has to divide the device of {} bytes", self.group_bytes());
             return Err(Error::param("refresh_bytes", bytes, why));
         }
         Ok(())
@@ -76,6 +91,18 @@ impl PcmGeometry {
         u64::from(self.channels) * u64::from(self.chips_per_channel) * self.chip_bytes
     }
 
+    /// Bytes of one group of every channel: the part of the device whose units are one a channel.
+    #[must_use]
+    pub fn group_bytes(&self) -> u64 {
+        self.bytes() / u64::from(self.groups)
+    }
+
+    /// Units: groups of all channels.
+    #[must_use]
+    pub fn units(&self) -> u32 {
+        self.channels * self.groups
+    }
+
     /// Lines in all.
     #[must_use]
     pub fn lines(&self) -> u64 {
@@ -85,15 +112,20 @@ impl PcmGeometry {
     /// Its values by name, for views.
     #[must_use]
     pub fn named(&self) -> Vec<(&'static str, u64)> {
-        vec![
-            ("channels", u64::from(self.channels)),
-            ("chips_per_channel", u64::from(self.chips_per_channel)),
+        let groups = (self.groups > 1).then_some(("groups_per_channel", u64::from(self.groups)));
+        let rest = [
             ("chip_bytes", self.chip_bytes),
             ("write_unit", u64::from(self.write_unit)),
             ("line_bytes", u64::from(self.line_bytes)),
             ("interleave_bytes", u64::from(self.interleave_bytes)),
             ("lines", self.lines()),
-        ]
+        ];
+        let mut named = vec![
+            ("channels", u64::from(self.channels)),
+            ("chips_per_channel", u64::from(self.chips_per_channel)),
+        ];
+        named.extend(groups.into_iter().chain(rest));
+        named
     }
 }
 
@@ -106,6 +138,7 @@ mod tests {
         let ok = PcmGeometry {
             channels: 2,
             chips_per_channel: 8,
+            groups: 1,
             chip_bytes: 16 << 20,
             write_unit: 16,
             line_bytes: 512,
@@ -123,6 +156,9 @@ mod tests {
         assert_eq!(key(PcmGeometry { channels: 0, ..ok }), "channels");
         assert_eq!(key(PcmGeometry { line_bytes: 8, ..ok }), "line_bytes");
         assert_eq!(key(PcmGeometry { interleave_bytes: 8, ..ok }), "interleave_bytes");
+        for groups in [0, 3, 16] {
+            assert_eq!(key(PcmGeometry { groups, ..ok }), "groups_per_channel");
+        }
         for chip_bytes in [0, 100, 1 << 50] {
             assert_eq!(key(PcmGeometry { chip_bytes, ..ok }), "chip_bytes");
         }

@@ -5,7 +5,7 @@
 //! only a fence orders writes; a clean write goes to cells that were refreshed since they were last
 //! written, or, when nobody remembers, hold zeros as a refresh leaves them.
 //!
-//! The chips of a channel work in lockstep, so that the channel is the unit.
+//! The chips of a channel work in lockstep, so that the channel is the unit; where they form groups, the group is.
 
 mod clean;
 mod geometry;
@@ -53,6 +53,7 @@ pub struct PcmConfig {
 pub struct Pcm<St> {
     config: PcmConfig,
     bytes: u64,
+    group_bytes: u64,
     stripe: Stripe,
     line_shift: u32,
     first_unit: UnitId,
@@ -87,7 +88,7 @@ impl<St: Store> Pcm<St> {
             name: config.name.clone(),
             kind: MediumKind::Pcm,
             model: Model::Pcm(config.timing.clone()),
-            unit_channel: (0..g.channels as u16).collect(),
+            unit_channel: (0..g.units()).map(|unit| (unit % g.channels) as u16).collect(),
         })?;
         let unit_shift = g.write_unit.trailing_zeros();
         let clean = match config.refresh_bytes {
@@ -96,6 +97,7 @@ impl<St: Store> Pcm<St> {
         };
         let mut pcm = Pcm {
             bytes: g.bytes(),
+            group_bytes: g.group_bytes(),
             stripe: Stripe::new(g.channels, g.interleave_bytes),
             line_shift: g.line_bytes.trailing_zeros(),
             first_unit,
@@ -130,11 +132,15 @@ impl<St: Store> Pcm<St> {
         &self.config
     }
 
-    /// The unit (channel) that holds an address.
+    /// The unit (a channel's group) that holds an address.
     #[inline]
     #[must_use]
     pub fn unit_of(&self, at: u64) -> UnitId {
-        UnitId(self.first_unit.0 + self.stripe.channel(at) as u16)
+        let mut unit = self.stripe.channel(at);
+        if self.config.geometry.groups > 1 {
+            unit += (at / self.group_bytes) as u32 * self.config.geometry.channels;
+        }
+        UnitId(self.first_unit.0 + unit as u16)
     }
 
     /// The stack-wide number of one of its units.
@@ -202,7 +208,7 @@ impl<St: Store> Pcm<St> {
             bytes: self.bytes,
             channels: g.channels,
             first_unit: self.first_unit,
-            units: g.channels,
+            units: g.units(),
             geometry,
             counts: self.counts.clone(),
             wear: Wear { per, cycles, limit, bad },

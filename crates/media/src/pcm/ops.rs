@@ -36,7 +36,7 @@ impl<St: Store> Pcm<St> {
     ) -> S::Tok {
         let mut done: Option<S::Tok> = None;
         while len > 0 {
-            let n = self.stripe.piece(at, len);
+            let n = self.piece(at, len);
             let tok = self.give(sink, op, at, n, cause, after);
             done = Some(match done {
                 Some(d) => sink.join(d, tok),
@@ -46,6 +46,16 @@ impl<St: Store> Pcm<St> {
             len -= n;
         }
         done.unwrap_or(after)
+    }
+
+    /// How many of `len` bytes from `at` on lie on one unit without a gap.
+    #[inline]
+    fn piece(&self, at: u64, len: u32) -> u32 {
+        let n = self.stripe.piece(at, len);
+        if self.config.geometry.groups == 1 {
+            return n;
+        }
+        u64::from(n).min(self.group_bytes - at % self.group_bytes) as u32
     }
 
     #[inline]
@@ -82,7 +92,7 @@ impl<St: Store> Pcm<St> {
         fetch(self.wear.get((at >> self.line_shift) as usize));
     }
 
-    /// Reads bytes: one command for each stretch on one channel.
+    /// Reads bytes: one command for each stretch on one unit.
     ///
     /// # Errors
     /// `Rule` past the end of the device, or a store that fails.
@@ -170,13 +180,22 @@ impl<St: Store> Pcm<St> {
     }
 
     /// Orders all writes that `after` waits for before all that wait for its token: one fence on each
-    /// channel.
+    /// unit.
     pub fn fence<S: Sink>(&mut self, sink: &mut S, after: S::Tok) -> S::Tok {
         let strip = u64::from(self.config.geometry.interleave_bytes);
         let mut done = after;
-        for channel in 0..u64::from(self.config.geometry.channels) {
-            let tok = self.give(sink, Op::PcmFence, channel * strip, 0, Cause::Meta, after);
-            done = if channel == 0 { tok } else { sink.join(done, tok) };
+        let channels = self.config.geometry.channels;
+        for unit in 0..self.config.geometry.units() {
+            let (group, channel) = (u64::from(unit / channels), u64::from(unit % channels));
+            let tok = self.give(
+                sink,
+                Op::PcmFence,
+                group * self.group_bytes + channel * strip,
+                0,
+                Cause::Meta,
+                after,
+            );
+            done = if unit == 0 { tok } else { sink.join(done, tok) };
         }
         done
     }

@@ -2,8 +2,8 @@ mod clean;
 
 use super::*;
 use crate::testing::Log;
-use crate::{Curve, MemoryStore, NoStore};
-use frit_core::{Cause, Nanos, Null, Op, Source, Target};
+use crate::{Curve, MemoryStore, NoStore, Phases};
+use frit_core::{Cause, Cmd, Nanos, Null, Op, Source, Target};
 use proptest::prelude::*;
 
 fn config(channels: u32, refresh: bool) -> PcmConfig {
@@ -13,6 +13,7 @@ fn config(channels: u32, refresh: bool) -> PcmConfig {
         geometry: PcmGeometry {
             channels,
             chips_per_channel: 2,
+            groups: 1,
             chip_bytes: 2048,
             write_unit: 16,
             line_bytes: 64,
@@ -23,6 +24,7 @@ fn config(channels: u32, refresh: bool) -> PcmConfig {
             write: curve(20),
             write_clean: None,
             refresh: Nanos(99),
+            bus_ps_per_byte: 0,
             fence: Nanos(1),
         },
         endurance: 3,
@@ -44,10 +46,14 @@ proptest! {
     #[test]
     fn split_and_joined_it_is_a_plain_array(
         channels in 1u32..4,
+        groups in 1u32..3,
         ops in prop::collection::vec((0u64..9000, 0usize..900, any::<u8>(), any::<bool>()), 1..40)
     ) {
-        let mut p = in_memory(config(channels, false));
+        let mut c = config(channels, false);
+        c.geometry.groups = groups;
+        let mut p = in_memory(c);
         let size = p.bytes();
+        let group = size / u64::from(groups);
         let mut plain = vec![0u8; size as usize];
         for (at, len, byte, is_write) in ops {
             let mut log = Log::default();
@@ -70,7 +76,7 @@ proptest! {
             } else {
                 prop_assert_eq!(&out[..], &plain[range]);
             }
-            // The token waits for every piece; pieces follow each other and stay on their channel.
+            // The token waits for every piece; pieces follow each other and stay on their unit.
             prop_assert_eq!(tok, (1u64 << log.cmds.len()) - 1);
             let (mut next, end) = if is_write && len > 0 {
                 (at & !15, (at + len as u64).next_multiple_of(16))
@@ -80,14 +86,17 @@ proptest! {
             for (c, after) in &log.cmds {
                 prop_assert_eq!((c.addr, *after), (next, 0));
                 prop_assert_eq!(c.hazard, (c.addr / 64) as u32);
-                prop_assert_eq!(u32::from(c.unit.0), (c.addr / 128) as u32 % channels);
+                let of_group = (c.addr / group) as u32 * channels;
+                prop_assert_eq!(u32::from(c.unit.0), of_group + (c.addr / 128) as u32 % channels);
                 let last = c.addr + u64::from(c.len) - 1;
                 prop_assert!(channels == 1 || last / 128 == c.addr / 128);
+                prop_assert_eq!(last / group, c.addr / group);
                 next = last + 1;
             }
             if len > 0 {
                 prop_assert_eq!(next, end);
-                prop_assert!(channels > 1 || log.cmds.len() == 1);
+                let crosses = at / group != (end - 1) / group;
+                prop_assert!(channels > 1 || log.cmds.len() == 1 + usize::from(crosses));
             }
         }
         let mut all = vec![0; size as usize];
@@ -123,6 +132,31 @@ fn a_fence_holds_on_every_channel() {
     let fences: Vec<_> = log.cmds[1..].iter().map(|(c, after)| (c.op, c.unit.0, *after)).collect();
     assert_eq!(fences, [(Op::PcmFence, 0, w), (Op::PcmFence, 1, w), (Op::PcmFence, 2, w)]);
     assert_eq!(f, 0b1110);
+}
+
+#[test]
+fn groups_of_a_channel_are_units_that_share_its_bus() {
+    let mut c = config(2, false);
+    (c.geometry.groups, c.timing.bus_ps_per_byte) = (2, 500);
+    let mut hw = Hardware::new();
+    let mut p = Pcm::new(c.clone(), NoStore, &mut hw).unwrap();
+    assert_eq!((hw.units(), hw.channels(), p.view().units), (4, 2, 4));
+    assert_eq!([0, 1, 2, 3].map(|u| hw.channel_of(UnitId(u))), [0, 1, 0, 1]);
+    assert_eq!([0, 128, 4096, 4224].map(|at| p.unit_of(at).0), [0, 1, 2, 3]);
+    assert!(p.view().geometry.contains(&("groups_per_channel", 2)));
+    let mut log = Log::default();
+    let f = p.fence(&mut log, 0);
+    assert_eq!(log.cmds.iter().map(|(c, _)| c.unit.0).collect::<Vec<_>>(), [0, 1, 2, 3]);
+    assert_eq!(f, 0b1111);
+    let cmd = |op| Cmd { addr: 0, len: 64, hazard: 0, unit: UnitId(0), op, cause: Cause::Host };
+    let phases = |bus_in, array, bus_out| Phases {
+        bus_in: Nanos(bus_in),
+        array: Nanos(array),
+        bus_out: Nanos(bus_out),
+    };
+    assert_eq!(c.timing.phases(&cmd(Op::PcmRead)), phases(0, 10, 32));
+    assert_eq!(c.timing.phases(&cmd(Op::PcmWrite)), phases(32, 20, 0));
+    assert_eq!(c.timing.phases(&cmd(Op::PcmFence)), phases(0, 1, 0));
 }
 
 #[test]

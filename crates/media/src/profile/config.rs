@@ -131,6 +131,8 @@ medium_config! {
     [Nand Pcm Dram] channels: u32;
     /// Chips on a channel.
     [Nand Pcm] chips_per_channel: u32;
+    /// Groups of chips on a channel, with chip selects of their own on one bus; each works alone (default 1).
+    [Pcm] groups_per_channel: u32;
     /// Dies in a chip.
     [Nand] dies_per_chip: u32;
     /// Planes in a die.
@@ -151,8 +153,8 @@ medium_config! {
     [Nand] t_prog: Time;
     /// tBERS: the erase of a block.
     [Nand] t_erase: Time;
-    /// The channel: time for one byte.
-    [Nand] bus_per_byte: Time;
+    /// The channel: time for one byte; of PCM, what its latencies do not include (default 0).
+    [Nand Pcm] bus_per_byte: Time;
     /// Bytes in a chip.
     [Pcm] chip_bytes: Size;
     /// Least that a channel writes: a power of two from 2 to 512 bytes.

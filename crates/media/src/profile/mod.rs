@@ -16,7 +16,7 @@ use serde::Deserialize;
 use std::collections::BTreeMap;
 use std::path::Path;
 
-const BUILTINS: [&str; 12] = [
+const BUILTINS: [&str; 13] = [
     include_str!("../../profiles/slc-k9-2016.toml"),
     include_str!("../../profiles/pcm-p8p-2016.toml"),
     include_str!("../../profiles/bnvm-pcm-2019.toml"),
@@ -29,6 +29,7 @@ const BUILTINS: [&str; 12] = [
     include_str!("../../profiles/bnvm-pcm-bytes.toml"),
     include_str!("../../profiles/reram-2014.toml"),
     include_str!("../../profiles/mram-2019.toml"),
+    include_str!("../../profiles/lpddr2-nvm-ispfs-2018.toml"),
 ];
 
 /// A medium as somebody measured, published or sold it.

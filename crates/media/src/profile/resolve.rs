@@ -159,6 +159,7 @@ impl MediumConfig {
         let geometry = PcmGeometry {
             channels: need("channels", self.channels)?,
             chips_per_channel: need("chips_per_channel", self.chips_per_channel)?,
+            groups: self.groups_per_channel.unwrap_or(1),
             chip_bytes: need("chip_bytes", self.chip_bytes)?.0,
             write_unit: bytes32("write_unit", self.write_unit)?,
             line_bytes: bytes32("line_bytes", self.line_bytes)?,
@@ -185,6 +186,7 @@ impl MediumConfig {
             write: curve("write", self.write.as_ref(), floor)?,
             write_clean: write_clean.map(|p| curve("write_clean", Some(p), floor)).transpose()?,
             refresh,
+            bus_ps_per_byte: self.bus_per_byte.map_or(0, |t| t.0),
             fence: self.t_fence.map_or(Nanos::ZERO, Time::nanos),
         };
         Ok(PcmConfig { name: name.into(), geometry, timing, endurance, refresh_bytes, serial: 0 })

@@ -116,6 +116,21 @@ fn durable_memories_hold_a_page_on_one_channel_and_make_small_writes_cheap() {
 }
 
 #[test]
+fn the_board_of_the_ispfs_paper_is_as_the_paper_has_it() {
+    let MediumSpec::Pcm(c) = resolve("profile = 'lpddr2-nvm-ispfs-2018'").unwrap() else { panic!() };
+    let g = c.geometry;
+    assert_eq!(g.bytes(), 1 << 30);
+    assert_eq!((g.channels, g.groups, g.units(), g.channels * g.chips_per_channel), (2, 2, 4, 8));
+    // 150 MB/s a chip, two chips a group; 9 MB/s for writes.
+    let mb_s = |op| {
+        let cmd = Cmd { addr: 0, len: 64, hazard: 0, unit: UnitId(0), op, cause: Cause::Host };
+        64e3 / c.timing.phases(&cmd).total().0 as f64
+    };
+    assert!((mb_s(Op::PcmRead) - 300.0).abs() < 1.0, "{}", mb_s(Op::PcmRead));
+    assert!((mb_s(Op::PcmWrite) - 18.0).abs() < 0.2, "{}", mb_s(Op::PcmWrite));
+}
+
+#[test]
 fn what_is_given_overrides_the_profile() {
     let spec = resolve(
         "profile = 'slc-k9-2016'

@@ -60,6 +60,7 @@ impl Rig {
             geometry: PcmGeometry {
                 channels: CHANNELS,
                 chips_per_channel: 1,
+                groups: 1,
                 chip_bytes: BYTES / u64::from(CHANNELS),
                 write_unit: 8,
                 line_bytes: 64,
@@ -70,6 +71,7 @@ impl Rig {
                 write: curve(20),
                 write_clean: None,
                 refresh: Nanos(99),
+                bus_ps_per_byte: 0,
                 fence: Nanos(1),
             },
             endurance: 1_000_000,

@@ -29,6 +29,7 @@ fn pcm_config(slots: u64) -> PcmConfig {
         geometry: PcmGeometry {
             channels: 2,
             chips_per_channel: 1,
+            groups: 1,
             chip_bytes: ((slots + 8) * 4160).next_multiple_of(16384) / 2,
             write_unit: 16,
             line_bytes: 512,
@@ -39,6 +40,7 @@ fn pcm_config(slots: u64) -> PcmConfig {
             write: curve(),
             write_clean: None,
             refresh: Nanos::ZERO,
+            bus_ps_per_byte: 0,
             fence: Nanos::ZERO,
         },
         endurance: 1_000_000_000,

@@ -50,6 +50,7 @@ fn pcm_config(chip_bytes: u64) -> PcmConfig {
         geometry: PcmGeometry {
             channels: 2,
             chips_per_channel: 8,
+            groups: 1,
             chip_bytes,
             write_unit: 16,
             line_bytes: 512,
@@ -60,6 +61,7 @@ fn pcm_config(chip_bytes: u64) -> PcmConfig {
             write: curve(),
             write_clean: None,
             refresh: Nanos::ZERO,
+            bus_ps_per_byte: 0,
             fence: Nanos::ZERO,
         },
         endurance: 1_000_000_000,

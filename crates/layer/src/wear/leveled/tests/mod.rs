@@ -19,6 +19,7 @@ fn pcm_config(bytes: u64, line_bytes: u32) -> PcmConfig {
         geometry: PcmGeometry {
             channels: 1,
             chips_per_channel: 1,
+            groups: 1,
             chip_bytes: bytes,
             write_unit: 8,
             line_bytes,
@@ -29,6 +30,7 @@ fn pcm_config(bytes: u64, line_bytes: u32) -> PcmConfig {
             write: curve(20),
             write_clean: None,
             refresh: Nanos(99),
+            bus_ps_per_byte: 0,
             fence: Nanos(1),
         },
         endurance: 1_000_000,
