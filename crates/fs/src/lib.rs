@@ -32,7 +32,7 @@ pub use check::{Report, check, check_contents, repair};
 pub use clock::Clock;
 pub use error::{Error, Result};
 pub use files::Files;
-pub use format::Geometry;
+pub use format::{Geometry, Region};
 pub use fs::Fs;
 pub use library::{File, OpenFile, Paths};
 pub use medium::{Mapped, Medium};

@@ -2,10 +2,12 @@
 //! regions. `docs/format.md` draws every byte.
 
 mod geometry;
+mod region;
 mod superblock;
 
 use crate::medium::Medium;
 pub use geometry::Geometry;
+pub use region::Region;
 pub(crate) use superblock::{Superblock, fresh_uuid, present};
 
 /// Bytes of a block.

@@ -1,0 +1,198 @@
+//! What an access is for, told by where it lies: regions of the file system, and its data space by what was last
+//! written there.
+
+use frit_core::Cause;
+use frit_fs::{Geometry, Region};
+use serde::Serialize;
+use strum::{EnumCount, EnumIter, IntoEnumIterator, IntoStaticStr};
+
+/// What an access to the medium is for.
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug, Serialize, EnumCount, EnumIter, IntoStaticStr)]
+#[serde(rename_all = "kebab-case")]
+#[strum(serialize_all = "kebab-case")]
+pub enum Area {
+    /// The contents of files.
+    Contents,
+    /// The journal.
+    Journal,
+    /// The inode table.
+    Inodes,
+    /// The block bitmap.
+    Bitmap,
+    /// The ledger.
+    Ledger,
+    /// The list of orphans.
+    Orphans,
+    /// Blocks of the data space with names, places of extents or extended attributes, and those that are zeroed whole,
+    /// as a directory's new ones are.
+    Tables,
+    /// Zeros into parts of blocks: what a file's first write leaves of them.
+    Zeros,
+    /// Superblocks.
+    Superblock,
+    /// The registers of in-storage processing.
+    Registers,
+}
+
+impl Area {
+    /// Why its commands are given: contents for the host, everything else is metadata.
+    #[must_use]
+    pub fn cause(self) -> Cause {
+        if self == Area::Contents { Cause::Host } else { Cause::Meta }
+    }
+
+    /// Its name in tables and JSON.
+    #[must_use]
+    pub fn name(self) -> &'static str {
+        self.into()
+    }
+}
+
+/// How an access was made.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(crate) enum Access {
+    Read,
+    Metadata,
+    Contents,
+    Zero,
+}
+
+/// Which blocks of the data space hold metadata.
+#[derive(Debug)]
+pub(crate) struct Areas {
+    geometry: Geometry,
+    /// One bit a block of the medium: metadata was written there last.
+    tables: Vec<u64>,
+}
+
+/// Bytes of a block of the file system.
+const BLOCK: u64 = 4096;
+
+impl Areas {
+    pub(crate) fn new(geometry: Geometry) -> Self {
+        let blocks = geometry.bytes.div_ceil(BLOCK);
+        Self { geometry, tables: vec![0; blocks.div_ceil(64) as usize] }
+    }
+
+    /// What an access from `at` on is for. Accesses of the file system stay in one region, and in the data space in
+    /// what one file has.
+    pub(crate) fn of(&mut self, access: Access, at: u64, len: u64) -> Area {
+        match self.geometry.region_of(at) {
+            Region::Superblock => Area::Superblock,
+            Region::Registers => Area::Registers,
+            Region::Ledger => Area::Ledger,
+            Region::Orphans => Area::Orphans,
+            Region::Journal => Area::Journal,
+            Region::Inodes => Area::Inodes,
+            Region::Bitmap => Area::Bitmap,
+            Region::Data => self.of_data(access, at, len),
+        }
+    }
+
+    fn of_data(&mut self, access: Access, at: u64, len: u64) -> Area {
+        let blocks = at / BLOCK..(at + len).div_ceil(BLOCK).max(at / BLOCK + 1);
+        match access {
+            Access::Read => {
+                let block = blocks.start;
+                let bit = self.tables[(block / 64) as usize] >> (block % 64) & 1;
+                if bit == 1 { Area::Tables } else { Area::Contents }
+            }
+            Access::Zero if !(at | len).is_multiple_of(BLOCK) => Area::Zeros,
+            Access::Metadata | Access::Contents | Access::Zero => {
+                let is_table = access != Access::Contents;
+                for block in blocks {
+                    let word = &mut self.tables[(block / 64) as usize];
+                    *word = *word & !(1 << (block % 64)) | u64::from(is_table) << (block % 64);
+                }
+                if is_table { Area::Tables } else { Area::Contents }
+            }
+        }
+    }
+}
+
+/// Accesses of the file system to one area, and what they came to on the medium.
+#[derive(Clone, Copy, PartialEq, Eq, Default, Debug, Serialize)]
+pub struct AreaCount {
+    /// Reads that the file system made.
+    pub reads: u64,
+    /// Bytes that it asked for.
+    pub read_bytes: u64,
+    /// Writes that it made.
+    pub writes: u64,
+    /// Bytes that it wrote.
+    pub written_bytes: u64,
+    /// Commands to the medium.
+    pub commands: u64,
+    /// Bytes of write units that the medium wrote for it.
+    pub medium_bytes: u64,
+}
+
+/// What went to a medium, by area.
+#[derive(Clone, PartialEq, Eq, Default, Debug)]
+pub struct Traffic {
+    areas: [AreaCount; Area::COUNT],
+    /// Fences.
+    pub fences: u64,
+}
+
+impl Traffic {
+    /// One area.
+    #[must_use]
+    pub fn of(&self, area: Area) -> AreaCount {
+        self.areas[area as usize]
+    }
+
+    pub(crate) fn of_mut(&mut self, area: Area) -> &mut AreaCount {
+        &mut self.areas[area as usize]
+    }
+
+    /// The areas with any access.
+    pub fn iter(&self) -> impl Iterator<Item = (Area, AreaCount)> + '_ {
+        Area::iter().map(|area| (area, self.of(area))).filter(|(_, c)| c.reads + c.writes > 0)
+    }
+
+    /// What was counted since `earlier`, a former state of this count.
+    #[must_use]
+    pub fn since(&self, earlier: &Traffic) -> Traffic {
+        let mut d = self.clone();
+        for (now, then) in d.areas.iter_mut().zip(&earlier.areas) {
+            now.reads -= then.reads;
+            now.read_bytes -= then.read_bytes;
+            now.writes -= then.writes;
+            now.written_bytes -= then.written_bytes;
+            now.commands -= then.commands;
+            now.medium_bytes -= then.medium_bytes;
+        }
+        d.fences -= earlier.fences;
+        d
+    }
+
+    /// Bytes that the medium wrote for areas of a cause.
+    #[must_use]
+    pub fn medium_bytes(&self, cause: Cause) -> u64 {
+        self.iter().filter(|(area, _)| area.cause() == cause).map(|(_, c)| c.medium_bytes).sum()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn blocks_of_the_data_space_are_what_was_written_there_last() {
+        let geometry = Geometry::divide(1 << 20, None).unwrap();
+        let mut areas = Areas::new(geometry);
+        let at = geometry.data_first * BLOCK + BLOCK;
+        assert_eq!(areas.of(Access::Read, at, 8), Area::Contents);
+        assert_eq!(areas.of(Access::Zero, at + 100, BLOCK - 100), Area::Zeros);
+        assert_eq!(areas.of(Access::Zero, at, BLOCK), Area::Tables);
+        assert_eq!(areas.of(Access::Metadata, at + 64, 32), Area::Tables);
+        assert_eq!(areas.of(Access::Read, at, 8), Area::Tables);
+        assert_eq!(areas.of(Access::Read, at + BLOCK, 8), Area::Contents);
+        assert_eq!(areas.of(Access::Contents, at - BLOCK, 2 * BLOCK), Area::Contents);
+        assert_eq!(areas.of(Access::Read, at, 8), Area::Contents);
+        assert_eq!(areas.of(Access::Metadata, geometry.journal_at, 64), Area::Journal);
+        assert_eq!(areas.of(Access::Zero, geometry.copy_at(), BLOCK), Area::Superblock);
+        assert_eq!((Area::Contents.cause(), Area::Journal.cause()), (Cause::Host, Cause::Meta));
+    }
+}

@@ -1,0 +1,100 @@
+//! The patterns of IOzone on one file, without a flush in their time (its default): write, rewrite, reread, random
+//! read, random write.
+
+use super::contents::Contents;
+use super::measure::Meter;
+use super::{UNIT, Verified};
+use crate::board::Board;
+use crate::error::{Error, Result};
+use frit_engine::Eager;
+use frit_fs::{Caller, File, Fs, OpenFile, Paths};
+use rand::rngs::SmallRng;
+use rand::seq::SliceRandom;
+
+/// The file.
+const PATH: &str = "file";
+
+/// Plays all patterns with one size of records on a file that is made anew.
+pub(super) fn play(
+    fs: &Fs<&Board<Eager>>,
+    meter: &mut Meter<'_>,
+    contents: &mut Contents,
+    record: u64,
+    rng: &mut SmallRng,
+    mut checked: Option<&mut Verified>,
+) -> Result<()> {
+    let me = Caller::ROOT;
+    if fs.metadata(&me, PATH).is_ok() {
+        fs.remove_path(&me, PATH).map_err(Error::fs("unlink"))?;
+    }
+    let file = fs.open_file(&me, PATH, OpenFile::CREATE).map_err(Error::fs("create"))?;
+    let order: Vec<u64> = (0..contents.bytes()).step_by(record as usize).collect();
+    let mut buffer = vec![0; record as usize];
+    for (name, writes, random) in [
+        ("write", true, false),
+        ("rewrite", true, false),
+        ("reread", false, false),
+        ("random read", false, true),
+        ("random write", true, true),
+    ] {
+        let mut order = order.clone();
+        if random {
+            order.shuffle(rng);
+        }
+        contents.next_pass();
+        meter.begin();
+        for at in order {
+            if writes {
+                contents.write(at, &mut buffer);
+                whole(meter.operation(|| file.write_at(at, &buffer)), record, "write")?;
+            } else {
+                whole(meter.operation(|| file.read_at(at, &mut buffer)), record, "read")?;
+                if let Some(checked) = checked.as_deref_mut() {
+                    expect(contents, at, &buffer, checked);
+                }
+            }
+        }
+        meter.end(name, Some(record), contents.bytes(), writes);
+    }
+    file.sync(false).map_err(Error::fs("fsync"))
+}
+
+/// A record that was not moved whole is an error.
+fn whole(moved: frit_fs::Result<usize>, record: u64, what: &'static str) -> Result<()> {
+    match moved.map_err(Error::fs(what))? {
+        n if n as u64 == record => Ok(()),
+        _ => Err(Error::fs(what)(frit_fs::Error::NoSpace)),
+    }
+}
+
+/// Compares what was read with what was written.
+fn expect(contents: &Contents, at: u64, found: &[u8], checked: &mut Verified) {
+    let mut unit = [0; UNIT as usize];
+    for (i, found) in found.chunks_exact(UNIT as usize).enumerate() {
+        let at = at + i as u64 * UNIT;
+        contents.fill(at, &mut unit);
+        if unit != found {
+            checked
+                .mismatch(|| format!("{PATH}: the 1024 bytes at {at} are not those that were written last"));
+        }
+        checked.bytes += UNIT;
+    }
+}
+
+/// Compares the whole file.
+pub(super) fn compare(fs: &Fs<&Board<Eager>>, contents: &Contents, checked: &mut Verified) -> Result<()> {
+    let file: File<'_, _> =
+        fs.open_file(&Caller::ROOT, PATH, OpenFile::READ).map_err(Error::fs("open after a start"))?;
+    let size = file.attr().map_err(Error::fs("stat after a start"))?.size;
+    if size != contents.bytes() {
+        checked.mismatch(|| format!("{PATH}: {size} bytes after a start, of {}", contents.bytes()));
+    }
+    let mut buffer = vec![0; 1 << 20];
+    let mut at = 0;
+    while at < size.min(contents.bytes()) {
+        let n = file.read_at(at, &mut buffer).map_err(Error::fs("read after a start"))?;
+        expect(contents, at, &buffer[..n], checked);
+        at += n as u64;
+    }
+    Ok(())
+}

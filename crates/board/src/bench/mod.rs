@@ -1,0 +1,189 @@
+//! Patterns of files and names in virtual time: those of IOzone, and operations of names.
+
+mod contents;
+mod files;
+mod measure;
+mod names;
+
+pub use measure::{AreaRow, Busy, Measured};
+
+use crate::board::Board;
+use crate::build::Parts;
+use crate::error::{Error, Result};
+use crate::host::Host;
+use contents::Contents;
+use frit_core::size;
+use frit_engine::Eager;
+use frit_fs::{Caller, Clock, Format, Fs, New, Open, Paths};
+use measure::Meter;
+use rand::SeedableRng;
+use rand::rngs::SmallRng;
+use serde::Serialize;
+
+/// Bytes that records are multiples of.
+pub const UNIT: u64 = 1024;
+
+/// What is played.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct Options {
+    /// The memory: a profile by name, or the path of a TOML file.
+    pub profile: String,
+    /// The host, as [`Host::find`] takes it.
+    pub host: String,
+    /// Bytes of the file system; `None`: all of the memory up to 1 GiB.
+    pub size: Option<u64>,
+    /// Bytes of the file of the patterns.
+    pub file: u64,
+    /// Sizes of records, each a multiple of [`UNIT`] that divides the file.
+    pub records: Vec<u64>,
+    /// Files that are made, looked up, renamed and removed; 0: none.
+    pub names: u64,
+    /// Seed of random orders and of contents.
+    pub seed: u64,
+    /// Whether every answer is compared with a model.
+    pub verify: bool,
+}
+
+/// What was compared, with `verify`.
+#[derive(Clone, PartialEq, Eq, Default, Debug, Serialize)]
+pub struct Verified {
+    /// Bytes that were read and compared.
+    pub bytes: u64,
+    /// Answers about names that were compared.
+    pub names: u64,
+    /// Answers that differed, and problems that a check of the file system found.
+    pub mismatches: u64,
+    /// The first of them, in a sentence each.
+    pub first: Vec<String>,
+}
+
+impl Verified {
+    /// Most mismatches that are told one by one.
+    const TOLD_MAX: usize = 10;
+
+    pub(crate) fn mismatch(&mut self, what: impl FnOnce() -> String) {
+        self.mismatches += 1;
+        if self.first.len() < Self::TOLD_MAX {
+            self.first.push(what());
+        }
+    }
+}
+
+/// A run: the board, and what was measured on it.
+#[derive(Clone, PartialEq, Debug, Serialize)]
+pub struct Report {
+    /// The version of frit.
+    pub version: &'static str,
+    /// The profile of the memory.
+    pub profile: String,
+    /// The host, with all of its values.
+    pub host: Host,
+    /// Bytes of the file system.
+    pub bytes: u64,
+    /// Bytes of the file.
+    pub file_bytes: u64,
+    /// Files of the operations of names.
+    pub names: u64,
+    /// The seed.
+    pub seed: u64,
+    /// Making the file system, and what was measured, in order.
+    pub measured: Vec<Measured>,
+    /// What was compared, when it was asked for.
+    pub verified: Option<Verified>,
+}
+
+impl Report {
+    /// Whether nothing differed.
+    #[must_use]
+    pub fn passed(&self) -> bool {
+        self.verified.as_ref().is_none_or(|v| v.mismatches == 0)
+    }
+}
+
+impl Options {
+    /// Refuses what cannot be played.
+    ///
+    /// # Errors
+    /// The first value that is wrong, and what would be right.
+    pub fn check(&self) -> Result<()> {
+        let wrong = |key: &str, value: u64, why: &str| {
+            Err(frit_core::Error::param(key, size::show(value), why).into())
+        };
+        if self.records.is_empty() && self.names == 0 {
+            return Err(frit_core::Error::param(
+                "names",
+                0,
+                "there is nothing to play: give records or names",
+            )
+            .into());
+        }
+        for record in &self.records {
+            if *record == 0 || !record.is_multiple_of(UNIT) {
+                return wrong("records", *record, "has to be a multiple of 1 KiB");
+            }
+            if self.file == 0 || !self.file.is_multiple_of(*record) {
+                return wrong("file", self.file, "has to be a multiple of every record, and not zero");
+            }
+        }
+        Ok(())
+    }
+}
+
+/// A new file system, the same for the same seed.
+pub(crate) fn format(seed: u64) -> Format {
+    Format { uuid: Some(u128::from(seed) + 1), clock: Clock::counted(1), ..Format::default() }
+}
+
+/// Plays all that the options say.
+///
+/// # Errors
+/// Options that cannot be, or a file system that refuses an operation.
+pub fn run(options: &Options) -> Result<Report> {
+    options.check()?;
+    let parts = Parts::new(&options.profile, Host::find(&options.host)?, options.size)?;
+    let (host, bytes, units, buses) = (parts.host.clone(), parts.bytes, parts.units(), parts.buses());
+    let sink = Eager::new(&parts.hardware);
+    let board = Board::new(parts, sink)?;
+    let mut meter = Meter::new(&board, units, buses);
+    let mut checked = options.verify.then(Verified::default);
+    let mut rng = SmallRng::seed_from_u64(options.seed);
+
+    let fs =
+        meter.once("format", || Fs::format(&board, format(options.seed)).map_err(Error::fs("format")))?;
+    let mut contents = Contents::new(options.seed, options.file);
+    for record in &options.records {
+        files::play(&fs, &mut meter, &mut contents, *record, &mut rng, checked.as_mut())?;
+    }
+    let left = names::play(&fs, &mut meter, options.names, &mut rng, checked.as_mut())?;
+    meter.once("close", || fs.close().map(drop).map_err(Error::fs("close")))?;
+    if let Some(checked) = &mut checked {
+        // What is there after a start is compared as well.
+        let fs = Fs::open(&board, Open { clock: Clock::counted(1), ..Open::default() })
+            .map_err(Error::fs("open"))?;
+        if !options.records.is_empty() {
+            files::compare(&fs, &contents, checked)?;
+        }
+        names::compare(&fs, &left, checked)?;
+        fs.close().map_err(Error::fs("close"))?;
+        let report = frit_fs::check(&&board).map_err(Error::fs("check"))?;
+        report.problems.iter().for_each(|problem| checked.mismatch(|| problem.clone()));
+    }
+    let (profile, names, seed) = (options.profile.clone(), options.names, options.seed);
+    Ok(Report {
+        version: env!("CARGO_PKG_VERSION"),
+        profile,
+        host,
+        bytes,
+        file_bytes: if options.records.is_empty() { 0 } else { options.file },
+        names,
+        seed,
+        measured: meter.measured,
+        verified: checked,
+    })
+}
+
+/// Makes a directory at the root.
+pub(crate) fn directory<M: frit_fs::Medium>(fs: &Fs<M>, name: &str) -> Result<frit_fs::Ino> {
+    let made = fs.make(&Caller::ROOT, name, New::directory(0o755)).map_err(Error::fs("mkdir"))?;
+    Ok(made.ino)
+}

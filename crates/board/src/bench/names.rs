@@ -1,0 +1,119 @@
+//! Operations of names in one directory: create, stat, rename, unlink.
+
+use super::measure::Meter;
+use super::{Verified, directory};
+use crate::board::Board;
+use crate::error::{Error, Result};
+use frit_engine::Eager;
+use frit_fs::{Caller, Files, Fs, Ino, Kind, New, Paths, RenameMode};
+use rand::rngs::SmallRng;
+use rand::seq::SliceRandom;
+use std::collections::BTreeMap;
+
+/// The directory.
+const PATH: &str = "names";
+
+/// What should be in the directory.
+pub(super) type Names = BTreeMap<Vec<u8>, Ino>;
+
+fn first_name(i: u64) -> Vec<u8> {
+    format!("file-{i:09}").into_bytes()
+}
+
+fn second_name(i: u64) -> Vec<u8> {
+    format!("name-{i:09}").into_bytes()
+}
+
+/// Plays all operations on `count` names; returns what should be left.
+pub(super) fn play(
+    fs: &Fs<&Board<Eager>>,
+    meter: &mut Meter<'_>,
+    count: u64,
+    rng: &mut SmallRng,
+    mut checked: Option<&mut Verified>,
+) -> Result<Names> {
+    let mut model = Names::new();
+    if count == 0 {
+        return Ok(model);
+    }
+    let me = Caller::ROOT;
+    let dir = directory(fs, PATH)?;
+    let mut order: Vec<u64> = (0..count).collect();
+    meter.begin();
+    for i in &order {
+        let name = first_name(*i);
+        let made = meter.operation(|| fs.create(&me, dir, &name, New::file(0o644)));
+        model.insert(name, made.map_err(Error::fs("create"))?.ino);
+    }
+    meter.end("create", None, 0, false);
+    if let Some(checked) = checked.as_deref_mut() {
+        compare(fs, &model, checked)?;
+    }
+
+    order.shuffle(rng);
+    meter.begin();
+    for i in &order {
+        let name = first_name(*i);
+        let found = meter.operation(|| fs.lookup(&me, dir, &name)).map_err(Error::fs("stat"))?;
+        if let Some(checked) = checked.as_deref_mut() {
+            checked.names += 1;
+            if model.get(&name) != Some(&found.ino) || found.kind != Kind::File {
+                checked.mismatch(|| format!("{PATH}: stat of {} is of another", name.escape_ascii()));
+            }
+        }
+    }
+    meter.end("stat", None, 0, false);
+
+    meter.begin();
+    for i in &order {
+        let (from, to) = (first_name(*i), second_name(*i));
+        let moved = meter.operation(|| fs.rename(&me, (dir, &from), (dir, &to), RenameMode::Replace));
+        moved.map_err(Error::fs("rename"))?;
+        if let Some(ino) = model.remove(&from) {
+            model.insert(to, ino);
+        }
+    }
+    meter.end("rename", None, 0, false);
+    if let Some(checked) = checked.as_deref_mut() {
+        compare(fs, &model, checked)?;
+    }
+
+    // One in sixteen stays, for the comparison after a start.
+    let gone = order.len() - order.len() / 16;
+    meter.begin();
+    for i in &order[..gone] {
+        let name = second_name(*i);
+        meter.operation(|| fs.unlink(&me, dir, &name)).map_err(Error::fs("unlink"))?;
+        model.remove(&name);
+    }
+    meter.end("unlink", None, 0, false);
+    if let Some(checked) = checked {
+        compare(fs, &model, checked)?;
+    }
+    Ok(model)
+}
+
+/// Compares the directory with what should be there.
+pub(super) fn compare(fs: &Fs<&Board<Eager>>, model: &Names, checked: &mut Verified) -> Result<()> {
+    let me = Caller::ROOT;
+    let Ok(dir) = fs.metadata(&me, PATH) else {
+        if !model.is_empty() {
+            checked.mismatch(|| format!("{PATH} is gone"));
+        }
+        return Ok(());
+    };
+    let mut found = Names::new();
+    let mut twice = 0;
+    fs.read_dir(dir.ino, 2, &mut |entry| {
+        twice += u64::from(found.insert(entry.name.to_vec(), entry.ino).is_some());
+        true
+    })
+    .map_err(Error::fs("list"))?;
+    checked.names += model.len() as u64;
+    if found != *model || twice > 0 {
+        checked.mismatch(|| {
+            format!("{PATH} lists {} names, not the {} that there are", found.len(), model.len())
+        });
+    }
+    Ok(())
+}

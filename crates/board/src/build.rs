@@ -1,0 +1,145 @@
+//! The devices of a board: the memory of a profile, and what the host has before it.
+
+use crate::error::{Error, Result};
+use crate::host::Host;
+use frit_core::{Cause, Sink, Source, Target, UnitId, size};
+use frit_media::{
+    Dram, DramConfig, DramTiming, Hardware, MediumConfig, MediumSpec, MemoryStore, NoStore, Pcm, PcmConfig,
+};
+use std::path::Path;
+
+/// The largest transfer over a link or copy, in bytes.
+const TRANSFER_MAX: u64 = 1 << 32;
+
+/// Something of the host's that is busy for a time and holds nothing: a link, copying, code. To the engine it is a
+/// volatile memory: what it carries is not durable.
+#[derive(Debug)]
+pub(crate) struct Carrier(Dram<NoStore>);
+
+impl Carrier {
+    fn new(name: &str, timing: DramTiming, hw: &mut Hardware) -> Result<Self> {
+        let config =
+            DramConfig { name: name.into(), bytes: TRANSFER_MAX, channels: 1, interleave_bytes: 1, timing };
+        Dram::new(config, NoStore, hw).map(Carrier).map_err(Error::Build)
+    }
+
+    /// Towards the processor.
+    pub(crate) fn inwards<S: Sink>(
+        &mut self,
+        sink: &mut S,
+        len: u32,
+        cause: Cause,
+        after: S::Tok,
+    ) -> frit_core::Result<S::Tok> {
+        self.0.read(sink, 0, Target::Len(len), cause, after)
+    }
+
+    /// Away from the processor.
+    pub(crate) fn outwards<S: Sink>(
+        &mut self,
+        sink: &mut S,
+        len: u32,
+        cause: Cause,
+        after: S::Tok,
+    ) -> frit_core::Result<S::Tok> {
+        self.0.write(sink, 0, Source::Len(len), cause, after)
+    }
+}
+
+/// What a unit of the hardware is.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct UnitName {
+    /// The unit.
+    pub unit: UnitId,
+    /// Its name: `controller 0 group 1`, `link` …
+    pub name: String,
+}
+
+/// All devices of a board, before a sink is chosen for their commands.
+#[derive(Debug)]
+pub struct Parts {
+    /// The host.
+    pub host: Host,
+    /// The devices, for an engine.
+    pub hardware: Hardware,
+    /// Bytes that the file system has.
+    pub bytes: u64,
+    pub(crate) pcm: Pcm<MemoryStore>,
+    pub(crate) link: Option<Carrier>,
+    pub(crate) copies: Option<Carrier>,
+    pub(crate) calls: Option<Carrier>,
+}
+
+impl Parts {
+    /// The memory of a profile (a name, or the path of a TOML file) behind a host. The file system has `bytes` of it,
+    /// or all up to 1 GiB.
+    ///
+    /// # Errors
+    /// A profile that is not there or no byte-addressable durable memory, or one that is too small.
+    pub fn new(profile: &str, host: Host, bytes: Option<u64>) -> Result<Parts> {
+        let keys = MediumConfig { profile: Some(profile.into()), ..MediumConfig::default() };
+        let config = match keys.resolve("pcm", Path::new("."))? {
+            MediumSpec::Pcm(config) => config,
+            other => {
+                let kind: &str = other.kind().into();
+                let why =
+                    format!("is a {kind} medium; a file system needs byte-addressable durable memory (pcm)");
+                return Err(frit_core::Error::param("profile", profile, why).into());
+            }
+        };
+        Parts::of(config, host, bytes)
+    }
+
+    /// The same of a device that is given.
+    ///
+    /// # Errors
+    /// A device that cannot be, or is too small.
+    pub fn of(config: PcmConfig, host: Host, bytes: Option<u64>) -> Result<Parts> {
+        let all = config.geometry.bytes() / 4096 * 4096;
+        let bytes = bytes.unwrap_or(all.min(1 << 30)) / 4096 * 4096;
+        if bytes > all {
+            let why = format!("is more than the {} of the profile", size::show(all));
+            return Err(frit_core::Error::param("size", size::show(bytes), why).into());
+        }
+        let mut hardware = Hardware::new();
+        let store = MemoryStore::new(config.geometry.store_bytes());
+        let pcm = Pcm::new(config, store, &mut hardware).map_err(Error::Build)?;
+        let mut carrier = |name: &str, timing: Option<DramTiming>| {
+            timing.map(|timing| Carrier::new(name, timing, &mut hardware)).transpose()
+        };
+        let link = carrier("link", host.values.link())?;
+        let copies = carrier("copies", host.values.copies())?;
+        let calls = carrier("software", host.values.calls())?;
+        Ok(Parts { host, hardware, bytes, pcm, link, copies, calls })
+    }
+
+    /// The names of all units.
+    #[must_use]
+    pub fn units(&self) -> Vec<UnitName> {
+        let g = *self.pcm.geometry();
+        let mut units: Vec<UnitName> = (0..g.units())
+            .map(|unit| {
+                let (channel, group) = (unit % g.channels, unit / g.channels);
+                let name = match g.groups {
+                    1 => format!("channel {channel}"),
+                    _ => format!("controller {channel} group {group}"),
+                };
+                UnitName { unit: self.pcm.unit_id(unit), name }
+            })
+            .collect();
+        for device in 1..self.hardware.devices().len() {
+            let unit = UnitId(g.units() as u16 + device as u16 - 1);
+            units.push(UnitName { unit, name: self.hardware.devices()[device].name.clone() });
+        }
+        units
+    }
+
+    /// The channels of the memory whose bus is told apart from its cells: their numbers in the hardware, and names.
+    #[must_use]
+    pub fn buses(&self) -> Vec<(usize, String)> {
+        if self.pcm.config().timing.bus_ps_per_byte == 0 {
+            return Vec::new();
+        }
+        (0..self.pcm.geometry().channels).map(|c| (c as usize, format!("controller {c} bus"))).collect()
+    }
+}

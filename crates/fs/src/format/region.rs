@@ -1,0 +1,72 @@
+//! Which region of the medium a position lies in: for those who count or draw what goes to a medium.
+
+use super::{BLOCK, Geometry};
+use strum::{EnumCount, EnumIter, IntoStaticStr};
+
+/// A region of the medium, in the order in which they lie there.
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug, EnumCount, EnumIter, IntoStaticStr)]
+#[strum(serialize_all = "kebab-case")]
+pub enum Region {
+    /// The superblock or its copy.
+    Superblock,
+    /// The registers of in-storage processing.
+    Registers,
+    /// The ledger.
+    Ledger,
+    /// The list of orphans.
+    Orphans,
+    /// The journal.
+    Journal,
+    /// The inode table.
+    Inodes,
+    /// The block bitmap, up to the first block of the data space.
+    Bitmap,
+    /// The data space: contents, names, extents and extended attributes.
+    Data,
+}
+
+impl Geometry {
+    /// The region that a position in bytes lies in; behind the last whole block it is the copy of the superblock.
+    #[must_use]
+    pub fn region_of(&self, at: u64) -> Region {
+        let starts = [
+            (Self::REGISTERS_AT, Region::Superblock),
+            (self.ledger_at, Region::Registers),
+            (self.orphans_at, Region::Ledger),
+            (self.journal_at, Region::Orphans),
+            (self.inodes_at, Region::Journal),
+            (self.bitmap_at, Region::Inodes),
+            (self.data_first * BLOCK, Region::Bitmap),
+            (self.copy_at(), Region::Data),
+        ];
+        starts.iter().find(|(end, _)| at < *end).map_or(Region::Superblock, |(_, region)| *region)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use strum::IntoEnumIterator;
+
+    #[test]
+    fn regions_follow_each_other_without_gaps() {
+        let g = Geometry::divide(64 << 20, None).unwrap();
+        let firsts = [
+            0,
+            Geometry::REGISTERS_AT,
+            g.ledger_at,
+            g.orphans_at,
+            g.journal_at,
+            g.inodes_at,
+            g.bitmap_at,
+            g.data_first * BLOCK,
+        ];
+        for (region, at) in Region::iter().zip(firsts) {
+            assert_eq!(g.region_of(at), region);
+            assert!(at == 0 || g.region_of(at - 1) != region, "{region:?}");
+        }
+        assert_eq!(g.region_of(g.copy_at() - 1), Region::Data);
+        assert_eq!(g.region_of(g.copy_at()), Region::Superblock);
+        assert_eq!(firsts.len(), Region::COUNT);
+    }
+}
