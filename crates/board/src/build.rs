@@ -51,7 +51,7 @@ impl Carrier {
 pub struct UnitName {
     /// The unit.
     pub unit: UnitId,
-    /// Its name: `controller 0 group 1`, `link` …
+    /// Its name: `c0 g1` for group 1 of channel (controller) 0, `link` …
     pub name: String,
 }
 
@@ -121,8 +121,8 @@ impl Parts {
             .map(|unit| {
                 let (channel, group) = (unit % g.channels, unit / g.channels);
                 let name = match g.groups {
-                    1 => format!("channel {channel}"),
-                    _ => format!("controller {channel} group {group}"),
+                    1 => format!("c{channel}"),
+                    _ => format!("c{channel} g{group}"),
                 };
                 UnitName { unit: self.pcm.unit_id(unit), name }
             })
@@ -140,6 +140,6 @@ impl Parts {
         if self.pcm.config().timing.bus_ps_per_byte == 0 {
             return Vec::new();
         }
-        (0..self.pcm.geometry().channels).map(|c| (c as usize, format!("controller {c} bus"))).collect()
+        (0..self.pcm.geometry().channels).map(|c| (c as usize, format!("c{c} bus"))).collect()
     }
 }

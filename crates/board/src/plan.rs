@@ -158,9 +158,18 @@ pub struct Plan {
 
 type Planned = Record<Timed>;
 
-/// Makes a file system with a file, and in it the operation; when that began, and how long it took. The board has kept
-/// the calls of the operation.
-fn make(board: &Board<Planned>, asked: Asked) -> Result<(Nanos, Nanos)> {
+/// An operation that was made.
+struct Made {
+    /// When it began.
+    began: Nanos,
+    /// How long it took.
+    took: Nanos,
+    /// The first of its commands, counted from the board's first.
+    first: u64,
+}
+
+/// Makes a file system with a file, and in it the operation, of which the board has kept the calls.
+fn make(board: &Board<Planned>, asked: Asked) -> Result<Made> {
     let (me, bytes) = (Caller::ROOT, vec![1; asked.bytes as usize]);
     let fs = Fs::format(board, format(0)).map_err(Error::fs("format"))?;
     let dir = directory(&fs, "dir")?;
@@ -171,7 +180,7 @@ fn make(board: &Board<Planned>, asked: Asked) -> Result<(Nanos, Nanos)> {
         // What is written here is on its way when the sync begins.
         board.operation(|| fs.write(file, 0, &bytes)).0.map_err(Error::fs("write"))?;
     }
-    let began = board.now();
+    let (began, first) = (board.now(), board.commands());
     let change = |changes: Changes| fs.set_attr(&me, file, &changes).map(drop);
     board.keep_steps();
     let (made, took) = board.operation(|| match asked.operation {
@@ -188,7 +197,7 @@ fn make(board: &Board<Planned>, asked: Asked) -> Result<(Nanos, Nanos)> {
         Operation::Fsync => fs.sync_file(file, false),
     });
     made.map_err(Error::fs(asked.operation.into()))?;
-    Ok((began, took))
+    Ok(Made { began, took, first })
 }
 
 /// The plan of an operation on a new file system. Its file, of as many bytes as the operation has, and its directory
@@ -201,14 +210,9 @@ pub fn explain(asked: Asked, profile: &str, host: &str, bytes: Option<u64>) -> R
     let (units, host) = (parts.units(), parts.host.name.clone());
     let sink = Record::new(Timed::new(Eager::new(&parts.hardware)));
     let board = Board::new(parts, sink)?;
-    let (began, took) = make(&board, asked)?;
+    let Made { began, took, first } = make(&board, asked)?;
     let steps = board.take_steps();
     let (recording, timed) = board.into_sink().finish();
-    let end = recording.ops.len() as u64;
-    let first = steps.first().map_or(end, |step| step.first);
-    // What the software of the operation costs comes before its first call.
-    let first =
-        (0..first).rev().take_while(|i| timed.spans()[*i as usize].0 >= began).last().unwrap_or(first);
     let commands: Vec<PlanCommand> = (first as usize..recording.ops.len())
         .map(|i| {
             let (op, (start, end)) = (&recording.ops[i], timed.spans()[i]);

@@ -58,6 +58,8 @@ enum Command {
     Fsck(cmd::fsck::Args),
     /// Put the pieces of files together in a file system that is not mounted.
     Defrag(cmd::defrag::Args),
+    /// Run a file system on modelled memory in virtual time; show the plan of an operation.
+    Fsrun(Box<cmd::fsrun::Args>),
     /// Look into a volume and change its parameters, also while clients use it.
     Ctl(cmd::ctl::Args),
     /// Serve a volume to other programs.
@@ -94,6 +96,7 @@ fn main() -> miette::Result<ExitCode> {
         Command::Unmount(args) => cmd::unmount::run(&args),
         Command::Fsck(args) => return cmd::fsck::run(&args),
         Command::Defrag(args) => cmd::defrag::run(&args),
+        Command::Fsrun(args) => return cmd::fsrun::run(&args),
         Command::Ctl(args) => cmd::ctl::run(&args),
         Command::Serve(args) => cmd::serve::run(&args),
         Command::Torture(args) => return cmd::torture::run(&args),

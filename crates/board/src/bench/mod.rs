@@ -88,7 +88,7 @@ pub struct Report {
     pub seed: u64,
     /// Making the file system, and what was measured, in order.
     pub measured: Vec<Measured>,
-    /// What was compared, when it was asked for.
+    /// What was compared, when it was asked for or differed.
     pub verified: Option<Verified>,
 }
 
@@ -145,25 +145,32 @@ pub fn run(options: &Options) -> Result<Report> {
     let sink = Eager::new(&parts.hardware);
     let board = Board::new(parts, sink)?;
     let mut meter = Meter::new(&board, units, buses);
-    let mut checked = options.verify.then(Verified::default);
+    let mut checked = Verified::default();
     let mut rng = SmallRng::seed_from_u64(options.seed);
 
     let fs =
         meter.once("format", || Fs::format(&board, format(options.seed)).map_err(Error::fs("format")))?;
     let mut contents = Contents::new(options.seed, options.file);
     for record in &options.records {
-        files::play(&fs, &mut meter, &mut contents, *record, &mut rng, checked.as_mut())?;
+        files::play(
+            &fs,
+            &mut meter,
+            &mut contents,
+            *record,
+            &mut rng,
+            options.verify.then_some(&mut checked),
+        )?;
     }
-    let left = names::play(&fs, &mut meter, options.names, &mut rng, checked.as_mut())?;
+    let left = names::play(&fs, &mut meter, options.names, &mut rng, &mut checked)?;
     meter.once("close", || fs.close().map(drop).map_err(Error::fs("close")))?;
-    if let Some(checked) = &mut checked {
+    if options.verify {
         // What is there after a start is compared as well.
         let fs = Fs::open(&board, Open { clock: Clock::counted(1), ..Open::default() })
             .map_err(Error::fs("open"))?;
         if !options.records.is_empty() {
-            files::compare(&fs, &contents, checked)?;
+            files::compare(&fs, &contents, &mut checked)?;
         }
-        names::compare(&fs, &left, checked)?;
+        names::compare(&fs, &left, &mut checked)?;
         fs.close().map_err(Error::fs("close"))?;
         let report = frit_fs::check(&&board).map_err(Error::fs("check"))?;
         report.problems.iter().for_each(|problem| checked.mismatch(|| problem.clone()));
@@ -178,7 +185,7 @@ pub fn run(options: &Options) -> Result<Report> {
         names,
         seed,
         measured: meter.measured,
-        verified: checked,
+        verified: (options.verify || checked.mismatches > 0).then_some(checked),
     })
 }
 

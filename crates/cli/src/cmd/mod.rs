@@ -10,6 +10,7 @@ pub(crate) mod detach;
 pub(crate) mod disk;
 pub(crate) mod export;
 pub(crate) mod fsck;
+pub(crate) mod fsrun;
 pub(crate) mod grow;
 pub(crate) mod image;
 pub(crate) mod import;

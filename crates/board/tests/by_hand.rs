@@ -1,0 +1,116 @@
+//! Latencies of single operations, computed by hand from the profile and the host.
+//!
+//! The memory: rows of 64 bytes on two controllers in turn, of which the file system uses the first group; a row is
+//! read in 181 ns and 32 ns on the bus, and written in 32 ns on the bus and 3556 ns; a part of a row costs as much but
+//! for the bus, which takes 0.5 ns a byte. The link: 40 ns and 2.5 ns a byte, one transfer at a time: 200 ns a row.
+
+#![allow(clippy::unwrap_used, reason = "a test that cannot go on fails")]
+
+use frit_board::Call;
+use frit_board::plan::{Asked, Plan, explain};
+
+const PAPER: &str = "lpddr2-nvm-ispfs-2018";
+const LINK: u64 = 200;
+const READ: u64 = 181 + 32;
+const WRITE: u64 = 32 + 3556;
+/// What a fence takes when nothing is on its way: a status word over the link.
+const STATUS: u64 = 40 + 10;
+
+fn plan(what: &str, host: &str) -> Plan {
+    explain(Asked::parse(what).unwrap(), PAPER, host, Some(64 << 20)).unwrap()
+}
+
+#[test]
+fn a_read_of_a_file_in_use_is_its_first_row_and_the_link() {
+    // The first row comes from the cells; from there on the link is the slower one.
+    assert_eq!(plan("read 4K", "zedboard-2018").latency_ns, READ + 64 * LINK);
+    assert_eq!(plan("read 64", "zedboard-2018").latency_ns, READ + LINK);
+    // A few bytes: the cells take as long, the bus 8 × 0.5 ns, and the processor takes the whole line.
+    assert_eq!(plan("read 8", "zedboard-2018").latency_ns, 181 + 4 + LINK);
+    // Without others on their way each row waits for the one before it.
+    assert_eq!(plan("read 4K", "zedboard-2018,outstanding=1").latency_ns, 64 * (READ + LINK));
+    // Software comes before, copying behind.
+    let more = plan("read 4K", "zedboard-2018,software=2 us,copy_per_byte=1 ns");
+    assert_eq!(more.latency_ns, 2000 + READ + 64 * LINK + 4096);
+}
+
+#[test]
+fn a_write_over_what_is_there_is_the_link_and_the_rest_is_posted() {
+    let p = plan("write 4K", "zedboard-2018");
+    assert_eq!((p.latency_ns, p.done_ns), (64 * LINK, 2 * LINK + 32 * WRITE));
+    assert_eq!((p.commands.len(), p.steps.len()), (128, 1));
+    // With room for half of it, it waits until the 32nd row from the end is in the cells: row 31 of 0 to 63, the 16th
+    // of the second controller, and goes on with the last row once the link has carried it.
+    let half = plan("write 4K", "zedboard-2018,posted_bytes=2K");
+    assert_eq!(half.latency_ns, 2 * LINK + 16 * WRITE);
+    // Nothing is posted: each row is in the cells before the next one goes out.
+    assert_eq!(plan("write 4K", "zedboard-2018,posted_bytes=0").latency_ns, 64 * (LINK + WRITE));
+}
+
+#[test]
+fn a_create_is_a_slot_a_fence_and_the_words_at_home() {
+    let p = plan("create", "zedboard-2018");
+    let calls: Vec<(Call, u64)> = p.steps.iter().map(|s| (s.call, s.bytes)).collect();
+    let write = |bytes| (Call::Write, bytes);
+    let homes = [write(256), write(32), write(8), write(16), write(64)];
+    assert_eq!(calls[..2], [write(440), (Call::Fence, 0)], "header, records and their words");
+    assert_eq!(calls[2..], homes, "inode, name, two places of the directory's inode, ledger");
+    // The slot: six rows and 56 bytes. The first controller has four of them, the last with 28 ns on the bus.
+    let slot = LINK + 3 * WRITE + 28 + 3556;
+    assert_eq!(p.steps[0].end_ns, slot);
+    assert_eq!((p.steps[1].start_ns, p.steps[1].end_ns), (slot, slot + STATUS));
+    // The words at home are posted: the program waits for the link alone.
+    let link: u64 = homes.iter().map(|(_, bytes)| bytes.div_ceil(64) * 40 + bytes * 5 / 2).sum();
+    assert_eq!(p.latency_ns, slot + STATUS + link);
+    assert!(p.done_ns > p.latency_ns);
+    let after: Vec<&[usize]> = p.steps.iter().map(|s| s.after.as_slice()).collect();
+    assert_eq!(after, [&[] as &[usize], &[0], &[1], &[2], &[3], &[4], &[5]]);
+}
+
+#[test]
+fn a_sync_waits_for_what_is_on_its_way() {
+    // A row was written just before: its answer came with the link, its cells are at work for WRITE.
+    let p = plan("fsync 64", "zedboard-2018");
+    let calls: Vec<Call> = p.steps.iter().map(|s| s.call).collect();
+    // The time of the write is in DRAM until now: a transaction, and the fence of the sync.
+    assert_eq!(calls, [Call::Write, Call::Fence, Call::Write, Call::Write, Call::Fence]);
+    assert!(p.steps[1].end_ns >= WRITE + STATUS, "{}", p.steps[1].end_ns);
+    assert_eq!(p.latency_ns, p.steps[4].end_ns);
+    assert_eq!(p.latency_ns, p.steps[3].end_ns + STATUS);
+    assert_eq!(p.done_ns, p.latency_ns, "nothing is left");
+}
+
+#[test]
+fn a_stat_reads_the_name_and_an_append_fences_twice() {
+    let p = plan("stat", "zedboard-2018");
+    assert_eq!((p.steps.len(), p.latency_ns), (1, 181 + 16 + LINK));
+    let p = plan("append 4K", "zedboard-2018");
+    let fences: Vec<&_> = p.steps.iter().filter(|s| s.call == Call::Fence).collect();
+    assert_eq!(fences.len(), 2);
+    // The contents are in the cells before the slot goes out.
+    assert_eq!(fences[0].end_ns, 2 * LINK + 32 * WRITE + STATUS);
+    assert_eq!(p.steps[2].start_ns, fences[0].end_ns);
+}
+
+#[test]
+fn other_memories_cost_what_their_profiles_say() {
+    let of = |what: &str, profile: &str| {
+        explain(Asked::parse(what).unwrap(), profile, "direct", Some(64 << 20)).unwrap()
+    };
+    assert_eq!(of("read 4K", "dimm-optane-2019").latency_ns, 916);
+    assert_eq!(of("read 64K", "cxl-mem-2023").latency_ns, 2978);
+    let p = of("write 4K", "dimm-optane-2019");
+    assert_eq!((p.latency_ns, p.done_ns), (0, 1781), "room for 4 KiB is in the controller's queues");
+}
+
+#[test]
+fn operations_are_read_as_people_write_them() {
+    for good in ["create", "write 4K", "read 1M", "fsync", " stat "] {
+        assert!(Asked::parse(good).is_ok(), "{good}");
+    }
+    for (bad, part) in
+        [("creat", "no plan"), ("write x", "no size"), ("read 0", "1 byte"), ("read 1G", "64 MiB")]
+    {
+        assert!(Asked::parse(bad).unwrap_err().contains(part), "{bad}");
+    }
+}

@@ -1,0 +1,109 @@
+//! `frit fsrun`: a file system on modelled memory, in virtual time.
+
+mod show;
+
+use crate::output::{print, print_json};
+use clap::builder::NonEmptyStringValueParser;
+use frit_board::bench::{self, Options};
+use frit_board::plan::{self, Asked};
+use frit_core::size;
+use miette::{Result, miette};
+use std::process::ExitCode;
+
+/// Run a file system on modelled memory in virtual time; show the plan of an operation.
+#[derive(clap::Args, Debug)]
+#[command(after_help = "Examples:
+  frit fsrun                                        the board of the ISPFS paper: patterns of IOzone, operations of names
+  frit fsrun --file 256M --records 1K,4K,16K,64K,256K,1M,4M,16M --names 0      as in Fig. 7 of the paper
+  frit fsrun --profile dimm-optane-2019 --verify    another memory
+  frit fsrun --host zedboard-2018,software=2us      a value of the host's
+  frit fsrun --explain \"write 4K\"                   one operation: calls, commands, what each waits for
+  frit fsrun --explain create --commands
+
+Operations with a plan: read, write, append, truncate, fsync, unlink (with SIZE, 4K without), create, mkdir, stat,
+rename, chmod. Hosts: zedboard-2018, direct. Exits with 0 when all went well, 1 when a run failed or verification found
+mismatches, 2 when the command line is wrong. See docs/fs-model.md.")]
+pub(crate) struct Args {
+    /// The memory: a pcm profile of `frit profiles`, or the path of a TOML file.
+    #[arg(long, value_name = "PROFILE", default_value = PAPER, value_parser = NonEmptyStringValueParser::new())]
+    profile: String,
+    /// The host before it, with values of its own after commas (NAME,key=value,…). [default: zedboard-2018 before the
+    /// board of the paper, direct before others]
+    #[arg(long, value_name = "HOST")]
+    host: Option<String>,
+    /// Bytes of the file system. [default: all of the memory, up to 1 GiB]
+    #[arg(long, value_name = "SIZE", value_parser = size::parse)]
+    size: Option<u64>,
+    /// Bytes of the file that is written and read.
+    #[arg(long, value_name = "SIZE", default_value = "8M", value_parser = size::parse)]
+    file: u64,
+    /// Sizes of records, each a multiple of 1K that divides the file.
+    #[arg(long, value_name = "SIZE,…", value_delimiter = ',', default_value = "1K,4K,64K,1M", value_parser = size::parse)]
+    records: Vec<u64>,
+    /// No file is written and read.
+    #[arg(long, conflicts_with = "records")]
+    no_records: bool,
+    /// Files that are made, looked up, renamed and removed; 0: none.
+    #[arg(long, value_name = "N", default_value_t = 1000)]
+    names: u64,
+    /// Seed of random orders and of contents.
+    #[arg(long, value_name = "N", default_value_t = 1)]
+    seed: u64,
+    /// Compare every answer with a model, again after a start, and check the file system.
+    #[arg(long)]
+    verify: bool,
+    /// Show the plan of one operation instead, such as `create` or \"write 4K\".
+    #[arg(long, value_name = "OPERATION", value_parser = Asked::parse,
+          conflicts_with_all = ["file", "records", "no_records", "names", "seed", "verify"])]
+    explain: Option<Asked>,
+    /// Also list every command of the plan.
+    #[arg(long, requires = "explain")]
+    commands: bool,
+    /// Print JSON.
+    #[arg(long)]
+    json: bool,
+}
+
+/// The board of the ISPFS paper.
+const PAPER: &str = "lpddr2-nvm-ispfs-2018";
+
+impl Args {
+    fn host(&self) -> &str {
+        match &self.host {
+            Some(host) => host,
+            None if self.profile == PAPER => "zedboard-2018",
+            None => "direct",
+        }
+    }
+}
+
+/// Runs the command.
+///
+/// # Errors
+/// What ended the run, in one message.
+pub(crate) fn run(args: &Args) -> Result<ExitCode> {
+    if let Some(asked) = args.explain {
+        let plan = plan::explain(asked, &args.profile, args.host(), args.size).map_err(|e| miette!("{e}"))?;
+        match args.json {
+            true => print_json(&plan)?,
+            false => print(&show::plan(&plan, args.commands))?,
+        }
+        return Ok(ExitCode::SUCCESS);
+    }
+    let options = Options {
+        profile: args.profile.clone(),
+        host: args.host().into(),
+        size: args.size,
+        file: args.file,
+        records: if args.no_records { Vec::new() } else { args.records.clone() },
+        names: args.names,
+        seed: args.seed,
+        verify: args.verify,
+    };
+    let report = bench::run(&options).map_err(|e| miette!("{e}"))?;
+    match args.json {
+        true => print_json(&report)?,
+        false => print(&show::report(&report))?,
+    }
+    Ok(if report.passed() { ExitCode::SUCCESS } else { ExitCode::FAILURE })
+}
