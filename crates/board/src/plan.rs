@@ -102,8 +102,8 @@ pub struct PlanStep {
 pub struct PlanCommand {
     /// What does it: a unit of the memory, the link, copying, software.
     pub unit: String,
-    /// What it does.
-    pub op: Op,
+    /// What it does: an operation of the memory; `in` or `out` of the link; `work` of the processor.
+    pub op: &'static str,
     /// Why.
     pub cause: Cause,
     /// Where, in bytes of the memory; 0 of what is no memory.
@@ -124,7 +124,7 @@ pub struct PlanSum {
     /// What does them.
     pub unit: String,
     /// What they do.
-    pub op: Op,
+    pub op: &'static str,
     /// Why.
     pub cause: Cause,
     /// How many.
@@ -218,7 +218,7 @@ pub fn explain(asked: Asked, profile: &str, host: &str, bytes: Option<u64>) -> R
             let (op, (start, end)) = (&recording.ops[i], timed.spans()[i]);
             PlanCommand {
                 unit: name(&units, op.cmd.unit),
-                op: op.cmd.op,
+                op: operation_of(op.cmd.op, name(&units, op.cmd.unit) == "link"),
                 cause: op.cmd.cause,
                 at: op.cmd.addr,
                 bytes: op.cmd.len,
@@ -252,6 +252,16 @@ pub fn explain(asked: Asked, profile: &str, host: &str, bytes: Option<u64>) -> R
 
 fn name(units: &[UnitName], unit: UnitId) -> String {
     units.iter().find(|u| u.unit == unit).map_or_else(String::new, |u| u.name.clone())
+}
+
+/// What a command is called: the host's carriers are no memory.
+fn operation_of(op: Op, is_link: bool) -> &'static str {
+    match op {
+        Op::DramRead if is_link => "in",
+        Op::DramWrite if is_link => "out",
+        Op::DramRead | Op::DramWrite => "work",
+        op => op.into(),
+    }
 }
 
 /// The calls, with times and orders of their commands.

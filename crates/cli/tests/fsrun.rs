@@ -110,3 +110,42 @@ fn wrong_command_lines_end_with_2_and_failed_runs_with_1() {
         assert!(e.err.contains(part), "{args:?}: {}", e.err);
     }
 }
+
+fn manual() -> String {
+    let root = std::path::Path::new(env!("CARGO_MANIFEST_DIR")).join("../..");
+    std::fs::read_to_string(root.join("docs/fs-model.md")).unwrap()
+}
+
+#[test]
+fn the_plan_in_the_manual_is_what_is_shown() {
+    let e = fsrun(&["--explain", "create"]);
+    assert!(manual().contains(&format!("$ frit fsrun --explain create\n{}```", e.out)), "{}", e.out);
+}
+
+#[test]
+fn figures_in_the_manual_are_those_of_the_command() {
+    let manual = manual();
+    let (_, table) = manual.split_once("create, one after the other |").unwrap();
+    let rows: Vec<Vec<&str>> = table
+        .lines()
+        .skip(2)
+        .take_while(|line| line.starts_with('|'))
+        .map(|line| line.trim_matches('|').split('|').map(str::trim).collect())
+        .collect();
+    assert_eq!(rows.len(), 7);
+    for row in rows {
+        let value = row[0].split('`').nth(1).map_or_else(String::new, |v| format!(",{v}"));
+        let host = format!("zedboard-2018{value}");
+        let e = fsrun(&["--file", "8M", "--records", "1K,4K", "--host", &host, "--json"]);
+        let report: Value = serde_json::from_str(&e.out).unwrap();
+        let of = |name: &str, record: Value| {
+            let all = report["measured"].as_array().unwrap();
+            all.iter().find(|m| m["name"] == name && m["record"] == record).unwrap().clone()
+        };
+        let mb_s = |name| format!("{:.1}", of(name, 4096.into())["mb_s"].as_f64().unwrap());
+        let create = of("create", Value::Null)["latency"]["mean_ns"].as_f64().unwrap() / 1e3;
+        let shown = [mb_s("write"), mb_s("rewrite"), mb_s("reread"), format!("{create:.1}")];
+        let told: Vec<&str> = row[1..].iter().map(|cell| cell.split(' ').next().unwrap()).collect();
+        assert_eq!(told, shown, "{host}");
+    }
+}

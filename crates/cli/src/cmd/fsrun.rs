@@ -13,16 +13,19 @@ use std::process::ExitCode;
 /// Run a file system on modelled memory in virtual time; show the plan of an operation.
 #[derive(clap::Args, Debug)]
 #[command(after_help = "Examples:
-  frit fsrun                                        the board of the ISPFS paper: patterns of IOzone, operations of names
-  frit fsrun --file 256M --records 1K,4K,16K,64K,256K,1M,4M,16M --names 0      as in Fig. 7 of the paper
-  frit fsrun --profile dimm-optane-2019 --verify    another memory
-  frit fsrun --host zedboard-2018,software=2us      a value of the host's
-  frit fsrun --explain \"write 4K\"                   one operation: calls, commands, what each waits for
+  frit fsrun                                  the board of the ISPFS paper
+  frit fsrun --file 256M --records 1K,4K,16K,64K,256K,1M,4M,16M --names 0
+  frit fsrun --profile dimm-optane-2019 --verify
+  frit fsrun --host zedboard-2018,software=2us
+  frit fsrun --explain \"write 4K\"             what it gives the memory, and when
   frit fsrun --explain create --commands
 
-Operations with a plan: read, write, append, truncate, fsync, unlink (with SIZE, 4K without), create, mkdir, stat,
-rename, chmod. Hosts: zedboard-2018, direct. Exits with 0 when all went well, 1 when a run failed or verification found
-mismatches, 2 when the command line is wrong. See docs/fs-model.md.")]
+Without --explain it plays the patterns of IOzone on one file, and operations of names. Operations with a plan are read,
+write, append, truncate, fsync and unlink with a SIZE (4K without), create, mkdir, stat, rename and chmod. Hosts are
+zedboard-2018 and direct.
+
+Exits with 0 when all went well, 1 when a run failed or verification found mismatches, 2 when the command line is
+wrong. See docs/fs-model.md.")]
 pub(crate) struct Args {
     /// The memory: a pcm profile of `frit profiles`, or the path of a TOML file.
     #[arg(long, value_name = "PROFILE", default_value = PAPER, value_parser = NonEmptyStringValueParser::new())]
@@ -52,7 +55,7 @@ pub(crate) struct Args {
     /// Compare every answer with a model, again after a start, and check the file system.
     #[arg(long)]
     verify: bool,
-    /// Show the plan of one operation instead, such as `create` or \"write 4K\".
+    /// Show the plan of one operation instead: its name, and its bytes where it has any.
     #[arg(long, value_name = "OPERATION", value_parser = Asked::parse,
           conflicts_with_all = ["file", "records", "no_records", "names", "seed", "verify"])]
     explain: Option<Asked>,

@@ -172,11 +172,10 @@ fn after<N: ToString>(all: &[N]) -> String {
 fn sums(p: &Plan) -> String {
     let mut t = table(&["unit", "operation", "cause", "commands", "bytes", "busy"]);
     for s in &p.sums {
-        let (op, cause): (&str, &str) = (s.op.into(), s.cause.into());
         t.add_row([
             s.unit.as_str(),
-            op,
-            cause,
+            s.op,
+            s.cause.into(),
             &s.commands.to_string(),
             &s.bytes.to_string(),
             &Nanos(s.busy_ns).to_string(),
@@ -194,11 +193,11 @@ fn commands(all: &[PlanCommand]) -> String {
     let mut t =
         table(&["command", "unit", "operation", "cause", "at", "bytes", "waits for", "start ns", "end ns"]);
     for (i, c) in all.iter().enumerate() {
-        let (op, cause): (&str, &str) = (c.op.into(), c.cause.into());
+        let cause: &str = c.cause.into();
         t.add_row([
             i.to_string(),
             c.unit.clone(),
-            op.into(),
+            c.op.into(),
             cause.into(),
             c.at.to_string(),
             c.bytes.to_string(),
