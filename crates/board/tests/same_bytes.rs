@@ -24,7 +24,7 @@ fn play<M: Medium>(medium: M) -> M {
     let fs = Fs::format(medium, format).unwrap();
     let dir = fs.create(&me, Ino::ROOT, b"dir", New::directory(0o755)).unwrap().ino;
     let file = fs.create(&me, dir, b"a", New::file(0o644)).unwrap().ino;
-    let data: Vec<u8> = (0..300_000_u32).map(|i| (i * 31 >> 3) as u8).collect();
+    let data: Vec<u8> = (0..300_000_u32).map(|i| ((i * 31) >> 3) as u8).collect();
     fs.write(file, 0, &data).unwrap();
     fs.write(file, 1_000_001, &data[..777]).unwrap();
     fs.write(file, 4097, &data[..8191]).unwrap();
