@@ -19,6 +19,8 @@ pub enum Area {
     Inodes,
     /// The block bitmap.
     Bitmap,
+    /// Checksums of contents.
+    Sums,
     /// The ledger.
     Ledger,
     /// The list of orphans.
@@ -85,6 +87,7 @@ impl Areas {
             Region::Journal => Area::Journal,
             Region::Inodes => Area::Inodes,
             Region::Bitmap => Area::Bitmap,
+            Region::Sums => Area::Sums,
             Region::Data => self.of_data(access, at, len),
         }
     }

@@ -64,6 +64,8 @@ pub struct Parts {
     pub hardware: Hardware,
     /// Bytes that the file system has.
     pub bytes: u64,
+    /// Whether the file system will have checksums of contents ([`frit_fs::Format::sums`]): its regions differ.
+    pub sums: bool,
     pub(crate) pcm: Pcm<MemoryStore>,
     pub(crate) link: Option<Carrier>,
     pub(crate) copies: Option<Carrier>,
@@ -110,7 +112,7 @@ impl Parts {
         let link = carrier("link", host.values.link())?;
         let copies = carrier("copies", host.values.copies())?;
         let calls = carrier("software", host.values.calls())?;
-        Ok(Parts { host, hardware, bytes, pcm, link, copies, calls })
+        Ok(Parts { host, hardware, bytes, sums: false, pcm, link, copies, calls })
     }
 
     /// The names of all units.

@@ -169,9 +169,9 @@ struct Made {
 }
 
 /// Makes a file system with a file, and in it the operation, of which the board has kept the calls.
-fn make(board: &Board<Planned>, asked: Asked) -> Result<Made> {
+fn make(board: &Board<Planned>, asked: Asked, sums: bool) -> Result<Made> {
     let (me, bytes) = (Caller::ROOT, vec![1; asked.bytes as usize]);
-    let fs = Fs::format(board, format(0)).map_err(Error::fs("format"))?;
+    let fs = Fs::format(board, format(0, sums)).map_err(Error::fs("format"))?;
     let dir = directory(&fs, "dir")?;
     let file = fs.create(&me, dir, b"file", New::file(0o644)).map_err(Error::fs("create"))?.ino;
     fs.write(file, 0, &bytes).map_err(Error::fs("write"))?;
@@ -205,12 +205,13 @@ fn make(board: &Board<Planned>, asked: Asked) -> Result<Made> {
 ///
 /// # Errors
 /// A board that cannot be, or a file system that refuses the operation.
-pub fn explain(asked: Asked, profile: &str, host: &str, bytes: Option<u64>) -> Result<Plan> {
-    let parts = Parts::new(profile, Host::find(host)?, bytes)?;
+pub fn explain(asked: Asked, profile: &str, host: &str, bytes: Option<u64>, sums: bool) -> Result<Plan> {
+    let mut parts = Parts::new(profile, Host::find(host)?, bytes)?;
+    parts.sums = sums;
     let (units, host) = (parts.units(), parts.host.name.clone());
     let sink = Record::new(Timed::new(Eager::new(&parts.hardware)));
     let board = Board::new(parts, sink)?;
-    let Made { began, took, first } = make(&board, asked)?;
+    let Made { began, took, first } = make(&board, asked, sums)?;
     let steps = board.take_steps();
     let (recording, timed) = board.into_sink().finish();
     let commands: Vec<PlanCommand> = (first as usize..recording.ops.len())
@@ -245,7 +246,7 @@ pub fn explain(asked: Asked, profile: &str, host: &str, bytes: Option<u64>) -> R
         latency_ns: took.0,
         done_ns: commands.iter().map(|c| c.end_ns).max().unwrap_or(0).max(took.0),
         steps: told(&steps, first, &commands),
-        sums: sums(&commands),
+        sums: added_up(&commands),
         commands,
     })
 }
@@ -296,7 +297,7 @@ fn told(steps: &[Step], first: u64, commands: &[PlanCommand]) -> Vec<PlanStep> {
 }
 
 /// Commands by unit, operation and cause, in the order in which they occur first.
-fn sums(commands: &[PlanCommand]) -> Vec<PlanSum> {
+fn added_up(commands: &[PlanCommand]) -> Vec<PlanSum> {
     let mut sums: Vec<PlanSum> = Vec::new();
     for c in commands {
         let same = |s: &PlanSum| s.unit == c.unit && s.op == c.op && s.cause == c.cause;

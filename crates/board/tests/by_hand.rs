@@ -17,7 +17,7 @@ const WRITE: u64 = 32 + 3556;
 const STATUS: u64 = 40 + 10;
 
 fn plan(what: &str, host: &str) -> Plan {
-    explain(Asked::parse(what).unwrap(), PAPER, host, Some(64 << 20)).unwrap()
+    explain(Asked::parse(what).unwrap(), PAPER, host, Some(64 << 20), false).unwrap()
 }
 
 #[test]
@@ -95,7 +95,7 @@ fn a_stat_reads_the_name_and_an_append_fences_twice() {
 #[test]
 fn other_memories_cost_what_their_profiles_say() {
     let of = |what: &str, profile: &str| {
-        explain(Asked::parse(what).unwrap(), profile, "direct", Some(64 << 20)).unwrap()
+        explain(Asked::parse(what).unwrap(), profile, "direct", Some(64 << 20), false).unwrap()
     };
     assert_eq!(of("read 4K", "dimm-optane-2019").latency_ns, 916);
     assert_eq!(of("read 64K", "cxl-mem-2023").latency_ns, 2978);

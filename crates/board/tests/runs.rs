@@ -18,6 +18,7 @@ fn options(profile: &str, host: &str) -> Options {
         records: vec![1 << 10, 16 << 10],
         names: 100,
         seed: 3,
+        sums: false,
         verify: true,
     }
 }
@@ -41,6 +42,20 @@ fn a_run_is_verified_and_the_same_again() {
     // What is compared has no part in what is measured.
     let plain = Options { verify: false, ..options(PAPER, "zedboard-2018") };
     assert_eq!(run(&plain).unwrap().measured, first.measured);
+}
+
+#[test]
+fn checksums_of_contents_have_their_price() {
+    let with = run(&Options { sums: true, ..options(PAPER, "zedboard-2018") }).unwrap();
+    assert_eq!(with.verified.as_ref().unwrap().mismatches, 0);
+    for name in ["reread", "rewrite"] {
+        let m = of(&with, name, Some(16 << 10));
+        assert!(m.areas.iter().any(|a| a.area == Area::Sums), "{name}");
+    }
+    let without = run(&options(PAPER, "zedboard-2018")).unwrap();
+    assert!(without.measured.iter().flat_map(|m| &m.areas).all(|a| a.area != Area::Sums));
+    let mb_s = |r: &Report| of(r, "reread", Some(16 << 10)).mb_s;
+    assert!(mb_s(&with) < mb_s(&without));
 }
 
 #[test]

@@ -40,6 +40,8 @@ pub struct Options {
     pub names: u64,
     /// Seed of random orders and of contents.
     pub seed: u64,
+    /// Whether contents have checksums.
+    pub sums: bool,
     /// Whether every answer is compared with a model.
     pub verify: bool,
 }
@@ -86,6 +88,8 @@ pub struct Report {
     pub names: u64,
     /// The seed.
     pub seed: u64,
+    /// Whether contents have checksums.
+    pub sums: bool,
     /// Making the file system, and what was measured, in order.
     pub measured: Vec<Measured>,
     /// What was compared, when it was asked for or differed.
@@ -130,8 +134,8 @@ impl Options {
 }
 
 /// A new file system, the same for the same seed.
-pub(crate) fn format(seed: u64) -> Format {
-    Format { uuid: Some(u128::from(seed) + 1), clock: Clock::counted(1), ..Format::default() }
+pub(crate) fn format(seed: u64, sums: bool) -> Format {
+    Format { uuid: Some(u128::from(seed) + 1), clock: Clock::counted(1), sums, ..Format::default() }
 }
 
 /// Plays all that the options say.
@@ -140,7 +144,8 @@ pub(crate) fn format(seed: u64) -> Format {
 /// Options that cannot be, or a file system that refuses an operation.
 pub fn run(options: &Options) -> Result<Report> {
     options.check()?;
-    let parts = Parts::new(&options.profile, Host::find(&options.host)?, options.size)?;
+    let mut parts = Parts::new(&options.profile, Host::find(&options.host)?, options.size)?;
+    parts.sums = options.sums;
     let (host, bytes, units, buses) = (parts.host.clone(), parts.bytes, parts.units(), parts.buses());
     let sink = Eager::new(&parts.hardware);
     let board = Board::new(parts, sink)?;
@@ -148,8 +153,9 @@ pub fn run(options: &Options) -> Result<Report> {
     let mut checked = Verified::default();
     let mut rng = SmallRng::seed_from_u64(options.seed);
 
-    let fs =
-        meter.once("format", || Fs::format(&board, format(options.seed)).map_err(Error::fs("format")))?;
+    let fs = meter.once("format", || {
+        Fs::format(&board, format(options.seed, options.sums)).map_err(Error::fs("format"))
+    })?;
     let mut contents = Contents::new(options.seed, options.file);
     for record in &options.records {
         files::play(
@@ -184,6 +190,7 @@ pub fn run(options: &Options) -> Result<Report> {
         file_bytes: if options.records.is_empty() { 0 } else { options.file },
         names,
         seed,
+        sums: options.sums,
         measured: meter.measured,
         verified: (options.verify || checked.mismatches > 0).then_some(checked),
     })

@@ -87,8 +87,8 @@ impl<S: Sink + Send> Board<S> {
     /// # Errors
     /// Too few bytes for a file system.
     pub fn new(parts: Parts, sink: S) -> Result<Self> {
-        let geometry =
-            Geometry::divide(parts.bytes, None).map_err(Error::fs("the regions of the file system"))?;
+        let geometry = Geometry::divide_for(parts.bytes, None, parts.sums)
+            .map_err(Error::fs("the regions of the file system"))?;
         let Parts { host, bytes, pcm, link, copies, calls, .. } = parts;
         let inner = Inner {
             cpu: sink.start(),

@@ -49,6 +49,9 @@ pub(crate) struct Args {
     /// Files that are made, looked up, renamed and removed; 0: none.
     #[arg(long, value_name = "N", default_value_t = 1000)]
     names: u64,
+    /// Give contents of files checksums, as `frit mkfs` does.
+    #[arg(long)]
+    data_checksums: bool,
     /// Seed of random orders and of contents.
     #[arg(long, value_name = "N", default_value_t = 1)]
     seed: u64,
@@ -86,7 +89,8 @@ impl Args {
 /// What ended the run, in one message.
 pub(crate) fn run(args: &Args) -> Result<ExitCode> {
     if let Some(asked) = args.explain {
-        let plan = plan::explain(asked, &args.profile, args.host(), args.size).map_err(|e| miette!("{e}"))?;
+        let plan = plan::explain(asked, &args.profile, args.host(), args.size, args.data_checksums)
+            .map_err(|e| miette!("{e}"))?;
         match args.json {
             true => print_json(&plan)?,
             false => print(&show::plan(&plan, args.commands))?,
@@ -101,6 +105,7 @@ pub(crate) fn run(args: &Args) -> Result<ExitCode> {
         records: if args.no_records { Vec::new() } else { args.records.clone() },
         names: args.names,
         seed: args.seed,
+        sums: args.data_checksums,
         verify: args.verify,
     };
     let report = bench::run(&options).map_err(|e| miette!("{e}"))?;

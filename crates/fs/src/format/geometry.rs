@@ -135,7 +135,7 @@ impl Geometry {
     }
 
     /// What follows the bitmap.
-    fn bitmap_end(&self) -> u64 {
+    pub(super) fn bitmap_end(&self) -> u64 {
         if self.has_sums() { self.sums_at } else { self.data_first * BLOCK }
     }
 

@@ -19,8 +19,10 @@ pub enum Region {
     Journal,
     /// The inode table.
     Inodes,
-    /// The block bitmap, up to the first block of the data space.
+    /// The block bitmap, up to what follows it.
     Bitmap,
+    /// The checksums of contents, where there are any.
+    Sums,
     /// The data space: contents, names, extents and extended attributes.
     Data,
 }
@@ -36,7 +38,8 @@ impl Geometry {
             (self.journal_at, Region::Orphans),
             (self.inodes_at, Region::Journal),
             (self.bitmap_at, Region::Inodes),
-            (self.data_first * BLOCK, Region::Bitmap),
+            (self.bitmap_end(), Region::Bitmap),
+            (self.data_first * BLOCK, Region::Sums),
             (self.copy_at(), Region::Data),
         ];
         starts.iter().find(|(end, _)| at < *end).map_or(Region::Superblock, |(_, region)| *region)
@@ -50,7 +53,7 @@ mod tests {
 
     #[test]
     fn regions_follow_each_other_without_gaps() {
-        let g = Geometry::divide(64 << 20, None).unwrap();
+        let g = Geometry::divide_for(64 << 20, None, true).unwrap();
         let firsts = [
             0,
             Geometry::REGISTERS_AT,
@@ -59,6 +62,7 @@ mod tests {
             g.journal_at,
             g.inodes_at,
             g.bitmap_at,
+            g.sums_at,
             g.data_first * BLOCK,
         ];
         for (region, at) in Region::iter().zip(firsts) {
@@ -68,5 +72,7 @@ mod tests {
         assert_eq!(g.region_of(g.copy_at() - 1), Region::Data);
         assert_eq!(g.region_of(g.copy_at()), Region::Superblock);
         assert_eq!(firsts.len(), Region::COUNT);
+        let without = Geometry::divide(64 << 20, None).unwrap();
+        assert_eq!(without.region_of(without.data_first * BLOCK - 1), Region::Bitmap);
     }
 }
