@@ -1,10 +1,13 @@
 //! Inodes that a start has to look after: without names but still open, or being cut in several transactions.
 
 use crate::error::Result;
-use crate::format::{Geometry, read_words};
+use crate::format::Geometry;
 use crate::journal::Txn;
 use crate::medium::Medium;
 use crate::types::Ino;
+
+/// Words of the list that are read together.
+const READ_WORDS: usize = 512;
 
 /// The list of orphans: words on the medium, each an inode's number or 0.
 #[derive(Debug)]
@@ -14,23 +17,24 @@ pub(crate) struct Orphans {
 }
 
 impl Orphans {
-    /// An empty list.
-    pub(crate) fn new(geometry: &Geometry) -> Self {
-        Self { at: geometry.orphans_at, free: (0..geometry.orphans as u32).rev().collect() }
-    }
-
     /// Reads who is on the list, and where.
     pub(crate) fn read<M: Medium>(medium: &M, geometry: &Geometry) -> (Self, Vec<(u32, Ino)>) {
-        let mut list = Self::new(geometry);
+        let mut list = Self { at: geometry.orphans_at, free: Vec::new() };
         let mut found = Vec::new();
-        list.free.retain(|slot| {
-            let [ino] = read_words(medium, list.at + u64::from(*slot) * 8);
-            if ino != 0 {
-                found.push((*slot, Ino(ino)));
+        let mut words = [0; READ_WORDS];
+        for first in (0..geometry.orphans).step_by(READ_WORDS) {
+            let part = &mut words[..(geometry.orphans - first).min(READ_WORDS as u64) as usize];
+            medium.read(list.at + first * 8, bytemuck::cast_slice_mut(part));
+            for (slot, ino) in (first as u32..).zip(part.iter()) {
+                if *ino == 0 {
+                    list.free.push(slot);
+                } else {
+                    found.push((slot, Ino(*ino)));
+                }
             }
-            ino == 0
-        });
-        found.reverse();
+        }
+        // The lowest are taken first.
+        list.free.reverse();
         (list, found)
     }
 
