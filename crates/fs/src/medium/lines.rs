@@ -1,6 +1,6 @@
 //! Writing the processor's cache lines back to memory that is durable itself.
 
-// Beside `mapped.rs` the only raw memory of this crate: three instructions.
+// Beside `memory.rs` and `overlaid/store.rs` the only raw memory of this crate: three instructions.
 #![allow(unsafe_code)]
 
 /// Bytes of a cache line.

@@ -2,6 +2,7 @@
 
 mod lines;
 mod mapped;
+mod memory;
 
 pub use mapped::Mapped;
 

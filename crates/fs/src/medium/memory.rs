@@ -1,0 +1,154 @@
+//! Mapped memory that threads share: copies into it and out of it.
+
+// Who calls keeps threads apart, as `Medium` says; so this is raw memory and no slice.
+#![allow(unsafe_code)]
+
+use super::lines::Lines;
+use memmap2::MmapRaw;
+
+/// A mapping, and how its cache lines are written back.
+#[derive(Debug)]
+pub(super) struct Memory {
+    map: MmapRaw,
+    lines: Lines,
+}
+
+// SAFETY: the mapping is plain memory that lives as long as this value; `Medium` says who keeps threads apart.
+unsafe impl Send for Memory {}
+// SAFETY: as above.
+unsafe impl Sync for Memory {}
+
+impl Memory {
+    pub(super) fn new(map: MmapRaw, lines: Lines) -> Self {
+        Self { map, lines }
+    }
+
+    /// Size in bytes.
+    pub(super) fn bytes(&self) -> u64 {
+        self.map.len() as u64
+    }
+
+    /// Writes what was changed to the file below.
+    pub(super) fn flush(&self) -> std::io::Result<()> {
+        self.map.flush()
+    }
+
+    /// The address of a range.
+    ///
+    /// # Panics
+    /// The range is not inside: the caller computed a position without checking it.
+    #[allow(clippy::panic)]
+    pub(super) fn range(&self, at: u64, len: usize) -> *mut u8 {
+        let end = at.checked_add(len as u64);
+        if end.is_none_or(|end| end > self.map.len() as u64) {
+            panic!("{len} bytes at {at} are outside of a medium of {} bytes", self.map.len());
+        }
+        // SAFETY: the range was just checked.
+        unsafe { self.map.as_mut_ptr().add(at as usize) }
+    }
+
+    #[inline]
+    pub(super) fn read(&self, at: u64, into: &mut [u8]) {
+        let from = self.range(at, into.len());
+        // SAFETY: `range` has checked the source; `into` is another object.
+        unsafe { std::ptr::copy_nonoverlapping(from, into.as_mut_ptr(), into.len()) };
+    }
+
+    #[inline]
+    pub(super) fn write(&self, at: u64, data: &[u8]) {
+        let to = self.range(at, data.len());
+        if data.len() >= STREAM_FROM {
+            // SAFETY: as below.
+            unsafe { stream(data, to, self.lines) };
+            return;
+        }
+        // SAFETY: `range` has checked the target; `data` is another object.
+        unsafe {
+            std::ptr::copy_nonoverlapping(data.as_ptr(), to, data.len());
+            self.lines.write_back(to, data.len());
+        }
+    }
+
+    #[inline]
+    pub(super) fn zero(&self, at: u64, len: u64) {
+        let to = self.range(at, len as usize);
+        // SAFETY: `range` has checked the target.
+        unsafe {
+            std::ptr::write_bytes(to, 0, len as usize);
+            self.lines.write_back(to, len as usize);
+        }
+    }
+}
+
+/// Writes from this length on go past the processor's caches, in bytes. Measured by `make bench`: from here on that
+/// is faster than a copy, 1.1 to 1.6 times at 64 KiB to 1 MiB.
+const STREAM_FROM: usize = 32 << 10;
+
+/// Copies with stores that do not read the lines they replace into the caches.
+///
+/// # Safety
+/// `to` has room for all of `data`, which is another object.
+#[cfg(target_arch = "x86_64")]
+unsafe fn stream(data: &[u8], to: *mut u8, cached: Lines) {
+    use std::arch::x86_64::{__m128i, _mm_loadu_si128, _mm_sfence, _mm_stream_si128};
+
+    const WIDE: usize = size_of::<__m128i>();
+    let head = to.align_offset(64).min(data.len());
+    let (first, rest) = data.split_at(head);
+    let (lines, last) = rest.split_at(rest.len() / 64 * 64);
+    // SAFETY: the caller's; the streamed part begins at a multiple of 64 bytes.
+    unsafe {
+        std::ptr::copy_nonoverlapping(first.as_ptr(), to, head);
+        let mut at = to.add(head);
+        for line in lines.chunks_exact(64) {
+            for i in 0..64 / WIDE {
+                let wide = _mm_loadu_si128(line.as_ptr().add(i * WIDE).cast());
+                _mm_stream_si128(at.add(i * WIDE).cast(), wide);
+            }
+            at = at.add(64);
+        }
+        std::ptr::copy_nonoverlapping(last.as_ptr(), at, last.len());
+        cached.write_back(to, head);
+        cached.write_back(at, last.len());
+        // Such stores are not ordered by the release of a lock: who takes it next has to see them.
+        _mm_sfence();
+    }
+}
+
+/// A plain copy.
+///
+/// # Safety
+/// `to` has room for all of `data`, which is another object.
+#[cfg(not(target_arch = "x86_64"))]
+unsafe fn stream(data: &[u8], to: *mut u8, cached: Lines) {
+    // SAFETY: the caller's.
+    unsafe {
+        std::ptr::copy_nonoverlapping(data.as_ptr(), to, data.len());
+        cached.write_back(to, data.len());
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn bytes_come_back_at_every_length_and_place() {
+        for lines in [Lines::Stay, Lines::of_processor()] {
+            let map = memmap2::MmapOptions::new().len(1 << 20).map_anon().unwrap();
+            let medium = Memory::new(map.into(), lines);
+            for len in [0, 1, 8, 63, 64, 4096, STREAM_FROM - 1, STREAM_FROM, STREAM_FROM + 1, 300_007] {
+                for at in [0, 1, 64, 4095] {
+                    let data: Vec<u8> = (0..len).map(|i| (i * 31 + at) as u8).collect();
+                    medium.write(at as u64, &data);
+                    let mut back = vec![0; len];
+                    medium.read(at as u64, &mut back);
+                    assert_eq!(back, data, "{len} at {at}");
+                    medium.zero(at as u64, len as u64);
+                    medium.read(at as u64, &mut back);
+                    assert!(back.iter().all(|byte| *byte == 0));
+                }
+            }
+        }
+    }
+}
