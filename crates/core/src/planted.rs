@@ -214,13 +214,35 @@ pub enum Bug {
     FsSumBeforeBytes,
     /// File system: a block that is used again keeps the checksum of what it held before.
     FsSumOfOtherStays,
+    /// Image in an ordinary file: the double-write file is not synced before the image is written.
+    FileLogNotSynced,
+    /// Image in an ordinary file: the name of a new double-write file is not synced.
+    FileNameNotSynced,
+    /// Image in an ordinary file: the double-write file is marked as done before the image is synced.
+    FileDoneEarly,
+    /// Image in an ordinary file: a double-write file that does not match its checks is carried out.
+    FileTornLogTaken,
+    /// Image in an ordinary file: a start does not look for a double-write file.
+    FileLogForgotten,
+    /// Image in an ordinary file: pages are changed where they are while a sync writes them.
+    FileNotFrozen,
+    /// Image in an ordinary file: a sync writes pages that were changed since it began.
+    FileLaterPages,
+    /// Image in an ordinary file: which sync the image is at is not compared.
+    FileNumberIgnored,
 }
 
 impl Bug {
-    /// Whether it is one of the file system.
+    /// Whether it is one of the file system, or of the file that it is in.
     #[must_use]
     pub fn is_of_fs(self) -> bool {
         self as u32 >= Bug::FsDataNotFenced as u32
+    }
+
+    /// Whether it is one of an image in an ordinary file, which other media cannot show.
+    #[must_use]
+    pub fn is_of_file(self) -> bool {
+        self as u32 >= Bug::FileLogNotSynced as u32
     }
 
     /// Whether it is one of wear leveling, which a stack without it cannot show.

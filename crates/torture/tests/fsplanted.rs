@@ -51,7 +51,7 @@ fn every_planted_bug_of_the_file_system_is_found() {
     }
     println!("| planted | found by | seeds | time |\n|---|---|---|---|");
     let mut missed = Vec::new();
-    for bug in Bug::iter().filter(|bug| bug.is_of_fs()) {
+    for bug in Bug::iter().filter(|bug| bug.is_of_fs() && !bug.is_of_file()) {
         let name: &str = bug.into();
         let begun = Instant::now();
         let sums = matches!(bug, Bug::FsSumClearedLate | Bug::FsSumBeforeBytes | Bug::FsSumOfOtherStays);

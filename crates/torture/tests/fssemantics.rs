@@ -4,7 +4,7 @@
 #![allow(clippy::unwrap_used)]
 
 use frit_torture::fs::Op;
-use frit_torture::fs::crash::{Cuts, Density};
+use frit_torture::fs::crash::{Cuts, Density, MachineCuts};
 use frit_torture::fs::every::base;
 
 fn cuts() -> Cuts {
@@ -100,4 +100,22 @@ fn s90_contents_with_checksums_are_sound_or_in_flux() {
 fn s71_a_start_that_is_cut_is_done_again() {
     let always = Cuts { nested_one_in: 1, ..Cuts::default() };
     survives(always, &["root open #0 a/f", "root unlink a/f", "root unlink b/h", "root create file n 600 0"]);
+}
+
+#[test]
+fn s91_a_cut_of_the_machine_leaves_an_image_on_a_disk_as_of_a_sync() {
+    let lines = [
+        "root write a/f 100 3000 5",
+        "root create file n 640 0",
+        "root append n 9000 3",
+        "root rename n a/f replace",
+        "root truncate b/p 10",
+        "root unlink b/h",
+        "root create dir b/h 700 0",
+    ];
+    for (meanwhile, bound) in [(false, 1 << 30), (true, 1 << 30), (false, 8 * 4096)] {
+        let found = MachineCuts { meanwhile, bound, ..MachineCuts::default() }.run(&base(), &ops(&lines));
+        assert!(found.images > 20, "{}", found.images);
+        assert!(found.violations.is_empty(), "{}", found.violations[0]);
+    }
 }

@@ -1,8 +1,8 @@
 //! `frit fsck`.
 
-use super::image::Locked;
+use super::image::{Changes, Locked};
 use crate::output::{complain, print, print_json};
-use frit_fs::{Clock, Error, Mapped, Report, check, check_contents, repair};
+use frit_fs::{Clock, Error, Image, Medium, Report, check, check_contents, repair};
 use miette::{Result, miette};
 use serde::Serialize;
 use std::path::{Path, PathBuf};
@@ -32,6 +32,8 @@ pub(crate) struct Args {
     /// Read what all files hold as well: for a file system made with --data-checksums.
     #[arg(long, conflicts_with = "repair")]
     data: bool,
+    #[command(flatten)]
+    changes: Changes,
     /// Print JSON.
     #[arg(long)]
     json: bool,
@@ -75,7 +77,10 @@ struct Outcome<'a> {
 pub(crate) fn run(args: &Args) -> Result<ExitCode> {
     let start = Instant::now();
     let checked = Locked::open(&args.image).and_then(|_locked| {
-        let checked = Mapped::file(&args.image).and_then(|medium| look(args, &medium));
+        let checked = Image::open(&args.image, &args.changes.overlay()).and_then(|medium| {
+            let report = look(args, &medium)?;
+            medium.sync().map(|()| report)
+        });
         checked.map_err(|e: Error| miette!("{}: {e}", args.image.display()))
     });
     let report = match checked {
@@ -89,7 +94,7 @@ pub(crate) fn run(args: &Args) -> Result<ExitCode> {
     Ok(if report.is_clean() { ExitCode::SUCCESS } else { ExitCode::FAILURE })
 }
 
-fn look(args: &Args, medium: &Mapped) -> frit_fs::Result<Report> {
+fn look(args: &Args, medium: &Image) -> frit_fs::Result<Report> {
     match (args.repair, args.data) {
         (true, _) => repair(medium, &Clock::Wall),
         (false, true) => check_contents(medium),

@@ -1,17 +1,40 @@
 //! The file that holds a file system: making it, locking it, opening it.
 
-use frit_fs::{Fs, Mapped, Open};
+use frit_fs::{Fs, Image, Open, Overlay};
 use frit_volume::lock::lock;
 use miette::{IntoDiagnostic, Result, WrapErr, miette};
 use std::fs::{File, OpenOptions, TryLockError};
 use std::io;
 use std::os::unix::fs::FileTypeExt;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 /// How often it is looked whether an image is free.
 const LOOK_EVERY: Duration = Duration::from_millis(20);
+
+/// Where changes of an image on a disk are until a sync.
+#[derive(clap::Args, Clone, Debug)]
+pub(crate) struct Changes {
+    /// Where changes of an image on a disk are kept until they are synced: a directory in memory (tmpfs). [default:
+    /// /dev/shm, else $XDG_RUNTIME_DIR]
+    #[arg(long, value_name = "DIR")]
+    overlay: Option<PathBuf>,
+}
+
+impl Changes {
+    /// As the library takes it.
+    pub(crate) fn overlay(&self) -> Overlay {
+        Overlay { dir: self.overlay.clone(), ..Overlay::default() }
+    }
+
+    /// As words of a command, with a path that means the same anywhere.
+    pub(crate) fn words(&self) -> Result<Vec<PathBuf>> {
+        let Some(dir) = &self.overlay else { return Ok(Vec::new()) };
+        let at = dir.canonicalize().into_diagnostic();
+        Ok(vec!["--overlay".into(), at.wrap_err_with(|| format!("cannot open {}", dir.display()))?])
+    }
+}
 
 /// An image that nobody else may change meanwhile. The lock ends with this value, and with the process.
 #[derive(Debug)]
@@ -99,8 +122,9 @@ impl Locked {
 ///
 /// # Errors
 /// There is none, or it is damaged beyond that.
-pub(crate) fn open(image: &Path, read_only: bool) -> Result<Fs<Mapped>> {
-    let opened = Mapped::file(image).and_then(|m| Fs::open(m, Open { read_only, ..Open::default() }));
+pub(crate) fn open(image: &Path, read_only: bool, changes: &Changes) -> Result<Fs<Image>> {
+    let opened = Image::open(image, &changes.overlay());
+    let opened = opened.and_then(|m| Fs::open(m, Open { read_only, ..Open::default() }));
     opened.into_diagnostic().wrap_err_with(|| format!("cannot open {}", image.display()))
 }
 
@@ -108,7 +132,7 @@ pub(crate) fn open(image: &Path, read_only: bool) -> Result<Fs<Mapped>> {
 ///
 /// # Errors
 /// What the file below says.
-pub(crate) fn close(files: Arc<Fs<Mapped>>) -> Result<()> {
+pub(crate) fn close(files: Arc<Fs<Image>>) -> Result<()> {
     let Some(fs) = Arc::into_inner(files) else { return Err(miette!("the file system is still in use")) };
     fs.close().map(drop).into_diagnostic().wrap_err("the file system could not be closed in order")
 }

@@ -1,10 +1,10 @@
 //! `frit mkfs`.
 
-use super::image::Locked;
+use super::image::{Changes, Locked};
 use super::volume::sizes;
 use crate::output::{print, print_json};
 use frit_core::size;
-use frit_fs::{Files, Format, Fs, Mapped};
+use frit_fs::{Files, Format, Fs, Image};
 use miette::{IntoDiagnostic, Result, WrapErr};
 use serde::Serialize;
 use std::path::{Path, PathBuf};
@@ -39,6 +39,8 @@ pub(crate) struct Args {
     /// Make it over what the file holds, unless it is in use.
     #[arg(long)]
     force: bool,
+    #[command(flatten)]
+    changes: Changes,
     /// Print JSON.
     #[arg(long)]
     json: bool,
@@ -80,7 +82,8 @@ fn make(args: &Args, locked: &Locked) -> Result<()> {
         sums: args.data_checksums,
         ..Format::default()
     };
-    let made = Mapped::file(&args.image).and_then(|medium| Fs::format(medium, format));
+    let medium = Image::fresh(&args.image, &args.changes.overlay());
+    let made = medium.and_then(|medium| Fs::format(medium, format));
     let fs = made
         .into_diagnostic()
         .wrap_err_with(|| format!("cannot make a file system in {}", args.image.display()))?;

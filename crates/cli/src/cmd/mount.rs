@@ -1,8 +1,9 @@
 //! `frit mount`: the file system of an image as a directory tree.
 
 mod background;
+mod syncing;
 
-use super::image::{self, Locked};
+use super::image::{self, Changes, Locked};
 use super::serve::{LOOK_EVERY, second_signal_exits};
 use crate::output::{complain, print};
 use frit_core::size;
@@ -14,6 +15,7 @@ use signal_hook::iterator::Signals;
 use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;
+use syncing::Syncing;
 
 /// How long programs may go on using it when it is unmounted by a signal, before nobody new comes in.
 const PATIENCE: Duration = Duration::from_secs(2);
@@ -28,7 +30,8 @@ const PATIENCE: Duration = Duration::from_secs(2);
   frit unmount /mnt                        or umount, or fusermount3 -u
 
 It needs /dev/fuse, and fusermount3 where it is not root who mounts. A directory where a killed frit was mounted is cleaned
-up first. A kill, or a power cut, loses nothing that was synced: the next mount brings the file system up again. See docs/mount.md.")]
+up first. A kill loses nothing: the next mount brings the file system up again. A power cut of the machine leaves an image on a disk
+as of the last sync, which is --sync-every ago at most. See docs/mount.md.")]
 pub(crate) struct Args {
     /// The image: a file that frit mkfs made.
     image: PathBuf,
@@ -47,6 +50,12 @@ pub(crate) struct Args {
     /// when frit is killed.
     #[arg(long)]
     writeback: bool,
+    /// Sync an image on a disk when it has changed, as often: what a power cut of the machine can lose. 0: only when
+    /// programs ask for it, and when much has changed.
+    #[arg(long, value_name = "SECONDS", default_value_t = 5.0, value_parser = seconds)]
+    sync_every: f64,
+    #[command(flatten)]
+    changes: Changes,
     /// Mount options, with commas between them. Can be given again.
     #[arg(short, value_name = "OPTIONS")]
     options: Vec<String>,
@@ -77,6 +86,12 @@ impl Args {
     }
 }
 
+/// Seconds, from 0 to a day.
+fn seconds(word: &str) -> Result<f64, String> {
+    let seconds: f64 = word.parse().map_err(|e| format!("{e}"))?;
+    if (0.0..=86_400.0).contains(&seconds) { Ok(seconds) } else { Err("0 to 86400 seconds".into()) }
+}
+
 /// Runs the command.
 ///
 /// # Errors
@@ -97,12 +112,14 @@ fn serve(args: &Args, options: &Options) -> Result<()> {
         complain(&format!("frit mount: {directory}: a frit that was killed was mounted there; unmounted\n"))?;
     }
     let locked = Locked::open(&args.image)?;
-    let files = Arc::new(image::open(&args.image, options.read_only)?);
+    let files = Arc::new(image::open(&args.image, options.read_only, &args.changes)?);
     let mount = Mount::start(&files, &args.directory, options).into_diagnostic()?;
     let how = if options.read_only { ", read-only" } else { "" };
     let size = size::show(locked.bytes()?);
     print(&format!("{} ({size}{how}) at {}\n", args.image.display(), mount.mountpoint().display()))?;
+    let syncing = Syncing::start(&files, Duration::from_secs_f64(args.sync_every));
     wait(&mount, &mut signals)?;
+    drop(syncing);
     let ended = mount.join().into_diagnostic().wrap_err("the connection to the kernel broke");
     // Whatever happened, it is closed in order.
     let closed = image::close(files);

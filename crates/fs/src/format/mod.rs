@@ -8,7 +8,7 @@ mod superblock;
 use crate::medium::Medium;
 pub use geometry::Geometry;
 pub use region::Region;
-pub(crate) use superblock::{Superblock, fresh_uuid, present};
+pub(crate) use superblock::{Superblock, fresh_uuid, present, uuid_in};
 
 /// Bytes of a block.
 pub(crate) const BLOCK: u64 = 4096;

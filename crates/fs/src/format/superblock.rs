@@ -146,3 +146,9 @@ impl Superblock {
 pub(crate) fn present<M: Medium>(medium: &M) -> bool {
     read_words::<M, 1>(medium, Geometry::SUPERBLOCK_AT) == [MAGIC]
 }
+
+/// The UUID that the first block of a medium has, lower half first; zeros where there is no file system.
+pub(crate) fn uuid_in(first: &[u8]) -> [u64; 2] {
+    let word = |i: usize| first[8 * i..][..8].iter().rev().fold(0, |all, byte| all << 8 | u64::from(*byte));
+    if word(0) == MAGIC { [word(2), word(3)] } else { [0; 2] }
+}

@@ -1,10 +1,14 @@
 //! The only door to the medium: bytes that are read and written in place, and a fence.
 
+mod image;
 mod lines;
 mod mapped;
 mod memory;
+mod overlaid;
 
+pub use image::Image;
 pub use mapped::Mapped;
+pub use overlaid::{Disk, ImageFile, Overlaid, Overlay};
 
 use crate::error::Result;
 

@@ -2,6 +2,8 @@
 
 use crate::watched::Watched;
 use crate::*;
+use frit_fs::{Image, Overlaid, Overlay};
+use std::path::Path;
 use std::sync::Arc;
 
 #[test]
@@ -71,21 +73,28 @@ fn s57_read_only_changes_nothing() {
 
 #[test]
 fn s58_what_a_killed_process_did_is_there() {
-    let image = tempfile::NamedTempFile::new().unwrap();
+    // On a disk, and in memory that outlives the process.
+    killed(&tempfile::NamedTempFile::new().unwrap());
+    killed(&tempfile::NamedTempFile::new_in("/dev/shm").unwrap());
+}
+
+fn killed(image: &tempfile::NamedTempFile) {
     image.as_file().set_len(1 << 20).unwrap();
-    let fs = on(Mapped::file(image.path()).unwrap());
+    let open = || Image::open(image.path(), &Overlay::default()).unwrap();
+    let fs = on(open());
     let f = file(&fs, "f");
     write(&fs, f, 0, &[1; 9000]);
     write(&fs, f, 100, &[2; 5000]);
     directory(&fs, "d");
     // Neither closed nor synced: as after kill -9.
     drop(fs);
-    let medium = Mapped::file(image.path()).unwrap();
+    let medium = open();
     assert_clean(&medium);
     assert!(!frit_fs::check(&medium).unwrap().closed);
     let fs = again(medium);
     assert_eq!(names(&fs, TOP), ["d", "f"]);
     assert_eq!(contents(&fs, f), [&[1; 100][..], &[2; 5000], &[1; 3900]].concat());
+    fs.close().unwrap();
 }
 
 #[test]
@@ -107,4 +116,64 @@ fn s59_what_was_synced_last_outlives_the_machine() {
     fs.close().unwrap();
     assert_eq!(names(&again(medium.synced()), TOP), ["d", "f", "g"]);
     assert!(frit_fs::check(&medium.synced()).unwrap().closed);
+}
+
+/// An image of 16 MiB on a disk, and a directory in memory for its overlay.
+fn on_disk() -> (tempfile::NamedTempFile, tempfile::TempDir) {
+    let image = tempfile::NamedTempFile::new().unwrap();
+    image.as_file().set_len(16 << 20).unwrap();
+    (image, tempfile::tempdir_in("/dev/shm").unwrap())
+}
+
+fn overlaid(image: &Path, memory: &Path, bound: u64) -> frit_fs::Result<Overlaid> {
+    Overlaid::open(image, &Overlay { dir: Some(memory.into()), bound })
+}
+
+#[test]
+fn s92_the_image_is_written_by_syncs_which_bound_what_is_in_memory() {
+    let (image, memory) = on_disk();
+    let fs = on(overlaid(image.path(), memory.path(), 2 << 20).unwrap());
+    let before = std::fs::read(image.path()).unwrap();
+    let f = file(&fs, "f");
+    write(&fs, f, 0, &[1; 100_000]);
+    assert!(std::fs::read(image.path()).unwrap() == before);
+    let mut most = 0;
+    for at in (0..8 << 20).step_by(64 << 10) {
+        write(&fs, f, at, &[2; 64 << 10]);
+        most = most.max(fs.medium().unsynced());
+    }
+    assert!((512 << 10..=2 << 20).contains(&most), "{most}");
+    assert!(std::fs::read(image.path()).unwrap() != before);
+    assert_eq!(contents(&fs, f), vec![2; 8 << 20]);
+}
+
+#[test]
+fn s93_changes_left_over_are_taken_up_or_refused() {
+    let (image, memory) = on_disk();
+    let open = || overlaid(image.path(), memory.path(), 64 << 20);
+    let fs = on(open().unwrap());
+    fs.sync().unwrap();
+    let older = std::fs::read(image.path()).unwrap();
+    file(&fs, "f");
+    fs.sync().unwrap();
+    file(&fs, "g");
+    drop(fs);
+    let newer = std::fs::read(image.path()).unwrap();
+    std::fs::write(image.path(), older).unwrap();
+    refused!(open(), Image);
+    refused!(open(), Image);
+    std::fs::write(image.path(), newer).unwrap();
+    assert_eq!(names(&again(open().unwrap()), TOP), ["f", "g"]);
+}
+
+#[test]
+fn s94_nothing_is_left_beside_an_image_that_was_closed() {
+    let (image, memory) = on_disk();
+    let log = image.path().as_os_str().to_string_lossy().into_owned() + ".sync";
+    let fs = on(overlaid(image.path(), memory.path(), 64 << 20).unwrap());
+    file(&fs, "f");
+    assert!(Path::new(&log).exists() && std::fs::read_dir(memory.path()).unwrap().count() == 1);
+    drop(fs.close().unwrap());
+    assert!(!Path::new(&log).exists());
+    assert_eq!(std::fs::read_dir(memory.path()).unwrap().count(), 0);
 }

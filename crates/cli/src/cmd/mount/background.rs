@@ -19,6 +19,7 @@ pub(super) fn start(args: &Args) -> Result<()> {
     for (given, word) in [(args.read_only, "--read-only"), (args.writeback, "--writeback")] {
         mount.args(given.then_some(word));
     }
+    mount.arg(format!("--sync-every={}", args.sync_every)).args(args.changes.words()?);
     mount.args(args.threads.map(|n| format!("--threads={n}")));
     mount.args(args.options.iter().flat_map(|words| ["-o", words.as_str()]));
     // A group of its own: what ends this terminal's programs does not end it.

@@ -255,7 +255,8 @@ impl Ran<'_> {
     }
 }
 
-fn open<M: Medium>(medium: M) -> Result<Fs<M>, String> {
+/// Opens what a cut has left.
+pub(super) fn open<M: Medium>(medium: M) -> Result<Fs<M>, String> {
     let open = Open { clock: Clock::counted(2 * EPOCH), ..Open::default() };
     Fs::open(medium, open).map_err(|error| format!("cannot be opened: {error}"))
 }

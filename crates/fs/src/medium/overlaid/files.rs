@@ -1,0 +1,131 @@
+//! The files of an image on an ordinary file system.
+
+use super::disk::Disk;
+use crate::error::{Error, Result};
+use crate::format::BLOCK;
+use crate::medium::lines::Lines;
+use crate::medium::memory::Memory;
+use memmap2::MmapOptions;
+use std::ffi::OsString;
+use std::fs::{File, OpenOptions};
+use std::io::{Error as IoError, ErrorKind};
+use std::os::unix::fs::{FileExt, OpenOptionsExt};
+use std::path::{Path, PathBuf};
+use std::sync::{Mutex, PoisonError};
+
+/// An image that is read through a mapping and written by system calls, and its log, `IMAGE.sync`.
+#[derive(Debug)]
+pub struct ImageFile {
+    image: File,
+    memory: Memory,
+    path: PathBuf,
+    log: Mutex<Option<File>>,
+    log_path: PathBuf,
+}
+
+fn os(what: &'static str, path: &Path) -> impl FnOnce(IoError) -> Error {
+    let path = path.to_owned();
+    move |error| Error::Os { what, path, error }
+}
+
+impl ImageFile {
+    /// An image that is there, whole.
+    ///
+    /// # Errors
+    /// It cannot be opened or mapped.
+    pub(super) fn open(path: &Path) -> Result<Self> {
+        // The log is beside the file itself, by whatever link that was named.
+        let path = path.canonicalize().map_err(os("cannot open", path))?;
+        let image =
+            OpenOptions::new().read(true).write(true).open(&path).map_err(os("cannot open", &path))?;
+        let bytes = image.metadata().map_err(os("cannot look at", &path))?.len() / BLOCK * BLOCK;
+        if bytes == 0 {
+            return Err(Error::Image(format!("{}: too small for a file system", path.display())));
+        }
+        let map = MmapOptions::new().len(bytes as usize).map_raw_read_only(&image);
+        let memory = Memory::new(map.map_err(os("cannot map", &path))?, Lines::Stay);
+        let mut log_path = OsString::from(&path);
+        log_path.push(".sync");
+        let log_path = PathBuf::from(log_path);
+        let log = match OpenOptions::new().read(true).write(true).open(&log_path) {
+            Ok(file) => Some(file),
+            Err(e) if e.kind() == ErrorKind::NotFound => None,
+            Err(e) => return Err(os("cannot open", &log_path)(e)),
+        };
+        Ok(Self { image, memory, path, log: Mutex::new(log), log_path })
+    }
+
+    /// The image.
+    pub(super) fn image(&self) -> &File {
+        &self.image
+    }
+
+    /// Where the image is, without symbolic links.
+    pub(super) fn path(&self) -> &Path {
+        &self.path
+    }
+
+    /// Does something with the log; `None` when there is none.
+    fn with_log<T>(&self, act: impl FnOnce(&mut Option<File>) -> Result<T>) -> Result<T> {
+        act(&mut self.log.lock().unwrap_or_else(PoisonError::into_inner))
+    }
+}
+
+impl Disk for ImageFile {
+    fn bytes(&self) -> u64 {
+        self.memory.bytes()
+    }
+
+    #[inline]
+    fn read_image(&self, at: u64, into: &mut [u8]) {
+        self.memory.read(at, into);
+    }
+
+    fn write_image(&self, at: u64, data: &[u8]) -> Result<()> {
+        self.image.write_all_at(data, at).map_err(os("cannot write", &self.path))
+    }
+
+    fn sync_image(&self) -> Result<()> {
+        self.image.sync_data().map_err(os("cannot sync", &self.path))
+    }
+
+    fn read_log(&self, at: u64, into: &mut [u8]) -> Result<bool> {
+        self.with_log(|log| match log.as_ref().map(|file| file.read_exact_at(into, at)) {
+            Some(Ok(())) => Ok(true),
+            Some(Err(e)) if e.kind() != ErrorKind::UnexpectedEof => Err(os("cannot read", &self.log_path)(e)),
+            _ => Ok(false),
+        })
+    }
+
+    fn write_log(&self, at: u64, data: &[u8]) -> Result<()> {
+        self.with_log(|log| {
+            if log.is_none() {
+                let made =
+                    File::options().read(true).write(true).create_new(true).mode(0o600).open(&self.log_path);
+                *log = Some(made.map_err(os("cannot make", &self.log_path))?);
+            }
+            let written = log.as_ref().map_or(Ok(()), |file| file.write_all_at(data, at));
+            written.map_err(os("cannot write", &self.log_path))
+        })
+    }
+
+    fn sync_log(&self) -> Result<()> {
+        self.with_log(|log| {
+            log.as_ref().map_or(Ok(()), File::sync_data).map_err(os("cannot sync", &self.log_path))
+        })
+    }
+
+    fn sync_names(&self) -> Result<()> {
+        let dir = self.path.parent().unwrap_or(Path::new("/"));
+        File::open(dir).and_then(|dir| dir.sync_all()).map_err(os("cannot sync", dir))
+    }
+
+    fn remove_log(&self) -> Result<()> {
+        self.with_log(|log| {
+            if log.take().is_none() {
+                return Ok(());
+            }
+            std::fs::remove_file(&self.log_path).map_err(os("cannot remove", &self.log_path))
+        })
+    }
+}

@@ -1,0 +1,63 @@
+//! Power cuts of the machine under an image in an ordinary file: random sequences, syncs in the middle of operations,
+//! operations in the middle of syncs. And the mapping of a file behind the page cache, which has to fail.
+
+// Helpers of tests are tests, which clippy does not know.
+#![allow(clippy::print_stdout)]
+
+mod workload;
+
+use frit_torture::fs::crash::{Found, MachineCuts};
+use frit_torture::fs::every::base;
+use workload::{number, workload};
+
+fn conclude(what: &str, found: &Found) {
+    let (images, nested, n) = (found.images, found.nested, found.violations.len());
+    println!("{what}: {images} images, {nested} cuts of a start, {n} violations");
+    if let Some(violation) = found.violations.first() {
+        println!("---\n{violation}");
+    }
+}
+
+/// Several sequences, each with other cuts.
+fn all(what: &str, sequences: u64, cuts: MachineCuts) -> Found {
+    let mut found = Found::default();
+    for seed in 0..number("FSMACHINE_SEQUENCES", sequences) {
+        found.add(MachineCuts { seed, ..cuts }.run(&base(), &workload(seed, 24)));
+    }
+    conclude(what, &found);
+    found
+}
+
+#[test]
+fn a_cut_of_the_machine_finds_the_last_sync() {
+    let found = all("syncs between operations", 4, MachineCuts::default());
+    assert!(found.images > 400 && found.nested > 400);
+    assert!(found.violations.is_empty());
+}
+
+#[test]
+fn a_sync_takes_one_moment_while_operations_go_on() {
+    let found = all("operations meanwhile", 4, MachineCuts { meanwhile: true, ..MachineCuts::default() });
+    assert!(found.images > 200 && found.nested > 200);
+    assert!(found.violations.is_empty());
+}
+
+#[test]
+fn a_sync_in_the_middle_of_an_operation_is_as_good() {
+    for pages in [2, 4, 6] {
+        let bound = pages * 2 * 4096;
+        let found =
+            all("syncs in operations", 2, MachineCuts { bound, sync_one_in: 0, ..MachineCuts::default() });
+        assert!(found.images > 400 && found.nested > 400);
+        assert!(found.violations.is_empty());
+    }
+}
+
+#[test]
+fn a_mapping_behind_the_page_cache_is_damaged_by_the_same_cuts() {
+    let found = MachineCuts::default().run_mapped(&base(), &workload(1, 24));
+    conclude("a mapping", &found);
+    let damaged = found.violations.iter().filter(|v| !v.what.starts_with("neither")).count();
+    println!("{damaged} of them cannot be opened, or a check finds damage");
+    assert!(damaged > 20, "{}", found.images);
+}

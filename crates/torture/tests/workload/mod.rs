@@ -1,0 +1,38 @@
+//! Operations for cuts of the machine.
+
+use frit_torture::fs::apply::Session;
+use frit_torture::fs::draw::Drawer;
+use frit_torture::fs::every::base;
+use frit_torture::fs::op::Path;
+use frit_torture::fs::{Act, Model, Op, Target};
+
+/// Random operations on the base tree that change something, without open files.
+pub(crate) fn workload(seed: u64, len: usize) -> Vec<Op> {
+    let model = Model::new();
+    let mut session = Session::new(&model);
+    for op in base() {
+        let _ = session.apply(&op);
+    }
+    let there: Vec<Path> = ["a", "b", "a/d", "a/f", "a/e", "s", "b/h", "b/p"].map(Path::new).to_vec();
+    let mut drawer = Drawer::new(seed);
+    drawer.limits = false;
+    let mut ops = Vec::new();
+    while ops.len() < len {
+        let op = drawer.draw(&there);
+        let slot = matches!(op.act.target(), Some(Target::Slot(_)));
+        let idle = matches!(op.act, Act::Open { .. } | Act::Close(_) | Act::Sync | Act::SyncFile { .. });
+        // Most draws are refused or only look: those that do something count.
+        let before = frit_torture::fs::compare::digest(&model);
+        if !slot && !idle && session.apply(&op).is_ok() && frit_torture::fs::compare::digest(&model) != before
+        {
+            ops.push(op);
+        }
+    }
+    ops
+}
+
+/// A number from the environment.
+#[allow(dead_code)]
+pub(crate) fn number(name: &str, otherwise: u64) -> u64 {
+    std::env::var(name).ok().and_then(|text| text.parse().ok()).unwrap_or(otherwise)
+}
