@@ -140,6 +140,34 @@ fn a_kill_loses_nothing_that_was_written() {
     assert!(checked.contains("Nothing is wrong") && checked.contains("not unmounted in order"), "{checked}");
 }
 
+/// Waits until the image file itself holds some bytes, and says after how long.
+fn in_the_file(image: &str, bytes: &[u8]) -> std::time::Duration {
+    let begin = std::time::Instant::now();
+    while !fs::read(image).unwrap().windows(bytes.len()).any(|found| found == bytes) {
+        assert!(begin.elapsed() < std::time::Duration::from_secs(30), "it is not synced");
+        std::thread::sleep(std::time::Duration::from_millis(20));
+    }
+    begin.elapsed()
+}
+
+#[test]
+fn s93_an_image_on_a_disk_is_synced_from_time_to_time() {
+    let Some(p) = Place::new() else { return };
+    p.mkfs();
+    good(&p.mount(&["--sync-every", "0.2"]));
+    fs::write(p.at.join("f"), "nobody asked for a sync of this").unwrap();
+    in_the_file(&p.image, b"nobody asked for a sync of this");
+    good(&frit(&["unmount", p.at()]));
+    assert!(!Path::new(&format!("{}.sync", p.image)).exists());
+    // 5 s unless told.
+    good(&p.mount(&[]));
+    fs::write(p.at.join("f"), "nor a sync of that").unwrap();
+    assert!(in_the_file(&p.image, b"nor a sync of that").as_secs() < 20);
+    good(&frit(&["unmount", p.at()]));
+    refused(&p.mount(&["--overlay", p.at()]), 1, "no directory in memory");
+    refused(&p.mount(&["--sync-every", "x"]), 2, "invalid");
+}
+
 #[test]
 fn a_signal_unmounts() {
     let Some(p) = Place::new() else { return };

@@ -1,6 +1,6 @@
 //! A file system in an image, used by a program without any mount: `cargo run -p frit-fs --example embedded`.
 
-use frit_fs::{Caller, Files, Format, Fs, Mapped, New, Open, OpenFile, Paths, XattrMode};
+use frit_fs::{Caller, Files, Format, Fs, Image, New, Open, OpenFile, Overlay, Paths, XattrMode};
 use std::error::Error;
 use std::io::{BufRead, BufReader, Seek, SeekFrom, Write};
 
@@ -8,7 +8,10 @@ pub(crate) fn main() -> Result<(), Box<dyn Error>> {
     // An image is a file of the size that the file system is to have. `Mapped::anonymous` is memory instead.
     let image = tempfile::NamedTempFile::new()?;
     image.as_file().set_len(4 << 20)?;
-    let fs = Fs::format(Mapped::file(image.path())?, Format { label: "notes".into(), ..Format::default() })?;
+    let fs = Fs::format(
+        Image::open(image.path(), &Overlay::default())?,
+        Format { label: "notes".into(), ..Format::default() },
+    )?;
 
     // Who acts: permissions are checked for this user. The root directory belongs to the superuser.
     let me = Caller::ROOT;

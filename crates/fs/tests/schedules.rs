@@ -4,17 +4,17 @@
 #![allow(clippy::unwrap_used)]
 
 use frit_fs::{
-    Caller, Changes, Clock, Error, Files, Format, Fs, Ino, Mapped, New, Open, OpenFile, RenameMode,
-    XattrMode, check,
+    Caller, Changes, Clock, Disk, Error, Files, Format, Fs, Ino, Mapped, Medium, New, Open, OpenFile,
+    Overlaid, RenameMode, XattrMode, check,
 };
-use std::sync::Arc;
+use std::sync::{Arc, Mutex};
 
 const ROOT: &Caller = &Caller::ROOT;
 /// Interleavings of each meeting.
 const TRIED: usize = 400;
 
 type Shared = Arc<Fs<Mapped>>;
-type Step = fn(&Shared);
+type Step = fn(&dyn Files);
 
 /// A file system with directories a and b, file a/f with a second name b/h, and an empty directory a/d.
 fn fresh() -> Shared {
@@ -33,7 +33,7 @@ fn fresh() -> Shared {
     Arc::new(Fs::open(medium, open).unwrap())
 }
 
-fn dir(fs: &Shared, name: &[u8]) -> Option<Ino> {
+fn dir(fs: &dyn Files, name: &[u8]) -> Option<Ino> {
     fs.lookup(ROOT, Ino::ROOT, name).ok().map(|attr| attr.ino)
 }
 
@@ -44,7 +44,7 @@ fn met<T>(done: Result<T, Error>) {
     }
 }
 
-fn rename(fs: &Shared, from: (&[u8], &[u8]), to: (&[u8], &[u8]), mode: RenameMode) {
+fn rename(fs: &dyn Files, from: (&[u8], &[u8]), to: (&[u8], &[u8]), mode: RenameMode) {
     if let (Some(a), Some(b)) = (dir(fs, from.0), dir(fs, to.0)) {
         met(fs.rename(ROOT, (a, from.1), (b, to.1), mode));
     }
@@ -87,7 +87,7 @@ fn meet(steps: Vec<Step>) {
                 .iter()
                 .map(|step| {
                     let (fs, step) = (Arc::clone(&fs), *step);
-                    shuttle::thread::spawn(move || step(&fs))
+                    shuttle::thread::spawn(move || step(&*fs))
                 })
                 .collect();
             threads.into_iter().for_each(|thread| thread.join().unwrap());
@@ -116,14 +116,96 @@ fn three_operations_meet() {
     }
 }
 
+/// An image on a disk that never stops; nobody reads its log.
+struct Quick(Mutex<Vec<u8>>);
+
+impl Disk for Quick {
+    fn bytes(&self) -> u64 {
+        self.0.lock().unwrap().len() as u64
+    }
+
+    fn read_image(&self, at: u64, into: &mut [u8]) {
+        into.copy_from_slice(&self.0.lock().unwrap()[at as usize..][..into.len()]);
+    }
+
+    fn write_image(&self, at: u64, data: &[u8]) -> frit_fs::Result<()> {
+        shuttle::thread::yield_now();
+        self.0.lock().unwrap()[at as usize..][..data.len()].copy_from_slice(data);
+        Ok(())
+    }
+
+    fn sync_image(&self) -> frit_fs::Result<()> {
+        Ok(())
+    }
+
+    fn read_log(&self, _: u64, _: &mut [u8]) -> frit_fs::Result<bool> {
+        Ok(false)
+    }
+
+    fn write_log(&self, _: u64, _: &[u8]) -> frit_fs::Result<()> {
+        shuttle::thread::yield_now();
+        Ok(())
+    }
+
+    fn sync_log(&self) -> frit_fs::Result<()> {
+        Ok(())
+    }
+
+    fn sync_names(&self) -> frit_fs::Result<()> {
+        Ok(())
+    }
+
+    fn remove_log(&self) -> frit_fs::Result<()> {
+        Ok(())
+    }
+}
+
+/// Operations, and syncs of an image on a disk that come in between; the bound is so small that writes make syncs too.
+#[test]
+fn operations_meet_syncs_of_an_image_on_a_disk() {
+    for (i, step) in STEPS.into_iter().enumerate() {
+        shuttle::check_random(
+            move || {
+                let disk = Arc::new(Quick(Mutex::new(vec![0; 512 << 10])));
+                let medium = Overlaid::on(Arc::clone(&disk), 24 * 4096).unwrap();
+                let format =
+                    Format { inodes: Some(64), clock: Clock::counted(1_000_000), ..Format::default() };
+                let fs = Arc::new(Fs::format(medium, format).unwrap());
+                let dir = |name| fs.create(ROOT, Ino::ROOT, name, New::directory(0o755)).unwrap().ino;
+                let (a, b) = (dir(b"a"), dir(b"b"));
+                let file = fs.create(ROOT, a, b"f", New::file(0o644)).unwrap().ino;
+                fs.write(file, 0, &[1; 5000]).unwrap();
+                fs.link(ROOT, file, b, b"h").unwrap();
+                let syncs = (0..2).map(|_| {
+                    let fs = Arc::clone(&fs);
+                    shuttle::thread::spawn(move || fs.sync().unwrap())
+                });
+                let mut threads: Vec<_> = syncs.collect();
+                for step in [step, STEPS[(i + 1) % STEPS.len()]] {
+                    let fs = Arc::clone(&fs);
+                    threads.push(shuttle::thread::spawn(move || step(&*fs)));
+                }
+                threads.into_iter().for_each(|thread| thread.join().unwrap());
+                assert!(check(fs.medium()).unwrap().is_clean());
+                // What the last sync made of the image agrees with itself.
+                fs.sync().unwrap();
+                let medium = Mapped::anonymous(512 << 10).unwrap();
+                medium.write_data(0, &disk.0.lock().unwrap());
+                assert!(check(&medium).unwrap().is_clean());
+            },
+            TRIED / 8,
+        );
+    }
+}
+
 /// Promise S52 of `docs/semantics.md`, where it is hardest: the old inode is freed between finding and looking at it.
 #[test]
 fn a_name_that_is_replaced_stays() {
     shuttle::check_random(
         || {
             let fs = fresh();
-            let a = dir(&fs, b"a").unwrap();
-            fs.unlink(ROOT, dir(&fs, b"b").unwrap(), b"h").unwrap();
+            let a = dir(&*fs, b"a").unwrap();
+            fs.unlink(ROOT, dir(&*fs, b"b").unwrap(), b"h").unwrap();
             let replaces = Arc::clone(&fs);
             let replacer = shuttle::thread::spawn(move || {
                 for _ in 0..3 {

@@ -99,8 +99,8 @@ impl<'a> New<'a> {
 struct Full;
 
 impl<D: Disk> Overlaid<D> {
-    /// An image on any disk, with an overlay that ends with this value, and a bound of its pages in bytes. Completes a
-    /// sync that was cut off.
+    /// An image on any disk, with an overlay that ends with this value, and a bound of its pages in bytes: for tests of
+    /// power cuts. Completes a sync that was cut off.
     ///
     /// # Errors
     /// The log belongs to another image or state; what the operating system says.
@@ -190,9 +190,9 @@ impl<D: Disk> Overlaid<D> {
                 Ok(len) => done += len,
                 Err(Full) => self.relieve(),
             }
-        }
-        if self.store.count(self.store.current()) >= self.next.load(Ordering::Relaxed) {
-            self.bound();
+            if self.store.count(self.store.current()) >= self.next.load(Ordering::Relaxed) {
+                self.bound();
+            }
         }
     }
 
