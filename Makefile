@@ -78,6 +78,7 @@ conform: clients build ## POSIX, loads and databases on a mounted ISPFS, its dae
 	scripts/fs-suite.sh
 	scripts/fs-kill.sh --self-test
 	scripts/fs-kill.sh --kills 100
+	scripts/fs-kill.sh --kills 30 --dir /var/tmp --sync none
 
 clean: ## what was built
 	$(CARGO) clean

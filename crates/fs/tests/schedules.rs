@@ -164,37 +164,37 @@ impl Disk for Quick {
 #[test]
 fn operations_meet_syncs_of_an_image_on_a_disk() {
     for (i, step) in STEPS.into_iter().enumerate() {
-        shuttle::check_random(
-            move || {
-                let disk = Arc::new(Quick(Mutex::new(vec![0; 512 << 10])));
-                let medium = Overlaid::on(Arc::clone(&disk), 24 * 4096).unwrap();
-                let format =
-                    Format { inodes: Some(64), clock: Clock::counted(1_000_000), ..Format::default() };
-                let fs = Arc::new(Fs::format(medium, format).unwrap());
-                let dir = |name| fs.create(ROOT, Ino::ROOT, name, New::directory(0o755)).unwrap().ino;
-                let (a, b) = (dir(b"a"), dir(b"b"));
-                let file = fs.create(ROOT, a, b"f", New::file(0o644)).unwrap().ino;
-                fs.write(file, 0, &[1; 5000]).unwrap();
-                fs.link(ROOT, file, b, b"h").unwrap();
-                let syncs = (0..2).map(|_| {
-                    let fs = Arc::clone(&fs);
-                    shuttle::thread::spawn(move || fs.sync().unwrap())
-                });
-                let mut threads: Vec<_> = syncs.collect();
-                for step in [step, STEPS[(i + 1) % STEPS.len()]] {
-                    let fs = Arc::clone(&fs);
-                    threads.push(shuttle::thread::spawn(move || step(&*fs)));
-                }
-                threads.into_iter().for_each(|thread| thread.join().unwrap());
-                assert!(check(fs.medium()).unwrap().is_clean());
-                // What the last sync made of the image agrees with itself.
-                fs.sync().unwrap();
-                let medium = Mapped::anonymous(512 << 10).unwrap();
-                medium.write_data(0, &disk.0.lock().unwrap());
-                assert!(check(&medium).unwrap().is_clean());
-            },
-            TRIED / 8,
-        );
+        let mut config = shuttle::Config::new();
+        // Pages lie on the stack.
+        config.stack_size = 256 << 10;
+        let runner = shuttle::Runner::new(shuttle::scheduler::RandomScheduler::new(TRIED / 8), config);
+        runner.run(move || {
+            let disk = Arc::new(Quick(Mutex::new(vec![0; 512 << 10])));
+            let medium = Overlaid::on(Arc::clone(&disk), 24 * 4096).unwrap();
+            let format = Format { inodes: Some(64), clock: Clock::counted(1_000_000), ..Format::default() };
+            let fs = Arc::new(Fs::format(medium, format).unwrap());
+            let dir = |name| fs.create(ROOT, Ino::ROOT, name, New::directory(0o755)).unwrap().ino;
+            let (a, b) = (dir(b"a"), dir(b"b"));
+            let file = fs.create(ROOT, a, b"f", New::file(0o644)).unwrap().ino;
+            fs.write(file, 0, &[1; 5000]).unwrap();
+            fs.link(ROOT, file, b, b"h").unwrap();
+            let syncs = (0..2).map(|_| {
+                let fs = Arc::clone(&fs);
+                shuttle::thread::spawn(move || fs.sync().unwrap())
+            });
+            let mut threads: Vec<_> = syncs.collect();
+            for step in [step, STEPS[(i + 1) % STEPS.len()]] {
+                let fs = Arc::clone(&fs);
+                threads.push(shuttle::thread::spawn(move || step(&*fs)));
+            }
+            threads.into_iter().for_each(|thread| thread.join().unwrap());
+            assert!(check(fs.medium()).unwrap().is_clean());
+            // What the last sync made of the image agrees with itself.
+            fs.sync().unwrap();
+            let medium = Mapped::anonymous(512 << 10).unwrap();
+            medium.write_data(0, &disk.0.lock().unwrap());
+            assert!(check(&medium).unwrap().is_clean());
+        });
     }
 }
 

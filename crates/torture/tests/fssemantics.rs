@@ -114,7 +114,8 @@ fn s91_a_cut_of_the_machine_leaves_an_image_on_a_disk_as_of_a_sync() {
         "root create dir b/h 700 0",
     ];
     for (meanwhile, bound) in [(false, 1 << 30), (true, 1 << 30), (false, 8 * 4096)] {
-        let found = MachineCuts { meanwhile, bound, ..MachineCuts::default() }.run(&base(), &ops(&lines));
+        let cuts = MachineCuts { meanwhile, bound, sync_one_in: 2, cuts: 12, ..MachineCuts::default() };
+        let found = cuts.run(&base(), &ops(&lines));
         assert!(found.images > 20, "{}", found.images);
         assert!(found.violations.is_empty(), "{}", found.violations[0]);
     }

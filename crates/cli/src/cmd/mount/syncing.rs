@@ -38,9 +38,7 @@ impl Syncing {
                     continue;
                 }
                 let synced = files.sync();
-                if let Err(error) = synced.as_ref().map_err(|error| error.to_string())
-                    && !failed
-                {
+                if let (Err(error), false) = (&synced, failed) {
                     let _ = complain(&format!("frit mount: {error}; what is not synced stays in memory\n"));
                 }
                 failed = synced.is_err();
