@@ -151,7 +151,7 @@ fn in_the_file(image: &str, bytes: &[u8]) -> std::time::Duration {
 }
 
 #[test]
-fn s93_an_image_on_a_disk_is_synced_from_time_to_time() {
+fn s95_an_image_on_a_disk_is_synced_from_time_to_time() {
     let Some(p) = Place::new() else { return };
     p.mkfs();
     good(&p.mount(&["--sync-every", "0.2"]));

@@ -1,6 +1,6 @@
 //! `frit defrag`.
 
-use super::image::{self, Locked};
+use super::image::{self, Changes, Locked};
 use crate::output::{print, print_json};
 use frit_fs::{Files, Gathered, Kind};
 use miette::{IntoDiagnostic, Result, miette};
@@ -19,6 +19,8 @@ room for them in one piece. See docs/mount.md.")]
 pub(crate) struct Args {
     /// The image.
     image: PathBuf,
+    #[command(flatten)]
+    changes: Changes,
     /// Print JSON.
     #[arg(long)]
     json: bool,
@@ -44,7 +46,7 @@ struct Done<'a> {
 /// An image that cannot be opened, or closed in order; damaged files, when all others are done.
 pub(crate) fn run(args: &Args) -> Result<()> {
     let _locked = Locked::open(&args.image)?;
-    let fs = Arc::new(image::open(&args.image, false)?);
+    let fs = Arc::new(image::open(&args.image, false, &args.changes)?);
     let mut done =
         Done { image: &args.image, files: 0, changed: 0, pieces_before: 0, pieces_after: 0, damaged: 0 };
     let mut failed = None;
