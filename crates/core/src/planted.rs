@@ -206,6 +206,12 @@ pub enum Bug {
     FsRenameTwoSteps,
     /// File system: extended attributes are overwritten where they are.
     FsXattrInPlace,
+    /// File system: the body of a file goes before its inode is durably free.
+    FsBodyBeforeName,
+    /// File system: the generation of an inode is left out of the name of its body.
+    FsBodyUnnumbered,
+    /// File system: a start leaves bodies of inodes that are gone.
+    FsBodiesNotSwept,
 }
 
 impl Bug {

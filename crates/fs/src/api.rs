@@ -10,6 +10,8 @@ use crate::medium::Medium;
 use crate::types::{
     Allocate, Attr, Caller, Changes, Entry, Ino, NAME_MAX, New, Piece, RenameMode, Seek, Usage, XattrMode,
 };
+use std::os::fd::OwnedFd;
+use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
 impl<M: Medium> Fs<M> {
@@ -23,6 +25,7 @@ impl<M: Medium> Fs<M> {
         if left > 0 {
             return Ok(());
         }
+        state.body = None;
         self.space.forget_ahead(node.ino);
         if state.inode.links > 0 {
             return Ok(());
@@ -35,6 +38,9 @@ impl<M: Medium> Fs<M> {
         if !data_only {
             self.save_times(node, &mut node.state.write());
         }
+        if let Some(body) = self.body(node, &node.state.read())? {
+            body.sync(data_only)?;
+        }
         self.medium.fence();
         self.medium.sync()
     }
@@ -43,7 +49,7 @@ impl<M: Medium> Fs<M> {
 impl<M: Medium> Files for Fs<M> {
     fn usage(&self) -> Result<Usage> {
         let ledger = self.journal.ledger();
-        Ok(Usage {
+        self.usage_outside(Usage {
             block_bytes: BLOCK as u32,
             blocks: self.geometry.data_blocks,
             blocks_free: self.space.free(),
@@ -90,11 +96,7 @@ impl<M: Medium> Files for Fs<M> {
     }
 
     fn pin(&self, ino: Ino) -> Result<()> {
-        let node = self.node(ino)?;
-        let state = node.state.read();
-        state.alive()?;
-        node.pins.fetch_add(1, Ordering::AcqRel);
-        Ok(())
+        self.pin_node(&*self.node(ino)?, |_| Ok(()))
     }
 
     fn unpin(&self, ino: Ino) -> Result<()> {
@@ -152,6 +154,12 @@ impl<M: Medium> Files for Fs<M> {
 
     fn remove_xattr(&self, who: &Caller, ino: Ino, name: &[u8]) -> Result<()> {
         self.change_xattr(who, ino, name, None, XattrMode::Replace)
+    }
+
+    fn body(&self, ino: Ino) -> Option<Arc<OwnedFd>> {
+        let node = self.node(ino).ok()?;
+        let state = node.state.read();
+        state.body.as_ref().and_then(|body| body.descriptor())
     }
 
     fn pieces(&self, ino: Ino, at: u64, each: &mut dyn FnMut(&Piece) -> bool) -> Result<()> {

@@ -10,6 +10,9 @@ use std::hash::{BuildHasher, RandomState};
 const MAGIC: u64 = u64::from_le_bytes(*b"frit-fs\0");
 /// The version of the format.
 const VERSION: u64 = 1;
+/// The same with contents of regular files outside of the medium: a version of its own, so that who does not know it
+/// does not take files for empty.
+const VERSION_OUTSIDE: u64 = 2;
 /// Words of the superblock that are used.
 const WORDS: usize = 64;
 
@@ -20,6 +23,8 @@ pub(crate) struct Superblock {
     pub(crate) uuid: [u64; 2],
     pub(crate) label: [u8; 32],
     pub(crate) created: Time,
+    /// Whether contents of regular files are outside of the medium.
+    pub(crate) outside: bool,
 }
 
 /// A random identity. The standard library's hasher takes its keys from the system's random source.
@@ -37,7 +42,7 @@ impl Superblock {
         let g = &self.geometry;
         let mut w = [0; WORDS];
         w[0] = MAGIC;
-        w[1] = VERSION | BLOCK << 32;
+        w[1] = if self.outside { VERSION_OUTSIDE } else { VERSION } | BLOCK << 32;
         w[2..4].copy_from_slice(&self.uuid);
         w[4..8].copy_from_slice(bytemuck::cast_slice(&[self.label]));
         w[8] = g.bytes;
@@ -65,9 +70,11 @@ impl Superblock {
         if w[WORDS - 1] != u64::from(crc_words(0, &w[..WORDS - 1])) {
             return Err("its superblock does not match its checksum".into());
         }
-        if w[1] != VERSION | BLOCK << 32 {
+        let outside = w[1] == VERSION_OUTSIDE | BLOCK << 32;
+        if !outside && w[1] != VERSION | BLOCK << 32 {
             return Err(format!(
-                "format version {} with blocks of {} bytes: this program knows version {VERSION} with {BLOCK}",
+                "format version {} with blocks of {} bytes: this program knows versions {VERSION} and {VERSION_OUTSIDE} \
+                 with {BLOCK}",
                 w[1] & 0xFFFF_FFFF,
                 w[1] >> 32
             ));
@@ -98,7 +105,7 @@ impl Superblock {
         }
         let mut label = [0; 32];
         label.copy_from_slice(bytemuck::cast_slice(&w[4..8]));
-        Ok(Self { geometry, uuid: [w[2], w[3]], label, created: Time(w[21] as i64) })
+        Ok(Self { geometry, uuid: [w[2], w[3]], label, created: Time(w[21] as i64), outside })
     }
 
     /// Writes both copies, the second one first.
