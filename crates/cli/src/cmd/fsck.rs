@@ -1,8 +1,8 @@
 //! `frit fsck`.
 
-use super::image::Locked;
+use super::image::{self, Locked};
 use crate::output::{complain, print, print_json};
-use frit_fs::{Clock, Error, Mapped, Report, check, repair};
+use frit_fs::{Clock, Error, Mapped, Report, check, check_pool, repair, repair_pool};
 use miette::{Result, miette};
 use serde::Serialize;
 use std::path::{Path, PathBuf};
@@ -17,13 +17,14 @@ const NOT_CHECKED: u8 = 2;
 #[command(after_help = "Examples:
   frit fsck img
   frit fsck img --json
+  frit fsck /dev/shm/pool   a pool
   frit fsck img --repair    mend what is found, and say what was done
 
 Inodes, blocks, names, links and the list of open files are compared with each other. Operations that a stop cut off are
 completed first, as every mount does it. Exits with 0 when nothing is wrong, or nothing is left to be mended, 1 when something is,
 2 when there is no file system that could be checked, or it is mounted. See docs/mount.md.")]
 pub(crate) struct Args {
-    /// The image.
+    /// The image, or the directory of a pool.
     image: PathBuf,
     /// Mend what is found. What is damaged beyond that is given up: copy the image first if it matters.
     #[arg(long)]
@@ -45,6 +46,8 @@ struct Outcome<'a> {
     blocks: u64,
     /// Inodes without names that the next mount frees.
     orphans: u64,
+    /// Bodies of a pool that belong to no inode.
+    strays: u64,
     /// Whether it was unmounted in order.
     closed: bool,
     /// How much is wrong; with --repair how much is left.
@@ -64,9 +67,15 @@ struct Outcome<'a> {
 /// Output that cannot be written; a file system that is damaged is told by the exit code.
 pub(crate) fn run(args: &Args) -> Result<ExitCode> {
     let start = Instant::now();
-    let checked = Locked::open(&args.image).and_then(|_locked| {
-        let checked = Mapped::file(&args.image)
-            .and_then(|medium| if args.repair { repair(&medium, &Clock::Wall) } else { check(&medium) });
+    let checked = image::pool(&args.image).and_then(|pool| {
+        let image = image::of(&args.image);
+        let _locked = Locked::open(&image)?;
+        let checked = Mapped::file(&image).and_then(|medium| match (pool, args.repair) {
+            (None, false) => check(&medium),
+            (None, true) => repair(&medium, &Clock::Wall),
+            (Some(pool), false) => check_pool(&medium, &*pool),
+            (Some(pool), true) => repair_pool(&medium, &*pool, &Clock::Wall),
+        });
         checked.map_err(|e: Error| miette!("{}: {e}", args.image.display()))
     });
     let report = match checked {
@@ -89,6 +98,7 @@ fn tell(args: &Args, r: &Report, seconds: f64) -> Result<()> {
             files: r.files,
             blocks: r.blocks,
             orphans: r.orphans,
+            strays: r.strays,
             closed: r.closed,
             found: r.found,
             problems: &r.problems,
@@ -104,6 +114,9 @@ fn tell(args: &Args, r: &Report, seconds: f64) -> Result<()> {
     out += if r.closed { "; it was unmounted in order\n" } else { "; it was not unmounted in order\n" };
     if r.orphans > 0 {
         out += &format!("{} files were removed while they were open: the next mount frees them\n", r.orphans);
+    }
+    if r.strays > 0 && !r.closed {
+        out += &format!("{} bodies belong to no file: the next mount removes them\n", r.strays);
     }
     out += &match r.found {
         0 if r.repaired > 0 => format!("{} repairs; nothing is left ({seconds:.3} s).\n", r.repaired),
