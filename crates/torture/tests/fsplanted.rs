@@ -30,9 +30,21 @@ const HUNTS: [&[&str]; 12] = [
     &["root create dir x 755 0", "root append b/p 4096 64", "root truncate b/h 0"],
 ];
 
-fn hunt(ops: &[&str], seed: u64) -> Result<Found, ()> {
+/// Those for bugs of a pool, whose contents are beside the medium.
+const POOL: [&[&str]; 3] = [
+    &["root unlink b/p", "root create file n 640 0"],
+    &["root open #0 b/p", "root unlink b/p", "root close #0"],
+    &["root write a/e 100 5000 11", "root rename a/e b/p replace", "root create file n 600 0"],
+];
+
+/// All sequences, and whether contents are in a pool.
+fn hunts() -> impl Iterator<Item = (&'static [&'static str], bool)> {
+    HUNTS.iter().map(|ops| (*ops, false)).chain(POOL.iter().map(|ops| (*ops, true)))
+}
+
+fn hunt(ops: &[&str], pool: bool, seed: u64) -> Result<Found, ()> {
     let ops: Vec<Op> = ops.iter().map(|line| line.parse().unwrap()).collect();
-    let cuts = Cuts { density: Density::COARSE, seed, nested_one_in: 4, ..Cuts::default() };
+    let cuts = Cuts { density: Density::COARSE, seed, nested_one_in: 4, pool, ..Cuts::default() };
     // A planted bug may well make the file system panic, which is one way to be found.
     catch_unwind(AssertUnwindSafe(|| cuts.run(&base(), &ops))).map_err(|_| ())
 }
@@ -40,9 +52,9 @@ fn hunt(ops: &[&str], seed: u64) -> Result<Found, ()> {
 #[test]
 fn every_planted_bug_of_the_file_system_is_found() {
     std::panic::set_hook(Box::new(|_| {}));
-    for (i, ops) in HUNTS.iter().enumerate() {
+    for (i, (ops, pool)) in hunts().enumerate() {
         for seed in 0..SEEDS {
-            let found = hunt(ops, seed).unwrap_or_default();
+            let found = hunt(ops, pool, seed).unwrap_or_default();
             assert!(found.images > 0 && found.violations.is_empty(), "sequence {i}: {:?}", found.violations);
         }
     }
@@ -53,13 +65,14 @@ fn every_planted_bug_of_the_file_system_is_found() {
         let begun = Instant::now();
         set(Some(bug));
         let found = (0..SEEDS)
-            .flat_map(|seed| HUNTS.iter().map(move |ops| (seed, *ops)))
-            .find(|(seed, ops)| hunt(ops, *seed).map_or(true, |found| !found.violations.is_empty()));
+            .flat_map(|seed| hunts().map(move |hunt| (seed, hunt)))
+            .find(|(seed, (ops, pool))| hunt(ops, *pool, *seed).map_or(true, |found| !found.violations.is_empty()));
         set(None);
         match found {
-            Some((seed, ops)) => {
+            Some((seed, (ops, pool))) => {
+                let place = if pool { "in a pool: " } else { "" };
                 println!(
-                    "| {name} | {} | {} | {:.1} s |",
+                    "| {name} | {place}{} | {} | {:.1} s |",
                     ops.join("; "),
                     seed + 1,
                     begun.elapsed().as_secs_f64()

@@ -116,7 +116,7 @@ impl<F: Files + 'static> Filesystem for Adapter<F> {
         let who = caller(request);
         if self.passthrough.is_on() && changes == Changes::default() {
             // What is left of what the kernel asks for before it writes itself: that rights are taken away.
-            let taken = self.plain.take(&*self.files, ino(number), Loses::All);
+            let taken = self.plain.take(&*self.files, ino(number), Loses::of(request));
             let attr = taken.and_then(|()| self.files.attr(ino(number)));
             return reply::attr(reply, &self.passthrough, attr);
         }
