@@ -35,7 +35,7 @@ fn a_body_comes_with_the_first_bytes_and_goes_with_the_inode() {
 }
 
 #[test]
-fn whoever_writes_the_body_writes_the_file() {
+fn s89_who_writes_the_body_writes_the_file() {
     let fs = fresh(1 << 20);
     let f = file(&fs, "f");
     assert!(fs.body(f).is_none(), "nobody has it open");
@@ -75,7 +75,7 @@ fn times_of_contents_outlive_a_kill() {
 }
 
 #[test]
-fn a_start_sweeps_what_a_stop_left() {
+fn s90_a_start_sweeps_what_a_stop_left() {
     let fs = fresh(1 << 20);
     let pool = pool_of(fs.medium());
     let (f, d) = (file(&fs, "f"), directory(&fs, "d"));
@@ -111,7 +111,7 @@ fn a_start_sweeps_what_a_stop_left() {
 }
 
 #[test]
-fn a_number_that_is_used_again_has_another_body() {
+fn s91_a_number_that_is_used_again_has_another_body() {
     let fs = fresh(1 << 20);
     let pool = pool_of(fs.medium());
     let f = file(&fs, "f");
@@ -127,7 +127,7 @@ fn a_number_that_is_used_again_has_another_body() {
 }
 
 #[test]
-fn an_image_and_a_pool_belong_together() {
+fn s92_an_image_and_a_pool_belong_together() {
     let fs = fresh(1 << 20);
     let pool = pool_of(fs.medium());
     file(&fs, "f");

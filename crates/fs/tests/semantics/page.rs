@@ -5,8 +5,13 @@ use std::fs::read_to_string;
 use std::path::{Path, PathBuf};
 
 /// Where tests of promises are, from the root of the sources on.
-const PLACES: [&str; 3] =
-    ["crates/fs/tests/semantics", "crates/torture/tests/fssemantics.rs", "crates/serve/tests/mount"];
+const PLACES: [&str; 5] = [
+    "crates/fs/tests/semantics",
+    "crates/fs/tests/pool",
+    "crates/torture/tests/fssemantics.rs",
+    "crates/serve/tests/mount",
+    "crates/serve/tests/pool",
+];
 
 fn sources() -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("../..")

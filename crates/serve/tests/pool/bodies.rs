@@ -23,10 +23,9 @@ fn both(m: &Mounted, name: &str) -> File {
     File::options().create(true).truncate(false).read(true).write(true).open(m.path(name)).unwrap()
 }
 
-/// Requests that this process has read from /dev/fuse are not counted by the kernel; but who reads a body of a file
-/// through another descriptor sees at once what a program wrote, without a word to the server.
+/// Who reads the body through another descriptor sees at once what a program wrote, without a word to the server.
 #[test]
-fn what_a_program_writes_is_in_the_body() {
+fn s93_what_a_program_writes_is_in_the_body() {
     let Some(m) = passing() else { return };
     let file = both(&m, "f");
     file.write_all_at(b"passed through", 0).unwrap();
@@ -85,7 +84,7 @@ print('good')
 ";
 
 #[test]
-fn a_map_that_is_written_moves_times() {
+fn s94_a_map_that_is_written_moves_times() {
     let Some(m) = passing() else { return };
     fs::write(m.path("m"), vec![0; 8192]).unwrap();
     fs::write(m._dir.path().join("map.py"), MAP).unwrap();
