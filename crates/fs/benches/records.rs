@@ -50,13 +50,17 @@ impl Subject for Map {
     fn read(&self, at: u64, into: &mut [u8]) {
         assert!(at as usize + into.len() <= self.0.len());
         // SAFETY: the range is inside, and nobody else has the file.
-        unsafe { std::ptr::copy_nonoverlapping(self.0.as_ptr().add(at as usize), into.as_mut_ptr(), into.len()) };
+        unsafe {
+            std::ptr::copy_nonoverlapping(self.0.as_ptr().add(at as usize), into.as_mut_ptr(), into.len());
+        }
     }
 
     fn write(&self, at: u64, data: &[u8]) {
         assert!(at as usize + data.len() <= self.0.len());
         // SAFETY: as above.
-        unsafe { std::ptr::copy_nonoverlapping(data.as_ptr(), self.0.as_mut_ptr().add(at as usize), data.len()) };
+        unsafe {
+            std::ptr::copy_nonoverlapping(data.as_ptr(), self.0.as_mut_ptr().add(at as usize), data.len());
+        }
     }
 
     fn sync(&self) {

@@ -64,9 +64,10 @@ fn every_planted_bug_of_the_file_system_is_found() {
         let name: &str = bug.into();
         let begun = Instant::now();
         set(Some(bug));
-        let found = (0..SEEDS)
-            .flat_map(|seed| hunts().map(move |hunt| (seed, hunt)))
-            .find(|(seed, (ops, pool))| hunt(ops, *pool, *seed).map_or(true, |found| !found.violations.is_empty()));
+        let found =
+            (0..SEEDS).flat_map(|seed| hunts().map(move |hunt| (seed, hunt))).find(|(seed, (ops, pool))| {
+                hunt(ops, *pool, *seed).map_or(true, |found| !found.violations.is_empty())
+            });
         set(None);
         match found {
             Some((seed, (ops, pool))) => {

@@ -111,7 +111,8 @@ pub(crate) fn pool(place: &Path) -> Result<Option<Arc<Pool>>> {
         return Ok(None);
     }
     let pool = Pool::open(place).into_diagnostic();
-    let pool = pool.wrap_err_with(|| format!("cannot open {}; frit mkfs --pool makes one", place.display()))?;
+    let pool =
+        pool.wrap_err_with(|| format!("cannot open {}; frit mkfs --pool makes one", place.display()))?;
     Ok(Some(Arc::new(pool)))
 }
 

@@ -1,11 +1,11 @@
 //! What a pool lies on: whether its bodies are memory, and in which pages.
 
-use rustix::fs::{StatxAttributes, StatxFlags, fstat, fstatfs, statx};
+use rustix::fs::{FsWord, StatxAttributes, StatxFlags, fstat, fstatfs, statx};
 use std::os::fd::{AsFd, OwnedFd};
 use std::path::Path;
 
 /// The magic number of tmpfs: linux/magic.h.
-const TMPFS_MAGIC: i64 = 0x0102_1994;
+const TMPFS_MAGIC: FsWord = 0x0102_1994;
 
 /// What a pool lies on.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -24,7 +24,7 @@ pub enum Ground {
 impl Ground {
     /// Of a directory of a pool. New files of a DAX file system have the attribute of their directory.
     pub(super) fn of(directory: &OwnedFd, path: &Path) -> Self {
-        let magic = fstatfs(directory).map_or(0, |found| i64::from(found.f_type));
+        let magic = fstatfs(directory).map_or(0, |found| found.f_type);
         if magic == TMPFS_MAGIC {
             return Self::Tmpfs { huge: options(directory).is_some_and(|words| huge(&words)) };
         }

@@ -77,9 +77,9 @@ fn look_of(stat: &Stat) -> Look {
     Look {
         size: stat.st_size as u64,
         sectors: stat.st_blocks as u64,
-        atime: time(stat.st_atime, stat.st_atime_nsec as u64),
-        mtime: time(stat.st_mtime, stat.st_mtime_nsec as u64),
-        ctime: time(stat.st_ctime, stat.st_ctime_nsec as u64),
+        atime: time(stat.st_atime, stat.st_atime_nsec),
+        mtime: time(stat.st_mtime, stat.st_mtime_nsec),
+        ctime: time(stat.st_ctime, stat.st_ctime_nsec),
     }
 }
 
@@ -98,7 +98,11 @@ impl Pool {
     pub fn make(directory: &Path, uuid: Option<u128>) -> Result<Self> {
         let path = directory.join("bodies");
         let made = |path: &Path| {
-            std::fs::DirBuilder::new().recursive(true).mode(0o700).create(path).map_err(no_file("cannot make", path))
+            std::fs::DirBuilder::new()
+                .recursive(true)
+                .mode(0o700)
+                .create(path)
+                .map_err(no_file("cannot make", path))
         };
         made(&path)?;
         for part in 0..PARTS {
@@ -140,7 +144,12 @@ impl Pool {
     }
 
     fn try_open(&self, name: &str, flags: OFlags) -> Result<Option<OwnedFd>, Errno> {
-        match openat(&self.bodies, name, flags | OFlags::CLOEXEC | OFlags::NOFOLLOW, Mode::from_raw_mode(0o600)) {
+        match openat(
+            &self.bodies,
+            name,
+            flags | OFlags::CLOEXEC | OFlags::NOFOLLOW,
+            Mode::from_raw_mode(0o600),
+        ) {
             Ok(file) => Ok(Some(file)),
             Err(Errno::NOENT) => Ok(None),
             Err(errno) => Err(errno),

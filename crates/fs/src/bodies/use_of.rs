@@ -22,7 +22,8 @@ pub(crate) fn match_bodies(superblock: &Superblock, bodies: Option<&dyn Bodies>)
     let uuid = u128::from(superblock.uuid[0]) | u128::from(superblock.uuid[1]) << 64;
     match bodies {
         None if superblock.outside => Err(Error::Image(
-            "the contents of its files are in a pool: name the directory of the pool, not the image in it".into(),
+            "the contents of its files are in a pool: name the directory of the pool, not the image in it"
+                .into(),
         )),
         Some(_) if !superblock.outside => {
             Err(Error::Image("it holds the contents of its files itself: it is no image of a pool".into()))
@@ -122,7 +123,9 @@ impl<M: Medium> Fs<M> {
             attr.sectors = attr.sectors.saturating_add(look.sectors);
             attr.atime = look.atime;
             attr.mtime = look.mtime;
-            attr.ctime = attr.ctime.max(look.ctime);
+            // The body's own ctime also moves when it is made and when times are set. A time that was set to come is no
+            // change.
+            attr.ctime = attr.ctime.max(look.mtime.min(look.ctime));
         }
         Ok(attr)
     }
@@ -137,7 +140,9 @@ impl<M: Medium> Fs<M> {
 
     /// Removes bodies of inodes that are gone: what a stop left.
     pub(crate) fn sweep(&self) -> Result<()> {
-        let Some(bodies) = self.bodies.as_deref().filter(|_| !is(Bug::FsBodiesNotSwept)) else { return Ok(()) };
+        let Some(bodies) = self.bodies.as_deref().filter(|_| !is(Bug::FsBodiesNotSwept)) else {
+            return Ok(());
+        };
         for stray in strays(&self.medium, &self.superblock, self.numbers.highest(), bodies)? {
             bodies.remove(stray)?;
         }

@@ -19,8 +19,8 @@ use crate::medium::Medium;
 use crate::orphans::Orphans;
 use crate::types::Ino;
 use blocks::Blocks;
-use inodes::Inodes;
 pub use bodies::{check_pool, repair_pool};
+use inodes::Inodes;
 pub use repair::repair;
 use std::fmt;
 

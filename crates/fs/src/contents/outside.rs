@@ -17,7 +17,13 @@ impl<M: Medium> Fs<M> {
     }
 
     /// Writes; `at` is below the largest size, and so is the end of `data`.
-    pub(super) fn write_outside(&self, node: &Node, state: &mut State, at: u64, data: &[u8]) -> Result<usize> {
+    pub(super) fn write_outside(
+        &self,
+        node: &Node,
+        state: &mut State,
+        at: u64,
+        data: &[u8],
+    ) -> Result<usize> {
         self.body_made(node, state)?.write(at, data)
     }
 

@@ -56,11 +56,27 @@ fn s89_who_writes_the_body_writes_the_file() {
 }
 
 #[test]
+fn opening_moves_no_time() {
+    let fs = fresh(1 << 20);
+    let f = file(&fs, "f");
+    let made = fs.attr(f).unwrap();
+    tick();
+    fs.pin(f).unwrap();
+    assert_eq!(fs.attr(f).unwrap(), made, "although it has got a body");
+    let to_come = Changes { mtime: Some(SetTime::To(Time(8_000_000_000_000_000_000))), ..Changes::default() };
+    let set = fs.set_attr(ROOT, f, &to_come).unwrap();
+    assert!(set.ctime > made.ctime && set.ctime.0 < set.mtime.0, "what is to come is no change");
+}
+
+#[test]
 fn times_of_contents_outlive_a_kill() {
     let fs = fresh(1 << 20);
     let f = file(&fs, "f");
-    let times =
-        |t| Changes { atime: Some(SetTime::To(Time(t))), mtime: Some(SetTime::To(Time(t + 1))), ..Changes::default() };
+    let times = |t| Changes {
+        atime: Some(SetTime::To(Time(t))),
+        mtime: Some(SetTime::To(Time(t + 1))),
+        ..Changes::default()
+    };
     let _ = fs.set_attr(ROOT, f, &times(5_000_000_007)).unwrap();
     fs.pin(f).unwrap();
     assert_eq!(fs.attr(f).unwrap().mtime, Time(5_000_000_008), "a body that is new tells the inode's");

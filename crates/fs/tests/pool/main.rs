@@ -60,8 +60,7 @@ fn on<M: Medium>(medium: M) -> Fs<M> {
     let dir = if memory.is_dir() { tempfile::tempdir_in(memory) } else { tempfile::tempdir() }.unwrap();
     let pool = Arc::new(Pool::make(dir.path(), None).unwrap());
     POOLS.lock().unwrap().insert(pool.uuid(), (dir, Arc::clone(&pool)));
-    let format =
-        Format { root: (0, 0, 0o777), clock: Clock::Wall, bodies: Some(pool), ..Format::default() };
+    let format = Format { root: (0, 0, 0o777), clock: Clock::Wall, bodies: Some(pool), ..Format::default() };
     Fs::format(medium, format).unwrap()
 }
 

@@ -38,7 +38,8 @@ impl Mount {
             return Err(io::Error::new(io::ErrorKind::DirectoryNotEmpty, what));
         }
         if options.writeback && options.passthrough {
-            let what = "a pool's files are read and written by the kernel itself: --writeback makes no sense there";
+            let what =
+                "a pool's files are read and written by the kernel itself: --writeback makes no sense there";
             return Err(io::Error::new(io::ErrorKind::InvalidInput, what));
         }
         let adapter = Adapter::new(Arc::clone(files), options);

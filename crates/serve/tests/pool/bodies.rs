@@ -98,7 +98,8 @@ fn s94_a_map_that_is_written_moves_times() {
 #[test]
 fn a_program_runs_from_its_body() {
     let Some(m) = passing() else { return };
-    let said = sh_as(0, &m.at, "cp /bin/true program && ./program && cp program other && ./other && echo good");
+    let said =
+        sh_as(0, &m.at, "cp /bin/true program && ./program && cp program other && ./other && echo good");
     // The mount forbids set-ID bits and devices, not programs.
     assert_eq!(said, "good");
     let running = sh_as(0, &m.at, "cp /bin/sleep s && { ./s 2 & sleep 0.2; echo x >> s; }");

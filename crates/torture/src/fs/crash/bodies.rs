@@ -20,9 +20,6 @@ pub(super) struct Contents {
     mtime: i64,
 }
 
-
-
-
 /// Bodies by their names.
 pub(super) type Store = BTreeMap<BodyId, Contents>;
 
@@ -54,7 +51,8 @@ fn locked<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
 impl Memory {
     /// Those of a store; `log`: where changes are noted.
     pub(super) fn new(uuid: u128, store: &Store, log: Option<Arc<Recorded>>) -> Arc<Self> {
-        let store = store.iter().map(|(of, contents)| (*of, Arc::new(Mutex::new(contents.clone())))).collect();
+        let store =
+            store.iter().map(|(of, contents)| (*of, Arc::new(Mutex::new(contents.clone())))).collect();
         Arc::new(Self { uuid, inner: Arc::new(Inner { store: Mutex::new(store), log }) })
     }
 

@@ -28,7 +28,11 @@ pub(super) fn allowed(found: &Tree, before: &Tree, after: Option<(&Tree, &Act)>)
 
 /// The same where contents are outside of the medium: names and attributes are as before or as after, and so are the
 /// contents of each file by itself.
-pub(super) fn allowed_outside(found: &Tree, before: &Tree, after: Option<(&Tree, &Act)>) -> Result<(), String> {
+pub(super) fn allowed_outside(
+    found: &Tree,
+    before: &Tree,
+    after: Option<(&Tree, &Act)>,
+) -> Result<(), String> {
     let Some(difference) = before.difference(found) else { return Ok(()) };
     let Some((after, _)) = after else { return Err(format!("from what had returned: {difference}")) };
     let Some(other) = after.difference(found) else { return Ok(()) };
@@ -42,7 +46,8 @@ pub(super) fn allowed_outside(found: &Tree, before: &Tree, after: Option<(&Tree,
     let names = bare(found) == bare(before) || bare(found) == bare(after);
     let contents = |node: &Node, path| {
         [before, after].iter().filter_map(|tree| tree.0.get(path)).any(|known| {
-            known.seen.kind == node.seen.kind && (known.seen.size, &known.pages) == (node.seen.size, &node.pages)
+            known.seen.kind == node.seen.kind
+                && (known.seen.size, &known.pages) == (node.seen.size, &node.pages)
         })
     };
     if names && found.0.iter().all(|(path, node)| node.seen.kind != Kind::File || contents(node, path)) {

@@ -221,7 +221,8 @@ impl Ran<'_> {
         }
         let fs = open(Arc::clone(medium), bodies.clone())?;
         self.compare(&fs, cut.done)?;
-        let report = look(medium, bodies.as_deref()).map_err(|error| format!("check after a start: {error}"))?;
+        let report =
+            look(medium, bodies.as_deref()).map_err(|error| format!("check after a start: {error}"))?;
         if !report.is_clean() || report.orphans > 0 || report.strays > 0 {
             let (orphans, strays) = (report.orphans, report.strays);
             let left = format!("{orphans} orphans, {strays} bodies of nobody");
@@ -243,7 +244,9 @@ impl Ran<'_> {
         let recorded = Arc::new(Recorded::new(cut.image.to_vec()));
         let base = (recorded.start(), cut.store.clone());
         let bodies = self.bodies(cut.store, Some(&recorded));
-        if let Err(what) = open(Arc::clone(&recorded), bodies).and_then(|fs| self.use_it(&fs, done, &recorded)) {
+        if let Err(what) =
+            open(Arc::clone(&recorded), bodies).and_then(|fs| self.use_it(&fs, done, &recorded))
+        {
             self.violation(found, done, what);
             return;
         }
