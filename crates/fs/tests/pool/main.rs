@@ -47,8 +47,11 @@ use std::path::Path;
 use std::sync::{Arc, LazyLock, Mutex};
 use std::time::Duration;
 
+/// A pool, and the directory that it is in.
+type Kept = (tempfile::TempDir, Arc<Pool>);
+
 /// Pools in directories of their own, by their identity.
-static POOLS: LazyLock<Mutex<HashMap<u128, (tempfile::TempDir, Arc<Pool>)>>> = LazyLock::new(Mutex::default);
+static POOLS: LazyLock<Mutex<HashMap<u128, Kept>>> = LazyLock::new(Mutex::default);
 
 fn fresh(bytes: u64) -> Fs<Mapped> {
     on(Mapped::anonymous(bytes).unwrap())
