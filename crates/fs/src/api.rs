@@ -38,7 +38,9 @@ impl<M: Medium> Fs<M> {
         if !data_only {
             self.save_times(node, &mut node.state.write());
         }
-        if let Some(body) = self.body(node, &node.state.read())? {
+        // Nobody waits for the disk because of a lock.
+        let body = self.body(node, &node.state.read())?;
+        if let Some(body) = body {
             body.sync(data_only)?;
         }
         self.medium.fence();

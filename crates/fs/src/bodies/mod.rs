@@ -4,12 +4,12 @@
 //! does not exist is an empty file, so that neither making an inode nor a stop behind that needs one.
 
 mod ground;
+mod owners;
 mod pool;
-mod use_of;
 
 pub use ground::Ground;
+pub(crate) use owners::{match_bodies, strays};
 pub use pool::Pool;
-pub(crate) use use_of::{match_bodies, strays};
 
 use crate::error::Result;
 use crate::types::{Allocate, Ino, Seek, Time};

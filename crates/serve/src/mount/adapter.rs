@@ -7,7 +7,7 @@ use super::convert::{
 use super::listing::Removed;
 use super::names::{caller, ino, visible};
 use super::options::Options;
-use super::passthrough::{self, Passthrough};
+use super::passthrough::Passthrough;
 use super::plain::{CAPABILITY, Loses, Plain};
 use super::reply::{self, TTL};
 use super::setup;
@@ -22,7 +22,7 @@ use std::ffi::OsStr;
 use std::io;
 use std::os::unix::ffi::OsStrExt;
 use std::path::Path;
-use std::sync::{Arc, OnceLock};
+use std::sync::Arc;
 use std::time::SystemTime;
 
 /// A file system as FUSE asks for it.
@@ -31,11 +31,8 @@ pub(super) struct Adapter<F> {
     pub(super) files: Arc<F>,
     pub(super) plain: Plain,
     pub(super) passthrough: Passthrough,
-    /// What is said of passthrough when it was wanted and is not there.
-    pub(super) without: Arc<OnceLock<&'static str>>,
     removed: Removed,
     writeback: bool,
-    wants_passthrough: bool,
     /// Whether directories are opened without asking.
     free_opendir: bool,
 }
@@ -45,11 +42,9 @@ impl<F: Files + 'static> Adapter<F> {
         Adapter {
             files,
             plain: Plain::new(),
-            passthrough: Passthrough::default(),
-            without: Arc::default(),
+            passthrough: Passthrough::new(options.passthrough),
             removed: Removed::default(),
             writeback: options.writeback,
-            wants_passthrough: options.passthrough,
             free_opendir: false,
         }
     }
@@ -58,13 +53,7 @@ impl<F: Files + 'static> Adapter<F> {
 impl<F: Files + 'static> Filesystem for Adapter<F> {
     fn init(&mut self, _: &Request, config: &mut KernelConfig) -> io::Result<()> {
         setup::ask(config, self.writeback)?;
-        if self.wants_passthrough {
-            match passthrough::refused() {
-                None if setup::ask_passthrough(config) => self.passthrough.enable(&*self.files),
-                None => _ = self.without.set("it takes Linux 6.9 with CONFIG_FUSE_PASSTHROUGH"),
-                Some(why) => _ = self.without.set(why),
-            }
-        }
+        self.passthrough.ask(config, &*self.files);
         self.free_opendir = config.capabilities().contains(InitFlags::FUSE_NO_OPENDIR_SUPPORT);
         Ok(())
     }

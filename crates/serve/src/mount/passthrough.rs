@@ -6,8 +6,9 @@
 //! inodes that were ever opened for writing are not kept by it.
 
 use super::reply::TTL;
+use super::setup;
 use frit_fs::{Attr, Files, Ino};
-use fuser::{BackingId, INodeNo, Notifier};
+use fuser::{BackingId, INodeNo, KernelConfig, Notifier};
 use parking_lot::Mutex;
 use std::collections::HashMap;
 use std::io;
@@ -19,8 +20,12 @@ use std::time::Duration;
 /// What the kernel reads and writes itself.
 #[derive(Debug, Default)]
 pub(super) struct Passthrough {
-    /// Whether it does so at all; told when it is mounted.
+    /// Whether it is to do so.
+    wanted: bool,
+    /// Whether it does; told when it is mounted.
     on: bool,
+    /// Why it does not although it is to.
+    without: Arc<OnceLock<&'static str>>,
     open: Mutex<HashMap<Ino, Opened>>,
     /// Inodes that were opened for writing since it was mounted: a bit each.
     written: Box<[AtomicU64]>,
@@ -37,8 +42,25 @@ struct Opened {
 }
 
 impl Passthrough {
+    pub(super) fn new(wanted: bool) -> Passthrough {
+        Passthrough { wanted, ..Passthrough::default() }
+    }
+
+    /// Asks the kernel for it, where it is wanted.
+    pub(super) fn ask<F: Files>(&mut self, config: &mut KernelConfig, files: &F) {
+        if !self.wanted {
+            return;
+        }
+        let why = match refused() {
+            None if setup::ask_passthrough(config) => return self.enable(files),
+            None => "it takes Linux 6.9 with CONFIG_FUSE_PASSTHROUGH",
+            Some(why) => why,
+        };
+        let _ = self.without.set(why);
+    }
+
     /// The kernel can do it, and this process has the right to.
-    pub(super) fn enable<F: Files>(&mut self, files: &F) {
+    fn enable<F: Files>(&mut self, files: &F) {
         let inodes = files.usage().map_or(0, |usage| usage.inodes);
         self.written = (0..=inodes / 64).map(|_| AtomicU64::new(0)).collect();
         self.on = true;
@@ -46,6 +68,11 @@ impl Passthrough {
 
     pub(super) fn is_on(&self) -> bool {
         self.on
+    }
+
+    /// Where it is said, once it is mounted, why the kernel does not do it.
+    pub(super) fn without(&self) -> Arc<OnceLock<&'static str>> {
+        Arc::clone(&self.without)
     }
 
     /// Where the notifier is to be put when there is a connection.
@@ -116,7 +143,7 @@ impl Passthrough {
 }
 
 /// Why this process may not tell the kernel of backing files, in words; nothing where it may.
-pub(super) fn refused() -> Option<&'static str> {
+fn refused() -> Option<&'static str> {
     use rustix::thread::{CapabilitySet, capabilities};
 
     let held = capabilities(None).map_or(CapabilitySet::empty(), |sets| sets.effective);

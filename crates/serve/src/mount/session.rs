@@ -43,7 +43,7 @@ impl Mount {
             return Err(io::Error::new(io::ErrorKind::InvalidInput, what));
         }
         let adapter = Adapter::new(Arc::clone(files), options);
-        let (notifier, without) = (adapter.passthrough.notifier(), Arc::clone(&adapter.without));
+        let (notifier, without) = (adapter.passthrough.notifier(), adapter.passthrough.without());
         let connected = Session::new(adapter, &mountpoint, &options.config());
         let session = connected.map_err(|e| explained(&mountpoint, &e))?;
         let _ = notifier.set(session.notifier());
