@@ -198,6 +198,46 @@ fn what_cannot_be_mounted() {
     good(&frit(&["unmount", p.at()]));
 }
 
+/// How often threads of a server were woken that answer requests.
+fn wakeups(server: &str) -> u64 {
+    let tasks = fs::read_dir(format!("/proc/{server}/task")).unwrap().map(|task| task.unwrap().path());
+    let answering = tasks.filter(|task| fs::read_to_string(task.join("comm")).unwrap().starts_with("fuser"));
+    let of = |task: PathBuf| {
+        let status = fs::read_to_string(task.join("status")).unwrap();
+        let line = status.lines().find_map(|line| line.strip_prefix("voluntary_ctxt_switches:"));
+        line.unwrap().trim().parse::<u64>().unwrap()
+    };
+    answering.map(of).sum()
+}
+
+#[test]
+fn who_has_a_file_of_a_pool_open_asks_the_server_for_nothing() {
+    use std::os::unix::fs::FileExt;
+
+    let Some(p) = Place::new() else { return };
+    good(&frit(&["mkfs", "--pool", &p.image, "--inodes", "1000"]));
+    let o = p.mount(&[]);
+    good(&o);
+    if said(&o).contains("requests do") {
+        eprintln!("skipped: {}", said(&o));
+        return;
+    }
+    let file = fs::File::options().create_new(true).read(true).write(true).open(p.at.join("f")).unwrap();
+    file.write_all_at(&[1; 8192], 0).unwrap();
+    let server = p.server();
+    let before = wakeups(&server);
+    let mut back = [0; 100];
+    for i in 0..1000u64 {
+        file.write_all_at(&[i as u8; 100], i * 8).unwrap();
+        file.read_exact_at(&mut back, i * 8).unwrap();
+        assert_eq!(back, [i as u8; 100]);
+    }
+    let asked = wakeups(&server) - before;
+    assert!(asked < 20, "{asked} requests for 1000 writes and 1000 reads");
+    drop(file);
+    good(&frit(&["unmount", p.at()]));
+}
+
 #[test]
 fn a_pool_is_made_mounted_killed_and_checked() {
     let Some(p) = Place::new() else { return };
