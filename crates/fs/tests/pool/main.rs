@@ -42,16 +42,19 @@ mod xattrs;
 
 use common::*;
 use frit_fs::{Bodies, Clock, Format, Fs, Mapped, Open, Pool};
+use std::cell::RefCell;
 use std::collections::HashMap;
 use std::path::Path;
-use std::sync::{Arc, LazyLock, Mutex};
+use std::sync::Arc;
 use std::time::Duration;
 
 /// A pool, and the directory that it is in.
 type Kept = (tempfile::TempDir, Arc<Pool>);
 
-/// Pools in directories of their own, by their identity.
-static POOLS: LazyLock<Mutex<HashMap<u128, Kept>>> = LazyLock::new(Mutex::default);
+thread_local! {
+    /// Pools of a test in directories of their own, by their identity; gone with its thread.
+    static POOLS: RefCell<HashMap<u128, Kept>> = RefCell::default();
+}
 
 fn fresh(bytes: u64) -> Fs<Mapped> {
     on(Mapped::anonymous(bytes).unwrap())
@@ -62,7 +65,7 @@ fn on<M: Medium>(medium: M) -> Fs<M> {
     let memory = Path::new("/dev/shm");
     let dir = if memory.is_dir() { tempfile::tempdir_in(memory) } else { tempfile::tempdir() }.unwrap();
     let pool = Arc::new(Pool::make(dir.path(), None).unwrap());
-    POOLS.lock().unwrap().insert(pool.uuid(), (dir, Arc::clone(&pool)));
+    POOLS.with_borrow_mut(|pools| pools.insert(pool.uuid(), (dir, Arc::clone(&pool))));
     let format = Format { root: (0, 0, 0o777), clock: Clock::Wall, bodies: Some(pool), ..Format::default() };
     Fs::format(medium, format).unwrap()
 }
@@ -71,7 +74,7 @@ fn on<M: Medium>(medium: M) -> Fs<M> {
 fn known<M: Medium>(medium: &M) -> Option<Arc<Pool>> {
     let mut uuid = [0; 16];
     medium.read(16, &mut uuid);
-    POOLS.lock().unwrap().get(&u128::from_le_bytes(uuid)).map(|(_, pool)| Arc::clone(pool))
+    POOLS.with_borrow(|pools| pools.get(&u128::from_le_bytes(uuid)).map(|(_, pool)| Arc::clone(pool)))
 }
 
 fn pool_of<M: Medium>(medium: &M) -> Arc<Pool> {

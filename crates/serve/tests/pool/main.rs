@@ -20,20 +20,25 @@ mod sessions;
 
 use common::*;
 use frit_fs::Pool;
-use std::path::Path;
-use std::sync::{Arc, Mutex};
+use std::cell::RefCell;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
 
 /// Contents are in a pool.
 const POOL: bool = true;
 
-/// Where the pools of these tests are, for as long as the process lives.
-static DIRECTORIES: Mutex<Vec<tempfile::TempDir>> = Mutex::new(Vec::new());
+thread_local! {
+    /// Where the pools of a test are; gone with its thread.
+    static DIRECTORIES: RefCell<Vec<tempfile::TempDir>> = const { RefCell::new(Vec::new()) };
+}
 
 fn memory() -> Memory {
-    let shared = Path::new("/dev/shm");
+    // That of a child which is killed goes with the directory of its parent.
+    let child = std::env::var_os(sessions::CHILD).map(PathBuf::from);
+    let shared = child.as_ref().and_then(|at| at.parent()).unwrap_or(Path::new("/dev/shm"));
     let dir = if shared.is_dir() { tempfile::tempdir_in(shared) } else { tempfile::tempdir() }.unwrap();
     let pool = Arc::new(Pool::make(dir.path(), None).unwrap());
-    DIRECTORIES.lock().unwrap().push(dir);
+    DIRECTORIES.with_borrow_mut(|all| all.push(dir));
     let format = Format { inodes: Some(INODES), bodies: Some(pool), ..Format::default() };
     Fs::format(Mapped::anonymous(BYTES).unwrap(), format).unwrap()
 }
