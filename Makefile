@@ -74,11 +74,13 @@ stress: build ## file systems and databases on volumes, servers killed under the
 
 # Loads of Debian for a mounted file system; pjdfstest and fsx come from crates.io into target/tools.
 conform: CLIENTS += stress-ng:stress-ng dbench:dbench postmark:postmark fs_mark:fsmark bonnie++:bonnie++ pg_lsclusters:postgresql git:git
-conform: clients build ## POSIX, loads and databases on a mounted ISPFS, its daemon killed under it; as root, 45 minutes
+conform: clients build ## POSIX, loads and databases on a mounted ISPFS, its daemon killed under it, in an image and in a pool; as root, 50 minutes
 	scripts/fs-suite.sh
 	scripts/fs-kill.sh --self-test
 	scripts/fs-kill.sh --kills 100
 	scripts/fs-kill.sh --kills 30 --dir /var/tmp --sync none
+	scripts/fs-suite.sh --pool --quick
+	scripts/fs-kill.sh --pool --kills 100
 
 clean: ## what was built
 	$(CARGO) clean

@@ -1,8 +1,8 @@
 #!/bin/bash
 # The file system beside EXT4 without journal on a RAM disk (a loop device on tmpfs), both in one run: IOzone's four
 # patterns on one file, and operations on names. The library is measured in the process of the benchmark; `frit mount`
-# and EXT4 through the kernel. Three regimes: warm; durable (fsync is part of the time); a memory cgroup that leaves a
-# cache smaller than the file.
+# of an image and of a pool (on the same tmpfs), and EXT4, through the kernel. Four regimes: warm; durable (fsync is
+# part of the time); shared maps in place of read and write; a memory cgroup that leaves a cache smaller than the file.
 #
 #   scripts/bench-fs.sh                           as root, about ten minutes; make bench runs it
 #   MIB=256 RECORDS=1,4,64,1024,16384 NAMES=1000000 scripts/bench-fs.sh
@@ -16,7 +16,7 @@ FRIT=${FRIT:-target/release/frit}
 MIB=${MIB:-256}
 RECORDS=${RECORDS:-1,4,16,64,256,1024,4096,16384}
 NAMES=${NAMES:-1000000}
-REGIMES=${REGIMES:-warm durable limited names}
+REGIMES=${REGIMES:-warm durable mmap limited names}
 # What the limited regime leaves for everything, in MiB: five eighths of the file, as 160 of 256.
 LIMIT=${LIMIT:-$((MIB * 5 / 8))}
 
@@ -42,20 +42,22 @@ dir=$(mktemp -d /tmp/frit-bench-fs.XXXXXX)
 group=/sys/fs/cgroup/memory/frit-bench-$$
 stop() {
   fusermount3 -u -z "$dir/frit-mount" 2>/dev/null || true
+  fusermount3 -u -z "$dir/pool" 2>/dev/null || true
   umount "$dir/ext4" 2>/dev/null || true
   for _ in 1 2 3 4 5; do umount "$dir/ram" 2>/dev/null && break; sleep 0.5; done
   rmdir "$group" 2>/dev/null || true
   rm -rf "$dir"
 }
 trap stop EXIT
-mkdir "$dir/ram" "$dir/ext4" "$dir/frit-mount"
+mkdir "$dir/ram" "$dir/ext4" "$dir/frit-mount" "$dir/pool"
 mount -t tmpfs -o size=80%,huge=always none "$dir/ram"
 
-# fresh MIB INODES: an empty EXT4, an empty image for the library, and one that is mounted.
+# fresh MIB INODES: an empty EXT4, an empty image for the library, one that is mounted, and a pool.
 fresh() {
   fusermount3 -u "$dir/frit-mount" 2>/dev/null || true
+  fusermount3 -u "$dir/pool" 2>/dev/null || true
   umount "$dir/ext4" 2>/dev/null || true
-  rm -f "$dir"/ram/*
+  rm -rf "$dir"/ram/*
   fallocate -l "$1M" "$dir/ram/ext4.img"
   # Blocks of 4 KiB, as on any larger disk: small ones would get 1 KiB, and be slow.
   mkfs.ext4 -q -F -b 4096 -O ^has_journal -N "$2" "$dir/ram/ext4.img"
@@ -63,10 +65,15 @@ fresh() {
   fallocate -l "$1M" "$dir/ram/library.img"
   "$FRIT" mkfs "$dir/ram/mount.img" --size "$1M" --inodes "$2" >/dev/null
   "$FRIT" mount "$dir/ram/mount.img" "$dir/frit-mount" >/dev/null
+  "$FRIT" mkfs --pool "$dir/ram/pool" --inodes "$2" >/dev/null
+  "$FRIT" mount "$dir/ram/pool" "$dir/pool" >/dev/null
 }
 
+# A pool's memory is charged to who writes first, so that it has no place in a group that is smaller than the file.
 records() {
-  "$RECORDS_BENCH" --image "$dir/ram/library.img" --beside "$dir/ext4" --beside "$dir/frit-mount" \
+  local pool=(--beside "$dir/pool")
+  [ "$regime" != limited ] || pool=()
+  "$RECORDS_BENCH" --image "$dir/ram/library.img" --beside "$dir/ext4" --beside "$dir/frit-mount" "${pool[@]}" \
     --mib "$MIB" --only "$RECORDS" "$@"
 }
 
@@ -75,6 +82,7 @@ for regime in $REGIMES; do
   case $regime in
     warm) echo "== warm"; fresh $((MIB * 3 / 2 + 64)) 4096; records;;
     durable) echo "== durable: fsync is part of the time"; fresh $((MIB * 3 / 2 + 64)) 4096; records --durable;;
+    mmap) echo "== maps: shared, but for the library"; fresh $((MIB * 3 / 2 + 64)) 4096; records --mmap;;
     limited)
       if [ ! -w /sys/fs/cgroup/memory/cgroup.procs ]; then
         echo "== cache smaller than the file: skipped, no memory cgroup of version 1 to write to"
@@ -91,6 +99,6 @@ for regime in $REGIMES; do
     names)
       echo "== names in one directory"
       fresh $((NAMES / 1024 + 256)) $((NAMES + 1024))
-      "$NAMES_BENCH" --image "$dir/ram/library.img" --beside "$dir/ext4" --beside "$dir/frit-mount" --names "$NAMES";;
+      "$NAMES_BENCH" --image "$dir/ram/library.img" --beside "$dir/ext4" --beside "$dir/frit-mount" --beside "$dir/pool" --names "$NAMES";;
   esac
 done

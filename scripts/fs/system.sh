@@ -1,5 +1,5 @@
 # The file system under test: made, mounted, checked, released. Sourced by scripts/fs-suite.sh, which sets kind, frit,
-# size, root, image, at, logs, mount_options and tools.
+# size, root, image, place, at, logs, mount_options and tools.
 # shellcheck shell=bash disable=SC2154
 
 # able: whether this machine can run the suite; says why not.
@@ -10,7 +10,7 @@ able() {
     command -v "$tool" >/dev/null || { echo "fs-suite: skipped: no $tool on this machine" >&2; return 1; }
   done
   case $on in
-    frit)
+    frit|pool)
       frit=$(realpath "$frit") && [ -x "$frit" ] || { echo "fs-suite: no $frit; run 'make build'" >&2; return 1; }
       [ -e /dev/fuse ] || { echo "fs-suite: skipped: no /dev/fuse" >&2; return 1; }
       "$frit" mkfs --help >/dev/null 2>&1 || { echo "fs-suite: skipped: $frit has no mkfs" >&2; return 1; };;
@@ -34,6 +34,9 @@ image_users() {
 make_system() {
   case "$kind" in
     frit) limited "$frit" mkfs "$image" --size "$size";;
+    pool)
+      mkdir "$root/pool" && mount -t tmpfs -o "size=$size,huge=within_size" tmpfs "$root/pool" &&
+        limited "$frit" mkfs --pool "$place";;
     ext4) truncate -s "$size" "$image" && limited mkfs.ext4 -q -F "$image";;
   esac
 }
@@ -41,8 +44,8 @@ make_system() {
 # In the foreground of a child, so that it can be ended when it hangs.
 mount_system() {
   case "$kind" in
-    frit)
-      "$frit" mount "$image" "$at" --foreground "${mount_options[@]}" >>"$logs/daemon.log" 2>&1 & daemon=$!
+    frit|pool)
+      "$frit" mount "$place" "$at" --foreground "${mount_options[@]}" >>"$logs/daemon.log" 2>&1 & daemon=$!
       until_mounted;;
     ext4) device=$(losetup --find --show "$image") && limited mount "$device" "$at";;
   esac
@@ -51,8 +54,8 @@ mount_system() {
 # As a user does: the command returns when the mount is up.
 mount_again() {
   case "$kind" in
-    frit)
-      limited "$frit" mount "$image" "$at" "${mount_options[@]}" && mounted "$at" || return
+    frit|pool)
+      limited "$frit" mount "$place" "$at" "${mount_options[@]}" && mounted "$at" || return
       daemon=$(image_users | head -1) || true;;
     ext4) limited mount "$device" "$at";;
   esac
@@ -85,7 +88,7 @@ end_if_hung() {
 unmount_system() {
   local i
   for i in $(seq 50); do
-    if [ "$kind" = frit ]; then limited fusermount3 -u "$at" && break; else limited umount "$at" && break; fi
+    if [ "$kind" = frit ] || [ "$kind" = pool ]; then limited fusermount3 -u "$at" && break; else limited umount "$at" && break; fi
     sleep 0.2
   done
   mounted "$at" && return 1
@@ -101,7 +104,7 @@ unmount_system() {
 
 check_system() {
   case "$kind" in
-    frit) limited "$frit" fsck "$image";;
+    frit|pool) limited "$frit" fsck "$place";;
     ext4) limited e2fsck -fn "$image";;
   esac
 }

@@ -277,3 +277,88 @@ fn what_cannot_be_mounted() {
     assert!(!p.at.join("hidden").exists());
     good(&frit(&["unmount", p.at()]));
 }
+
+/// How often threads of a server were woken that answer requests.
+fn wakeups(server: &str) -> u64 {
+    let tasks = fs::read_dir(format!("/proc/{server}/task")).unwrap().map(|task| task.unwrap().path());
+    let answering = tasks.filter(|task| fs::read_to_string(task.join("comm")).unwrap().starts_with("fuser"));
+    let of = |task: PathBuf| {
+        let status = fs::read_to_string(task.join("status")).unwrap();
+        let line = status.lines().find_map(|line| line.strip_prefix("voluntary_ctxt_switches:"));
+        line.unwrap().trim().parse::<u64>().unwrap()
+    };
+    answering.map(of).sum()
+}
+
+#[test]
+fn who_has_a_file_of_a_pool_open_asks_the_server_for_nothing() {
+    use std::os::unix::fs::FileExt;
+
+    let Some(p) = Place::new() else { return };
+    good(&frit(&["mkfs", "--pool", &p.image, "--inodes", "1000"]));
+    let o = p.mount(&[]);
+    good(&o);
+    if said(&o).contains("requests do") {
+        eprintln!("skipped: {}", said(&o));
+        return;
+    }
+    let file = fs::File::options().create_new(true).read(true).write(true).open(p.at.join("f")).unwrap();
+    file.write_all_at(&[1; 8192], 0).unwrap();
+    let server = p.server();
+    let before = wakeups(&server);
+    let mut back = [0; 100];
+    for i in 0..1000u64 {
+        file.write_all_at(&[i as u8; 100], i * 8).unwrap();
+        file.read_exact_at(&mut back, i * 8).unwrap();
+        assert_eq!(back, [i as u8; 100]);
+    }
+    let asked = wakeups(&server) - before;
+    assert!(asked < 20, "{asked} requests for 1000 writes and 1000 reads");
+    drop(file);
+    good(&frit(&["unmount", p.at()]));
+}
+
+#[test]
+fn a_pool_is_made_mounted_killed_and_checked() {
+    let Some(p) = Place::new() else { return };
+    let pool = || frit(&["mkfs", "--pool", &p.image, "--inodes", "2000", "--json"]);
+    let made: serde_json::Value = serde_json::from_str(&good(&pool())).unwrap();
+    assert_eq!((made["bytes"].as_u64(), made["inodes"].as_u64()), (Some(17_801_216), Some(2000)));
+    refused(&pool(), 1, "is there already");
+    refused(&p.mount(&["--writeback"]), 1, "--writeback");
+    for round in 0..3u8 {
+        let o = p.mount(&[]);
+        good(&o);
+        for before in 0..round {
+            assert!(fs::read(p.at.join(format!("f{before}"))).unwrap() == vec![before; 50_000]);
+        }
+        let open = fs::File::create(p.at.join("open")).unwrap();
+        fs::remove_file(p.at.join("open")).unwrap();
+        fs::write(p.at.join(format!("f{round}")), vec![round; 50_000]).unwrap();
+        good(&run("kill", &["-9", &p.server()]));
+        drop(open);
+    }
+    let checked = good(&frit(&["fsck", &p.image]));
+    assert!(checked.contains("Nothing is wrong") && checked.contains("not unmounted in order"), "{checked}");
+    good(&p.mount(&[]));
+    assert_eq!(fs::read_dir(&p.at).unwrap().count(), 3);
+    good(&frit(&["unmount", p.at()]));
+    let checked: serde_json::Value =
+        serde_json::from_str(&good(&frit(&["fsck", &p.image, "--json"]))).unwrap();
+    assert_eq!((checked["strays"].as_u64(), checked["closed"].as_bool()), (Some(0), Some(true)));
+    // What belongs to nobody is told, and removed.
+    let body = Path::new(&p.image).join("bodies/77/777-1");
+    fs::write(&body, "of nobody").unwrap();
+    refused(&frit(&["fsck", &p.image]), 1, "777-1 belongs to no inode");
+    good(&frit(&["fsck", &p.image, "--repair"]));
+    assert!(!body.exists());
+    let image = Path::new(&p.image).join("image");
+    refused(&frit(&["mount", image.to_str().unwrap(), p.at()]), 1, "are in a pool");
+    refused(&frit(&["mount", "/proc", p.at()]), 1, "is no pool");
+    // Made anew it is empty, and keeps its size.
+    let made = good(&frit(&["mkfs", "--pool", &p.image, "--force", "--json"]));
+    assert!(made.contains("17801216"), "{made}");
+    good(&p.mount(&[]));
+    assert_eq!(fs::read_dir(&p.at).unwrap().count(), 0);
+    good(&frit(&["unmount", p.at()]));
+}

@@ -206,6 +206,12 @@ pub enum Bug {
     FsRenameTwoSteps,
     /// File system: extended attributes are overwritten where they are.
     FsXattrInPlace,
+    /// File system: the body of a file goes before its inode is durably free.
+    FsBodyBeforeName,
+    /// File system: the generation of an inode is left out of the name of its body.
+    FsBodyUnnumbered,
+    /// File system: a start leaves bodies of inodes that are gone.
+    FsBodiesNotSwept,
     /// File system: blocks of a file are said to be where they were copied to before the copies are durable.
     FsMovedUnfenced,
     /// File system: bytes are overwritten before it is durable that their block has no checksum.

@@ -1,12 +1,15 @@
 //! The four patterns of IOzone on one file: the library beside a directory of another file system, in one process.
 //!
 //! `cargo bench -p frit-fs --bench records -- --image FILE --beside DIR [--beside DIR]... [--mib 256] [--durable]
-//! [--only 1,4]`. Ratios are over the first directory.
+//! [--only 1,4] [--mmap]`. Ratios are over the first directory. With `--mmap` files of directories are read and written
+//! through shared maps.
 //! `scripts/bench-fs.sh` makes both places and the regimes.
 
-#![allow(clippy::print_stdout, clippy::unwrap_used)]
+// Maps of files are raw memory.
+#![allow(clippy::print_stdout, clippy::unwrap_used, unsafe_code)]
 
 use frit_fs::{Caller, Format, Fs, Mapped, OpenFile};
+use memmap2::{MmapOptions, MmapRaw};
 use rand::SeedableRng;
 use rand::rngs::SmallRng;
 use rand::seq::SliceRandom;
@@ -37,6 +40,31 @@ impl Subject for std::fs::File {
 
     fn sync(&self) {
         self.sync_all().unwrap();
+    }
+}
+
+/// A file that is mapped whole.
+struct Map(MmapRaw);
+
+impl Subject for Map {
+    fn read(&self, at: u64, into: &mut [u8]) {
+        assert!(at as usize + into.len() <= self.0.len());
+        // SAFETY: the range is inside, and nobody else has the file.
+        unsafe {
+            std::ptr::copy_nonoverlapping(self.0.as_ptr().add(at as usize), into.as_mut_ptr(), into.len());
+        }
+    }
+
+    fn write(&self, at: u64, data: &[u8]) {
+        assert!(at as usize + data.len() <= self.0.len());
+        // SAFETY: as above.
+        unsafe {
+            std::ptr::copy_nonoverlapping(data.as_ptr(), self.0.as_mut_ptr().add(at as usize), data.len());
+        }
+    }
+
+    fn sync(&self) {
+        self.0.flush().unwrap();
     }
 }
 
@@ -94,12 +122,19 @@ struct Options {
     beside: Vec<PathBuf>,
     mib: usize,
     durable: bool,
+    mmap: bool,
     only: Vec<usize>,
 }
 
 fn options() -> Options {
-    let mut options =
-        Options { image: None, beside: Vec::new(), mib: 256, durable: false, only: RECORDS.to_vec() };
+    let mut options = Options {
+        image: None,
+        beside: Vec::new(),
+        mib: 256,
+        durable: false,
+        mmap: false,
+        only: RECORDS.to_vec(),
+    };
     let mut words = std::env::args().skip(1);
     while let Some(word) = words.next() {
         match word.as_str() {
@@ -107,6 +142,7 @@ fn options() -> Options {
             "--beside" => options.beside.push(words.next().unwrap().into()),
             "--mib" => options.mib = words.next().unwrap().parse().unwrap(),
             "--durable" => options.durable = true,
+            "--mmap" => options.mmap = true,
             "--only" => {
                 options.only = words.next().unwrap().split(',').map(|w| w.parse().unwrap()).collect();
             }
@@ -127,6 +163,11 @@ impl Beside {
         let path = dir.join("frit-bench-records");
         let mut options = std::fs::File::options();
         Self(options.read(true).write(true).create(true).truncate(true).open(&path).unwrap(), path)
+    }
+
+    fn map(&self, bytes: usize) -> Map {
+        self.0.set_len(bytes as u64).unwrap();
+        Map(MmapOptions::new().len(bytes).map_raw(&self.0).unwrap())
     }
 }
 
@@ -153,7 +194,12 @@ fn main() {
     let ours = fs.open_file(&Caller::ROOT, "file", OpenFile::CREATE).unwrap();
     let files: Vec<Beside> = options.beside.iter().map(|dir| Beside::new(dir)).collect();
     let mut subjects: Vec<&dyn Subject> = vec![&ours];
-    subjects.extend(files.iter().map(|file| &file.0 as &dyn Subject));
+    let maps: Vec<Map> = files.iter().filter(|_| options.mmap).map(|file| file.map(bytes)).collect();
+    if options.mmap {
+        subjects.extend(maps.iter().map(|map| map as &dyn Subject));
+    } else {
+        subjects.extend(files.iter().map(|file| &file.0 as &dyn Subject));
+    }
     let chunk = vec![7; 1 << 20];
     for subject in &subjects {
         (0..bytes as u64).step_by(1 << 20).for_each(|at| subject.write(at, &chunk));

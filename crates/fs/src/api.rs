@@ -11,6 +11,8 @@ use crate::types::{
     Allocate, Attr, Caller, Changes, Entry, Gathered, Ino, NAME_MAX, New, Piece, RenameMode, Seek, Usage,
     XattrMode,
 };
+use std::os::fd::OwnedFd;
+use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
 impl<M: Medium> Fs<M> {
@@ -24,6 +26,7 @@ impl<M: Medium> Fs<M> {
         if left > 0 {
             return Ok(());
         }
+        state.body = None;
         self.space.forget_ahead(node.ino);
         if state.inode.links > 0 {
             self.settle_sums(&mut state);
@@ -41,6 +44,11 @@ impl<M: Medium> Fs<M> {
                 self.save_times(node, &mut state);
             }
         }
+        // Nobody waits for the disk because of a lock.
+        let body = self.body(node, &node.state.read())?;
+        if let Some(body) = body {
+            body.sync(data_only)?;
+        }
         self.medium.fence();
         self.medium.sync()
     }
@@ -49,7 +57,7 @@ impl<M: Medium> Fs<M> {
 impl<M: Medium> Files for Fs<M> {
     fn usage(&self) -> Result<Usage> {
         let ledger = self.journal.ledger();
-        Ok(Usage {
+        self.usage_outside(Usage {
             block_bytes: BLOCK as u32,
             blocks: self.geometry.data_blocks,
             blocks_free: self.space.free(),
@@ -96,11 +104,7 @@ impl<M: Medium> Files for Fs<M> {
     }
 
     fn pin(&self, ino: Ino) -> Result<()> {
-        let node = self.node(ino)?;
-        let state = node.state.read();
-        state.alive()?;
-        node.pins.fetch_add(1, Ordering::AcqRel);
-        Ok(())
+        self.pin_node(&*self.node(ino)?, |_| Ok(()))
     }
 
     fn unpin(&self, ino: Ino) -> Result<()> {
@@ -158,6 +162,12 @@ impl<M: Medium> Files for Fs<M> {
 
     fn remove_xattr(&self, who: &Caller, ino: Ino, name: &[u8]) -> Result<()> {
         self.change_xattr(who, ino, name, None, XattrMode::Replace)
+    }
+
+    fn body(&self, ino: Ino) -> Option<Arc<OwnedFd>> {
+        let node = self.node(ino).ok()?;
+        let state = node.state.read();
+        state.body.as_ref().and_then(|body| body.descriptor())
     }
 
     fn pieces(&self, ino: Ino, at: u64, each: &mut dyn FnMut(&Piece) -> bool) -> Result<()> {

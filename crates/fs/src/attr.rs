@@ -72,17 +72,21 @@ impl<M: Medium> Fs<M> {
         }
         permitted(who, &state.inode, changes)?;
         if *changes == Changes::default() {
-            return Ok(node.attr(state));
+            return self.attr_in(&node, state);
         }
         let now = self.clock.now();
         let mut txn = Txn::new();
-        if let Some(to) = changes.size {
-            self.prepare_resize(&node, state, &mut txn, to)?;
-        }
         let time = |set: SetTime| match set {
             SetTime::Now => now,
             SetTime::To(time) => time,
         };
+        let outside = self.outside(&state.inode).is_some();
+        if outside {
+            let times = (changes.atime.map(time), changes.mtime.map(time));
+            self.change_body(&node, state, changes.size, times)?;
+        } else if let Some(to) = changes.size {
+            self.prepare_resize(&node, state, &mut txn, to)?;
+        }
         let inode = &mut state.inode;
         inode.mode = mode_after(who, inode, changes);
         inode.uid = changes.uid.unwrap_or(inode.uid);
@@ -97,13 +101,13 @@ impl<M: Medium> Fs<M> {
             let Time(nanos) = time(set);
             node.atime.store(nanos, std::sync::atomic::Ordering::Relaxed);
         }
-        match changes.size {
+        match changes.size.filter(|_| !outside) {
             Some(to) => self.resize(&node, state, txn, to)?,
             None => {
                 self.put_inode(&mut txn, &node, state);
                 self.commit(txn);
             }
         }
-        Ok(node.attr(state))
+        self.attr_in(&node, state)
     }
 }

@@ -4,6 +4,8 @@ use crate::error::Result;
 use crate::types::{
     Allocate, Attr, Caller, Changes, Entry, Gathered, Ino, New, Piece, RenameMode, Seek, Usage, XattrMode,
 };
+use std::os::fd::OwnedFd;
+use std::sync::Arc;
 
 /// A file system. All calls may come from several threads at once; each takes effect as a whole or not at all
 /// unless it says so, also when power is cut (`docs/semantics.md`).
@@ -81,8 +83,14 @@ pub trait Files: Send + Sync {
     /// Removes an extended attribute.
     fn remove_xattr(&self, who: &Caller, ino: Ino, name: &[u8]) -> Result<()>;
 
+    /// The file that holds the contents of a file that is pinned, where they are in one of their own: what is done to
+    /// it is done to the contents.
+    fn body(&self, _ino: Ino) -> Option<Arc<OwnedFd>> {
+        None
+    }
+
     /// Where a file's bytes lie on the medium, from byte `at` on, in the order of the file, until `each` returns
-    /// false; holes are left out.
+    /// false; holes are left out, and contents that are outside of it.
     fn pieces(&self, ino: Ino, at: u64, each: &mut dyn FnMut(&Piece) -> bool) -> Result<()>;
 
     /// Puts the pieces of a file together, as far as there is room for them elsewhere. Nothing that can be read of the

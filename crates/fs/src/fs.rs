@@ -1,5 +1,6 @@
 //! The file system: what all operations share.
 
+use crate::bodies::Bodies;
 use crate::clock::Clock;
 use crate::error::{Error, Result};
 use crate::extents::{self, Change, LineReader};
@@ -18,6 +19,8 @@ use std::sync::atomic::Ordering;
 #[derive(Debug)]
 pub struct Fs<M> {
     pub(crate) medium: M,
+    /// Contents of regular files, where they are not on the medium.
+    pub(crate) bodies: Option<Arc<dyn Bodies>>,
     pub(crate) superblock: Superblock,
     pub(crate) geometry: Geometry,
     pub(crate) salt: u32,

@@ -4,6 +4,7 @@
 
 mod api;
 mod attr;
+mod bodies;
 mod check;
 mod clock;
 mod contents;
@@ -28,7 +29,8 @@ mod sync;
 mod types;
 mod xattr;
 
-pub use check::{Report, check, check_contents, repair};
+pub use bodies::{Bodies, Body, BodyId, Ground, Look, Pool, Room};
+pub use check::{Report, check, check_contents, check_pool, repair, repair_pool};
 pub use clock::Clock;
 pub use error::{Error, Result};
 pub use files::Files;

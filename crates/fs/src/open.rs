@@ -1,5 +1,6 @@
 //! Making, opening and closing a file system.
 
+use crate::bodies::{Bodies, match_bodies};
 use crate::clock::Clock;
 use crate::contents::resize::After;
 use crate::error::{Error, Result};
@@ -14,6 +15,7 @@ use crate::space::{Bitmap, line};
 use crate::sync::{Mutex, RwLock};
 use crate::types::{Ino, Kind};
 use frit_core::planted::{Bug, is};
+use std::sync::Arc;
 
 /// How a file system is made.
 #[derive(Debug)]
@@ -32,6 +34,9 @@ pub struct Format {
     pub clock: Clock,
     /// Contents have checksums, a word a block: 0.2 % of the medium.
     pub sums: bool,
+    /// Where contents of regular files are; `None`: on the medium. The file system gets their identity, and they are
+    /// emptied.
+    pub bodies: Option<Arc<dyn Bodies>>,
 }
 
 impl Default for Format {
@@ -44,6 +49,7 @@ impl Default for Format {
             uuid: None,
             clock: Clock::Wall,
             sums: false,
+            bodies: None,
         }
     }
 }
@@ -57,11 +63,13 @@ pub struct Open {
     pub clock: Clock,
     /// Inodes that are kept in DRAM although nobody uses them, about 700 bytes each without extents and names.
     pub nodes: usize,
+    /// Where contents of regular files are; `None`: on the medium.
+    pub bodies: Option<Arc<dyn Bodies>>,
 }
 
 impl Default for Open {
     fn default() -> Self {
-        Self { read_only: false, clock: Clock::Wall, nodes: 64 << 10 }
+        Self { read_only: false, clock: Clock::Wall, nodes: 64 << 10, bodies: None }
     }
 }
 
@@ -73,20 +81,29 @@ impl<M: Medium> Fs<M> {
     /// inodes.
     pub fn format(medium: M, options: Format) -> Result<Self> {
         let geometry = Geometry::divide_for(medium.bytes(), options.inodes, options.sums)?;
+        if options.sums && options.bodies.is_some() {
+            return Err(Error::Image("checksums are of contents on the medium: a pool has none".into()));
+        }
         if options.label.len() > 32 {
             return Err(Error::Image(format!("the label `{}` has more than 32 bytes", options.label)));
         }
         if !options.force {
             refuse_used(&medium)?;
         }
-        let uuid = options.uuid.map_or_else(fresh_uuid, |id| [id as u64, (id >> 64) as u64]);
+        let uuid = options.bodies.as_ref().map(|bodies| bodies.uuid()).or(options.uuid);
+        let uuid = uuid.map_or_else(fresh_uuid, |id| [id as u64, (id >> 64) as u64]);
+        let outside = options.bodies.is_some();
         let mut label = [0; 32];
         label[..options.label.len()].copy_from_slice(options.label.as_bytes());
-        let superblock = Superblock { geometry, uuid, label, created: options.clock.now() };
+        let superblock = Superblock { geometry, uuid, label, created: options.clock.now(), outside };
         // Until the superblocks are written there is no file system: one that was here is gone first.
         medium.zero(Geometry::SUPERBLOCK_AT, BLOCK);
         medium.zero(geometry.copy_at(), BLOCK);
         medium.fence();
+        if let Some(bodies) = &options.bodies {
+            // Generations begin anew: nothing of what was here may be found by one.
+            bodies.all()?.into_iter().try_for_each(|of| bodies.remove(of))?;
+        }
         let salt = superblock.salt();
         medium.zero(Geometry::REGISTERS_AT, geometry.journal_at - Geometry::REGISTERS_AT);
         for slot in 0..geometry.slots {
@@ -107,14 +124,21 @@ impl<M: Medium> Fs<M> {
         medium.fence();
         superblock.write(&medium);
         medium.sync()?;
-        Self::open(medium, Open { clock: options.clock, ..Open::default() })
+        Self::open(medium, Open { clock: options.clock, bodies: options.bodies, ..Open::default() })
     }
 
     /// Opens a file system and completes what a stop cut off.
     ///
     /// # Errors
     /// There is none on the medium, or it is damaged beyond what a start can mend.
+    /// Contents outside of the medium are missing, or belong to another one.
     pub fn open(medium: M, options: Open) -> Result<Self> {
+        match_bodies(&Superblock::read(&medium)?, options.bodies.as_deref())?;
+        Self::open_any(medium, options)
+    }
+
+    /// Opens a file system of which contents may be missing: for who does not look at them.
+    pub(crate) fn open_any(medium: M, options: Open) -> Result<Self> {
         let superblock = Superblock::read(&medium)?;
         let (geometry, salt) = (superblock.geometry, superblock.salt());
         if Superblock::read_at(&medium, Geometry::SUPERBLOCK_AT).as_ref() != Ok(&superblock) {
@@ -136,6 +160,7 @@ impl<M: Medium> Fs<M> {
             clock: options.clock,
             read_only: options.read_only,
             was_closed: ledger.closed,
+            bodies: options.bodies,
             medium,
         };
         if !fs.read_only {
@@ -149,6 +174,9 @@ impl<M: Medium> Fs<M> {
                 Err(Error::Damaged { .. }) => {}
                 settled => settled?,
             }
+        }
+        if !fs.read_only && !ledger.closed {
+            fs.sweep()?;
         }
         Ok(fs)
     }
@@ -194,6 +222,9 @@ impl<M: Medium> Fs<M> {
     pub fn sync_all(&self) -> Result<()> {
         self.save_all();
         self.medium.fence();
+        if let Some(bodies) = &self.bodies {
+            bodies.sync()?;
+        }
         self.medium.sync()
     }
 
@@ -214,6 +245,9 @@ impl<M: Medium> Fs<M> {
                     freed => freed?,
                 }
             }
+        }
+        if let Some(bodies) = self.bodies.as_ref().filter(|_| !self.read_only) {
+            bodies.sync()?;
         }
         if !self.read_only {
             let mut txn = Txn::new();

@@ -65,6 +65,24 @@ fn every_operation_alone() {
     conclude("every operation alone", begun, &found);
 }
 
+/// Contents beside the medium: names, attributes and which body is whose.
+#[test]
+fn a_pool_in_every_operation_and_in_pairs() {
+    let begun = Instant::now();
+    let mut found = Found::default();
+    let pool = Cuts { pool: true, ..Cuts::default() };
+    let ops = changing();
+    for op in &ops {
+        found.add(Cuts { density: Density::FINE, ..pool }.run(&base(), std::slice::from_ref(op)));
+    }
+    let mut rng = SmallRng::seed_from_u64(number("SEED", 1) as u64);
+    for _ in 0..number("POOL_PAIRS", 300) {
+        let pair = [ops[rng.random_range(0..ops.len())].clone(), ops[rng.random_range(0..ops.len())].clone()];
+        found.add(pool.run(&base(), &pair));
+    }
+    conclude("a pool in every operation and in pairs", begun, &found);
+}
+
 #[test]
 fn drawn_sequences() {
     let begun = Instant::now();

@@ -45,8 +45,11 @@ struct Done<'a> {
 /// # Errors
 /// An image that cannot be opened, or closed in order; damaged files, when all others are done.
 pub(crate) fn run(args: &Args) -> Result<()> {
+    if args.image.is_dir() {
+        return Err(miette!("{}: the files of a pool are in no pieces of its image", args.image.display()));
+    }
     let _locked = Locked::open(&args.image)?;
-    let fs = Arc::new(image::open(&args.image, false, &args.changes)?);
+    let fs = Arc::new(image::open(&args.image, None, false, &args.changes)?);
     let mut done =
         Done { image: &args.image, files: 0, changed: 0, pieces_before: 0, pieces_after: 0, damaged: 0 };
     let mut failed = None;

@@ -1,8 +1,10 @@
 //! `frit fsck`.
 
-use super::image::{Changes, Locked};
+use super::image::{self, Changes, Locked};
 use crate::output::{complain, print, print_json};
-use frit_fs::{Clock, Error, Image, Medium, Report, check, check_contents, repair};
+use frit_fs::{
+    Clock, Error, Image, Medium, Pool, Report, check, check_contents, check_pool, repair, repair_pool,
+};
 use miette::{Result, miette};
 use serde::Serialize;
 use std::path::{Path, PathBuf};
@@ -17,6 +19,7 @@ const NOT_CHECKED: u8 = 2;
 #[command(after_help = "Examples:
   frit fsck img
   frit fsck img --json
+  frit fsck /dev/shm/pool   a pool
   frit fsck img --repair    mend what is found, and say what was done
   frit fsck img --data      read all files, and compare them with their checksums
 
@@ -24,7 +27,7 @@ Inodes, blocks, names, links and the list of open files are compared with each o
 completed first, as every mount does it. Exits with 0 when nothing is wrong, or nothing is left to be mended, 1 when something is,
 2 when there is no file system that could be checked, or it is mounted. See docs/mount.md.")]
 pub(crate) struct Args {
-    /// The image.
+    /// The image, or the directory of a pool.
     image: PathBuf,
     /// Mend what is found. What is damaged beyond that is given up: copy the image first if it matters.
     #[arg(long)]
@@ -51,6 +54,8 @@ struct Outcome<'a> {
     blocks: u64,
     /// Inodes without names that the next mount frees.
     orphans: u64,
+    /// Bodies of a pool that belong to no inode.
+    strays: u64,
     /// Whether it was unmounted in order.
     closed: bool,
     /// Blocks whose contents are what was written, with --data.
@@ -76,9 +81,11 @@ struct Outcome<'a> {
 /// Output that cannot be written; a file system that is damaged is told by the exit code.
 pub(crate) fn run(args: &Args) -> Result<ExitCode> {
     let start = Instant::now();
-    let checked = Locked::open(&args.image).and_then(|_locked| {
-        let checked = Image::open(&args.image, &args.changes.overlay()).and_then(|medium| {
-            let report = look(args, &medium)?;
+    let checked = image::pool(&args.image).and_then(|pool| {
+        let image = image::of(&args.image);
+        let _locked = Locked::open(&image)?;
+        let checked = Image::open(&image, &args.changes.overlay()).and_then(|medium| {
+            let report = look(args, &medium, pool.as_deref())?;
             medium.sync().map(|()| report)
         });
         checked.map_err(|e: Error| miette!("{}: {e}", args.image.display()))
@@ -94,11 +101,14 @@ pub(crate) fn run(args: &Args) -> Result<ExitCode> {
     Ok(if report.is_clean() { ExitCode::SUCCESS } else { ExitCode::FAILURE })
 }
 
-fn look(args: &Args, medium: &Image) -> frit_fs::Result<Report> {
-    match (args.repair, args.data) {
-        (true, _) => repair(medium, &Clock::Wall),
-        (false, true) => check_contents(medium),
-        (false, false) => check(medium),
+fn look(args: &Args, medium: &Image, pool: Option<&Pool>) -> frit_fs::Result<Report> {
+    match (pool, args.repair) {
+        // Which says that a pool has none.
+        (_, false) if args.data => check_contents(medium),
+        (None, false) => check(medium),
+        (None, true) => repair(medium, &Clock::Wall),
+        (Some(pool), false) => check_pool(medium, pool),
+        (Some(pool), true) => repair_pool(medium, pool, &Clock::Wall),
     }
 }
 
@@ -111,6 +121,7 @@ fn tell(args: &Args, r: &Report, seconds: f64) -> Result<()> {
             files: r.files,
             blocks: r.blocks,
             orphans: r.orphans,
+            strays: r.strays,
             closed: r.closed,
             verified: args.data.then_some(r.verified),
             unsummed: args.data.then_some(r.unsummed),
@@ -132,6 +143,9 @@ fn tell(args: &Args, r: &Report, seconds: f64) -> Result<()> {
     }
     if r.orphans > 0 {
         out += &format!("{} files were removed while they were open: the next mount frees them\n", r.orphans);
+    }
+    if r.strays > 0 && !r.closed {
+        out += &format!("{} bodies belong to no file: the next mount removes them\n", r.strays);
     }
     out += &match r.found {
         0 if r.repaired > 0 => format!("{} repairs; nothing is left ({seconds:.3} s).\n", r.repaired),

@@ -1,6 +1,6 @@
 //! The file that holds a file system: making it, locking it, opening it.
 
-use frit_fs::{Fs, Image, Open, Overlay};
+use frit_fs::{Bodies, Fs, Image, Open, Overlay, Pool};
 use frit_volume::lock::lock;
 use miette::{IntoDiagnostic, Result, WrapErr, miette};
 use std::fs::{File, OpenOptions, TryLockError};
@@ -10,6 +10,8 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
+/// Files that a process may have open, where the kernel allows it: fs.nr_open is as large unless it was changed.
+const FILES_MAX: u64 = 1 << 20;
 /// How often it is looked whether an image is free.
 const LOOK_EVERY: Duration = Duration::from_millis(20);
 
@@ -118,14 +120,53 @@ impl Locked {
     }
 }
 
-/// Opens the file system of an image, and completes what a stop cut off.
+/// The image of a file system that a path names: itself, or the one in the directory of a pool.
+pub(crate) fn of(place: &Path) -> PathBuf {
+    if place.is_dir() { Pool::image(place) } else { place.to_owned() }
+}
+
+/// The pool that a path names, if it is a directory.
+///
+/// # Errors
+/// A directory that is none.
+pub(crate) fn pool(place: &Path) -> Result<Option<Arc<Pool>>> {
+    if !place.is_dir() {
+        return Ok(None);
+    }
+    let pool = Pool::open(place).into_diagnostic();
+    let pool =
+        pool.wrap_err_with(|| format!("cannot open {}; frit mkfs --pool makes one", place.display()))?;
+    Ok(Some(Arc::new(pool)))
+}
+
+/// Opens the file system of an image, with its pool if it has one, and completes what a stop cut off.
 ///
 /// # Errors
 /// There is none, or it is damaged beyond that.
-pub(crate) fn open(image: &Path, read_only: bool, changes: &Changes) -> Result<Fs<Image>> {
-    let opened = Image::open(image, &changes.overlay());
-    let opened = opened.and_then(|m| Fs::open(m, Open { read_only, ..Open::default() }));
+pub(crate) fn open(
+    image: &Path,
+    pool: Option<Arc<Pool>>,
+    read_only: bool,
+    changes: &Changes,
+) -> Result<Fs<Image>> {
+    let bodies = pool.map(|pool| pool as Arc<dyn Bodies>);
+    let options = Open { read_only, bodies, ..Open::default() };
+    let opened = Image::open(image, &changes.overlay()).and_then(|medium| Fs::open(medium, options));
     opened.into_diagnostic().wrap_err_with(|| format!("cannot open {}", image.display()))
+}
+
+/// Lets this process have as many files open as it may: each open file of a pool is one.
+pub(crate) fn raise_limit() {
+    use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
+
+    let held = getrlimit(Resource::Nofile);
+    let most = held.maximum.map_or(FILES_MAX, |most| most.max(FILES_MAX));
+    // The superuser may have more than is given to begin with.
+    for most in [Some(most), held.maximum] {
+        if setrlimit(Resource::Nofile, Rlimit { current: most, maximum: most }).is_ok() {
+            return;
+        }
+    }
 }
 
 /// Closes a file system in order, when nobody else has it any more.

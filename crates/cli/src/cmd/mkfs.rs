@@ -1,13 +1,17 @@
 //! `frit mkfs`.
 
+mod pool;
+
 use super::image::{Changes, Locked};
+use super::mount::hint;
 use super::volume::sizes;
 use crate::output::{print, print_json};
 use frit_core::size;
-use frit_fs::{Files, Format, Fs, Image};
+use frit_fs::{Bodies, Files, Format, Fs, Image, Pool};
 use miette::{IntoDiagnostic, Result, WrapErr};
 use serde::Serialize;
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 use uuid::Uuid;
 
 /// Make a file system in a file.
@@ -17,24 +21,31 @@ use uuid::Uuid;
   frit mkfs img --size 64G --inodes 1000000 --label scratch
   frit mkfs /mnt/pmem/img --size 16G      a file on a DAX file system is memory itself
   frit mkfs img --size 4G --data-checksums
+  frit mkfs --pool /dev/shm/pool          contents in files of a tmpfs, which the kernel hands to programs
   frit mkfs img --force                   over what it holds, as large as it is
   frit mount img /mnt
 
 All of it is allocated at once. The root directory belongs to who makes it. See docs/mount.md.")]
 pub(crate) struct Args {
     /// The file; it is made when it is missing.
-    image: PathBuf,
-    /// Its size, such as 4G. [default: as large as the file is]
+    #[arg(required_unless_present = "pool")]
+    image: Option<PathBuf>,
+    /// Make a pool of this directory: names and attributes in an image in it, the contents of each file in a file of
+    /// their own beside. It is made when it is missing.
+    #[arg(long, value_name = "DIR", conflicts_with = "image")]
+    pool: Option<PathBuf>,
+    /// Its size, such as 4G. [default: as large as the file is; in a pool 512 bytes an inode and 16 MiB]
     #[arg(long, value_name = "SIZE", value_parser = size::parse)]
     size: Option<u64>,
-    /// Inodes: files and directories that there can be. [default: one for each 16 KiB]
+    /// Inodes: files and directories that there can be. [default: one for each 16 KiB; in a pool 32 KiB of what is
+    /// there, up to 4 Mi]
     #[arg(long, value_name = "N")]
     inodes: Option<u64>,
     /// A name for people, at most 32 bytes.
     #[arg(long, value_name = "NAME", default_value = "")]
     label: String,
     /// Give contents of files checksums, 8 bytes for each 4 KiB: damage is told when they are read.
-    #[arg(long)]
+    #[arg(long, conflicts_with = "pool")]
     data_checksums: bool,
     /// Make it over what the file holds, unless it is in use.
     #[arg(long)]
@@ -63,18 +74,52 @@ struct Made<'a> {
 /// # Errors
 /// What keeps the file system from being made.
 pub(crate) fn run(args: &Args) -> Result<()> {
-    let (locked, new) = Locked::make(&args.image, args.size, args.force)?;
-    let made = make(args, &locked);
+    let plan = match (&args.pool, &args.image) {
+        (Some(directory), _) => plan_pool(args, directory)?,
+        (None, image) => {
+            let image = image.clone().unwrap_or_default();
+            Plan { image, size: args.size, inodes: args.inodes, pool: None }
+        }
+    };
+    let (locked, new) = Locked::make(&plan.image, plan.size, args.force)?;
+    let made = make(args, &plan, &locked);
     if made.is_err() && new {
-        std::fs::remove_file(&args.image).into_diagnostic()?;
+        std::fs::remove_file(&plan.image).into_diagnostic()?;
     }
     made
 }
 
-fn make(args: &Args, locked: &Locked) -> Result<()> {
+/// What is made, and where.
+struct Plan<'a> {
+    image: PathBuf,
+    size: Option<u64>,
+    inodes: Option<u64>,
+    /// The directory of a pool.
+    pool: Option<&'a Path>,
+}
+
+/// Makes the directory of a pool, and looks how large its image is to be.
+fn plan_pool<'a>(args: &Args, directory: &'a Path) -> Result<Plan<'a>> {
+    let at = || format!("cannot make a pool of {}", directory.display());
+    std::fs::create_dir_all(directory).into_diagnostic().wrap_err_with(at)?;
+    let image = Pool::image(directory);
+    let found = rustix::fs::statvfs(directory).into_diagnostic().wrap_err_with(at)?;
+    let there = std::fs::metadata(&image).map(|found| found.len()).ok().filter(|_| args.size.is_none());
+    let place = found.f_blocks.saturating_mul(found.f_frsize);
+    let (size, inodes) = pool::sizes(place, args.size.or(there), args.inodes);
+    Ok(Plan { image, size: Some(size), inodes: Some(inodes), pool: Some(directory) })
+}
+
+fn make(args: &Args, plan: &Plan<'_>, locked: &Locked) -> Result<()> {
+    let shown = plan.pool.unwrap_or(&plan.image);
+    let pool = plan.pool.map(|directory| Pool::make(directory, None)).transpose().into_diagnostic()?;
+    if let Some(pool) = &pool {
+        hint(pool)?;
+    }
     let (uid, gid) = (rustix::process::geteuid().as_raw(), rustix::process::getegid().as_raw());
     let format = Format {
-        inodes: args.inodes,
+        inodes: plan.inodes,
+        bodies: pool.map(|pool| Arc::new(pool) as Arc<dyn Bodies>),
         label: args.label.clone(),
         // What the file holds was looked at when it was opened.
         force: true,
@@ -82,16 +127,16 @@ fn make(args: &Args, locked: &Locked) -> Result<()> {
         sums: args.data_checksums,
         ..Format::default()
     };
-    let medium = Image::fresh(&args.image, &args.changes.overlay());
+    let medium = Image::fresh(&plan.image, &args.changes.overlay());
     let made = medium.and_then(|medium| Fs::format(medium, format));
     let fs = made
         .into_diagnostic()
-        .wrap_err_with(|| format!("cannot make a file system in {}", args.image.display()))?;
+        .wrap_err_with(|| format!("cannot make a file system in {}", shown.display()))?;
     let usage = fs.usage().into_diagnostic()?;
     let uuid = fs.uuid();
     fs.close().into_diagnostic()?;
     let made = Made {
-        image: &args.image,
+        image: shown,
         bytes: locked.bytes()?,
         uuid: Uuid::from_u128(uuid).to_string(),
         label: &args.label,
@@ -104,7 +149,7 @@ fn make(args: &Args, locked: &Locked) -> Result<()> {
     }
     print(&format!(
         "{}: a file system of {}\n{} for files in blocks of {} bytes, {} inodes, UUID {}\n",
-        args.image.display(),
+        shown.display(),
         sizes(made.bytes),
         size::show(made.blocks * u64::from(made.block_bytes)),
         made.block_bytes,

@@ -7,6 +7,7 @@ use super::image::{self, Changes, Locked};
 use super::serve::{LOOK_EVERY, second_signal_exits};
 use crate::output::{complain, print};
 use frit_core::size;
+use frit_fs::Pool;
 use frit_serve::fuse::whole;
 use frit_serve::mount::{Mount, Options, THREADS_MAX, clear_stale};
 use miette::{IntoDiagnostic, Result, WrapErr};
@@ -27,13 +28,14 @@ const PATIENCE: Duration = Duration::from_secs(2);
   frit mount img /mnt --foreground         stays; SIGINT or SIGTERM unmounts
   frit mount img /mnt --read-only
   frit mount img /mnt -o noatime,suid,dev  as mount(8) has it; also ro, nodev, noexec, fsname=NAME, allow_other, nonempty
+  frit mount /dev/shm/pool /mnt            a pool: the kernel reads and writes files itself
   frit unmount /mnt                        or umount, or fusermount3 -u
 
 It needs /dev/fuse, and fusermount3 where it is not root who mounts. A directory where a killed frit was mounted is cleaned
 up first. A kill loses nothing: the next mount brings the file system up again. A power cut of the machine leaves an image on a disk
 as of the last sync, which is --sync-every ago at most. See docs/mount.md.")]
 pub(crate) struct Args {
-    /// The image: a file that frit mkfs made.
+    /// The image, a file that frit mkfs made; or the directory of a pool.
     image: PathBuf,
     /// An empty directory.
     directory: PathBuf,
@@ -111,11 +113,27 @@ fn serve(args: &Args, options: &Options) -> Result<()> {
     if clear_stale(&args.directory).into_diagnostic()? {
         complain(&format!("frit mount: {directory}: a frit that was killed was mounted there; unmounted\n"))?;
     }
-    let locked = Locked::open(&args.image)?;
-    let files = Arc::new(image::open(&args.image, options.read_only, &args.changes)?);
-    let mount = Mount::start(&files, &args.directory, options).into_diagnostic()?;
+    let pool = image::pool(&args.image)?;
+    let image = image::of(&args.image);
+    let locked = Locked::open(&image)?;
+    let mut options = options.clone();
+    if let Some(pool) = &pool {
+        image::raise_limit();
+        options.passthrough = true;
+        hint(pool)?;
+    }
+    let files = Arc::new(image::open(&image, pool, options.read_only, &args.changes)?);
+    let mount = Mount::start(&files, &args.directory, &options).into_diagnostic()?;
+    if let Some(why) = mount.without_passthrough() {
+        complain(&format!(
+            "frit mount: {directory}: the kernel does not read and write files itself ({why}): requests do\n"
+        ))?;
+    }
     let how = if options.read_only { ", read-only" } else { "" };
-    let size = size::show(locked.bytes()?);
+    let size = match options.passthrough {
+        true => "a pool".to_string(),
+        false => size::show(locked.bytes()?),
+    };
     print(&format!("{} ({size}{how}) at {}\n", args.image.display(), mount.mountpoint().display()))?;
     let syncing = Syncing::start(&files, Duration::from_secs_f64(args.sync_every));
     wait(&mount, &mut signals)?;
@@ -124,6 +142,11 @@ fn serve(args: &Args, options: &Options) -> Result<()> {
     // Whatever happened, it is closed in order.
     let closed = image::close(files);
     ended.and(closed)
+}
+
+/// Says what makes a pool slower than it could be.
+pub(super) fn hint(pool: &Pool) -> Result<()> {
+    pool.ground().hint().map_or(Ok(()), |hint| complain(&format!("frit: {hint}\n")))
 }
 
 /// Returns when it is unmounted and nobody uses it any more. A signal unmounts it.

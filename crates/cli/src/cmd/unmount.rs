@@ -48,7 +48,7 @@ pub(crate) fn run(args: &Args) -> Result<()> {
         other => other.into_diagnostic().wrap_err_with(|| format!("cannot unmount {directory}"))?,
     }
     if !args.lazy {
-        image::wait_closed(found.source.as_ref(), Duration::from_secs(args.timeout))?;
+        image::wait_closed(&image::of(found.source.as_ref()), Duration::from_secs(args.timeout))?;
     }
     print(&format!("{directory} is unmounted\n"))
 }

@@ -5,6 +5,7 @@
 //! for each inode that was ever used, and a bit for each block.
 
 mod blocks;
+mod bodies;
 mod inodes;
 mod names;
 mod repair;
@@ -18,6 +19,7 @@ use crate::medium::Medium;
 use crate::orphans::Orphans;
 use crate::types::Ino;
 use blocks::Blocks;
+pub use bodies::{check_pool, repair_pool};
 use inodes::Inodes;
 pub use repair::repair;
 use std::fmt;
@@ -36,6 +38,8 @@ pub struct Report {
     pub blocks: u64,
     /// Inodes without names that the next start frees.
     pub orphans: u64,
+    /// Bodies of a pool that no inode has and that the next start removes.
+    pub strays: u64,
     /// Whether it was closed in order.
     pub closed: bool,
     /// Blocks whose contents were read and are what was written: [`check_contents`] reads them.

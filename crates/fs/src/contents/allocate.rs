@@ -23,6 +23,9 @@ impl<M: Medium> Fs<M> {
         let state = &mut *state;
         state.file()?;
         let end = at.checked_add(len).filter(|end| *end <= FILE_MAX).ok_or(Error::TooLarge)?;
+        if self.outside(&state.inode).is_some() {
+            return self.allocate_outside(node, state, how, (at, len));
+        }
         self.load_map(node.ino, state)?;
         let grows = matches!(how, Allocate::Extend | Allocate::Zero) && end > state.inode.size;
         if grows {

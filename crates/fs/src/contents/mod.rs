@@ -1,6 +1,7 @@
 //! The bytes of files.
 
 mod allocate;
+mod outside;
 mod read;
 mod relocate;
 pub(crate) mod resize;

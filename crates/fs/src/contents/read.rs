@@ -28,6 +28,9 @@ impl<M: Medium> Fs<M> {
     /// Reads from byte `at` of a file.
     pub(crate) fn read_node(&self, node: &Node, at: u64, into: &mut [u8]) -> Result<usize> {
         let state = self.loaded(node)?;
+        if self.outside(&state.inode).is_some() {
+            return self.read_outside(node, &state, at, into);
+        }
         let len = state.inode.size.saturating_sub(at).min(into.len() as u64) as usize;
         if len > 0 {
             self.copy_out(&state, at, &mut into[..len]);

@@ -99,7 +99,7 @@ impl<M: Medium> Fs<M> {
             // Others use the file between the parts.
             let mut state = node.state.write();
             state.alive()?;
-            if state.inode.kind != Kind::File {
+            if state.inode.kind != Kind::File || self.outside(&state.inode).is_some() {
                 return Ok(gathered);
             }
             self.load_map(node.ino, &mut state)?;

@@ -131,7 +131,14 @@ impl<M: Medium> Fs<M> {
                 state.dead = true;
             }
         }
+        if after == After::Free && is(Bug::FsBodyBeforeName) {
+            self.drop_body(node, state);
+        }
         self.commit(txn);
+        if after == After::Free {
+            // What is not durably free must not lose its bytes.
+            self.drop_body(node, state);
+        }
         if let Some(slot) = leaves {
             state.orphan = None;
             self.orphans.lock().give(slot);

@@ -11,6 +11,9 @@ use crate::types::{Piece, Seek};
 impl<M: Medium> Fs<M> {
     pub(crate) fn seek_node(&self, node: &Node, what: Seek, at: u64) -> Result<u64> {
         let state = self.loaded(node)?;
+        if self.outside(&state.inode).is_some() {
+            return self.seek_outside(node, &state, what, at);
+        }
         let size = state.inode.size;
         if at >= size {
             return Err(Error::BeyondEnd);

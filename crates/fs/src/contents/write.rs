@@ -41,7 +41,8 @@ impl<M: Medium> Fs<M> {
     pub(crate) fn append_node(&self, node: &Node, data: &[u8]) -> Result<(u64, usize)> {
         self.writable()?;
         let mut state = node.state.write();
-        let at = state.inode.size;
+        state.file()?;
+        let at = self.end_of(node, &state)?;
         let len = self.write_state(node, &mut state, at, data)?;
         Ok((at + len as u64, len))
     }
@@ -55,6 +56,9 @@ impl<M: Medium> Fs<M> {
             return Err(Error::TooLarge);
         }
         let data = &data[..data.len().min((FILE_MAX - at) as usize)];
+        if self.outside(&state.inode).is_some() {
+            return self.write_outside(node, state, at, data);
+        }
         self.load_map(node.ino, state)?;
         self.open_sums(state, at, at + data.len() as u64)?;
         if self.overwrite(state, at, data) {

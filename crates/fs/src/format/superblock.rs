@@ -10,7 +10,10 @@ use std::hash::{BuildHasher, RandomState};
 const MAGIC: u64 = u64::from_le_bytes(*b"frit-fs\0");
 /// The version of the format.
 const VERSION: u64 = 1;
-/// The same with checksums of contents: who writes bytes without them must not.
+/// The same with contents of regular files outside of the medium: a version of its own, so that who does not know it
+/// does not take files for empty.
+const VERSION_OUTSIDE: u64 = 2;
+/// The first with checksums of contents: who writes bytes without them must not.
 const VERSION_SUMS: u64 = 3;
 /// Words of the superblock that are used.
 const WORDS: usize = 64;
@@ -22,6 +25,8 @@ pub(crate) struct Superblock {
     pub(crate) uuid: [u64; 2],
     pub(crate) label: [u8; 32],
     pub(crate) created: Time,
+    /// Whether contents of regular files are outside of the medium.
+    pub(crate) outside: bool,
 }
 
 /// A random identity. The standard library's hasher takes its keys from the system's random source.
@@ -39,7 +44,12 @@ impl Superblock {
         let g = &self.geometry;
         let mut w = [0; WORDS];
         w[0] = MAGIC;
-        w[1] = if g.has_sums() { VERSION_SUMS } else { VERSION } | BLOCK << 32;
+        let version = match (self.outside, g.has_sums()) {
+            (true, _) => VERSION_OUTSIDE,
+            (false, true) => VERSION_SUMS,
+            (false, false) => VERSION,
+        };
+        w[1] = version | BLOCK << 32;
         w[2..4].copy_from_slice(&self.uuid);
         w[4..8].copy_from_slice(bytemuck::cast_slice(&[self.label]));
         w[8] = g.bytes;
@@ -69,9 +79,10 @@ impl Superblock {
             return Err("its superblock does not match its checksum".into());
         }
         let sums = w[1] == VERSION_SUMS | BLOCK << 32;
-        if !sums && w[1] != VERSION | BLOCK << 32 {
+        let outside = w[1] == VERSION_OUTSIDE | BLOCK << 32;
+        if !sums && !outside && w[1] != VERSION | BLOCK << 32 {
             return Err(format!(
-                "format version {} with blocks of {} bytes: this program knows versions {VERSION} and {VERSION_SUMS} \
+                "format version {} with blocks of {} bytes: this program knows versions {VERSION} to {VERSION_SUMS} \
                  with {BLOCK}",
                 w[1] & 0xFFFF_FFFF,
                 w[1] >> 32
@@ -104,7 +115,7 @@ impl Superblock {
         }
         let mut label = [0; 32];
         label.copy_from_slice(bytemuck::cast_slice(&w[4..8]));
-        Ok(Self { geometry, uuid: [w[2], w[3]], label, created: Time(w[21] as i64) })
+        Ok(Self { geometry, uuid: [w[2], w[3]], label, created: Time(w[21] as i64), outside })
     }
 
     /// Writes both copies, the second one first.

@@ -5,11 +5,13 @@
 //! of the allocator and of the journal, which are held for short and never together but for the orphans' outermost.
 
 use super::raw::{Inode, WORDS};
+use crate::bodies::Body;
 use crate::dir::Index;
 use crate::error::{Error, Result};
 use crate::extents::Map;
 use crate::sync::{AtomicBool, AtomicI64, AtomicU32, AtomicU64, RwLock, RwLockWriteGuard};
 use crate::types::{Attr, Ino, Kind, Time};
+use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
 /// An inode that is in use.
@@ -43,6 +45,8 @@ pub(crate) struct State {
     pub(crate) map: Option<Map>,
     /// Of a directory: where its names are, once that was read.
     pub(crate) index: Option<Box<Index>>,
+    /// Its contents where they are outside of the medium, while it is pinned.
+    pub(crate) body: Option<Arc<dyn Body>>,
     /// Its place among the orphans.
     pub(crate) orphan: Option<u32>,
     /// Whether it is free again: who still holds the node must not use it.
@@ -57,7 +61,7 @@ impl Node {
     pub(crate) fn new(ino: Ino, inode: Inode, saved: [u64; WORDS]) -> Self {
         let atime = AtomicI64::new(inode.atime.0);
         let parent = AtomicU64::new(inode.parent.0);
-        let state = State { inode, saved, map: None, index: None, orphan: None, dead: false };
+        let state = State { inode, saved, map: None, index: None, body: None, orphan: None, dead: false };
         Self {
             ino,
             state: RwLock::new(state),

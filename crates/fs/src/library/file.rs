@@ -10,6 +10,7 @@ use crate::names::RACES_MAX;
 use crate::rules::{self, READ, WRITE};
 use crate::types::{Allocate, Attr, Caller, Changes, Kind, New, Piece, Seek};
 use std::io;
+use std::os::fd::OwnedFd;
 use std::sync::Arc;
 
 /// How a file is opened.
@@ -75,24 +76,19 @@ impl<M: Medium> Fs<M> {
             None => (self.resolve(who, path, true)?.ino, false),
         };
         let node = self.node(ino)?;
-        {
-            let state = node.state.read();
-            state.alive()?;
+        self.pin_node(&node, |state| {
             match state.inode.kind {
                 Kind::File => {}
                 Kind::Directory => return Err(Error::IsDirectory),
                 _ => return Err(Error::Invalid("not a regular file")),
             }
             let writes = how.write || how.append || how.truncate;
-            if !made {
-                rules::may(
-                    who,
-                    &state.inode,
-                    if how.read { READ } else { 0 } | if writes { WRITE } else { 0 },
-                )?;
+            if made {
+                return Ok(());
             }
-            node.pins.fetch_add(1, std::sync::atomic::Ordering::AcqRel);
-        }
+            let want = if how.read { READ } else { 0 } | if writes { WRITE } else { 0 };
+            rules::may(who, &state.inode, want)
+        })?;
         let file = File { fs: self, node, how, at: 0 };
         if how.truncate && !made {
             file.set_len(0)?;
@@ -109,7 +105,7 @@ impl<M: Medium> File<'_, M> {
     pub fn attr(&self) -> Result<Attr> {
         let state = self.node.state.read();
         state.alive()?;
-        Ok(self.node.attr(&state))
+        self.fs.attr_in(&self.node, &state)
     }
 
     /// Reads from byte `at`; fewer bytes only at the end.
@@ -182,6 +178,13 @@ impl<M: Medium> File<'_, M> {
     /// As [`Files::pieces`].
     pub fn pieces(&self, at: u64, each: &mut dyn FnMut(&Piece) -> bool) -> Result<()> {
         self.fs.pieces_of(&self.node, at, each)
+    }
+
+    /// The file of its body where contents are in a pool, for example to map it. What is done to it is done to this
+    /// file, past permissions and locks.
+    #[must_use]
+    pub fn descriptor(&self) -> Option<Arc<OwnedFd>> {
+        self.node.state.read().body.as_ref().and_then(|body| body.descriptor())
     }
 
     /// What was written outlives a power cut; with its times unless `data_only`.

@@ -45,7 +45,7 @@ impl<M: Medium> Fs<M> {
         if let Some(index) = dir.index.as_deref_mut() {
             index.insert(name, slot);
         }
-        Ok(node.attr(&state))
+        self.attr_in(&node, &state)
     }
 
     pub(crate) fn target_of(&self, ino: Ino) -> Result<Vec<u8>> {

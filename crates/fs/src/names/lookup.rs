@@ -61,6 +61,6 @@ impl<M: Medium> Fs<M> {
         let node = self.node(ino)?;
         let state = node.state.read();
         state.alive()?;
-        Ok(node.attr(&state))
+        self.attr_in(&node, &state)
     }
 }

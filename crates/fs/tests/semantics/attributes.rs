@@ -49,6 +49,7 @@ fn s31_each_operation_moves_its_times() {
     let moved = |what: &dyn Fn()| {
         let of = |ino| fs.attr(ino).unwrap();
         let (a, top) = (of(f), of(TOP));
+        tick();
         what();
         let b = of(f);
         [b.mtime > a.mtime, b.ctime > a.ctime, of(TOP).mtime > top.mtime]
@@ -62,7 +63,8 @@ fn s31_each_operation_moves_its_times() {
     assert_eq!(moved(&|| fs.unlink(ROOT, TOP, b"g").unwrap()), [false, true, true]);
     let any = frit_fs::XattrMode::Any;
     assert_eq!(moved(&|| fs.set_xattr(ROOT, f, b"user.a", b"", any).unwrap()), [false, true, false]);
-    assert_eq!(moved(&|| fs.allocate(f, frit_fs::Allocate::Keep, 0, 9).unwrap()), [false, true, false]);
+    let [mtime, ctime, _] = moved(&|| fs.allocate(f, frit_fs::Allocate::Keep, 0, 9).unwrap());
+    assert!(ctime && (!mtime || image_only("to the file system of a pool it is a change of contents")));
     let replace = frit_fs::RenameMode::Replace;
     let rename = || fs.rename(ROOT, (TOP, b"f"), (TOP, b"h"), replace).unwrap();
     assert_eq!(moved(&rename), [false, true, true]);
@@ -71,6 +73,9 @@ fn s31_each_operation_moves_its_times() {
 
 #[test]
 fn s32_access_times_move_as_relatime_has_it() {
+    if image_only("access times of contents are the pool's") {
+        return;
+    }
     let medium = Arc::new(Mapped::anonymous(1 << 20).unwrap());
     let fs = on(Arc::clone(&medium));
     let f = file(&fs, "f");
@@ -98,6 +103,9 @@ fn s32_access_times_move_as_relatime_has_it() {
 
 #[test]
 fn s33_times_of_reads_and_overwrites_wait_in_dram() {
+    if image_only("times of contents are the pool's, and wait for nothing") {
+        return;
+    }
     type Step = fn(&Fs<Arc<Mapped>>, Ino);
     let steps: [(Step, bool); 6] = [
         (|_, _| (), false),
@@ -156,6 +164,9 @@ fn s34_users_lose_set_id_bits_with_owner_and_size() {
 
 #[test]
 fn s35_sectors_count_all_blocks_of_an_inode() {
+    if image_only("blocks are the pool's") {
+        return;
+    }
     let fs = fresh(1 << 20);
     let f = scattered(&fs, "f", 9, 1);
     assert_eq!(fs.attr(f).unwrap().sectors, (9 + 1) * 8, "nine blocks, and one that says where they are");

@@ -69,6 +69,9 @@ fn s61_bytes_that_a_file_gains_are_durable_when_the_call_returns() {
 
 #[test]
 fn s62_overwritten_bytes_are_durable_with_the_next_sync_or_change() {
+    if image_only("contents are the pool's") {
+        return;
+    }
     let (medium, fs) = watched();
     let f = file(&fs, "f");
     write(&fs, f, 0, &[1; 5000]);
@@ -83,6 +86,9 @@ fn s62_overwritten_bytes_are_durable_with_the_next_sync_or_change() {
 
 #[test]
 fn s63_a_write_into_many_holes_takes_effect_from_its_start() {
+    if image_only("contents are the pool's") {
+        return;
+    }
     const PIECES: u64 = 40;
     let (medium, fs) = watched();
     let f = scattered(&fs, "f", PIECES, 1);
@@ -102,6 +108,9 @@ fn s63_a_write_into_many_holes_takes_effect_from_its_start() {
 
 #[test]
 fn s64_punching_takes_effect_from_the_end_and_zeroing_from_the_start() {
+    if image_only("contents are the pool's") {
+        return;
+    }
     const PIECES: u64 = 40;
     for (how, from_start) in [(Punch, false), (Zero, true)] {
         let (medium, fs) = watched();
@@ -126,6 +135,9 @@ fn s64_punching_takes_effect_from_the_end_and_zeroing_from_the_start() {
 
 #[test]
 fn s65_a_large_file_is_cut_or_removed_at_once() {
+    if image_only("files have no blocks on the medium") {
+        return;
+    }
     const PIECES: u64 = 60;
     let size = (2 * PIECES - 1) * BLOCK;
     for removed in [false, true] {
@@ -164,6 +176,7 @@ fn s66_a_start_frees_open_files_without_names() {
     let cut = medium.cut();
     assert_eq!(frit_fs::check(&cut).unwrap().orphans, 1);
     let found = again(cut);
-    assert_eq!(found.usage().unwrap(), before);
+    assert_eq!(found.usage().unwrap().inodes_free, before.inodes_free);
+    assert!(image_only("others use the disk of the pool") || found.usage().unwrap() == before);
     refused!(found.attr(f), Stale);
 }

@@ -89,6 +89,9 @@ fn s42_positions_outlive_a_start() {
 
 #[test]
 fn s43_a_directory_keeps_its_blocks_until_it_is_removed() {
+    if image_only("blocks that are told to be free are the pool's") {
+        return;
+    }
     let fs = fresh(4 << 20);
     let d = directory(&fs, "d");
     let empty = free(&fs);

@@ -16,6 +16,7 @@ macro_rules! refused {
 
 mod allocation;
 mod attributes;
+mod common;
 mod contents;
 mod cuts;
 mod directories;
@@ -28,18 +29,11 @@ mod threads;
 mod watched;
 mod xattrs;
 
-use frit_fs::{Caller, Changes, Clock, Files, Format, Fs, Ino, Mapped, Medium, New, Open, Seek};
+use common::*;
+use frit_fs::{Clock, Format, Fs, Mapped, Open};
 
-const ROOT: &Caller = &Caller::ROOT;
-/// The root directory.
-const TOP: Ino = Ino::ROOT;
-const BLOCK: u64 = 4096;
 /// The first time of counted clocks, in nanoseconds.
 const EPOCH: i64 = 1_000_000_000_000;
-
-fn alice() -> Caller {
-    Caller { uid: 1000, gid: 1000, groups: Vec::new(), checked: true }
-}
 
 fn fresh(bytes: u64) -> Fs<Mapped> {
     on(Mapped::anonymous(bytes).unwrap())
@@ -56,71 +50,10 @@ fn again<M: Medium>(medium: M) -> Fs<M> {
     Fs::open(medium, Open { clock: Clock::counted(2 * EPOCH), ..Open::default() }).unwrap()
 }
 
-fn file(fs: &dyn Files, name: &str) -> Ino {
-    fs.create(ROOT, TOP, name.as_bytes(), New::file(0o644)).unwrap().ino
-}
+/// Lets the clock go on: counted ones do so at each look.
+fn tick() {}
 
-fn directory(fs: &dyn Files, name: &str) -> Ino {
-    fs.create(ROOT, TOP, name.as_bytes(), New::directory(0o755)).unwrap().ino
-}
-
-fn find(fs: &dyn Files, name: &str) -> frit_fs::Result<Ino> {
-    fs.lookup(ROOT, TOP, name.as_bytes()).map(|attr| attr.ino)
-}
-
-fn write(fs: &dyn Files, ino: Ino, at: u64, data: &[u8]) {
-    assert_eq!(fs.write(ino, at, data).unwrap(), data.len());
-}
-
-fn contents(fs: &dyn Files, ino: Ino) -> Vec<u8> {
-    let mut bytes = vec![0xAA; fs.attr(ino).unwrap().size as usize];
-    assert_eq!(fs.read(ino, 0, &mut bytes).unwrap(), bytes.len());
-    bytes
-}
-
-fn resize(fs: &dyn Files, ino: Ino, size: u64) {
-    let _ = fs.set_attr(ROOT, ino, &Changes { size: Some(size), ..Changes::default() }).unwrap();
-}
-
-/// The names of a directory but for `.` and `..`, in order.
-fn names(fs: &dyn Files, dir: Ino) -> Vec<String> {
-    let mut all = Vec::new();
-    fs.read_dir(dir, 2, &mut |entry| {
-        all.push(String::from_utf8_lossy(entry.name).into_owned());
-        true
-    })
-    .unwrap();
-    all.sort();
-    all
-}
-
-fn free(fs: &dyn Files) -> u64 {
-    fs.usage().unwrap().blocks_free
-}
-
-/// A file with data in every second of `2 * pieces` blocks: as many extents.
-fn scattered(fs: &dyn Files, name: &str, pieces: u64, byte: u8) -> Ino {
-    let ino = file(fs, name);
-    for i in 0..pieces {
-        write(fs, ino, 2 * i * BLOCK, &[byte; BLOCK as usize]);
-    }
-    assert_eq!(fs.seek(ino, Seek::Hole, 0).unwrap(), BLOCK);
-    ino
-}
-
-/// A file that takes all that is free.
-fn fill(fs: &dyn Files, name: &str) -> Ino {
-    let ino = file(fs, name);
-    let chunk = vec![0xEE; 1 << 20];
-    let mut at = 0;
-    while let Ok(len) = fs.write(ino, at, &chunk) {
-        at += len as u64;
-    }
-    assert_eq!(free(fs), 0);
-    ino
-}
-
-fn assert_clean<M: Medium>(medium: &M) {
-    let report = frit_fs::check(medium).unwrap();
-    assert!(report.is_clean(), "{report:#?}");
+/// Whether a test is of contents in an image alone, and why.
+fn image_only(_why: &str) -> bool {
+    false
 }

@@ -7,6 +7,7 @@ use frit_fs::Kind;
 fn s1_a_new_inode_and_its_name_come_together() {
     let fs = fresh(1 << 20);
     let before = fs.attr(TOP).unwrap();
+    tick();
     let made = fs.create(&alice(), TOP, b"d", New::directory(0o750)).unwrap();
     assert_eq!(
         (made.kind, made.mode, made.uid, made.gid, made.links),
@@ -100,7 +101,8 @@ fn s6_the_last_name_takes_everything_along() {
     assert_eq!(contents(&fs, f), [1; 50_000]);
     fs.unlink(ROOT, TOP, b"g").unwrap();
     refused!(fs.attr(f), Stale);
-    assert_eq!(fs.usage().unwrap(), before);
+    assert_eq!(fs.usage().unwrap().inodes_free, before.inodes_free);
+    assert!(image_only("others use the disk of the pool") || fs.usage().unwrap() == before);
     refused!(fs.unlink(ROOT, TOP, b"g"), NotFound);
     directory(&fs, "d");
     refused!(fs.unlink(ROOT, TOP, b"d"), IsDirectory);
@@ -121,7 +123,7 @@ fn s7_what_is_open_needs_no_name() {
     let full = free(&fs);
     fs.unpin(f).unwrap();
     refused!(fs.read(f, 0, &mut [0; 8]), Stale);
-    assert_eq!(free(&fs), full + 1);
+    assert!(image_only("others use the disk of the pool") || free(&fs) == full + 1);
     refused!(fs.unpin(TOP), Invalid);
 }
 

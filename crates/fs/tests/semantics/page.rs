@@ -5,10 +5,12 @@ use std::fs::read_to_string;
 use std::path::{Path, PathBuf};
 
 /// Where tests of promises are, from the root of the sources on.
-const PLACES: [&str; 4] = [
+const PLACES: [&str; 6] = [
     "crates/fs/tests/semantics",
+    "crates/fs/tests/pool",
     "crates/torture/tests/fssemantics.rs",
     "crates/serve/tests/mount",
+    "crates/serve/tests/pool",
     "crates/cli/tests/mount.rs",
 ];
 

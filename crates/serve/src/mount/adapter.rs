@@ -1,6 +1,5 @@
 //! The requests of the kernel, each handed to the core. What it asks for more than that is in the files beside.
 
-use super::contents::how;
 use super::convert::xattr_mode;
 use super::convert::{
     allocate, errno, file_attr, generation, kind, permissions, rename_mode, set_time, time,
@@ -8,6 +7,7 @@ use super::convert::{
 use super::listing::Removed;
 use super::names::{caller, ino, visible};
 use super::options::Options;
+use super::passthrough::Passthrough;
 use super::plain::{CAPABILITY, Loses, Plain};
 use super::reply::{self, TTL};
 use super::setup;
@@ -30,6 +30,7 @@ use std::time::SystemTime;
 pub(super) struct Adapter<F> {
     pub(super) files: Arc<F>,
     pub(super) plain: Plain,
+    pub(super) passthrough: Passthrough,
     removed: Removed,
     writeback: bool,
     /// Whether directories are opened without asking.
@@ -41,6 +42,7 @@ impl<F: Files + 'static> Adapter<F> {
         Adapter {
             files,
             plain: Plain::new(),
+            passthrough: Passthrough::new(options.passthrough),
             removed: Removed::default(),
             writeback: options.writeback,
             free_opendir: false,
@@ -51,6 +53,7 @@ impl<F: Files + 'static> Adapter<F> {
 impl<F: Files + 'static> Filesystem for Adapter<F> {
     fn init(&mut self, _: &Request, config: &mut KernelConfig) -> io::Result<()> {
         setup::ask(config, self.writeback)?;
+        self.passthrough.ask(config, &*self.files);
         self.free_opendir = config.capabilities().contains(InitFlags::FUSE_NO_OPENDIR_SUPPORT);
         Ok(())
     }
@@ -61,7 +64,7 @@ impl<F: Files + 'static> Filesystem for Adapter<F> {
             b"." => self.files.attr(ino(dir)),
             name => self.files.lookup(&caller(request), ino(dir), name),
         };
-        reply::looked_up(reply, found);
+        reply::looked_up(reply, &self.passthrough, found);
     }
 
     fn forget(&self, _: &Request, number: INodeNo, _: u64) {
@@ -69,7 +72,7 @@ impl<F: Files + 'static> Filesystem for Adapter<F> {
     }
 
     fn getattr(&self, _: &Request, number: INodeNo, _: Option<FileHandle>, reply: ReplyAttr) {
-        reply::attr(reply, self.files.attr(ino(number)));
+        reply::attr(reply, &self.passthrough, self.files.attr(ino(number)));
     }
 
     fn setattr(
@@ -100,8 +103,15 @@ impl<F: Files + 'static> Filesystem for Adapter<F> {
             ctime: ctime.map(time),
         };
         let who = caller(request);
+        if self.passthrough.is_on() && changes == Changes::default() {
+            // What is left of what the kernel asks for before it writes itself: that rights are taken away.
+            let taken = self.plain.take(&*self.files, ino(number), Loses::of(request));
+            let attr = taken.and_then(|()| self.files.attr(ino(number)));
+            return reply::attr(reply, &self.passthrough, attr);
+        }
         let taken = self.plain.taken_with(&*self.files, &who, ino(number), &mut changes);
-        reply::attr(reply, taken.and_then(|()| self.files.set_attr(&who, ino(number), &changes)));
+        let attr = taken.and_then(|()| self.files.set_attr(&who, ino(number), &changes));
+        reply::attr(reply, &self.passthrough, attr);
     }
 
     fn readlink(&self, _: &Request, number: INodeNo, reply: ReplyData) {
@@ -123,16 +133,17 @@ impl<F: Files + 'static> Filesystem for Adapter<F> {
     ) {
         let Some(kind) = kind(mode) else { return reply.error(Errno::EINVAL) };
         let new = New { kind, mode: permissions(mode), rdev, target: &[] };
-        reply::entry(reply, self.make(request, dir, name, new));
+        reply::entry(reply, &self.passthrough, self.make(request, dir, name, new));
     }
 
     fn mkdir(&self, request: &Request, dir: INodeNo, name: &OsStr, mode: u32, _: u32, reply: ReplyEntry) {
-        reply::entry(reply, self.make(request, dir, name, New::directory(permissions(mode))));
+        let new = New::directory(permissions(mode));
+        reply::entry(reply, &self.passthrough, self.make(request, dir, name, new));
     }
 
     fn symlink(&self, request: &Request, dir: INodeNo, name: &OsStr, target: &Path, reply: ReplyEntry) {
         let new = New::symlink(target.as_os_str().as_bytes());
-        reply::entry(reply, self.make(request, dir, name, new));
+        reply::entry(reply, &self.passthrough, self.make(request, dir, name, new));
     }
 
     fn unlink(&self, request: &Request, dir: INodeNo, name: &OsStr, reply: ReplyEmpty) {
@@ -169,12 +180,16 @@ impl<F: Files + 'static> Filesystem for Adapter<F> {
     }
 
     fn link(&self, request: &Request, number: INodeNo, dir: INodeNo, name: &OsStr, reply: ReplyEntry) {
-        reply::entry(reply, self.files.link(&caller(request), ino(number), ino(dir), name.as_bytes()));
+        let linked = self.files.link(&caller(request), ino(number), ino(dir), name.as_bytes());
+        reply::entry(reply, &self.passthrough, linked);
     }
 
     fn open(&self, request: &Request, number: INodeNo, flags: OpenFlags, reply: ReplyOpen) {
         match self.open_file(request, ino(number), flags) {
-            Ok(()) => reply.opened(FileHandle(0), how(flags)),
+            Ok(()) => match self.backing(ino(number), flags, |body| reply.open_backing(body)) {
+                Some(id) => reply.opened_passthrough(FileHandle(0), FopenFlags::FOPEN_NOFLUSH, &id),
+                None => reply.opened(FileHandle(0), self.how(flags)),
+            },
             Err(e) => reply.error(errno(&e)),
         }
     }
@@ -191,8 +206,16 @@ impl<F: Files + 'static> Filesystem for Adapter<F> {
     ) {
         match self.make_open(request, dir, name, mode, flags) {
             Ok(attr) => {
-                let how = how(OpenFlags(flags));
-                reply.created(&TTL, &file_attr(&attr), generation(&attr), FileHandle(0), how);
+                // A new file has nothing that could be mapped and written unseen.
+                let ttl = if attr.size == 0 { TTL } else { self.passthrough.ttl(&attr) };
+                let (flags, file) = (OpenFlags(flags), file_attr(&attr));
+                match self.backing(attr.ino, flags, |body| reply.open_backing(body)) {
+                    Some(id) => {
+                        let how = FopenFlags::FOPEN_NOFLUSH;
+                        reply.created_passthrough(&ttl, &file, generation(&attr), FileHandle(0), how, &id);
+                    }
+                    None => reply.created(&ttl, &file, generation(&attr), FileHandle(0), self.how(flags)),
+                }
             }
             Err(e) => reply.error(errno(&e)),
         }
@@ -245,6 +268,7 @@ impl<F: Files + 'static> Filesystem for Adapter<F> {
         _: bool,
         reply: ReplyEmpty,
     ) {
+        self.passthrough.release(ino(number));
         reply::empty(reply, self.files.unpin(ino(number)));
     }
 

@@ -4,9 +4,12 @@ use super::adapter::Adapter;
 use super::convert::errno;
 use crate::fuse::whence;
 use frit_fs::{Caller, Changes, Error, Files, Ino, Result, Seek};
-use fuser::{FopenFlags, OpenFlags, ReplyData, Request};
+use fuser::{BackingId, FopenFlags, OpenAccMode, OpenFlags, ReplyData, Request};
 use rustix::fs::OFlags;
 use std::cell::RefCell;
+use std::io;
+use std::os::fd::OwnedFd;
+use std::sync::Arc;
 
 /// What one request copies at most; programs ask again for the rest.
 const COPY_MAX: u64 = 64 << 20;
@@ -28,8 +31,8 @@ fn with_buffer<R>(len: usize, work: impl FnOnce(&mut [u8]) -> R) -> R {
     })
 }
 
-/// How the kernel treats an open file.
-pub(super) fn how(flags: OpenFlags) -> FopenFlags {
+/// How the kernel treats an open file whose contents come through requests.
+fn how(flags: OpenFlags) -> FopenFlags {
     // Closing promises nothing, so that nobody has to be asked (FOPEN_NOFLUSH).
     let direct = flags.0 as u32 & OFlags::DIRECT.bits() != 0;
     FopenFlags::FOPEN_NOFLUSH
@@ -48,6 +51,24 @@ fn position(at: i64) -> Result<u64> {
 }
 
 impl<F: Files + 'static> Adapter<F> {
+    /// One more user of an inode that is pinned: the kernel's name of its contents if it reads and writes them itself.
+    pub(super) fn backing(
+        &self,
+        ino: Ino,
+        flags: OpenFlags,
+        register: impl FnOnce(&OwnedFd) -> io::Result<BackingId>,
+    ) -> Option<Arc<BackingId>> {
+        let writes = flags.acc_mode() != OpenAccMode::O_RDONLY;
+        self.passthrough.open(&*self.files, ino, writes, register)
+    }
+
+    /// How the kernel treats an open file whose contents come through requests. What its page cache has may be from
+    /// before somebody wrote past it, where that is possible.
+    pub(super) fn how(&self, flags: OpenFlags) -> FopenFlags {
+        let how = how(flags);
+        if self.passthrough.is_on() { how - FopenFlags::FOPEN_KEEP_CACHE } else { how }
+    }
+
     /// Keeps an inode for an open file, and cuts it to nothing if it is opened so.
     pub(super) fn open_file(&self, request: &Request, ino: Ino, flags: OpenFlags) -> Result<()> {
         self.files.pin(ino)?;

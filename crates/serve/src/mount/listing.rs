@@ -2,7 +2,6 @@
 
 use super::adapter::Adapter;
 use super::convert::{file_attr, file_type, generation};
-use super::reply::TTL;
 use frit_fs::{Entry, Files, Ino, Kind, Result};
 use fuser::{INodeNo, ReplyDirectory, ReplyDirectoryPlus};
 use parking_lot::Mutex;
@@ -54,7 +53,8 @@ impl<F: Files + 'static> Adapter<F> {
                 start = end;
                 // A name that was removed meanwhile is left out, as it may be.
                 let Ok(attr) = self.files.attr(ino) else { continue };
-                if reply.add(INodeNo(ino.0), next, name, &TTL, &file_attr(&attr), generation(&attr)) {
+                let ttl = self.passthrough.ttl(&attr);
+                if reply.add(INodeNo(ino.0), next, name, &ttl, &file_attr(&attr), generation(&attr)) {
                     return Ok(());
                 }
             }

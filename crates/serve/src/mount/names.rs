@@ -30,7 +30,12 @@ impl<F: Files + 'static> Adapter<F> {
             other => other?,
         };
         self.open_file(request, attr.ino, OpenFlags(flags))?;
-        Ok(attr)
+        // Opening may have cut it, and given it a body.
+        let opened = self.files.attr(attr.ino);
+        if opened.is_err() {
+            self.files.unpin(attr.ino)?;
+        }
+        opened
     }
 
     /// Looks at what has a name that is about to be taken away.

@@ -20,6 +20,9 @@ pub struct Options {
     pub threads: usize,
     /// The kernel gathers writes, and keeps sizes and times of what it has not written yet.
     pub writeback: bool,
+    /// Contents are in files of their own (a pool), which the kernel is to read and write itself if it can. Excludes
+    /// `writeback`.
+    pub passthrough: bool,
     /// Users other than the one who mounts may use it.
     pub allow_other: bool,
     /// The directory may hold something, which is hidden then.
@@ -46,6 +49,7 @@ impl Options {
             read_only: false,
             threads: default_threads(),
             writeback: false,
+            passthrough: false,
             allow_other: rustix::process::geteuid().is_root(),
             nonempty: false,
             flags: Vec::new(),

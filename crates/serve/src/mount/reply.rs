@@ -1,6 +1,7 @@
 //! Replies: what the core answered, or its error.
 
 use super::convert::{errno, file_attr, generation};
+use super::passthrough::Passthrough;
 use frit_fs::{Attr, Error, Result};
 use fuser::{
     Errno, FileAttr, FileType, Generation, INodeNo, ReplyAttr, ReplyEmpty, ReplyEntry, ReplyWrite, ReplyXattr,
@@ -10,18 +11,21 @@ use std::time::{Duration, UNIX_EPOCH};
 /// How long the kernel may believe what it was told: all changes come through it.
 pub(super) const TTL: Duration = Duration::from_secs(24 * 3600);
 
-pub(super) fn entry(reply: ReplyEntry, result: Result<Attr>) {
+pub(super) fn entry(reply: ReplyEntry, passthrough: &Passthrough, result: Result<Attr>) {
     match result {
-        Ok(attr) => reply.entry(&TTL, &file_attr(&attr), generation(&attr)),
+        Ok(attr) => {
+            let ttl = passthrough.ttl(&attr);
+            reply.entry_with_ttls(&ttl, &TTL, &file_attr(&attr), generation(&attr));
+        }
         Err(e) => reply.error(errno(&e)),
     }
 }
 
 /// As [`entry`]; the kernel remembers as well that a name is free.
-pub(super) fn looked_up(reply: ReplyEntry, result: Result<Attr>) {
+pub(super) fn looked_up(reply: ReplyEntry, passthrough: &Passthrough, result: Result<Attr>) {
     match result {
         Err(Error::NotFound) => reply.entry(&TTL, &NOBODY, Generation(0)),
-        other => entry(reply, other),
+        other => entry(reply, passthrough, other),
     }
 }
 
@@ -44,9 +48,9 @@ const NOBODY: FileAttr = FileAttr {
     flags: 0,
 };
 
-pub(super) fn attr(reply: ReplyAttr, result: Result<Attr>) {
+pub(super) fn attr(reply: ReplyAttr, passthrough: &Passthrough, result: Result<Attr>) {
     match result {
-        Ok(attr) => reply.attr(&TTL, &file_attr(&attr)),
+        Ok(attr) => reply.attr(&passthrough.ttl(&attr), &file_attr(&attr)),
         Err(e) => reply.error(errno(&e)),
     }
 }

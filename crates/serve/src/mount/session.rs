@@ -16,6 +16,7 @@ use std::time::Duration;
 pub struct Mount {
     mountpoint: PathBuf,
     session: Option<BackgroundSession>,
+    without: Option<&'static str>,
 }
 
 impl Mount {
@@ -36,10 +37,24 @@ impl Mount {
             );
             return Err(io::Error::new(io::ErrorKind::DirectoryNotEmpty, what));
         }
+        if options.writeback && options.passthrough {
+            let what =
+                "a pool's files are read and written by the kernel itself: --writeback makes no sense there";
+            return Err(io::Error::new(io::ErrorKind::InvalidInput, what));
+        }
         let adapter = Adapter::new(Arc::clone(files), options);
-        let mounted = Session::new(adapter, &mountpoint, &options.config()).and_then(Session::spawn);
-        let session = mounted.map_err(|e| explained(&mountpoint, &e))?;
-        Ok(Mount { mountpoint, session: Some(session) })
+        let (notifier, without) = (adapter.passthrough.notifier(), adapter.passthrough.without());
+        let connected = Session::new(adapter, &mountpoint, &options.config());
+        let session = connected.map_err(|e| explained(&mountpoint, &e))?;
+        let _ = notifier.set(session.notifier());
+        let session = session.spawn().map_err(|e| explained(&mountpoint, &e))?;
+        Ok(Mount { mountpoint, session: Some(session), without: without.get().copied() })
+    }
+
+    /// Why the kernel does not read and write files itself although that was asked for; they work without.
+    #[must_use]
+    pub fn without_passthrough(&self) -> Option<&'static str> {
+        self.without
     }
 
     /// Where it is mounted.

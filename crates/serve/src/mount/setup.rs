@@ -48,3 +48,8 @@ pub(super) fn ask(config: &mut KernelConfig, writeback: bool) -> io::Result<()> 
     }
     Ok(())
 }
+
+/// Asks for passthrough; whether the kernel has it. Backing files may lie on file systems that are not stacked.
+pub(super) fn ask_passthrough(config: &mut KernelConfig) -> bool {
+    config.add_capabilities(InitFlags::FUSE_PASSTHROUGH).is_ok() && config.set_max_stack_depth(1).is_ok()
+}

@@ -3,104 +3,24 @@
 // Helpers of tests are tests, which clippy does not know.
 #![allow(clippy::unwrap_used, clippy::panic, clippy::print_stderr)]
 
+mod common;
 mod contents;
 mod names;
 mod promises;
 mod rights;
 mod sessions;
 
-use frit_fs::{Files, Format, Fs, Mapped};
-use frit_serve::mount::{Mount, Options};
-use std::io;
-use std::path::{Path, PathBuf};
-use std::process::Command;
-use std::sync::Arc;
-use std::time::{Duration, Instant};
+use common::*;
 
-/// Bytes of the file system.
-const BYTES: u64 = 128 << 20;
-/// Inodes that it can have.
-const INODES: u64 = 20_000;
-
-/// A file system in memory.
-type Memory = Fs<Mapped>;
+/// Contents are in the image.
+const POOL: bool = false;
 
 fn memory() -> Memory {
     let format = Format { inodes: Some(INODES), ..Format::default() };
     Fs::format(Mapped::anonymous(BYTES).unwrap(), format).unwrap()
 }
 
-/// Inodes that are used, the root's included.
-fn inodes(files: &Memory) -> u64 {
-    let usage = files.usage().unwrap();
-    usage.inodes - usage.inodes_free
-}
-
-/// A mounted memory; unmounted when it is dropped, whatever happened.
-struct Mounted {
-    _dir: tempfile::TempDir,
-    at: PathBuf,
-    files: Arc<Memory>,
-    mount: Option<Mount>,
-}
-
-impl Mounted {
-    /// `None` where this machine cannot mount.
-    fn new(words: &str) -> Option<Mounted> {
-        if !rustix::process::geteuid().is_root() || !Path::new("/dev/fuse").exists() {
-            eprintln!("skipped: mounting needs root and /dev/fuse");
-            return None;
-        }
-        let dir = tempfile::tempdir().unwrap();
-        let at = dir.path().canonicalize().unwrap().join("mnt");
-        std::fs::create_dir(&at).unwrap();
-        // Other users come in as well.
-        for path in [dir.path(), &at] {
-            std::fs::set_permissions(path, std::os::unix::fs::PermissionsExt::from_mode(0o755)).unwrap();
-        }
-        let files = Arc::new(memory());
-        let mut options = Options::new("image of a test");
-        options.writeback = words.contains("writeback");
-        options.add(&words.replace("writeback", "")).unwrap();
-        let mount = Some(Mount::start(&files, &at, &options).unwrap());
-        Some(Mounted { _dir: dir, at, files, mount })
-    }
-
-    fn path(&self, name: &str) -> PathBuf {
-        self.at.join(name)
-    }
-
-    fn stop(mut self) -> Arc<Memory> {
-        let mount = self.mount.take().unwrap();
-        assert!(!mount.unmount(Duration::from_secs(5)).unwrap(), "nobody uses it");
-        mount.join().unwrap();
-        Arc::clone(&self.files)
-    }
-}
-
-/// The number of an error.
-#[track_caller]
-fn error<T>(result: io::Result<T>) -> i32 {
-    result.map(drop).unwrap_err().raw_os_error().unwrap()
-}
-
-fn code(errno: rustix::io::Errno) -> i32 {
-    errno.raw_os_error()
-}
-
-/// Waits for what the kernel does when it likes.
-#[track_caller]
-fn soon(what: &str, is: impl Fn() -> bool) {
-    let end = Instant::now() + Duration::from_secs(20);
-    while !is() {
-        assert!(Instant::now() < end, "{what}");
-        std::thread::sleep(Duration::from_millis(5));
-    }
-}
-
-/// Runs a script of the shell as a user, in a directory.
-fn sh_as(uid: u32, dir: &Path, script: &str) -> String {
-    use std::os::unix::process::CommandExt;
-    let o = Command::new("sh").args(["-c", script]).current_dir(dir).uid(uid).gid(uid).output().unwrap();
-    format!("{}{}", String::from_utf8_lossy(&o.stdout), String::from_utf8_lossy(&o.stderr)).trim().into()
+/// Whether a test is of contents in an image alone, and why.
+fn image_only(_why: &str) -> bool {
+    false
 }

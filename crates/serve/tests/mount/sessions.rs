@@ -52,7 +52,7 @@ fn it_ends_when_somebody_else_unmounts_it() {
 }
 
 /// A process of its own, so that it can be killed: this very test, told by the environment to mount and wait.
-const CHILD: &str = "FRIT_TEST_MOUNT_AT";
+pub(crate) const CHILD: &str = "FRIT_TEST_MOUNT_AT";
 
 #[test]
 fn what_a_killed_server_left_is_cleared() {

@@ -1,10 +1,12 @@
 //! The file system on byte-addressable memory gives the answers of the model.
 
-use frit_fs::{Allocate, Files, Format, Fs, Mapped, Open, check};
+use frit_fs::{Allocate, Bodies, Files, Format, Fs, Mapped, Open, Pool, check, check_pool};
 use frit_torture::fs::compare::Tree;
 use frit_torture::fs::differential::smallest;
 use frit_torture::fs::every::{base, every};
 use frit_torture::fs::{Act, Divergence, Op, Rules, Who, replay, run};
+use std::path::Path;
+use std::sync::Arc;
 
 /// Bytes of a medium that no sequence fills.
 const LARGE: u64 = 16 << 20;
@@ -102,4 +104,36 @@ fn every_operation_of_all_users_is_as_the_model_has_it() {
 #[test]
 fn sequences_of_all_users_are_as_the_model_has_them() {
     sequences(LARGE, &Rules::default(), 200, 600);
+}
+
+/// Contents in a pool on tmpfs, where that is.
+fn with_pool() -> (tempfile::TempDir, Arc<Pool>, Fs<Mapped>) {
+    let memory = Path::new("/dev/shm");
+    let dir = if memory.is_dir() { tempfile::tempdir_in(memory) } else { tempfile::tempdir() }.unwrap();
+    let pool = Arc::new(Pool::make(dir.path(), None).unwrap());
+    let bodies = Some(Arc::clone(&pool) as Arc<dyn Bodies>);
+    let format = Format { bodies, ..Format::default() };
+    (dir, pool, Fs::format(Mapped::anonymous(LARGE).unwrap(), format).unwrap())
+}
+
+/// What a pool has otherwise: where bytes lie, how large a file can be, and ranges that would take all of tmpfs.
+fn of_pool() -> Rules {
+    Rules { pieces: false, limits: false, ..Rules::default() }
+}
+
+#[test]
+fn sequences_over_a_pool_are_as_the_model_has_them() {
+    for seed in 0..40 {
+        let (_dir, pool, fs) = with_pool();
+        if let Err(found) = run(seed, 600, &fs, &of_pool()) {
+            panic!("seed {seed}: {found}");
+        }
+        let before = Tree::of(&fs).unwrap();
+        let medium = fs.close().unwrap();
+        let report = check_pool(&medium, &*pool).unwrap();
+        assert!(report.is_clean() && report.closed && report.strays == 0, "seed {seed}: {report:?}");
+        let open = Open { bodies: Some(pool), ..Open::default() };
+        let after = Tree::of(&Fs::open(medium, open).unwrap()).unwrap();
+        assert_eq!(before.difference(&after), None, "seed {seed}");
+    }
 }

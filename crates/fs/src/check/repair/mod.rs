@@ -129,7 +129,7 @@ impl<M: Medium> Mender<'_, M> {
             return Ok(());
         }
         let open = Open { clock: Clock::counted(self.now.0), ..Open::default() };
-        let fs = Fs::open(self.medium, open)?;
+        let fs = Fs::open_any(self.medium, open)?;
         for ino in lost {
             let named = fs.lost_and_found().and_then(|dir| fs.adopt(*ino, dir));
             let place = self.place(*ino);

@@ -1,5 +1,6 @@
 //! What a power cut can leave: everything that was fenced, and of the rest any subset of aligned words.
 
+use super::bodies::Store;
 use super::recorded::{Event, WORD};
 use rand::rngs::SmallRng;
 use rand::{Rng, SeedableRng};
@@ -31,20 +32,40 @@ struct Pending {
     begins: bool,
 }
 
-/// Tells every image of a log that starts from `base`: the bytes, and how many operations had returned.
+/// Bodies as a cut finds them.
+struct Found {
+    store: Store,
+    /// Those that were removed: a cut may bring them back.
+    ghosts: Store,
+}
+
+impl Found {
+    /// An image with its bodies, without those that were removed and with them.
+    fn tell(&self, image: &[u8], done: usize, tell: &mut impl FnMut(&[u8], usize, &Store)) {
+        tell(image, done, &self.store);
+        if !self.ghosts.is_empty() {
+            let mut all = self.ghosts.clone();
+            all.extend(self.store.clone());
+            tell(image, done, &all);
+        }
+    }
+}
+
+/// Tells every image of a log that starts from `base`: the bytes, how many operations had returned, and the bodies.
 pub(super) fn each(
-    base: Vec<u8>,
+    (base, store): (Vec<u8>, Store),
     log: &[Event],
     density: Density,
     seed: u64,
-    mut tell: impl FnMut(&[u8], usize),
+    mut tell: impl FnMut(&[u8], usize, &Store),
 ) {
+    let mut bodies = Found { store, ghosts: Store::new() };
     let mut rng = SmallRng::seed_from_u64(seed);
     let mut durable = base;
     let mut pending: Vec<Pending> = Vec::new();
     let mut done = 0;
     // A cut before the first event is what the last operation before the log left.
-    tell(&durable, 0);
+    bodies.tell(&durable, 0, &mut tell);
     for event in log.iter().chain([&Event::Fence]) {
         match event {
             Event::Words(first, values) => {
@@ -55,16 +76,29 @@ pub(super) fn each(
                 }));
             }
             Event::Done => done += 1,
+            Event::Body(of, contents) => {
+                let before = match contents {
+                    Some(contents) => {
+                        // What was removed under this name is overwritten.
+                        bodies.ghosts.remove(of);
+                        bodies.store.insert(*of, contents.clone());
+                        None
+                    }
+                    None => bodies.store.remove(of),
+                };
+                bodies.ghosts.extend(before.map(|contents| (*of, contents)));
+                bodies.tell(&durable, done, &mut tell);
+            }
             Event::Fence => {
                 for subset in subsets(&pending, density, &mut rng) {
                     let undo = put(&mut durable, &pending, &subset);
-                    tell(&durable, done);
+                    bodies.tell(&durable, done, &mut tell);
                     for (at, value) in undo.into_iter().rev() {
                         durable[at..at + WORD as usize].copy_from_slice(&value);
                     }
                 }
                 put(&mut durable, &pending, &vec![true; pending.len()]);
-                tell(&durable, done);
+                bodies.tell(&durable, done, &mut tell);
                 pending.clear();
             }
         }

@@ -169,7 +169,7 @@ impl MachineCuts {
         }
         drop(fs.close().map_err(said)?);
         let base = disk.start();
-        let fs = open(maker(&disk, self.bound).map_err(said)?)?;
+        let fs = open(maker(&disk, self.bound).map_err(said)?, None)?;
         let trees = vec![Tree::of(&fs)?];
         let steps = Mutex::new(Steps { ops: ops.to_vec(), trees, wrong: None });
         let live = Arc::new(Live { fs, disk: Arc::clone(&disk), steps });
@@ -251,7 +251,7 @@ impl<M: Medium> Ran<M> {
         if !report.is_clean() {
             return Err(format!("check: {}", report.problems.join("; ")));
         }
-        let fs = open(medium)?;
+        let fs = open(medium, None)?;
         let tree = Tree::of(&fs)?;
         let mut why = Vec::new();
         for (returned, more) in states {

@@ -4,6 +4,7 @@
 //! `machine` and `disk` do the same one level below, for an image in an ordinary file: a disk that remembers every
 //! access, of which what was not synced is there or not.
 
+mod bodies;
 mod disk;
 mod images;
 mod machine;

@@ -1,6 +1,7 @@
 //! A medium that remembers what was written to it, and in which order it was fenced.
 
-use frit_fs::Medium;
+use super::bodies::Contents;
+use frit_fs::{BodyId, Medium};
 use std::sync::{Mutex, PoisonError};
 
 /// Bytes of an aligned word: the most that a power cut leaves whole.
@@ -15,6 +16,8 @@ pub(super) enum Event {
     Fence,
     /// An operation returned.
     Done,
+    /// A body holds this from now on, or is removed.
+    Body(BodyId, Option<Contents>),
 }
 
 /// A medium in memory, for one thread.
@@ -46,7 +49,12 @@ impl Recorded {
 
     /// An operation returned.
     pub(super) fn done(&self) {
-        self.inner().log.push(Event::Done);
+        self.note(Event::Done);
+    }
+
+    /// Something happened beside the medium.
+    pub(super) fn note(&self, event: Event) {
+        self.inner().log.push(event);
     }
 
     /// What happened since the start.

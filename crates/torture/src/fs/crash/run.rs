@@ -4,10 +4,14 @@ use super::super::apply::Session;
 use super::super::compare::Tree;
 use super::super::model::Model;
 use super::super::op::{Act, Op, Target};
+use super::bodies::{Memory, Store};
 use super::images::{self, Density};
 use super::oracle;
 use super::recorded::{Event, Recorded};
-use frit_fs::{Caller, Clock, Files, Format, Fs, Ino, Mapped, Medium, New, Open, check, check_contents};
+use frit_fs::{
+    Bodies, Caller, Clock, Files, Format, Fs, Ino, Mapped, Medium, New, Open, Report, check, check_contents,
+    check_pool,
+};
 use std::collections::HashSet;
 use std::fmt;
 use std::hash::{BuildHasher, BuildHasherDefault, DefaultHasher};
@@ -15,6 +19,8 @@ use std::sync::Arc;
 
 /// The first time of a run's clock, in nanoseconds.
 const EPOCH: i64 = 1_000_000_000_000;
+/// The identity of each file system.
+const UUID: u128 = 7;
 
 /// How operations are cut.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -29,11 +35,14 @@ pub struct Cuts {
     pub seed: u64,
     /// Whether contents have checksums.
     pub sums: bool,
+    /// Whether contents are in bodies beside the medium, each change of them durable at once.
+    pub pool: bool,
 }
 
 impl Default for Cuts {
     fn default() -> Self {
-        Self { bytes: 512 << 10, density: Density::COARSE, nested_one_in: 16, seed: 1, sums: false }
+        let (density, seed) = (Density::COARSE, 1);
+        Self { bytes: 512 << 10, density, nested_one_in: 16, seed, sums: false, pool: false }
     }
 }
 
@@ -66,6 +75,15 @@ impl fmt::Display for Violation {
         }
         write!(f, "{}", self.what)
     }
+}
+
+/// What a cut leaves.
+#[derive(Clone, Copy, Debug)]
+struct Cut<'a> {
+    image: &'a [u8],
+    store: &'a Store,
+    /// How many operations had returned.
+    done: usize,
 }
 
 /// Operations that ran: what a cut is compared with.
@@ -104,7 +122,15 @@ impl Cuts {
         let said = |error: frit_fs::Error| wrong(format!("without any cut: {error}"));
         let medium = Arc::new(Recorded::new(vec![0; self.bytes as usize]));
         let clock = Clock::counted(EPOCH);
-        let format = Format { clock, uuid: Some(7), inodes: Some(64), sums: self.sums, ..Format::default() };
+        let bodies = self.pool.then(|| Memory::new(UUID, &Store::new(), Some(Arc::clone(&medium))));
+        let format = Format {
+            clock,
+            uuid: Some(UUID),
+            inodes: Some(64),
+            bodies: bodies.clone().map(|bodies| bodies as Arc<dyn Bodies>),
+            sums: self.sums,
+            ..Format::default()
+        };
         let fs = Fs::format(Arc::clone(&medium), format).map_err(said)?;
         let model = Model::new();
         let (mut session, mut expected) = (Session::new(&fs), Session::new(&model));
@@ -115,7 +141,7 @@ impl Cuts {
             // All that is there has them.
             fs.sync().map_err(said)?;
         }
-        let base = medium.start();
+        let base = (medium.start(), bodies.map(|bodies| bodies.store()).unwrap_or_default());
         let mut trees = vec![Tree::of(&model).map_err(wrong)?];
         for (i, op) in ops.iter().enumerate() {
             let (answer, right) = (session.apply(op), expected.apply(op));
@@ -144,7 +170,9 @@ impl Cuts {
             seen: HashSet::new(),
         };
         let log = until_last_done(&log);
-        images::each(base, log, self.density, self.seed, |image, done| ran.look_at(image, done, found));
+        images::each(base, log, self.density, self.seed, |image, done, store| {
+            ran.look_at(Cut { image, store, done }, found);
+        });
         Ok(())
     }
 }
@@ -167,18 +195,23 @@ fn until_last_done(log: &[Event]) -> &[Event] {
 }
 
 impl Ran<'_> {
-    fn look_at(&mut self, image: &[u8], done: usize, found: &mut Found) {
-        if !self.seen.insert(self.hasher.hash_one((image, done))) {
+    fn look_at(&mut self, cut: Cut<'_>, found: &mut Found) {
+        if !self.seen.insert(self.hasher.hash_one((cut.image, cut.done, cut.store))) {
             return;
         }
         found.images += 1;
-        if let Err(what) = self.open(image, done) {
-            self.violation(found, done, what);
+        if let Err(what) = self.open(cut) {
+            self.violation(found, cut.done, what);
             return;
         }
         if found.images.is_multiple_of(self.cuts.nested_one_in.max(1) as u64) {
-            self.cut_again(image, done, found);
+            self.cut_again(cut, found);
         }
+    }
+
+    /// The bodies of a cut, if contents are in some.
+    fn bodies(&self, store: &Store, log: Option<&Arc<Recorded>>) -> Option<Arc<Memory>> {
+        self.cuts.pool.then(|| Memory::new(UUID, store, log.cloned()))
     }
 
     fn violation(&self, found: &mut Found, done: usize, what: String) {
@@ -187,19 +220,26 @@ impl Ran<'_> {
     }
 
     /// Opens an image, and looks at all of it.
-    fn open(&self, image: &[u8], done: usize) -> Result<(), String> {
+    fn open(&self, cut: Cut<'_>) -> Result<(), String> {
         let medium = &self.scratch;
-        medium.write_data(0, image);
-        let checked = if self.cuts.sums { check_contents(medium) } else { check(medium) };
+        medium.write_data(0, cut.image);
+        let bodies = self.bodies(cut.store, None);
+        let checked = match &bodies {
+            None if self.cuts.sums => check_contents(medium),
+            bodies => look(medium, bodies.as_deref()),
+        };
         let report = checked.map_err(|error| format!("check: {error}"))?;
         if !report.is_clean() {
             return Err(format!("check: {}", report.problems.join("; ")));
         }
-        let fs = open(Arc::clone(medium))?;
-        self.compare(&fs, done)?;
-        let report = check(medium).map_err(|error| format!("check after a start: {error}"))?;
-        if !report.is_clean() || report.orphans > 0 {
-            return Err(format!("check after a start: {} orphans; {:?}", report.orphans, report.problems));
+        let fs = open(Arc::clone(medium), bodies.clone())?;
+        self.compare(&fs, cut.done)?;
+        let report =
+            look(medium, bodies.as_deref()).map_err(|error| format!("check after a start: {error}"))?;
+        if !report.is_clean() || report.orphans > 0 || report.strays > 0 {
+            let (orphans, strays) = (report.orphans, report.strays);
+            let left = format!("{orphans} orphans, {strays} bodies of nobody");
+            return Err(format!("check after a start: {left}; {:?}", report.problems));
         }
         Ok(())
     }
@@ -207,23 +247,28 @@ impl Ran<'_> {
     fn compare(&self, fs: &dyn Files, done: usize) -> Result<(), String> {
         let tree = Tree::of(fs)?;
         let after = self.trees.get(done + 1).map(|after| (after, &self.ops[done].act));
-        oracle::allowed(&tree, &self.trees[done], after)
+        let allowed = if self.cuts.pool { oracle::allowed_outside } else { oracle::allowed };
+        allowed(&tree, &self.trees[done], after)
     }
 
     /// Cuts the start itself; then uses what it left.
-    fn cut_again(&self, image: &[u8], done: usize, found: &mut Found) {
-        let recorded = Arc::new(Recorded::new(image.to_vec()));
-        let base = recorded.start();
-        if let Err(what) = open(Arc::clone(&recorded)).and_then(|fs| self.use_it(&fs, done, &recorded)) {
+    fn cut_again(&self, cut: Cut<'_>, found: &mut Found) {
+        let done = cut.done;
+        let recorded = Arc::new(Recorded::new(cut.image.to_vec()));
+        let base = (recorded.start(), cut.store.clone());
+        let bodies = self.bodies(cut.store, Some(&recorded));
+        if let Err(what) =
+            open(Arc::clone(&recorded), bodies).and_then(|fs| self.use_it(&fs, done, &recorded))
+        {
             self.violation(found, done, what);
             return;
         }
         let log = recorded.log();
         let end = log.iter().position(|event| *event == Event::Done).unwrap_or(log.len());
         let mut wrong = None;
-        images::each(base, &log[..end], Density::COARSE, self.cuts.seed, |image, _| {
+        images::each(base, &log[..end], Density::COARSE, self.cuts.seed, |image, _, store| {
             found.nested += 1;
-            if let Err(what) = self.open(image, done) {
+            if let Err(what) = self.open(Cut { image, store, done }) {
                 wrong = Some(format!("cut off in a start: {what}"));
             }
         });
@@ -255,8 +300,13 @@ impl Ran<'_> {
     }
 }
 
+fn look<M: Medium>(medium: &M, bodies: Option<&Memory>) -> frit_fs::Result<Report> {
+    bodies.map_or_else(|| check(medium), |bodies| check_pool(medium, bodies))
+}
+
 /// Opens what a cut has left.
-pub(super) fn open<M: Medium>(medium: M) -> Result<Fs<M>, String> {
-    let open = Open { clock: Clock::counted(2 * EPOCH), ..Open::default() };
+pub(super) fn open<M: Medium>(medium: M, bodies: Option<Arc<Memory>>) -> Result<Fs<M>, String> {
+    let bodies = bodies.map(|bodies| bodies as Arc<dyn Bodies>);
+    let open = Open { clock: Clock::counted(2 * EPOCH), bodies, ..Open::default() };
     Fs::open(medium, open).map_err(|error| format!("cannot be opened: {error}"))
 }

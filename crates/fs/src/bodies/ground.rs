@@ -1,0 +1,86 @@
+//! What a pool lies on: whether its bodies are memory, and in which pages.
+
+use rustix::fs::{FsWord, StatxAttributes, StatxFlags, fstat, fstatfs, statx};
+use std::os::fd::{AsFd, OwnedFd};
+use std::path::Path;
+
+/// The magic number of tmpfs: linux/magic.h.
+const TMPFS_MAGIC: FsWord = 0x0102_1994;
+
+/// What a pool lies on.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Ground {
+    /// tmpfs; whether it was mounted to use huge pages.
+    Tmpfs {
+        /// Any of `huge=always`, `huge=within_size` and `huge=advise`.
+        huge: bool,
+    },
+    /// A file system whose files are mapped as memory.
+    Dax,
+    /// Anything else: bodies are in the page cache of that file system.
+    Other,
+}
+
+impl Ground {
+    /// Of a directory of a pool. New files of a DAX file system have the attribute of their directory.
+    pub(super) fn of(directory: &OwnedFd, path: &Path) -> Self {
+        let magic = fstatfs(directory).map_or(0, |found| found.f_type);
+        if magic == TMPFS_MAGIC {
+            return Self::Tmpfs { huge: options(directory).is_some_and(|words| huge(&words)) };
+        }
+        if is_dax(&path.with_file_name("image")) { Self::Dax } else { Self::Other }
+    }
+
+    /// What people who look for speed should know of it, in a sentence; nothing where all is well.
+    #[must_use]
+    pub fn hint(self) -> Option<&'static str> {
+        match self {
+            Self::Tmpfs { huge: true } | Self::Dax => None,
+            Self::Tmpfs { huge: false } => {
+                Some("this tmpfs has no huge pages; mount -o remount,huge=always gives large files them")
+            }
+            Self::Other => Some(
+                "this is neither tmpfs nor a DAX file system: contents go through its page cache, and are as durable \
+                 as its files are",
+            ),
+        }
+    }
+}
+
+/// Whether a mapping of a file is the memory itself.
+fn is_dax(path: &Path) -> bool {
+    let Ok(file) = std::fs::File::open(path) else { return false };
+    statx(file.as_fd(), "", rustix::fs::AtFlags::EMPTY_PATH, StatxFlags::empty())
+        .is_ok_and(|found| found.stx_attributes.contains(StatxAttributes::DAX))
+}
+
+/// The options of the mount that a directory is on: the last field of its line in mountinfo, see proc(5).
+fn options(directory: &OwnedFd) -> Option<String> {
+    let device = fstat(directory).ok()?.st_dev;
+    let number = format!("{}:{}", rustix::fs::major(device), rustix::fs::minor(device));
+    let mounts = std::fs::read_to_string("/proc/self/mountinfo").ok()?;
+    let line = mounts.lines().find(|line| line.split(' ').nth(2) == Some(&number))?;
+    line.rsplit(' ').next().map(Into::into)
+}
+
+fn huge(options: &str) -> bool {
+    options.split(',').filter_map(|word| word.strip_prefix("huge=")).any(|how| how != "never")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn huge_pages_are_seen_in_the_options() {
+        assert!(huge("rw,size=80%,huge=always") && huge("rw,huge=within_size,inode64"));
+        assert!(!huge("rw,inode64") && !huge("rw,huge=never"));
+    }
+
+    #[test]
+    fn each_ground_without_memory_has_a_hint() {
+        assert_eq!(Ground::Tmpfs { huge: true }.hint(), None);
+        assert!(Ground::Tmpfs { huge: false }.hint().is_some_and(|hint| hint.contains("huge=always")));
+        assert!(Ground::Other.hint().is_some());
+    }
+}

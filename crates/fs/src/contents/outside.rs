@@ -1,0 +1,82 @@
+//! Contents that are kept outside of the medium: each operation is one on the file's body. Times of the last read and
+//! of the last change are the body's, as whoever else has it open changes them too.
+
+use crate::error::{Error, Result};
+use crate::fs::Fs;
+use crate::inode::{Node, State};
+use crate::journal::Txn;
+use crate::medium::Medium;
+use crate::types::{Allocate, FILE_MAX, Seek, Time};
+
+impl<M: Medium> Fs<M> {
+    pub(super) fn read_outside(&self, node: &Node, state: &State, at: u64, into: &mut [u8]) -> Result<usize> {
+        match self.body(node, state)? {
+            Some(body) => body.read(at, into),
+            None => Ok(0),
+        }
+    }
+
+    /// Writes; `at` is below the largest size, and so is the end of `data`.
+    pub(super) fn write_outside(
+        &self,
+        node: &Node,
+        state: &mut State,
+        at: u64,
+        data: &[u8],
+    ) -> Result<usize> {
+        self.body_made(node, state)?.write(at, data)
+    }
+
+    /// Where the end of a file is.
+    pub(super) fn end_of(&self, node: &Node, state: &State) -> Result<u64> {
+        if self.outside(&state.inode).is_none() {
+            return Ok(state.inode.size);
+        }
+        self.attr_in(node, state).map(|attr| attr.size)
+    }
+
+    /// Changes the size and the times of a body, before the inode is changed. A file that stays empty needs none.
+    pub(crate) fn change_body(
+        &self,
+        node: &Node,
+        state: &mut State,
+        size: Option<u64>,
+        (atime, mtime): (Option<Time>, Option<Time>),
+    ) -> Result<()> {
+        let body = match size {
+            Some(to) if to > FILE_MAX => return Err(Error::TooLarge),
+            Some(1..) => Some(self.body_made(node, state)?),
+            _ => self.body(node, state)?,
+        };
+        let Some(body) = body else { return Ok(()) };
+        if let Some(to) = size {
+            body.resize(to)?;
+        }
+        if atime.is_some() || mtime.is_some() { body.set_times(atime, mtime) } else { Ok(()) }
+    }
+
+    pub(super) fn allocate_outside(
+        &self,
+        node: &Node,
+        state: &mut State,
+        how: Allocate,
+        (at, len): (u64, u64),
+    ) -> Result<()> {
+        let body = self.body_made(node, state)?;
+        body.allocate(how, at, len)?;
+        let now = self.clock.now();
+        if !matches!(how, Allocate::Keep) {
+            // Not every file system takes it for a change.
+            body.set_times(None, Some(now))?;
+        }
+        state.inode.ctime = now;
+        let mut txn = Txn::new();
+        self.put_inode(&mut txn, node, state);
+        self.commit(txn);
+        Ok(())
+    }
+
+    pub(super) fn seek_outside(&self, node: &Node, state: &State, what: Seek, at: u64) -> Result<u64> {
+        self.body(node, state)?.ok_or(Error::BeyondEnd)?.seek(what, at)
+    }
+}

@@ -1,0 +1,98 @@
+//! What all tests through the kernel use, whatever holds the contents.
+
+pub(crate) use frit_fs::{Files, Format, Fs, Mapped};
+use frit_serve::mount::{Mount, Options};
+use std::io;
+use std::path::{Path, PathBuf};
+use std::process::Command;
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+/// Bytes of the file system.
+pub(crate) const BYTES: u64 = 128 << 20;
+/// Inodes that it can have.
+pub(crate) const INODES: u64 = 20_000;
+
+/// A file system in memory.
+pub(crate) type Memory = Fs<Mapped>;
+
+/// Inodes that are used, the root's included.
+pub(crate) fn inodes(files: &Memory) -> u64 {
+    let usage = files.usage().unwrap();
+    usage.inodes - usage.inodes_free
+}
+
+/// A mounted memory; unmounted when it is dropped, whatever happened.
+pub(crate) struct Mounted {
+    pub(crate) _dir: tempfile::TempDir,
+    pub(crate) at: PathBuf,
+    pub(crate) files: Arc<Memory>,
+    pub(crate) mount: Option<Mount>,
+}
+
+impl Mounted {
+    /// `None` where this machine cannot mount.
+    pub(crate) fn new(words: &str) -> Option<Mounted> {
+        if !rustix::process::geteuid().is_root() || !Path::new("/dev/fuse").exists() {
+            eprintln!("skipped: mounting needs root and /dev/fuse");
+            return None;
+        }
+        let dir = tempfile::tempdir().unwrap();
+        let at = dir.path().canonicalize().unwrap().join("mnt");
+        std::fs::create_dir(&at).unwrap();
+        // Other users come in as well.
+        for path in [dir.path(), &at] {
+            std::fs::set_permissions(path, std::os::unix::fs::PermissionsExt::from_mode(0o755)).unwrap();
+        }
+        let files = Arc::new(crate::memory());
+        let mut options = Options::new("image of a test");
+        options.writeback = words.contains("writeback");
+        options.add(&words.replace("writeback", "")).unwrap();
+        options.passthrough = crate::POOL;
+        if options.passthrough && options.writeback {
+            let refused = Mount::start(&files, &at, &options).unwrap_err();
+            assert!(refused.to_string().contains("--writeback"), "{refused}");
+            return None;
+        }
+        let mount = Some(Mount::start(&files, &at, &options).unwrap());
+        Some(Mounted { _dir: dir, at, files, mount })
+    }
+
+    pub(crate) fn path(&self, name: &str) -> PathBuf {
+        self.at.join(name)
+    }
+
+    pub(crate) fn stop(mut self) -> Arc<Memory> {
+        let mount = self.mount.take().unwrap();
+        assert!(!mount.unmount(Duration::from_secs(5)).unwrap(), "nobody uses it");
+        mount.join().unwrap();
+        Arc::clone(&self.files)
+    }
+}
+
+/// The number of an error.
+#[track_caller]
+pub(crate) fn error<T>(result: io::Result<T>) -> i32 {
+    result.map(drop).unwrap_err().raw_os_error().unwrap()
+}
+
+pub(crate) fn code(errno: rustix::io::Errno) -> i32 {
+    errno.raw_os_error()
+}
+
+/// Waits for what the kernel does when it likes.
+#[track_caller]
+pub(crate) fn soon(what: &str, is: impl Fn() -> bool) {
+    let end = Instant::now() + Duration::from_secs(20);
+    while !is() {
+        assert!(Instant::now() < end, "{what}");
+        std::thread::sleep(Duration::from_millis(5));
+    }
+}
+
+/// Runs a script of the shell as a user, in a directory.
+pub(crate) fn sh_as(uid: u32, dir: &Path, script: &str) -> String {
+    use std::os::unix::process::CommandExt;
+    let o = Command::new("sh").args(["-c", script]).current_dir(dir).uid(uid).gid(uid).output().unwrap();
+    format!("{}{}", String::from_utf8_lossy(&o.stdout), String::from_utf8_lossy(&o.stderr)).trim().into()
+}

@@ -1,0 +1,234 @@
+//! Bodies in memory, for power cuts of a file system whose contents are in a pool: each change of one is durable at
+//! once and noted in the medium's log, but for a removal, which a cut may undo.
+
+use super::recorded::{Event, Recorded};
+use frit_fs::{Allocate, Bodies, Body, BodyId, Error, Look, Result, Room, Seek, Time};
+use std::collections::BTreeMap;
+use std::os::fd::OwnedFd;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+
+/// Bytes of a page.
+const PAGE: u64 = 4096;
+
+/// What a body holds.
+#[derive(Clone, PartialEq, Eq, Hash, Default, Debug)]
+pub(super) struct Contents {
+    size: u64,
+    /// Pages that were written, by number.
+    pages: BTreeMap<u64, Vec<u8>>,
+    atime: i64,
+    mtime: i64,
+}
+
+/// Bodies by their names.
+pub(super) type Store = BTreeMap<BodyId, Contents>;
+
+/// Bodies in memory.
+#[derive(Debug)]
+pub(super) struct Memory {
+    uuid: u128,
+    inner: Arc<Inner>,
+}
+
+#[derive(Debug)]
+struct Inner {
+    store: Mutex<BTreeMap<BodyId, Arc<Mutex<Contents>>>>,
+    log: Option<Arc<Recorded>>,
+}
+
+/// A body that is open.
+#[derive(Debug)]
+struct Opened {
+    of: BodyId,
+    contents: Arc<Mutex<Contents>>,
+    inner: Arc<Inner>,
+}
+
+fn locked<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+    mutex.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+impl Memory {
+    /// Those of a store; `log`: where changes are noted.
+    pub(super) fn new(uuid: u128, store: &Store, log: Option<Arc<Recorded>>) -> Arc<Self> {
+        let store =
+            store.iter().map(|(of, contents)| (*of, Arc::new(Mutex::new(contents.clone())))).collect();
+        Arc::new(Self { uuid, inner: Arc::new(Inner { store: Mutex::new(store), log }) })
+    }
+
+    /// All that there is.
+    pub(super) fn store(&self) -> Store {
+        locked(&self.inner.store).iter().map(|(of, contents)| (*of, locked(contents).clone())).collect()
+    }
+}
+
+impl Inner {
+    fn note(&self, event: Event) {
+        if let Some(log) = &self.log {
+            log.note(event);
+        }
+    }
+}
+
+impl Bodies for Memory {
+    fn uuid(&self) -> u128 {
+        self.uuid
+    }
+
+    fn open(&self, of: BodyId, make: bool) -> Result<Option<Arc<dyn Body>>> {
+        let mut store = locked(&self.inner.store);
+        if make && !store.contains_key(&of) {
+            store.insert(of, Arc::default());
+            self.inner.note(Event::Body(of, Some(Contents::default())));
+        }
+        let found = store.get(&of).map(Arc::clone);
+        Ok(found.map(|contents| Arc::new(Opened { of, contents, inner: Arc::clone(&self.inner) }) as _))
+    }
+
+    fn look(&self, of: BodyId) -> Result<Option<Look>> {
+        Ok(locked(&self.inner.store).get(&of).map(|contents| locked(contents).look()))
+    }
+
+    fn remove(&self, of: BodyId) -> Result<()> {
+        if locked(&self.inner.store).remove(&of).is_some() {
+            self.inner.note(Event::Body(of, None));
+        }
+        Ok(())
+    }
+
+    fn all(&self) -> Result<Vec<BodyId>> {
+        Ok(locked(&self.inner.store).keys().copied().collect())
+    }
+
+    fn room(&self) -> Result<Room> {
+        Ok(Room { block_bytes: PAGE as u32, blocks: 1 << 20, blocks_free: 1 << 19 })
+    }
+
+    fn sync(&self) -> Result<()> {
+        Ok(())
+    }
+}
+
+impl Contents {
+    fn look(&self) -> Look {
+        let (atime, mtime) = (Time(self.atime), Time(self.mtime));
+        Look { size: self.size, sectors: self.pages.len() as u64 * 8, atime, mtime, ctime: mtime }
+    }
+
+    fn read(&self, at: u64, into: &mut [u8]) -> usize {
+        let len = self.size.saturating_sub(at).min(into.len() as u64);
+        for (i, byte) in into[..len as usize].iter_mut().enumerate() {
+            let at = at + i as u64;
+            *byte = self.pages.get(&(at / PAGE)).map_or(0, |page| page[(at % PAGE) as usize]);
+        }
+        len as usize
+    }
+
+    fn write(&mut self, at: u64, data: &[u8]) {
+        for (i, byte) in data.iter().enumerate() {
+            let at = at + i as u64;
+            let page = self.pages.entry(at / PAGE).or_insert_with(|| vec![0; PAGE as usize]);
+            page[(at % PAGE) as usize] = *byte;
+        }
+        self.size = self.size.max(at + data.len() as u64);
+    }
+
+    /// What was there reads as zeros.
+    fn zero(&mut self, at: u64, end: u64) {
+        self.pages.retain(|number, page| {
+            let (first, last) = (number * PAGE, (number + 1) * PAGE);
+            if at <= first && last <= end {
+                return false;
+            }
+            let (from, to) = (at.clamp(first, last), end.clamp(first, last));
+            if from < to {
+                page[(from - first) as usize..(to - first) as usize].fill(0);
+            }
+            true
+        });
+    }
+}
+
+impl Opened {
+    /// Changes it; one without a name is nobody's after a cut.
+    fn change(&self, change: impl FnOnce(&mut Contents)) {
+        let mut contents = locked(&self.contents);
+        change(&mut contents);
+        contents.mtime += 1;
+        let store = locked(&self.inner.store);
+        if store.get(&self.of).is_some_and(|there| Arc::ptr_eq(there, &self.contents)) {
+            self.inner.note(Event::Body(self.of, Some(contents.clone())));
+        }
+    }
+}
+
+impl Body for Opened {
+    fn read(&self, at: u64, into: &mut [u8]) -> Result<usize> {
+        Ok(locked(&self.contents).read(at, into))
+    }
+
+    fn write(&self, at: u64, data: &[u8]) -> Result<usize> {
+        self.change(|contents| contents.write(at, data));
+        Ok(data.len())
+    }
+
+    fn resize(&self, to: u64) -> Result<()> {
+        self.change(|contents| {
+            contents.zero(to, u64::MAX / PAGE * PAGE);
+            contents.size = to;
+        });
+        Ok(())
+    }
+
+    fn allocate(&self, how: Allocate, at: u64, len: u64) -> Result<()> {
+        self.change(|contents| {
+            if !matches!(how, Allocate::Extend | Allocate::Keep) {
+                contents.zero(at, at + len);
+            }
+            if matches!(how, Allocate::Extend | Allocate::Zero) {
+                contents.size = contents.size.max(at + len);
+            }
+        });
+        Ok(())
+    }
+
+    fn seek(&self, what: Seek, at: u64) -> Result<u64> {
+        let contents = locked(&self.contents);
+        if at >= contents.size {
+            return Err(Error::BeyondEnd);
+        }
+        let there = |number: u64| contents.pages.contains_key(&number);
+        match what {
+            Seek::Data if there(at / PAGE) => Ok(at),
+            Seek::Data => {
+                let next = contents.pages.range(at / PAGE..).next().ok_or(Error::BeyondEnd)?;
+                Ok(next.0 * PAGE)
+            }
+            Seek::Hole if !there(at / PAGE) => Ok(at),
+            Seek::Hole => {
+                let hole = (at / PAGE..).find(|number| !there(*number)).unwrap_or(u64::MAX / PAGE);
+                Ok((hole * PAGE).min(contents.size))
+            }
+        }
+    }
+
+    fn look(&self) -> Result<Look> {
+        Ok(locked(&self.contents).look())
+    }
+
+    fn set_times(&self, atime: Option<Time>, mtime: Option<Time>) -> Result<()> {
+        self.change(|contents| {
+            contents.atime = atime.map_or(contents.atime, |time| time.0);
+            contents.mtime = mtime.map_or(contents.mtime, |time| time.0 - 1);
+        });
+        Ok(())
+    }
+
+    fn sync(&self, _data_only: bool) -> Result<()> {
+        Ok(())
+    }
+
+    fn descriptor(&self) -> Option<Arc<OwnedFd>> {
+        None
+    }
+}
