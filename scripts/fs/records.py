@@ -80,6 +80,9 @@ class Log(Kind):
         for segment in range(max(0, last - 1), last + 2):
             numbers = range(max(1, segment * self.COUNT), min(n, (segment + 1) * self.COUNT - 1) + 1)
             data, at = b"", 0
+            if segment == last - 1 and (n + 1) % self.COUNT == 0 and not self.path(segment).exists():
+                # The step that was not acknowledged begins a file, and had removed this one.
+                continue
             if numbers or self.path(segment).exists():
                 data = self.path(segment).read_bytes()
             for number in numbers:
