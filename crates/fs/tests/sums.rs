@@ -148,3 +148,20 @@ fn what_a_stop_left_without_checksums_gets_them_with_the_next_sync() {
     let report = check_contents(&medium).unwrap();
     assert_eq!((report.verified, report.unsummed), (4, 0), "{report:#?}");
 }
+
+#[test]
+fn the_last_close_of_a_file_gives_checksums() {
+    let fs = fresh();
+    let ino = fs.create(ROOT, Ino::ROOT, b"f", New::file(0o644)).unwrap().ino;
+    fs.pin(ino).unwrap();
+    fs.pin(ino).unwrap();
+    fs.write(ino, 0, &pattern(2 * BLOCK)).unwrap();
+    let sums = || {
+        let report = check_contents(fs.medium()).unwrap();
+        (report.verified, report.unsummed)
+    };
+    fs.unpin(ino).unwrap();
+    assert_eq!(sums(), (0, 2), "somebody has it open");
+    fs.unpin(ino).unwrap();
+    assert_eq!(sums(), (2, 0));
+}
