@@ -2,7 +2,7 @@
 
 use super::write::FIXED_WORDS;
 use crate::error::{Error, Result};
-use crate::extents::{Extent, LEN_MAX, STEP_WORDS};
+use crate::extents::{Extent, STEP_WORDS};
 use crate::format::BLOCK;
 use crate::fs::Fs;
 use crate::inode::{Inode, Node, State};
@@ -146,7 +146,7 @@ impl<M: Medium> Fs<M> {
         if window.len() == 1 {
             return Ok(last.end());
         }
-        let blocks = (last.end() - first.at).min(LEN_MAX);
+        let blocks = last.end() - first.at;
         let goal = state.map.as_ref().and_then(|map| map.goal(first.at));
         let run = match self.space.reserve(&self.medium, Want::blocks(blocks).at(goal)) {
             Ok(run) => run,

@@ -193,8 +193,8 @@ impl<M: Medium> Fs<M> {
         }
         if is_new || !extent.written {
             let fresh = extent.part(block, block_from(put.at + len as u64));
-            self.forget_sums(if is_new { extent.run() } else { fresh.run() });
-            change.unsummed(block, block_from(put.at + len as u64));
+            self.forget_sums(fresh.run());
+            change.unsummed(fresh.at, fresh.end());
             self.zero_edges(&extent, put.at, len as u64);
             txn.data = true;
         }
