@@ -88,7 +88,8 @@ fn drawn_sequences() {
     let begun = Instant::now();
     let mut found = Found::default();
     let there: Vec<Path> = THERE.into_iter().map(Path::new).collect();
-    for seed in 0..number("SEQUENCES", 60) as u64 {
+    let first = number("SEED", 0) as u64 * 1_000_000;
+    for seed in first..first + number("SEQUENCES", 60) as u64 {
         let mut drawer = Drawer::new(seed);
         let ops: Vec<Op> = (0..12).map(|_| drawer.draw(&there)).collect();
         found.add(Cuts { seed, ..Cuts::default() }.run(&base(), &ops));

@@ -21,7 +21,8 @@ fn conclude(what: &str, found: &Found) {
 /// Several sequences, each with other cuts.
 fn all(what: &str, sequences: u64, cuts: MachineCuts) -> Found {
     let mut found = Found::default();
-    for seed in 0..number("FSMACHINE_SEQUENCES", sequences) {
+    let first = number("SEED", 0) * 1_000_000;
+    for seed in first..first + number("FSMACHINE_SEQUENCES", sequences) {
         found.add(MachineCuts { seed, ..cuts }.run(&base(), &workload(seed, 24)));
     }
     conclude(what, &found);

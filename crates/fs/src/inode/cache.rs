@@ -3,6 +3,7 @@
 use super::node::Node;
 use crate::sync::Mutex;
 use crate::types::Ino;
+use foldhash::fast::FixedState;
 use hashbrown::HashMap;
 use hashbrown::hash_map::Entry;
 use std::sync::Arc;
@@ -11,10 +12,14 @@ use std::sync::atomic::Ordering;
 /// Parts with a lock each.
 const SHARDS: usize = 64;
 
+/// A part of the cache. The hasher has a fixed seed because a sync writes nodes in the order of iteration: the same
+/// operations leave the same bytes, so that a run of the torture can be repeated. Programs do not choose numbers.
+type Shard = HashMap<Ino, Arc<Node>, FixedState>;
+
 /// Nodes by number.
 #[derive(Debug)]
 pub(crate) struct Cache {
-    shards: Vec<Mutex<HashMap<Ino, Arc<Node>>>>,
+    shards: Vec<Mutex<Shard>>,
     /// Most nodes of a shard before it looks for some to drop.
     most: usize,
 }
@@ -23,12 +28,12 @@ impl Cache {
     /// For about `nodes` nodes that nobody uses; those in use are kept in any case.
     pub(crate) fn new(nodes: usize) -> Self {
         Self {
-            shards: (0..SHARDS).map(|_| Mutex::new(HashMap::new())).collect(),
+            shards: (0..SHARDS).map(|_| Mutex::new(Shard::default())).collect(),
             most: (nodes / SHARDS).max(4),
         }
     }
 
-    fn shard(&self, ino: Ino) -> &Mutex<HashMap<Ino, Arc<Node>>> {
+    fn shard(&self, ino: Ino) -> &Mutex<Shard> {
         &self.shards[ino.0 as usize % SHARDS]
     }
 

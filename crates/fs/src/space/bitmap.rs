@@ -10,6 +10,7 @@ use crate::journal::Run;
 use crate::medium::Medium;
 use crate::sync::Mutex;
 use crate::types::Ino;
+use foldhash::fast::FixedState;
 use hashbrown::HashMap;
 
 /// The free blocks of a line that was not read yet.
@@ -34,7 +35,7 @@ pub(super) struct Inner {
     /// All that is free and not handed out.
     pub(super) free: u64,
     /// Kept for the next writes at the end of a file, so that files which grow side by side stay in one piece.
-    ahead: HashMap<Ino, Run>,
+    ahead: HashMap<Ino, Run, FixedState>,
     /// Blocks in `ahead`.
     ahead_blocks: u64,
     /// Lines that do not match their check; nothing is taken from them.
@@ -50,7 +51,7 @@ impl Bitmap {
             free_in: vec![UNREAD; lines],
             cursor: 0,
             free: geometry.data_blocks.saturating_sub(used),
-            ahead: HashMap::new(),
+            ahead: HashMap::default(),
             ahead_blocks: 0,
             damaged: 0,
         };
