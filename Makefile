@@ -8,7 +8,7 @@ FRIT := target/release/frit
 # A target directory set from outside would hide the program from the line above.
 unexport CARGO_TARGET_DIR
 
-.PHONY: help toolchain clients build demo test lint docs unit guide test-peers bench stress conform clean
+.PHONY: help toolchain clients build demo test lint docs unit guide test-peers explore bench stress conform clean
 
 help: ## this list
 	@grep -E '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 12
@@ -52,6 +52,7 @@ docs:
 	RUSTDOCFLAGS="-D warnings" $(CARGO) doc --workspace --no-deps --locked --quiet
 
 unit:
+	@grep -E '^[A-Z]+_.*SEED' .cargo/config.toml | sed 's/^/seed: /'
 	$(CARGO) test --workspace --locked
 	$(CARGO) test --locked -p frit-fs --features shuttle --test schedules
 
@@ -60,6 +61,9 @@ guide:
 
 test-peers: build ## hit counts of eviction policies beside libCacheSim's, from PyPI
 	scripts/peers.sh test
+
+explore: toolchain clients ## an hour of the tests with fresh seeds, each round in another order (docs/testing.md)
+	scripts/explore.sh --minutes 60
 
 bench: build ## speed and memory, each beside a baseline measured in the same run
 	$(CARGO) bench --locked -p frit-replay --bench frit
