@@ -376,7 +376,14 @@ fn the_lock_file_of_an_image_is_its_owners() {
     assert!(!second.is_current());
     drop(second);
     let third = LockFile::open(&image).unwrap().unwrap();
+    third.file().try_lock().unwrap();
     assert_eq!(third.file().metadata().unwrap().mode() & 0o7777, 0o600);
+    // One that a killed process left goes with the next that is removed, and none that is in use.
+    let other = LockFile::open(&File::create(place.at("img2")).unwrap()).unwrap().unwrap();
+    other.remove();
+    assert!(third.is_current() && !other.is_current());
+    let left = LockFile::open(&File::create(place.at("img3")).unwrap()).unwrap().unwrap();
     third.remove();
+    assert!(!left.is_current());
     assert!(Image::open(&place.at("img"), &place.overlay()).is_err(), "it is empty");
 }

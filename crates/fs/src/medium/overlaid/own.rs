@@ -6,10 +6,29 @@ use rustix::fs::OFlags;
 use std::fs::File;
 use std::io::{self, ErrorKind};
 use std::os::unix::fs::{MetadataExt, OpenOptionsExt};
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 /// How often the file is made again when another process has removed it or its directory.
 const TRIES: u32 = 100;
+/// How the name of a lock file begins and ends.
+const NAME: (&str, &str) = ("frit-", ".lock");
+
+/// Returns `true` if a path names the file that is open.
+fn is_at(file: &File, path: &Path) -> bool {
+    match (path.symlink_metadata(), file.metadata()) {
+        (Ok(now), Ok(own)) => (now.dev(), now.ino()) == (own.dev(), own.ino()),
+        _ => false,
+    }
+}
+
+/// Removes a lock file that no process holds. Another that is about to lock it sees that it is gone.
+fn remove_unlocked(path: &Path) {
+    let flags = (OFlags::NOFOLLOW | OFlags::NONBLOCK).bits() as i32;
+    let Ok(file) = File::options().read(true).custom_flags(flags).open(path) else { return };
+    if file.try_lock().is_ok() && is_at(&file, path) {
+        let _ = std::fs::remove_file(path);
+    }
+}
 
 /// The lock file of an image, open. It is for the program to lock, and to ask then whether it is still the one.
 #[derive(Debug)]
@@ -30,7 +49,7 @@ impl LockFile {
         let Some(bases) = dirs::bases(None).ok().filter(|_| user == meta.uid()) else { return Ok(None) };
         for _ in 0..TRIES {
             let Ok(dir) = dirs::home(&bases, user) else { return Ok(None) };
-            let path = dir.join(format!("frit-{:x}-{:x}.lock", meta.dev(), meta.ino()));
+            let path = dir.join(format!("{}{:x}-{:x}{}", NAME.0, meta.dev(), meta.ino(), NAME.1));
             let flags = (OFlags::NOFOLLOW | OFlags::NONBLOCK).bits() as i32;
             let file = File::options().read(true).write(true).custom_flags(flags).open(&path);
             let made = |e: io::Error| match e.kind() {
@@ -62,15 +81,19 @@ impl LockFile {
     /// Returns `true` if the file that was locked is still the lock file of the image.
     #[must_use]
     pub fn is_current(&self) -> bool {
-        match (self.path.symlink_metadata(), self.file.metadata()) {
-            (Ok(now), Ok(own)) => (now.dev(), now.ino()) == (own.dev(), own.ino()),
-            _ => false,
-        }
+        is_at(&self.file, &self.path)
     }
 
-    /// Removes the file. Who holds its lock does so before letting go.
+    /// Removes the file, which the caller has locked, and those that killed processes left beside it.
     pub fn remove(&self) {
         let _ = std::fs::remove_file(&self.path);
-        self.path.parent().map(dirs::tidy);
+        let Some(dir) = self.path.parent() else { return };
+        for entry in std::fs::read_dir(dir).into_iter().flatten().flatten() {
+            let name = entry.file_name().to_string_lossy().into_owned();
+            if name.starts_with(NAME.0) && name.ends_with(NAME.1) {
+                remove_unlocked(&entry.path());
+            }
+        }
+        dirs::tidy(dir);
     }
 }
