@@ -41,5 +41,6 @@ pub(crate) fn main() -> Result<(), Box<dyn Error>> {
     let fs = Fs::open(medium, Open { read_only: true, ..Open::default() })?;
     assert_eq!(fs.contents(&me, "notes/latest")?.len(), 790);
     assert_eq!(fs.names_of(&me, "notes")?.len(), 4);
+    fs.close()?;
     Ok(())
 }

@@ -37,7 +37,7 @@ pub use files::Files;
 pub use format::{Geometry, Region};
 pub use fs::Fs;
 pub use library::{File, OpenFile, Paths};
-pub use medium::{Disk, Image, ImageFile, Mapped, Medium, Overlaid, Overlay};
+pub use medium::{Disk, Image, ImageFile, LockFile, Mapped, Medium, Overlaid, Overlay};
 pub use open::{Format, Open};
 pub use types::{
     Allocate, Attr, Caller, Changes, Entry, FILE_MAX, Gathered, Ino, Kind, LINK_MAX, NAME_MAX, New, Piece,

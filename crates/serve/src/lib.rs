@@ -21,6 +21,7 @@ pub mod record;
 pub mod testing;
 #[cfg(feature = "ublk")]
 pub mod ublk;
+mod unix;
 mod volume;
 
 pub use backend::{Backend, Done};

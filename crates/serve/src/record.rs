@@ -9,6 +9,8 @@ use frit_trace::write::{WriteFormat, Writer};
 use frit_trace::{ReqOp, Request};
 use parking_lot::Mutex;
 use std::fmt;
+use std::fs::OpenOptions;
+use std::os::unix::fs::OpenOptionsExt;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Instant;
 
@@ -27,11 +29,14 @@ pub struct Recorder {
 }
 
 impl Recorder {
-    /// Creates the file; times count from now.
+    /// Creates the file, for its owner alone; times count from now.
     ///
     /// # Errors
-    /// A file that cannot be created.
+    /// A file that cannot be created, or is there already.
     pub fn create(path: &str) -> Result<Recorder, frit_trace::Error> {
+        // Addresses and times of requests are for the user who serves.
+        let new = OpenOptions::new().write(true).create_new(true).mode(0o600).open(path);
+        new.map_err(|source| frit_trace::Error::Open { path: path.into(), source })?;
         let writer = Writer::create(path, WriteFormat::Recorded, false)?;
         Ok(Recorder {
             path: path.into(),

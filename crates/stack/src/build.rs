@@ -9,6 +9,8 @@ use frit_core::{Error, Null, Sink, Top};
 use frit_media::{
     AnyStore, DiskConfig, DramConfig, FileStore, Hardware, MediumSpec, MemoryStore, NandConfig, PcmConfig,
 };
+use std::fs::DirBuilder;
+use std::os::unix::fs::DirBuilderExt;
 use std::path::PathBuf;
 use std::sync::Arc;
 
@@ -59,7 +61,7 @@ impl Bytes {
     pub fn files(dir: impl Into<PathBuf>) -> Bytes {
         let dir = dir.into();
         Bytes::Opener(Opener::new(move |name, len| {
-            std::fs::create_dir_all(&dir).map_err(|source| Error::Io {
+            DirBuilder::new().recursive(true).mode(0o700).create(&dir).map_err(|source| Error::Io {
                 what: format!("cannot make the directory {}", dir.display()),
                 source,
             })?;

@@ -1,5 +1,6 @@
 //! The files and devices that hold the media.
 
+use crate::access::FILE_MODE;
 use crate::error::{Error, Result, io};
 use crate::lock;
 use crate::superblock::{Backing, MediumRecord};
@@ -71,16 +72,19 @@ impl MediumFile {
         if is_device {
             // A device that is mounted, or held by another program in the same way, is refused.
             options.custom_flags(OFlags::EXCL.bits() as i32);
-        } else if record.path.is_empty() || force {
-            options.create(true).truncate(false);
+        } else if record.path.is_empty() || !force {
+            options.create_new(true).mode(FILE_MODE);
         } else {
-            options.create_new(true);
+            options.create(true).truncate(false).mode(FILE_MODE);
+        }
+        if record.path.is_empty() && !is_device {
+            remove_left(record, &path)?;
         }
         let file = options.open(&path).map_err(|e| match e.kind() {
             ErrorKind::NotFound => bad(record, &path, "cannot be made: its directory is not there"),
             _ => cannot_open(record, &path, &e),
         })?;
-        lock::lock(&file, false, &path)?;
+        lock::lock_beside(&file, false, &path)?;
         if is_device {
             record.backing = Backing::BlockDevice;
             check_device(&file, record, &path)?;
@@ -119,7 +123,7 @@ impl MediumFile {
             options.custom_flags(OFlags::EXCL.bits() as i32);
         }
         let file = options.open(&path).map_err(|e| cannot_open(record, &path, &e))?;
-        lock::lock(&file, read_only, &path)?;
+        lock::lock_beside(&file, read_only, &path)?;
         let meta = file.metadata().map_err(io(format!("cannot look at {}", path.display())))?;
         match record.backing {
             Backing::BlockDevice => check_device(&file, record, &path)?,
@@ -179,6 +183,23 @@ impl MediumFile {
             )),
             Ok(_) => None,
         }
+    }
+}
+
+/// Removes a file that an earlier volume, or one that was not finished, left in the directory: others may have it open.
+fn remove_left(record: &MediumRecord, path: &Path) -> Result<()> {
+    match path.symlink_metadata() {
+        Ok(meta) if meta.is_file() => {
+            std::fs::remove_file(path).map_err(io(format!("cannot remove {}", path.display())))
+        }
+        Ok(_) => {
+            let why = format!(
+                "is there and no plain file; remove it, or name the medium's place: --set media.{}.path=…",
+                record.name
+            );
+            Err(bad(record, path, why))
+        }
+        Err(_) => Ok(()),
     }
 }
 

@@ -1,7 +1,9 @@
 //! Making a volume.
 
+use crate::access::{foreign_owner, make_private_dir};
 use crate::backing::{MediumFile, media_of, path_of};
 use crate::error::{Error, Result, io};
+use crate::lock::VolumeLock;
 use crate::open::{Recovered, build};
 use crate::superblock::{FILE_NAME, MediumRecord, State, Superblock, SuperblockFile, boot_id, unix_now};
 use crate::volume::{Parts, Volume};
@@ -83,9 +85,16 @@ impl Volume {
             params: Vec::new(),
             recovery: None,
         };
-        let mut superblock = SuperblockFile::create(dir, first)?;
-        if let Some(old) = replaced {
-            clear(dir, old.now(), &media)?;
+        let (lock, old) = match replaced {
+            Some(old) => {
+                let (lock, old) = old.into_lock();
+                (lock, Some(old))
+            }
+            None => (VolumeLock::take(dir, false)?, None),
+        };
+        let mut superblock = SuperblockFile::create(dir, first, lock)?;
+        if let Some(old) = old {
+            clear(dir, &old, &media)?;
         }
         let made = make_media(dir, &mut media, options.force).and_then(|files| {
             let mut layer = build::<Null>(&stack, &files, uuid, true)?.layer;
@@ -158,9 +167,14 @@ pub(crate) fn sha256(text: &str) -> [u8; 32] {
 fn make_room(dir: &Path, force: bool) -> Result<Option<SuperblockFile>> {
     let exists = |why: String| Error::Exists { dir: dir.into(), why };
     if !dir.exists() {
-        std::fs::create_dir_all(dir).map_err(io(format!("cannot make the directory {}", dir.display())))?;
+        make_private_dir(dir).map_err(io(format!("cannot make the directory {}", dir.display())))?;
         crate::superblock::sync_parent(dir)?;
         return Ok(None);
+    }
+    if let Some(user) = foreign_owner(dir).filter(|_| !dir.join(FILE_NAME).exists()) {
+        return Err(exists(format!(
+            "the directory belongs to user {user}, who could replace the volume's files; name one that is not there"
+        )));
     }
     let cannot = |e| io(format!("cannot list {}", dir.display()))(e);
     let names = std::fs::read_dir(dir).map_err(cannot)?;
@@ -168,7 +182,10 @@ fn make_room(dir: &Path, force: bool) -> Result<Option<SuperblockFile>> {
         names.map(|e| e.map(|e| e.file_name())).collect::<std::io::Result<Vec<_>>>().map_err(cannot)?;
     if !dir.join(FILE_NAME).exists() {
         // What is left of a creation that stopped before the superblock was whole.
-        return match names.iter().find(|n| n.to_str() != Some(crate::superblock::NEW_NAME)) {
+        let left = |n: &&std::ffi::OsString| {
+            [crate::superblock::NEW_NAME, crate::lock::FILE_NAME].iter().any(|l| *n == l)
+        };
+        return match names.iter().find(|n| !left(n)) {
             None => Ok(None),
             Some(n) => Err(exists(format!(
                 "the directory is no volume and not empty (it has {}); name a directory that is empty or not there",

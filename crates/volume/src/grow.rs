@@ -1,9 +1,11 @@
 //! Making a volume larger: a copy beside it, verified, and exchanged for it in one step.
 
+use crate::access::copy_rights;
 use crate::backing::path_of;
 use crate::create::{CreateOptions, durable_stack};
 use crate::error::{Error, Result, io};
 use crate::image::{Progress, stretches};
+use crate::lock;
 use crate::open::OpenOptions;
 use crate::superblock::{FILE_NAME, NEW_NAME, Superblock, SuperblockFile, sync_dir, sync_parent};
 use crate::volume::Volume;
@@ -131,7 +133,22 @@ fn make_copy(
     new.close()?;
     let mut new = Volume::open(growing, &OpenOptions { read_only: true, stop: None })?;
     compare(old, &mut new, &held, &mut |done| step("comparing", data, done))?;
+    keep_rights(old.dir(), &was, growing, new.superblock())?;
     Ok(Grown { before: old.bytes(), now: size, data_bytes: data, left })
+}
+
+/// Gives the larger volume the owner and the modes of the old one, its directory last.
+fn keep_rights(home: &Path, was: &Superblock, growing: &Path, new: &Superblock) -> Result<()> {
+    let inside = |m: &&crate::superblock::MediumRecord| Path::new(&m.path).is_relative();
+    let media = new.media.iter().filter(inside).filter_map(|m| {
+        let old = was.media.iter().filter(inside).find(|old| old.name == m.name)?;
+        Some((path_of(home, old), path_of(growing, m)))
+    });
+    let own = [FILE_NAME, lock::FILE_NAME].map(|name| (home.join(name), growing.join(name)));
+    for (from, to) in media.chain(own).filter(|(from, to)| from.is_file() && to.is_file()) {
+        copy_rights(&from, &to)?;
+    }
+    copy_rights(home, growing)
 }
 
 /// Nothing that is stored may be cut off.
@@ -235,7 +252,7 @@ fn each_chunk(
 /// `locked`: the lock on it is ours.
 fn remove(growing: &Path, home: &Path, of: &Superblock, locked: bool) -> Result<()> {
     let cannot = |what: &str| io(format!("cannot {what} {}", growing.display()));
-    let mut files = vec![growing.join(NEW_NAME)];
+    let mut files = vec![growing.join(NEW_NAME), growing.join(lock::FILE_NAME)];
     if growing.join(FILE_NAME).exists() {
         let (left, _, in_use) = SuperblockFile::peek(growing)?;
         let unfinished = left.state == crate::superblock::State::Creating;

@@ -1,5 +1,6 @@
 //! Looking at a volume without touching it.
 
+use crate::access::{exposed, of_volume};
 use crate::backing::path_of;
 use crate::error::Result;
 use crate::superblock::{Backing, Superblock, SuperblockFile};
@@ -37,6 +38,8 @@ pub struct Inspection {
     pub media: Vec<MediumFound>,
     /// Who has it open, when somebody has.
     pub in_use: Option<String>,
+    /// Other users can read or change files of it: which, and the command that ends that.
+    pub exposed: Option<String>,
 }
 
 /// Reads what a volume says of itself. Takes no lock, so that it works while the volume is served, and
@@ -69,5 +72,8 @@ pub fn inspect(dir: impl AsRef<Path>) -> Result<Inspection> {
             problem,
         }
     });
-    Ok(Inspection { media: media.collect(), superblock, damaged_copy, in_use })
+    let media: Vec<MediumFound> = media.collect();
+    let files = of_volume(dir, media.iter().map(|medium| medium.path.clone()));
+    let exposed = exposed(files.iter().map(PathBuf::as_path));
+    Ok(Inspection { media, superblock, damaged_copy, in_use, exposed })
 }

@@ -7,6 +7,7 @@
 //!
 //! It is not: a layer (those know how data lies), nor a server.
 
+pub mod access;
 mod backing;
 mod create;
 mod error;

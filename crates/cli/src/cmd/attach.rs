@@ -7,9 +7,11 @@ use crate::output::print;
 use bounded::output;
 use frit_serve::ctl::{Client, Do, Done, SOCKET};
 use frit_serve::fuse::{FILE_NAME, loops, volumes_at};
+use frit_volume::access::FILE_MODE;
 use miette::{IntoDiagnostic, Result, WrapErr, miette};
 use state::{Attached, mountpoint};
 use std::fs::OpenOptions;
+use std::os::unix::fs::OpenOptionsExt;
 use std::os::unix::process::CommandExt;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
@@ -153,7 +155,7 @@ fn start(args: &Args, dir: &Path) -> Result<Attached> {
         .into_diagnostic()
         .wrap_err_with(|| mountpoint.display().to_string())?;
     let log = dir.join(LOG);
-    let open = || OpenOptions::new().append(true).create(true).open(&log);
+    let open = || OpenOptions::new().append(true).create(true).mode(FILE_MODE).open(&log);
     let (out, err) = (open().into_diagnostic()?, open().into_diagnostic()?);
     let before = out.metadata().into_diagnostic()?.len();
     let mut serve = Command::new(std::env::current_exe().into_diagnostic()?);

@@ -1,6 +1,6 @@
 //! `frit create`.
 
-use super::volume::sizes;
+use super::volume::{sizes, warn};
 use crate::output::{complain, print, print_json, table, text};
 use frit_core::size;
 use frit_stack::Stack;
@@ -86,6 +86,7 @@ pub(crate) fn run(args: &Args) -> Result<()> {
     let (bytes, page_bytes) = (volume.bytes(), volume.page_bytes());
     volume.close()?;
     let made = inspect(&args.volume)?;
+    warn(made.exposed.clone())?;
     if args.json {
         return print_json(&Made {
             volume: &args.volume,

@@ -3,10 +3,11 @@
 use super::volume::{Bar, not_opened, open};
 use crate::output::{complain, print_json};
 use frit_core::size;
+use frit_volume::access::FILE_MODE;
 use frit_volume::{ImageOut, Moved, export};
 use miette::{IntoDiagnostic, Report, Result, WrapErr, bail, miette};
 use std::fs::OpenOptions;
-use std::os::unix::fs::FileTypeExt;
+use std::os::unix::fs::{FileTypeExt, OpenOptionsExt};
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
@@ -88,7 +89,8 @@ fn create(image: &Path, force: bool) -> Result<(std::fs::File, bool)> {
     }
     let plain = there.is_none_or(|m| m.is_file() && !m.file_type().is_block_device());
     let mut options = OpenOptions::new();
-    options.write(true).create(plain).truncate(plain);
+    // It holds the same bytes as the volume.
+    options.write(true).create(plain).truncate(plain).mode(FILE_MODE);
     let file = options
         .open(image)
         .into_diagnostic()

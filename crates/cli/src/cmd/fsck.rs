@@ -84,7 +84,9 @@ pub(crate) fn run(args: &Args) -> Result<ExitCode> {
     let checked = image::pool(&args.image).and_then(|pool| {
         let image = image::of(&args.image);
         let _locked = Locked::open(&image)?;
+        image::warn_exposed(&image, pool.as_ref().map(|_| args.image.as_path()))?;
         let checked = Image::open(&image, &args.changes.overlay()).and_then(|medium| {
+            image::say(&medium);
             let report = look(args, &medium, pool.as_deref())?;
             medium.sync().map(|()| report)
         });

@@ -1,7 +1,10 @@
 //! The file that holds a file system: making it, locking it, opening it.
 
-use frit_fs::{Bodies, Fs, Image, Open, Overlay, Pool};
-use frit_volume::lock::lock;
+use super::volume::warn;
+use crate::output::complain;
+use frit_fs::{Bodies, Fs, Image, LockFile, Open, Overlay, Pool};
+use frit_volume::access::{exposed, foreign_owner, new_private};
+use frit_volume::lock::{are_readers, lock, lock_beside};
 use miette::{IntoDiagnostic, Result, WrapErr, miette};
 use std::fs::{File, OpenOptions, TryLockError};
 use std::io;
@@ -42,6 +45,7 @@ impl Changes {
 #[derive(Debug)]
 pub(crate) struct Locked {
     file: File,
+    own: Option<LockFile>,
 }
 
 impl Locked {
@@ -62,8 +66,25 @@ impl Locked {
                 image.display()
             ));
         }
-        lock(&file, false, image)?;
-        Ok(Locked { file })
+        Locked::lock(file, image)
+    }
+
+    /// Locks an image: by a file that its owner alone can open, and by itself, as older versions do. Without the first a
+    /// lock of any user keeps it from being opened.
+    fn lock(file: File, image: &Path) -> Result<Locked> {
+        let failed = || format!("cannot lock {}", image.display());
+        loop {
+            let Some(own) = LockFile::open(&file).into_diagnostic().wrap_err_with(failed)? else {
+                lock(&file, false, image)?;
+                return Ok(Locked { file, own: None });
+            };
+            lock(own.file(), false, image)?;
+            if own.is_current() {
+                let locked = Locked { file, own: Some(own) };
+                lock_beside(&locked.file, false, image)?;
+                return Ok(locked);
+            }
+        }
     }
 
     /// Makes a file of a size; all of it is allocated, so that memory which is written is there. Returns whether
@@ -72,20 +93,26 @@ impl Locked {
     /// # Errors
     /// A file that is there, without `force`; one that is in use; no space.
     pub(crate) fn make(image: &Path, size: Option<u64>, force: bool) -> Result<(Locked, bool)> {
-        match (OpenOptions::new().write(true).read(true).create_new(true).open(image), size) {
+        match (new_private().open(image), size) {
             (Ok(_), None) => {
                 std::fs::remove_file(image).into_diagnostic()?;
                 Err(miette!("{} is not there yet: --size says how large to make it", image.display()))
             }
             (Ok(file), Some(size)) => {
-                lock(&file, false, image)?;
-                let made = Locked { file }.resize(image, size);
+                let made = Locked::lock(file, image).and_then(|locked| locked.resize(image, size));
                 if made.is_err() {
                     std::fs::remove_file(image).into_diagnostic()?;
                 }
                 made.map(|locked| (locked, true))
             }
             (Err(e), _) if e.kind() == io::ErrorKind::AlreadyExists => {
+                if let Some(user) = foreign_owner(image).filter(|_| !force) {
+                    return Err(miette!(
+                        help = "name another one; --force makes a file system in it all the same",
+                        "{} belongs to user {user}, who could read and change what is stored in it",
+                        image.display()
+                    ));
+                }
                 let locked = Locked::open(image)?;
                 if !force && locked.file.metadata().into_diagnostic()?.len() > 0 {
                     return Err(miette!(
@@ -120,6 +147,34 @@ impl Locked {
     }
 }
 
+impl Drop for Locked {
+    fn drop(&mut self) {
+        if let Some(own) = &self.own {
+            own.remove();
+        }
+    }
+}
+
+/// Says which files of an image, or of a pool, other users can read or change.
+///
+/// # Errors
+/// Output that cannot be written.
+pub(crate) fn warn_exposed(image: &Path, pool: Option<&Path>) -> Result<()> {
+    let mut log = image.as_os_str().to_owned();
+    log.push(".sync");
+    let mut files = vec![image.to_owned(), log.into()];
+    files.extend(pool.into_iter().flat_map(|pool| [pool.to_owned(), pool.join("bodies")]));
+    warn(exposed(files.iter().map(PathBuf::as_path)))
+}
+
+/// Says what was found of other images.
+pub(crate) fn say(medium: &Image) {
+    for note in medium.notes() {
+        // There is no other place to say that this fails.
+        let _ = complain(&format!("frit: {note}\n"));
+    }
+}
+
 /// The image of a file system that a path names: itself, or the one in the directory of a pool.
 pub(crate) fn of(place: &Path) -> PathBuf {
     if place.is_dir() { Pool::image(place) } else { place.to_owned() }
@@ -151,7 +206,10 @@ pub(crate) fn open(
 ) -> Result<Fs<Image>> {
     let bodies = pool.map(|pool| pool as Arc<dyn Bodies>);
     let options = Open { read_only, bodies, ..Open::default() };
-    let opened = Image::open(image, &changes.overlay()).and_then(|medium| Fs::open(medium, options));
+    let opened = Image::open(image, &changes.overlay()).and_then(|medium| {
+        say(&medium);
+        Fs::open(medium, options)
+    });
     opened.into_diagnostic().wrap_err_with(|| format!("cannot open {}", image.display()))
 }
 
@@ -178,6 +236,23 @@ pub(crate) fn close(files: Arc<Fs<Image>>) -> Result<()> {
     fs.close().map(drop).into_diagnostic().wrap_err("the file system could not be closed in order")
 }
 
+/// Returns `true` while a program has an image open. A lock of a user who may only read it does not count, where the
+/// lock file can be asked.
+fn is_open(image: &File) -> bool {
+    let locked = |file: &File| matches!(file.try_lock(), Err(TryLockError::WouldBlock));
+    match LockFile::open(image) {
+        Ok(Some(own)) if locked(own.file()) => true,
+        Ok(Some(own)) => {
+            let is_open = locked(image) && !are_readers(image);
+            if own.is_current() {
+                own.remove();
+            }
+            is_open
+        }
+        _ => matches!(image.try_lock_shared(), Err(TryLockError::WouldBlock)),
+    }
+}
+
 /// Waits until nobody has an image open. What names no image any more is not waited for.
 ///
 /// # Errors
@@ -185,7 +260,7 @@ pub(crate) fn close(files: Arc<Fs<Image>>) -> Result<()> {
 pub(crate) fn wait_closed(image: &Path, patience: Duration) -> Result<()> {
     let Ok(file) = File::open(image) else { return Ok(()) };
     let end = Instant::now() + patience;
-    while matches!(file.try_lock_shared(), Err(TryLockError::WouldBlock)) {
+    while is_open(&file) {
         if Instant::now() > end {
             return Err(miette!("{} is still open after {} s", image.display(), patience.as_secs()));
         }

@@ -2,13 +2,14 @@
 
 mod pool;
 
-use super::image::{Changes, Locked};
+use super::image::{self, Changes, Locked};
 use super::mount::hint;
 use super::volume::sizes;
 use crate::output::{print, print_json};
 use frit_core::size;
 use frit_fs::{Bodies, Files, Format, Fs, Image, Pool};
-use miette::{IntoDiagnostic, Result, WrapErr};
+use frit_volume::access::{foreign_owner, make_private_dir};
+use miette::{IntoDiagnostic, Result, WrapErr, miette};
 use serde::Serialize;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -82,6 +83,7 @@ pub(crate) fn run(args: &Args) -> Result<()> {
         }
     };
     let (locked, new) = Locked::make(&plan.image, plan.size, args.force)?;
+    image::warn_exposed(&plan.image, plan.pool)?;
     let made = make(args, &plan, &locked);
     if made.is_err() && new {
         std::fs::remove_file(&plan.image).into_diagnostic()?;
@@ -101,7 +103,16 @@ struct Plan<'a> {
 /// Makes the directory of a pool, and looks how large its image is to be.
 fn plan_pool<'a>(args: &Args, directory: &'a Path) -> Result<Plan<'a>> {
     let at = || format!("cannot make a pool of {}", directory.display());
-    std::fs::create_dir_all(directory).into_diagnostic().wrap_err_with(at)?;
+    if let Some(user) = foreign_owner(directory).filter(|_| !args.force) {
+        return Err(miette!(
+            help = "name another one; --force makes a pool of it all the same",
+            "{} belongs to user {user}, who could read and change what is stored in it",
+            directory.display()
+        ));
+    }
+    if !directory.is_dir() {
+        make_private_dir(directory).into_diagnostic().wrap_err_with(at)?;
+    }
     let image = Pool::image(directory);
     let found = rustix::fs::statvfs(directory).into_diagnostic().wrap_err_with(at)?;
     let there = std::fs::metadata(&image).map(|found| found.len()).ok().filter(|_| args.size.is_none());

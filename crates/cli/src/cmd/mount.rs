@@ -116,6 +116,7 @@ fn serve(args: &Args, options: &Options) -> Result<()> {
     let pool = image::pool(&args.image)?;
     let image = image::of(&args.image);
     let locked = Locked::open(&image)?;
+    image::warn_exposed(&image, pool.as_ref().map(|_| args.image.as_path()))?;
     let mut options = options.clone();
     if let Some(pool) = &pool {
         image::raise_limit();

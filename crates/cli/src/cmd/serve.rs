@@ -155,6 +155,7 @@ fn recorder(path: &str) -> Result<Recorder> {
 fn open(args: &Args) -> Result<Opened> {
     let options = OpenOptions { read_only: args.read_only, stop: None };
     let opened = args.fronts.open(&args.volume, &options)?;
+    super::volume::warn_exposed(&args.volume)?;
     remark(&opened.recovered)?;
     Ok(opened)
 }

@@ -15,7 +15,7 @@ use rustix::io::Errno;
 use std::fs::File;
 use std::io::{Read, Write};
 use std::os::fd::OwnedFd;
-use std::os::unix::fs::{DirBuilderExt, OpenOptionsExt};
+use std::os::unix::fs::{DirBuilderExt, MetadataExt, OpenOptionsExt};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
@@ -83,6 +83,20 @@ fn look_of(stat: &Stat) -> Look {
     }
 }
 
+/// Refuses a directory for bodies that another user has put there.
+fn refuse_foreign(bodies: &Path, directory: &Path) -> Result<()> {
+    let look = |path: &Path| path.symlink_metadata().map_err(no_file("cannot look at", path));
+    let (found, above) = (look(bodies)?, look(directory)?);
+    let own = [0, above.uid(), rustix::process::geteuid().as_raw()].contains(&found.uid());
+    if own && found.is_dir() {
+        return Ok(());
+    }
+    Err(Error::Image(format!(
+        "{} is no directory of this user's: look what it is, and remove it",
+        bodies.display()
+    )))
+}
+
 impl Pool {
     /// The file in the directory of a pool that is the medium.
     #[must_use]
@@ -105,6 +119,7 @@ impl Pool {
                 .map_err(no_file("cannot make", path))
         };
         made(&path)?;
+        refuse_foreign(&path, directory)?;
         for part in 0..PARTS {
             made(&path.join(format!("{part:02x}")))?;
         }
@@ -112,7 +127,9 @@ impl Pool {
         let uuid = uuid.unwrap_or(u128::from(low) | u128::from(high) << 64);
         let id = path.join(UUID);
         let os = no_file("cannot write", &id);
-        let file = File::options().write(true).create(true).truncate(true).mode(0o600).open(&id);
+        let mut file = File::options();
+        file.write(true).create(true).truncate(true).mode(0o600);
+        let file = file.custom_flags(OFlags::NOFOLLOW.bits() as i32).open(&id);
         let mut file = file.map_err(&os)?;
         writeln!(file, "{uuid:032x}").and_then(|()| file.sync_all()).map_err(os)?;
         Self::open(directory)

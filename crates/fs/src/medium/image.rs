@@ -42,6 +42,15 @@ impl Image {
         Overlaid::fresh(path, overlay).map(|image| Self::Overlaid(Box::new(image)))
     }
 
+    /// Sentences about overlays of other images that killed processes left.
+    #[must_use]
+    pub fn notes(&self) -> &[String] {
+        match self {
+            Self::Mapped(_) => &[],
+            Self::Overlaid(image) => image.notes(),
+        }
+    }
+
     /// Bytes that a power cut of the machine would lose, in whole pages: 0 where fences or nothing at all outlive it.
     #[must_use]
     pub fn unsynced(&self) -> u64 {

@@ -8,7 +8,7 @@ mod overlaid;
 
 pub use image::Image;
 pub use mapped::Mapped;
-pub use overlaid::{Disk, ImageFile, Overlaid, Overlay};
+pub use overlaid::{Disk, ImageFile, LockFile, Overlaid, Overlay};
 
 use crate::error::Result;
 

@@ -3,7 +3,7 @@
 use super::{Store, check_range};
 use frit_core::{Error, Result, SlowMedium, size};
 use std::fs::{File, OpenOptions, TryLockError};
-use std::os::unix::fs::FileExt;
+use std::os::unix::fs::{FileExt, OpenOptionsExt};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
@@ -32,6 +32,7 @@ impl FileStore {
             .write(true)
             .create(true)
             .truncate(false)
+            .mode(0o600)
             .open(path)
             .map_err(|e| io("cannot open or create the backing file", e))?;
         file.try_lock().map_err(|e| match e {

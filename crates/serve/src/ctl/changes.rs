@@ -4,6 +4,7 @@ use super::rights::Caller;
 use super::wire::Change;
 use std::fs::{File, OpenOptions};
 use std::io::{self, Write};
+use std::os::unix::fs::OpenOptionsExt;
 use std::path::{Path, PathBuf};
 use std::time::SystemTime;
 
@@ -37,7 +38,7 @@ impl Changes {
             return Ok(());
         }
         let lines: String = changes.iter().map(|c| line(at, who, c) + "\n").collect();
-        let mut file: File = OpenOptions::new().append(true).create(true).open(&self.path)?;
+        let mut file: File = OpenOptions::new().append(true).create(true).mode(0o600).open(&self.path)?;
         file.write_all(lines.as_bytes())?;
         file.sync_data()
     }

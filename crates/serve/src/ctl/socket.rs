@@ -37,7 +37,7 @@ pub(super) fn connect(path: &Path) -> io::Result<UnixStream> {
 /// Listens at a path. A socket that nobody listens at any more, as a killed server leaves it, is
 /// replaced; one that is in use is not.
 pub(super) fn listen(path: &Path, everybody: bool) -> io::Result<UnixListener> {
-    use std::os::unix::fs::{FileTypeExt, PermissionsExt};
+    use std::os::unix::fs::FileTypeExt;
     if let Ok(meta) = std::fs::symlink_metadata(path) {
         if !meta.file_type().is_socket() {
             return Err(io::Error::new(io::ErrorKind::AlreadyExists, "it exists and is no socket"));
@@ -47,11 +47,9 @@ pub(super) fn listen(path: &Path, everybody: bool) -> io::Result<UnixListener> {
         }
         std::fs::remove_file(path)?;
     }
-    let listener = UnixListener::bind(short(path)?.path)?;
     // Connecting needs the right to write; what a caller may do is decided by who it is.
     let mode = if everybody { 0o666 } else { 0o600 };
-    std::fs::set_permissions(path, std::fs::Permissions::from_mode(mode))?;
-    Ok(listener)
+    crate::unix::listen(&short(path)?.path, mode)
 }
 
 #[cfg(test)]

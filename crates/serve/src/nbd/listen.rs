@@ -6,7 +6,7 @@ use std::fs;
 use std::io;
 use std::net::{Shutdown, TcpListener};
 use std::os::fd::AsFd;
-use std::os::unix::fs::{FileTypeExt, MetadataExt, PermissionsExt};
+use std::os::unix::fs::{FileTypeExt, MetadataExt};
 use std::os::unix::net::{UnixListener, UnixStream};
 use std::path::{Path, PathBuf};
 
@@ -28,9 +28,8 @@ impl Listener {
             Address::Tcp(a) => Ok(Listener::Tcp(TcpListener::bind(a)?)),
             Address::Unix(path) => {
                 remove_stale(path)?;
-                let socket = UnixListener::bind(path)?;
                 // The user who serves, and root: as for the volume's files.
-                fs::set_permissions(path, fs::Permissions::from_mode(0o600))?;
+                let socket = crate::unix::listen(path, 0o600)?;
                 let inode = fs::symlink_metadata(path)?.ino();
                 Ok(Listener::Unix { socket, path: path.clone(), inode })
             }

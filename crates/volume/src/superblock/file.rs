@@ -2,8 +2,9 @@
 
 use super::bytes::{Bad, decode, encode};
 use super::{State, Superblock};
+use crate::access::new_private;
 use crate::error::{Error, Result, io};
-use crate::lock;
+use crate::lock::{self, VolumeLock};
 use std::fs::{File, OpenOptions};
 use std::io::ErrorKind;
 use std::os::unix::fs::{FileExt, MetadataExt};
@@ -22,6 +23,7 @@ const PEEKS: u32 = 5;
 /// The superblock in its file, locked for as long as this lives.
 #[derive(Debug)]
 pub struct SuperblockFile {
+    lock: VolumeLock,
     file: File,
     path: PathBuf,
     /// As it is in the file.
@@ -38,8 +40,11 @@ impl SuperblockFile {
     /// does not know.
     pub fn open(dir: &Path, read_only: bool) -> Result<SuperblockFile> {
         let path = dir.join(FILE_NAME);
+        drop(open(dir, &path, read_only)?);
+        let lock = VolumeLock::take(dir, read_only)?;
+        // Until it was locked, another one could take its place.
         let file = open(dir, &path, read_only)?;
-        lock::lock(&file, read_only, dir)?;
+        lock::lock_beside(&file, read_only, dir)?;
         let (now, other) = read(&file, &path)?;
         let unknown = now.features.read_only;
         if unknown != 0 && !read_only {
@@ -49,7 +54,12 @@ impl SuperblockFile {
             );
             return Err(Error::Superblock { path, why });
         }
-        Ok(SuperblockFile { file, path, now, other })
+        Ok(SuperblockFile { lock, file, path, now, other })
+    }
+
+    /// What it says, and the lock of the volume without it.
+    pub(crate) fn into_lock(self) -> (VolumeLock, Superblock) {
+        (self.lock, self.now)
     }
 
     /// Why the file is no longer what was opened, if it is not: what is written to it would be gone with it.
@@ -68,7 +78,7 @@ impl SuperblockFile {
     pub(crate) fn peek(dir: &Path) -> Result<(Superblock, Option<String>, Option<String>)> {
         let path = dir.join(FILE_NAME);
         let file = open(dir, &path, true)?;
-        let in_use = lock::held(&file);
+        let in_use = lock::held(dir, &file);
         let mut found = read(&file, &path);
         for _ in 0..PEEKS {
             if found.is_ok() || in_use.is_none() {
@@ -81,24 +91,18 @@ impl SuperblockFile {
         Ok((now, other, in_use))
     }
 
-    /// Makes the file in a directory that has none, or replaces the one there, and locks it. It is
+    /// Makes the file in a directory that has none, or replaces the one there, under the lock of the volume. It is
     /// written under another name first, so that there is a whole superblock or none.
-    pub(crate) fn create(dir: &Path, first: Superblock) -> Result<SuperblockFile> {
+    pub(crate) fn create(dir: &Path, first: Superblock, lock: VolumeLock) -> Result<SuperblockFile> {
         let path = dir.join(FILE_NAME);
         let new = dir.join(NEW_NAME);
         let what = |what: &str| io(format!("cannot {what} {}", new.display()));
-        let file = OpenOptions::new()
-            .read(true)
-            .write(true)
-            .create(true)
-            .truncate(false)
-            .open(&new)
-            .map_err(what("make"))?;
+        remove_left(&new, dir)?;
+        let file = new_private().open(&new).map_err(what("make"))?;
         lock::lock(&file, false, dir)?;
-        file.set_len(0).map_err(what("empty"))?;
         let zeros = vec![0; 2 * COPY_BYTES];
         file.write_all_at(&zeros, 0).map_err(what("write"))?;
-        let mut made = SuperblockFile { file, path, now: first, other: None };
+        let mut made = SuperblockFile { lock, file, path, now: first, other: None };
         let first = made.now.clone();
         made.write(first)?;
         made.file.sync_all().map_err(what("sync"))?;
@@ -153,6 +157,16 @@ impl SuperblockFile {
         self.other = None;
         Ok(())
     }
+}
+
+/// Removes what a creation that stopped has left, unless an older frit is at it.
+fn remove_left(new: &Path, dir: &Path) -> Result<()> {
+    let cannot = |e| io(format!("cannot remove {}", new.display()))(e);
+    let Ok(meta) = new.symlink_metadata() else { return Ok(()) };
+    if meta.is_file() {
+        lock::lock_beside(&File::open(new).map_err(cannot)?, false, dir)?;
+    }
+    std::fs::remove_file(new).map_err(cannot)
 }
 
 /// The same for the directory that something lies in.

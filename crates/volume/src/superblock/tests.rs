@@ -2,6 +2,7 @@
 
 use super::bytes::{decode, encode};
 use super::*;
+use crate::lock::VolumeLock;
 use std::path::Path;
 
 fn sample(sequence: u64) -> Superblock {
@@ -84,7 +85,8 @@ fn the_bytes_are_where_the_manual_draws_them() {
 #[test]
 fn the_newer_copy_counts_and_updates_take_turns() {
     let dir = tempfile::tempdir().unwrap();
-    let mut made = SuperblockFile::create(dir.path(), sample(1)).unwrap();
+    let mut made =
+        SuperblockFile::create(dir.path(), sample(1), VolumeLock::take(dir.path(), false).unwrap()).unwrap();
     for n in 2..6 {
         made.update(|s| s.set_param("SSW", &n.to_string())).unwrap();
         assert_eq!(made.now().sequence, n);
@@ -197,7 +199,8 @@ fn newer_versions_and_unknown_features_are_refused_even_beside_a_good_copy() {
 #[test]
 fn a_stack_that_is_too_long_is_refused_before_anything_is_written() {
     let dir = tempfile::tempdir().unwrap();
-    let mut made = SuperblockFile::create(dir.path(), sample(1)).unwrap();
+    let mut made =
+        SuperblockFile::create(dir.path(), sample(1), VolumeLock::take(dir.path(), false).unwrap()).unwrap();
     let e = made.update(|s| s.set_param("x", &"y".repeat(COPY_BYTES))).unwrap_err().to_string();
     assert!(e.contains("there is room for 65536"), "{e}");
     drop(made);

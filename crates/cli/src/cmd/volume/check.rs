@@ -1,6 +1,6 @@
 //! Checking a volume: what `frit check VOLUME` and `frit scrub` do.
 
-use super::{NOT_OPENED, Watch, not_opened, open};
+use super::{NOT_OPENED, Watch, not_opened, open, warn};
 use crate::output::{complain, print, right, table, text};
 use frit_core::{CheckScope, Checked, Finding, MediumKind, size};
 use frit_volume::{Recovered, Volume, inspect};
@@ -45,7 +45,10 @@ struct Outcome<'a> {
 /// exit code: 0 for none left, 1 for some left, 2 when it cannot be opened.
 pub(crate) fn check(dir: &Path, how: How, outcomes: &mut Vec<Value>) -> Result<u8> {
     let superblock = match inspect(dir) {
-        Ok(i) => i.damaged_copy,
+        Ok(i) => {
+            warn(i.exposed)?;
+            i.damaged_copy
+        }
         Err(e) => return fails(dir, how, e, outcomes),
     };
     let mut volume = match open(dir, !how.repair, how.json) {

@@ -22,6 +22,22 @@ pub(crate) fn open(dir: &Path, read_only: bool, quiet: bool) -> frit_volume::Res
     Volume::open_with(dir, &OpenOptions { read_only, stop: None }, |_| Watch::new(bar))
 }
 
+/// Says which files of a volume other users can read or change.
+///
+/// # Errors
+/// Output that cannot be written, or there is no volume.
+pub(crate) fn warn_exposed(dir: &Path) -> Result<()> {
+    warn(frit_volume::inspect(dir)?.exposed)
+}
+
+/// Says, as a warning, that other users have access.
+///
+/// # Errors
+/// Output that cannot be written.
+pub(crate) fn warn(exposed: Option<String>) -> Result<()> {
+    exposed.map_or(Ok(()), |exposed| complain(&format!("frit: warning: {exposed}\n")))
+}
+
 /// The path of a volume from the root.
 ///
 /// # Errors

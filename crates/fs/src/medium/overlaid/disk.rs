@@ -2,6 +2,7 @@
 
 use crate::error::Result;
 use std::ops::Deref;
+use std::path::Path;
 
 /// The image, and the file beside it that a sync is written to first (the *log*).
 ///
@@ -10,6 +11,16 @@ use std::ops::Deref;
 pub trait Disk: Send + Sync {
     /// Size of the image in bytes, a multiple of 4096.
     fn bytes(&self) -> u64;
+
+    /// Returns `true` if the image has no name any more: it ends when it is closed.
+    fn is_deleted(&self) -> bool {
+        false
+    }
+
+    /// Removes the overlay, which is no longer needed.
+    fn remove_overlay(&self, overlay: &Path) {
+        let _ = std::fs::remove_file(overlay);
+    }
 
     /// Reads the image.
     fn read_image(&self, at: u64, into: &mut [u8]);
@@ -61,6 +72,14 @@ pub trait Disk: Send + Sync {
 impl<D: Disk, P: Deref<Target = D> + Send + Sync> Disk for P {
     fn bytes(&self) -> u64 {
         (**self).bytes()
+    }
+
+    fn remove_overlay(&self, overlay: &Path) {
+        (**self).remove_overlay(overlay);
+    }
+
+    fn is_deleted(&self) -> bool {
+        (**self).is_deleted()
     }
 
     fn read_image(&self, at: u64, into: &mut [u8]) {

@@ -1,15 +1,17 @@
 //! The files of an image on an ordinary file system.
 
 use super::disk::Disk;
+use super::place;
 use crate::error::{Error, Result};
-use crate::format::BLOCK;
+use crate::format::{BLOCK, fresh_uuid};
 use crate::medium::lines::Lines;
 use crate::medium::memory::Memory;
 use memmap2::MmapOptions;
+use rustix::fs::OFlags;
 use std::ffi::OsString;
 use std::fs::{File, OpenOptions};
 use std::io::{Error as IoError, ErrorKind};
-use std::os::unix::fs::{FileExt, OpenOptionsExt};
+use std::os::unix::fs::{FileExt, MetadataExt, OpenOptionsExt};
 use std::path::{Path, PathBuf};
 use std::sync::{Mutex, PoisonError};
 
@@ -19,7 +21,8 @@ pub struct ImageFile {
     image: File,
     memory: Memory,
     path: PathBuf,
-    log: Mutex<Option<File>>,
+    log: Mutex<Option<(File, PathBuf)>>,
+    /// What a new log is called.
     log_path: PathBuf,
 }
 
@@ -47,11 +50,8 @@ impl ImageFile {
         let mut log_path = OsString::from(&path);
         log_path.push(".sync");
         let log_path = PathBuf::from(log_path);
-        let log = match OpenOptions::new().read(true).write(true).open(&log_path) {
-            Ok(file) => Some(file),
-            Err(e) if e.kind() == ErrorKind::NotFound => None,
-            Err(e) => return Err(os("cannot open", &log_path)(e)),
-        };
+        let owner = image.metadata().map_err(os("cannot look at", &path))?.uid();
+        let log = find_log(&log_path, owner)?;
         Ok(Self { image, memory, path, log: Mutex::new(log), log_path })
     }
 
@@ -66,14 +66,65 @@ impl ImageFile {
     }
 
     /// Does something with the log; `None` when there is none.
-    fn with_log<T>(&self, act: impl FnOnce(&mut Option<File>) -> Result<T>) -> Result<T> {
+    fn with_log<T>(&self, act: impl FnOnce(&mut Option<(File, PathBuf)>) -> Result<T>) -> Result<T> {
         act(&mut self.log.lock().unwrap_or_else(PoisonError::into_inner))
     }
+}
+
+/// The log that is beside an image: `plain`, or where another user had that name, `plain-` and a number.
+fn find_log(plain: &Path, owner: u32) -> Result<Option<(File, PathBuf)>> {
+    let dir = plain.parent().unwrap_or(Path::new("/"));
+    let shared = dir.metadata().is_ok_and(|meta| meta.mode() & 0o022 != 0);
+    let numbered = format!("{}-", plain.file_name().unwrap_or_default().to_string_lossy());
+    let entries = shared.then(|| std::fs::read_dir(dir).ok()).flatten().into_iter().flatten().flatten();
+    let others = entries.filter(|entry| entry.file_name().to_string_lossy().starts_with(&numbered));
+    for path in std::iter::once(plain.to_owned()).chain(others.map(|entry| entry.path())) {
+        match path.symlink_metadata() {
+            Ok(meta) if meta.is_file() && is_trusted(&meta, owner) => {}
+            Err(e) if e.kind() != ErrorKind::NotFound => return Err(os("cannot look at", &path)(e)),
+            _ => continue,
+        }
+        let flags = (OFlags::NOFOLLOW | OFlags::NONBLOCK).bits() as i32;
+        let file = OpenOptions::new().read(true).write(true).custom_flags(flags).open(&path);
+        let file = file.map_err(os("cannot open", &path))?;
+        if file.metadata().is_ok_and(|meta| meta.is_file() && is_trusted(&meta, owner)) {
+            return Ok(Some((file, path)));
+        }
+    }
+    Ok(None)
+}
+
+/// A log decides what the image is to hold: it has to be of a user who can change the image in any case.
+fn is_trusted(log: &std::fs::Metadata, owner: u32) -> bool {
+    [0, owner, rustix::process::geteuid().as_raw()].contains(&log.uid())
+}
+
+fn make_log(plain: &Path) -> Result<(File, PathBuf)> {
+    let make = |path: &Path| File::options().read(true).write(true).create_new(true).mode(0o600).open(path);
+    let path = match make(plain) {
+        Ok(file) => return Ok((file, plain.to_owned())),
+        Err(e) if e.kind() != ErrorKind::AlreadyExists => return Err(os("cannot make", plain)(e)),
+        Err(_) => {
+            let [number, _] = fresh_uuid();
+            let mut path = OsString::from(plain);
+            path.push(format!("-{number:016x}"));
+            PathBuf::from(path)
+        }
+    };
+    make(&path).map(|file| (file, path.clone())).map_err(os("cannot make", &path))
 }
 
 impl Disk for ImageFile {
     fn bytes(&self) -> u64 {
         self.memory.bytes()
+    }
+
+    fn is_deleted(&self) -> bool {
+        self.image.metadata().is_ok_and(|meta| meta.nlink() == 0)
+    }
+
+    fn remove_overlay(&self, overlay: &Path) {
+        place::remove(&self.image, overlay);
     }
 
     #[inline]
@@ -90,7 +141,7 @@ impl Disk for ImageFile {
     }
 
     fn read_log(&self, at: u64, into: &mut [u8]) -> Result<bool> {
-        self.with_log(|log| match log.as_ref().map(|file| file.read_exact_at(into, at)) {
+        self.with_log(|log| match log.as_ref().map(|(file, _)| file.read_exact_at(into, at)) {
             Some(Ok(())) => Ok(true),
             Some(Err(e)) if e.kind() != ErrorKind::UnexpectedEof => Err(os("cannot read", &self.log_path)(e)),
             _ => Ok(false),
@@ -100,18 +151,18 @@ impl Disk for ImageFile {
     fn write_log(&self, at: u64, data: &[u8]) -> Result<()> {
         self.with_log(|log| {
             if log.is_none() {
-                let made =
-                    File::options().read(true).write(true).create_new(true).mode(0o600).open(&self.log_path);
-                *log = Some(made.map_err(os("cannot make", &self.log_path))?);
+                *log = Some(make_log(&self.log_path)?);
             }
-            let written = log.as_ref().map_or(Ok(()), |file| file.write_all_at(data, at));
+            let written = log.as_ref().map_or(Ok(()), |(file, _)| file.write_all_at(data, at));
             written.map_err(os("cannot write", &self.log_path))
         })
     }
 
     fn sync_log(&self) -> Result<()> {
         self.with_log(|log| {
-            log.as_ref().map_or(Ok(()), File::sync_data).map_err(os("cannot sync", &self.log_path))
+            log.as_ref()
+                .map_or(Ok(()), |(file, _)| file.sync_data())
+                .map_err(os("cannot sync", &self.log_path))
         })
     }
 
@@ -122,10 +173,8 @@ impl Disk for ImageFile {
 
     fn remove_log(&self) -> Result<()> {
         self.with_log(|log| {
-            if log.take().is_none() {
-                return Ok(());
-            }
-            std::fs::remove_file(&self.log_path).map_err(os("cannot remove", &self.log_path))
+            let Some((_, path)) = log.take() else { return Ok(()) };
+            std::fs::remove_file(&path).map_err(os("cannot remove", &path))
         })
     }
 }

@@ -9,16 +9,20 @@
 //! while it is written. A moment in the middle of a transaction is as good as any: a start completes it, or finds it
 //! had not begun, as after a cut of a medium whose fences are real.
 
+mod dirs;
 mod disk;
 mod files;
 mod gate;
+mod leftover;
 mod log;
+mod own;
 mod place;
 mod store;
 mod sync;
 
 pub use disk::Disk;
 pub use files::ImageFile;
+pub use own::LockFile;
 pub use place::Overlay;
 pub(super) use place::in_memory;
 
@@ -52,6 +56,8 @@ pub struct Overlaid<D: Disk = ImageFile> {
     store: Store,
     /// Where the overlay is, to be removed with the last change synced.
     path: Option<PathBuf>,
+    /// What was found of other images.
+    notes: Vec<String>,
     gate: Gate,
     stripes: [Mutex<()>; STRIPES],
     /// Syncs that were asked for.
@@ -121,6 +127,7 @@ impl<D: Disk> Overlaid<D> {
             disk,
             store,
             path,
+            notes: Vec::new(),
             gate: Gate::new(),
             stripes: std::array::from_fn(|_| Mutex::new(())),
             asked: AtomicU64::new(0),
@@ -132,6 +139,11 @@ impl<D: Disk> Overlaid<D> {
     /// Bytes that were changed since the last sync and lie in memory, in whole pages.
     pub fn unsynced(&self) -> u64 {
         (self.store.count(0) + self.store.count(1)) * BLOCK
+    }
+
+    /// Sentences about overlays of other images that killed processes left.
+    pub fn notes(&self) -> &[String] {
+        &self.notes
     }
 
     /// Refuses a range outside.
@@ -318,14 +330,14 @@ impl<D: Disk> Medium for Overlaid<D> {
 }
 
 impl<D: Disk> Drop for Overlaid<D> {
-    /// Without changes that were not synced neither the overlay nor the log is needed any more. Others stay, for the
-    /// next who opens the image.
+    /// Without changes that were not synced, or with an image that was deleted, neither the overlay nor the log is
+    /// needed any more. Others stay, for the next who opens the image.
     fn drop(&mut self) {
-        if self.unsynced() > 0 {
+        if self.unsynced() > 0 && !self.disk.is_deleted() {
             return;
         }
         if let Some(path) = &self.path {
-            let _ = std::fs::remove_file(path);
+            self.disk.remove_overlay(path);
         }
         let _ = self.disk.remove_log();
     }

@@ -6,7 +6,8 @@
 //! pages a layer has is a bit for each page.
 //!
 //! ```text
-//! block 0       words: magic, version, image (device, inode, birth, bytes, UUID), current layer, two stamps; path
+//! block 0       words: magic, version, image (device, inode, birth, bytes, UUID), current layer, two stamps,
+//!               file system; path
 //! behind        bits of layer 0, bits of layer 1, each to a multiple of 4096
 //! behind        layer 0, layer 1, each as large as the image
 //! ```
@@ -40,6 +41,8 @@ const IMAGE_AT: usize = 2;
 const UUID_AT: usize = IMAGE_AT + 4;
 const CURRENT_AT: usize = IMAGE_AT + IMAGE_WORDS;
 const STAMPS_AT: usize = CURRENT_AT + 1;
+/// The file system that the image is on; 0 in overlays of older versions.
+const FILE_SYSTEM_AT: usize = STAMPS_AT + 4;
 /// Where the path of the image begins, in bytes, and how long it can be.
 const PATH_AT: usize = 256;
 const PATH_MAX: usize = BLOCK as usize - PATH_AT - 1;
@@ -81,7 +84,7 @@ impl Store {
         file.set_len(head + 2 * bytes)?;
         fallocate(&file, FallocateFlags::empty(), 0, head)?;
         let store = Self::map(file, bytes)?;
-        store.memory.write(PATH_AT as u64, &path[..path.len().min(PATH_MAX)]);
+        store.set_path(path);
         for (i, word) in image.into_iter().enumerate() {
             store.word(IMAGE_AT + i).store(word, Ordering::Relaxed);
         }
@@ -140,6 +143,29 @@ impl Store {
         let path: &[u8] = &bytemuck::cast_slice(&head)[PATH_AT..];
         let end = path.iter().position(|b| *b == 0).unwrap_or(path.len());
         Ok(Some((image, OsStr::from_bytes(&path[..end]).into())))
+    }
+
+    /// The file system that its image is on; 0: not known.
+    ///
+    /// # Errors
+    /// What the operating system says.
+    pub(super) fn file_system_of(file: &File) -> io::Result<u64> {
+        let mut word = [0; 8];
+        file.read_exact_at(&mut word, FILE_SYSTEM_AT as u64 * 8)?;
+        Ok(u64::from_ne_bytes(word))
+    }
+
+    /// Notes where the image is.
+    pub(super) fn set_path(&self, path: &[u8]) {
+        let mut whole = [0; PATH_MAX];
+        let len = path.len().min(PATH_MAX);
+        whole[..len].copy_from_slice(&path[..len]);
+        self.memory.write(PATH_AT as u64, &whole);
+    }
+
+    /// Notes the file system that the image is on.
+    pub(super) fn set_file_system(&self, number: u64) {
+        self.word(FILE_SYSTEM_AT).store(number, Ordering::Relaxed);
     }
 
     /// The file, without its mapping.
@@ -291,4 +317,4 @@ impl Store {
     }
 }
 
-const _: () = assert!((STAMPS_AT + 4) * 8 <= PATH_AT);
+const _: () = assert!((FILE_SYSTEM_AT + 1) * 8 <= PATH_AT);

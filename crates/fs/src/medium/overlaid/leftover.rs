@@ -1,0 +1,132 @@
+//! Overlays of other images that killed processes left: those of this file system in another file are a reason to
+//! refuse it, those of deleted images are removed.
+
+use super::place::{NAME, Wanted, file_system_of};
+use super::store::{IMAGE_WORDS, Store};
+use crate::error::{Error, Result};
+use crate::format::BLOCK;
+use rustix::fs::OFlags;
+use std::fs::File;
+use std::io::ErrorKind;
+use std::os::unix::fs::{MetadataExt, OpenOptionsExt};
+use std::path::{Path, PathBuf};
+
+/// An overlay that lies in one of the searched directories.
+struct Leftover {
+    file: File,
+    path: PathBuf,
+    /// The image that it is of, where that was, and on which file system.
+    of: [u64; IMAGE_WORDS],
+    was: PathBuf,
+    file_system: u64,
+}
+
+/// What became of the image of an overlay, as far as its path tells.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+enum Fate {
+    /// It is where it was.
+    There,
+    /// Another file has its path, or none.
+    Elsewhere,
+    /// It cannot be looked at.
+    Unknown,
+}
+
+impl Leftover {
+    fn fate(&self) -> Fate {
+        match std::fs::metadata(&self.was) {
+            Ok(meta) if [meta.dev(), meta.ino()] == self.of[..2] => Fate::There,
+            Ok(_) => Fate::Elsewhere,
+            Err(e) if [ErrorKind::NotFound, ErrorKind::NotADirectory].contains(&e.kind()) => Fate::Elsewhere,
+            Err(_) => Fate::Unknown,
+        }
+    }
+
+    /// Bytes of changes in it, in whole pages.
+    fn changes(&self) -> u64 {
+        let file = self.file.try_clone().ok();
+        let store = file.and_then(|file| Store::map(file, self.of[3]).ok());
+        store.map_or(0, |store| (store.count(0) + store.count(1)) * BLOCK)
+    }
+
+    /// Returns `true` if the image of this overlay no longer exists: another file, born at another time, has its
+    /// number on its file system.
+    fn is_of_deleted(&self, wanted: &Wanted<'_>) -> bool {
+        let (of, image) = (&self.of, &wanted.image);
+        let file_system = file_system_of(wanted.disk.image());
+        let births = of[2] != 0 && image[2] != 0 && of[2] != image[2];
+        of[..2] == image[..2] && births && file_system != 0 && file_system == self.file_system
+    }
+}
+
+/// All overlays in the searched directories that this process may write to, of users who may change the image.
+fn all(wanted: &Wanted<'_>) -> Vec<Leftover> {
+    let dirs = wanted.dirs();
+    let entries = dirs.iter().filter_map(|dir| std::fs::read_dir(dir).ok()).flatten().flatten();
+    entries.filter_map(|entry| leftover(&entry.path(), wanted)).collect()
+}
+
+fn leftover(path: &Path, wanted: &Wanted<'_>) -> Option<Leftover> {
+    let name = path.file_name()?.to_string_lossy();
+    if !name.starts_with(NAME.0) || !name.ends_with(NAME.1) {
+        return None;
+    }
+    let flags = (OFlags::NOFOLLOW | OFlags::NONBLOCK).bits() as i32;
+    let file = File::options().read(true).write(true).custom_flags(flags).open(path).ok()?;
+    let meta = file.metadata().ok()?;
+    if !meta.is_file() || !wanted.trusts(meta.uid()) {
+        return None;
+    }
+    let (of, was) = Store::image_of(&file).ok()??;
+    let file_system = Store::file_system_of(&file).ok()?;
+    Some(Leftover { file, path: path.into(), of, was, file_system })
+}
+
+/// Refuses an image with changes that were left behind: an overlay has its UUID, and the image of that is not where it
+/// was. It was moved to another file system, or it is a copy that was put in its place.
+pub(super) fn refuse_moved(wanted: &Wanted<'_>) -> Result<()> {
+    let (disk, image) = (wanted.disk, &wanted.image);
+    if image[4..] == [0; 2] {
+        return Ok(());
+    }
+    let of_this =
+        |one: &Leftover| one.of[4..] == image[4..] && one.fate() != Fate::There && one.changes() > 0;
+    let Some(left) = all(wanted).into_iter().find(of_this) else { return Ok(()) };
+    let (path, here) = (left.path.display(), disk.path().display());
+    let how = if left.was == disk.path() {
+        format!("to the file that was {here} before: it was replaced. Put the image back that they belong to")
+    } else {
+        format!("to this file system when it was {0}: move {here} back there", left.was.display())
+    };
+    Err(Error::Image(format!(
+        "{path} has changes that a killed process made {how}, or remove {path} to go on without them"
+    )))
+}
+
+/// Removes overlays of images that no longer exist, and returns a sentence for each, as for those of images that are
+/// not where they were.
+pub(super) fn sweep(wanted: &Wanted<'_>) -> Vec<String> {
+    let mut notes = Vec::new();
+    for left in all(wanted).into_iter().filter(|left| left.of[..3] != wanted.image[..3]) {
+        // One that is in use is not looked at.
+        if left.file.try_lock().is_err() {
+            continue;
+        }
+        let (path, was, changes) = (left.path.display(), left.was.display(), left.changes());
+        let kib = changes >> 10;
+        if left.is_of_deleted(wanted) {
+            let removed = std::fs::remove_file(&left.path).is_ok();
+            if removed && changes > 0 {
+                notes.push(format!(
+                    "removed {path}: {kib} KiB of changes to {was}, which was deleted before they were synced"
+                ));
+            }
+        } else if changes > 0 && left.fate() == Fate::Elsewhere {
+            notes.push(format!(
+                "{path} has {kib} KiB of changes that were not synced to {was}, which is no longer there: open the image \
+                 where it is now, or remove {path} if it was deleted"
+            ));
+        }
+    }
+    notes
+}

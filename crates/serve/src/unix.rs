@@ -1,0 +1,48 @@
+//! Unix sockets with access rights.
+
+use rustix::fs::Mode;
+use rustix::net::{AddressFamily, SocketAddrUnix, SocketFlags, SocketType};
+use std::io;
+use std::os::unix::net::UnixListener;
+use std::path::Path;
+
+/// Connections that may wait to be accepted; as of std.
+const WAITING_MAX: i32 = 128;
+
+/// Listens at a path where nothing is, with a mode from the first moment: Linux gives the name that of the socket, less
+/// the umask, which is then corrected.
+///
+/// # Errors
+/// What the host says.
+pub(crate) fn listen(path: &Path, mode: u32) -> io::Result<UnixListener> {
+    let flags = SocketFlags::CLOEXEC;
+    let socket = rustix::net::socket_with(AddressFamily::UNIX, SocketType::STREAM, flags, None)?;
+    rustix::fs::fchmod(&socket, Mode::from_raw_mode(mode))?;
+    rustix::net::bind(&socket, &SocketAddrUnix::new(path)?)?;
+    let meta = std::fs::symlink_metadata(path)?;
+    if std::os::unix::fs::MetadataExt::mode(&meta) & 0o777 != mode {
+        std::fs::set_permissions(path, std::os::unix::fs::PermissionsExt::from_mode(mode))?;
+    }
+    rustix::net::listen(&socket, WAITING_MAX)?;
+    Ok(socket.into())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::os::unix::fs::MetadataExt;
+    use std::os::unix::net::UnixStream;
+
+    #[test]
+    fn a_socket_has_its_mode() {
+        let dir = tempfile::tempdir().unwrap();
+        for (name, mode) in [("own", 0o600), ("all", 0o666)] {
+            let path = dir.path().join(name);
+            let listener = listen(&path, mode).unwrap();
+            assert_eq!(std::fs::symlink_metadata(&path).unwrap().mode() & 0o777, mode);
+            UnixStream::connect(&path).unwrap();
+            listener.accept().unwrap();
+            assert_eq!(listen(&path, mode).unwrap_err().kind(), io::ErrorKind::AddrInUse);
+        }
+    }
+}

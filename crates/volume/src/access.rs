@@ -1,0 +1,157 @@
+//! Access rights of the files that hold users' data: their modes when they are made, and a warning where others have
+//! rights to them.
+
+use crate::error::{Result, io};
+use std::fs::{DirBuilder, Metadata, OpenOptions, Permissions};
+use std::os::unix::fs::{DirBuilderExt, MetadataExt, OpenOptionsExt, PermissionsExt};
+use std::path::{Path, PathBuf};
+
+/// Mode of a file that holds users' data or can damage it.
+pub const FILE_MODE: u32 = 0o600;
+/// Mode of a directory of such files.
+pub const DIR_MODE: u32 = 0o700;
+
+/// Search for a path's group and for others.
+const SEARCH: u32 = 0o011;
+/// Read and write, for the group and for others.
+const USE: u32 = 0o066;
+const WRITE: u32 = 0o022;
+const STICKY: u32 = 0o1000;
+
+/// Returns options that make a file for its owner alone, from its first moment, and fail where there is one already.
+#[must_use]
+pub fn new_private() -> OpenOptions {
+    let mut options = OpenOptions::new();
+    options.read(true).write(true).create_new(true).mode(FILE_MODE);
+    options
+}
+
+/// Makes a directory for its owner alone. Missing parents get the usual mode.
+///
+/// # Errors
+/// The host refuses it, or there is a directory already.
+pub fn make_private_dir(dir: &Path) -> std::io::Result<()> {
+    if let Some(parent) = dir.parent().filter(|parent| !parent.as_os_str().is_empty()) {
+        std::fs::create_dir_all(parent)?;
+    }
+    DirBuilder::new().mode(DIR_MODE).create(dir)
+}
+
+/// Returns the user that a file or directory belongs to, unless that is this process's or the superuser: what was put
+/// where something is to be made stays in the hands of its owner.
+#[must_use]
+pub fn foreign_owner(path: &Path) -> Option<u32> {
+    let owner = path.symlink_metadata().ok()?.uid();
+    (![0, rustix::process::geteuid().as_raw()].contains(&owner)).then_some(owner)
+}
+
+/// Gives `to` the owner, group and mode of `from`.
+pub(crate) fn copy_rights(from: &Path, to: &Path) -> Result<()> {
+    let failed = |e| io(format!("cannot give {} the access rights of {}", to.display(), from.display()))(e);
+    let (was, is) = (from.metadata().map_err(failed)?, to.metadata().map_err(failed)?);
+    if (was.uid(), was.gid()) != (is.uid(), is.gid()) {
+        std::os::unix::fs::chown(to, Some(was.uid()), Some(was.gid())).map_err(failed)?;
+    }
+    std::fs::set_permissions(to, Permissions::from_mode(was.mode() & 0o7777)).map_err(failed)
+}
+
+/// Returns a sentence about those of some files and directories that other users of this machine can read or change,
+/// with the command that ends it; `None` when there are none. Files that are missing, and devices, are passed over.
+#[must_use]
+pub fn exposed<'a>(paths: impl IntoIterator<Item = &'a Path>) -> Option<String> {
+    let found: Vec<(&Path, u32)> =
+        paths.into_iter().filter_map(|path| Some((path, exposed_mode(path)?))).collect();
+    let shown: Vec<String> =
+        found.iter().map(|(path, mode)| format!("{} (mode {mode:04o})", path.display())).collect();
+    let names: Vec<String> = found.iter().map(|(path, _)| quoted(path)).collect();
+    (!found.is_empty()).then(|| {
+        format!(
+            "other users of this machine can read or change {}; chmod go-rwx {} keeps them out",
+            shown.join(", "),
+            names.join(" ")
+        )
+    })
+}
+
+/// The path as a word of a shell.
+fn quoted(path: &Path) -> String {
+    let text = path.display().to_string();
+    let plain = |c: char| c.is_ascii_alphanumeric() || "/._-+=:,@".contains(c);
+    if text.chars().all(plain) { text } else { format!("'{}'", text.replace('\'', "'\\''")) }
+}
+
+/// The mode of a file that others can read or write, or of a directory in which they can replace files.
+fn exposed_mode(path: &Path) -> Option<u32> {
+    let meta = path.metadata().ok()?;
+    let mode = meta.mode() & 0o7777;
+    let bits = match &meta {
+        m if m.is_file() => mode & USE,
+        m if m.is_dir() && mode & STICKY == 0 => mode & WRITE,
+        _ => 0,
+    };
+    (bits & spread(searchable(path)) != 0).then_some(mode)
+}
+
+/// Which of group and others can reach a path: the search bits that all directories above it have.
+fn searchable(path: &Path) -> u32 {
+    let whole = path.canonicalize().unwrap_or_else(|_| path.into());
+    let above = whole.ancestors().skip(1);
+    above.filter_map(|dir| dir.metadata().ok()).fold(SEARCH, |bits, dir| bits & search_of(&dir))
+}
+
+/// Others of a directory include members of the file's group that are not of the directory's.
+fn search_of(dir: &Metadata) -> u32 {
+    let others = dir.mode() & 0o001;
+    (dir.mode() & 0o010) | (others << 3) | others
+}
+
+/// All rights of those whose search bit is set.
+fn spread(search: u32) -> u32 {
+    ((search & 0o010) * 7) | ((search & 0o001) * 7)
+}
+
+/// The directories and files of a volume: what [`exposed`] looks at.
+pub(crate) fn of_volume(dir: &Path, media: impl IntoIterator<Item = PathBuf>) -> Vec<PathBuf> {
+    let own = [dir.to_owned(), dir.join(crate::superblock::FILE_NAME), dir.join(crate::lock::FILE_NAME)];
+    own.into_iter().chain(media).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn chmod(path: &Path, mode: u32) {
+        std::fs::set_permissions(path, Permissions::from_mode(mode)).unwrap();
+    }
+
+    #[test]
+    fn others_need_rights_to_the_file_and_to_all_directories_above() {
+        let root = tempfile::tempdir().unwrap();
+        let (dir, file) = (root.path().join("a b"), root.path().join("a b/f"));
+        make_private_dir(&dir).unwrap();
+        drop(new_private().open(&file).unwrap());
+        assert_eq!(
+            (dir.metadata().unwrap().mode() & 0o7777, file.metadata().unwrap().mode() & 0o7777),
+            (0o700, 0o600)
+        );
+        let paths = || exposed([&dir, &file].map(PathBuf::as_path));
+        chmod(&file, 0o644);
+        assert_eq!(paths(), None, "the directories are closed");
+        chmod(root.path(), 0o755);
+        assert_eq!(paths(), None, "one of them is");
+        chmod(&dir, 0o711);
+        let said = paths().unwrap();
+        assert!(
+            said.contains("f (mode 0644)") && said.contains("chmod go-rwx '/") && !said.contains("0711"),
+            "{said}"
+        );
+        chmod(&file, 0o600);
+        assert_eq!(paths(), None);
+        chmod(&dir, 0o777);
+        assert!(paths().unwrap().contains("(mode 0777)"));
+        // The sticky bit keeps others from replacing files.
+        chmod(&dir, 0o1777);
+        assert_eq!(paths(), None);
+        assert!(new_private().open(&file).is_err(), "one that is there is never taken");
+    }
+}

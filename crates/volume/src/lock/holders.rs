@@ -1,0 +1,112 @@
+//! The holders of a lock, as `/proc/locks` tells them.
+
+use std::fs::{File, Metadata};
+use std::os::unix::fs::MetadataExt;
+use std::path::Path;
+
+/// Rights of the group and of others.
+const OTHERS: u32 = 0o077;
+const OTHERS_WRITE: u32 = 0o022;
+
+/// A process that took a lock.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub(super) struct Holder {
+    /// 0: of another namespace of processes.
+    pid: u32,
+    /// The user that started it; `None`: it cannot be looked at.
+    user: Option<u32>,
+}
+
+impl std::fmt::Display for Holder {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        let name = std::fs::read_to_string(format!("/proc/{}/comm", self.pid)).unwrap_or_default();
+        match name.trim() {
+            "" => write!(f, "process {}", self.pid),
+            name => write!(f, "process {} ({name})", self.pid),
+        }
+    }
+}
+
+impl Holder {
+    pub(super) fn is_known(&self) -> bool {
+        self.pid != 0
+    }
+
+    /// Returns `true` if the holder cannot be a program that changes the file: another user's, without the right to
+    /// write to it. A process that took the lock and ended has handed its descriptor on, which frit never does.
+    fn is_reader_of(&self, file: &Metadata) -> bool {
+        if file.mode() & OTHERS == 0 || file.mode() & OTHERS_WRITE != 0 || self.pid == 0 {
+            return false;
+        }
+        let own = rustix::process::geteuid().as_raw();
+        match self.user {
+            Some(user) => ![0, own, file.uid()].contains(&user),
+            None => !Path::new(&format!("/proc/{}", self.pid)).exists() && others_are_shown(),
+        }
+    }
+}
+
+/// Returns `true` if processes of other users are shown (no `hidepid`).
+fn others_are_shown() -> bool {
+    std::fs::read_to_string("/proc/1/status").is_ok()
+}
+
+/// The holders of locks (flock) on a file.
+pub(super) fn holders(file: &Metadata) -> Vec<Holder> {
+    let locks = std::fs::read_to_string("/proc/locks").unwrap_or_default();
+    let known = |pid| Holder { pid, user: user_of(pid) };
+    pids_in(&locks, file.dev(), file.ino()).into_iter().map(known).collect()
+}
+
+/// Returns `true` if a file is locked, and by nobody but users who may read it and not write to it.
+#[must_use]
+pub fn are_readers(file: &File) -> bool {
+    let Ok(meta) = file.metadata() else { return false };
+    let all = holders(&meta);
+    !all.is_empty() && all.iter().all(|holder| holder.is_reader_of(&meta))
+}
+
+/// The first holder that may write to a file.
+pub(super) fn writer(file: &Metadata) -> Option<Holder> {
+    holders(file).into_iter().find(|holder| !holder.is_reader_of(file))
+}
+
+/// The real user of a process: a program with the set-user-ID bit that inherits a lock does not lend it its rights.
+fn user_of(pid: u32) -> Option<u32> {
+    let status = std::fs::read_to_string(format!("/proc/{pid}/status")).ok()?;
+    let line = status.lines().find_map(|line| line.strip_prefix("Uid:"))?;
+    line.split_whitespace().next()?.parse().ok()
+}
+
+/// A line is `1: FLOCK  ADVISORY  WRITE 1234 fd:01:5678 0 EOF`; the pid is 0 when it belongs to another
+/// namespace.
+fn pids_in(locks: &str, dev: u64, inode: u64) -> Vec<u32> {
+    let file = format!("{:02x}:{:02x}:{inode}", rustix::fs::major(dev), rustix::fs::minor(dev));
+    let line = locks.lines().map(|l| l.split_whitespace().collect::<Vec<_>>());
+    // Those who wait for a lock have an arrow in their line.
+    let holders = line.filter(|w| !w.contains(&"->") && w.get(1) == Some(&"FLOCK"));
+    let of_file = holders.filter(|w| w.get(5) == Some(&file.as_str()));
+    of_file.filter_map(|words| words.get(4)?.parse().ok()).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn waiting_and_foreign_locks_are_no_holders() {
+        let locks = "1: FLOCK  ADVISORY  WRITE 0 fd:01:77 0 EOF\n1: -> FLOCK  ADVISORY  WRITE 9 fd:01:78 0 EOF\n\
+                     2: POSIX  ADVISORY  WRITE 8 fd:01:78 0 EOF\n3: FLOCK  ADVISORY  READ 7 fd:01:78 0 EOF\n\
+                     4: FLOCK  ADVISORY  READ 6 fd:01:78 0 EOF\n";
+        let dev = rustix::fs::makedev(0xfd, 1);
+        assert_eq!(pids_in(locks, dev, 77), [0]);
+        assert_eq!(pids_in(locks, dev, 78), [7, 6]);
+        assert!(pids_in(locks, dev, 79).is_empty());
+    }
+
+    #[test]
+    fn the_user_of_a_process_is_its_real_one() {
+        assert_eq!(user_of(std::process::id()), Some(rustix::process::getuid().as_raw()));
+        assert_eq!(user_of(u32::MAX), None);
+    }
+}
