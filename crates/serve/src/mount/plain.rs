@@ -77,6 +77,15 @@ impl Plain {
         let _ = self.slot(ino).fetch_update(Ordering::AcqRel, Ordering::Acquire, next);
     }
 
+    /// Remembers an inode that was seen to have no rights after its slot held `before`. If it has been forgotten since,
+    /// or another inode is remembered there, it is not.
+    fn remember(&self, ino: Ino, before: u64) {
+        if ino.0 & !INO_MASK == 0 {
+            let seen = before & !INO_MASK | ino.0;
+            let _ = self.slot(ino).compare_exchange(before, seen, Ordering::AcqRel, Ordering::Relaxed);
+        }
+    }
+
     /// Takes from a file what a change of its contents takes.
     pub(super) fn take<F: Files>(&self, files: &F, ino: Ino, loses: Loses) -> Result<()> {
         let before = self.slot(ino).load(Ordering::Acquire);
@@ -87,12 +96,7 @@ impl Plain {
         take_capability(files, ino)?;
         match loses {
             _ if !has_set_id(&attr) => {
-                if ino.0 & !INO_MASK == 0 {
-                    let seen = before & !INO_MASK | ino.0;
-                    // Somebody else remembered another inode here, or the rights changed: not remembered.
-                    let _ =
-                        self.slot(ino).compare_exchange(before, seen, Ordering::AcqRel, Ordering::Relaxed);
-                }
+                self.remember(ino, before);
                 Ok(())
             }
             Loses::Capability => Ok(()),
@@ -159,4 +163,25 @@ fn without(attr: &Attr) -> u16 {
     }
     let taken = if attr.mode & 0o010 == 0 { SET_ID & 0o4000 } else { SET_ID };
     attr.mode & !taken
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn rights_that_came_while_they_were_looked_for_are_not_overlooked() {
+        let (plain, ino, far) = (Plain::new(), Ino(7), Ino(1 << INO_BITS | 7));
+        let is_known = |ino: Ino| plain.slot(ino).load(Ordering::Acquire) & INO_MASK == ino.0;
+        let before = plain.slot(ino).load(Ordering::Acquire);
+        plain.forget(ino);
+        plain.remember(ino, before);
+        assert!(!is_known(ino), "it may have rights since");
+        plain.remember(ino, plain.slot(ino).load(Ordering::Acquire));
+        assert!(is_known(ino));
+        plain.forget(Ino(7 + SLOTS as u64));
+        assert!(!is_known(ino));
+        plain.remember(far, plain.slot(far).load(Ordering::Acquire));
+        assert!(!is_known(ino) && !is_known(far), "a slot has no room for its number");
+    }
 }
