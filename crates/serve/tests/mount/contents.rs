@@ -75,7 +75,7 @@ fn s72_the_page_cache_and_direct_access_agree() {
 
 /// Also while direct writes are under way: a page that is filled then must not stay.
 #[test]
-fn s72_asynchronous_direct_writes_leave_no_old_pages() {
+fn asynchronous_direct_writes_leave_no_old_pages() {
     let Some(m) = Mounted::new("") else { return };
     conforms(&m, "asynchronous-direct-writes-beside-reads");
     conforms(&m, "turned-direct-writes-beside-reads");

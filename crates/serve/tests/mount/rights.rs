@@ -68,7 +68,7 @@ fn s78_writing_takes_rights_away() {
 
 /// The kernel runs a program with the mode that it remembers, not with the one that the server has.
 #[test]
-fn s88_a_program_that_was_written_runs_without_its_rights() {
+fn a_program_that_was_written_runs_without_its_rights() {
     let Some(m) = Mounted::new("suid") else { return };
     conforms(&m, "writes-take-set-id-bits");
     conforms(&m, "direct-handle-from-before-set-id-bits");
