@@ -8,7 +8,7 @@
 #   --on      frit: ISPFS, mounted by frit mount (the default). ext4: on a loop device, to try the suite itself.
 #             pool (or --pool): ISPFS with contents in a pool on a tmpfs with huge pages, read and written by the
 #             kernel itself. A directory: what is mounted there already; it is not unmounted and not checked.
-#   --only    some suites: pjdfstest semantics fsx stress-ng load fio sqlite postgres git
+#   --only    some suites: pjdfstest semantics fullhost fsx stress-ng load fio sqlite postgres git
 #   --case    of these suites the cases whose names match
 #   --quick   a few minutes instead of about half an hour: fewer operations, shorter loads
 #   --size    of the file system (4G); --dir: where its image and mount point are (/dev/shm, else TMPDIR or /tmp)
@@ -28,7 +28,7 @@ export LC_ALL=C.UTF-8
 # shellcheck source=scripts/fs/suites.sh
 . scripts/fs/suites.sh
 
-all=(pjdfstest semantics fsx stress-ng load fio sqlite postgres git)
+all=(pjdfstest semantics fullhost fsx stress-ng load fio sqlite postgres git)
 frit=target/release/frit on=frit only=() quick='' size=4G keep='' pattern='' mount_options=()
 base=/dev/shm
 [ -d "$base" ] && [ -w "$base" ] || base=${TMPDIR:-/tmp}

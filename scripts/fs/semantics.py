@@ -11,8 +11,10 @@ import pathlib
 import shutil
 import sys
 
-import files  # noqa: F401  The checks enter themselves.
+import direct  # noqa: F401  The checks enter themselves.
+import files  # noqa: F401
 import mappings  # noqa: F401
+import rights  # noqa: F401
 from checks import CHECKS, Skip
 
 

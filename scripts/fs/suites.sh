@@ -52,6 +52,17 @@ suite_semantics() {
   clear "$at/semantics"
 }
 
+# An image on a disk that is full, before it is mounted and after.
+suite_fullhost() {
+  local when
+  if [ "$kind" != frit ]; then skipped all 'only an image has a disk that can be full'; return; fi
+  if [ ! -e /dev/loop-control ] || ! command -v mkfs.ext4 >/dev/null; then
+    skipped all 'no loop devices, or no mkfs.ext4 (e2fsprogs)'
+    return
+  fi
+  for when in before after; do run "$when" 120 scripts/fs/fullhost.sh "$frit" "${TMPDIR:-/tmp}" "$when"; done
+}
+
 # Random operations on one file, compared with a copy in memory: one million in all.
 suite_fsx() {
   local config seed count program=$tools/bin/fsx

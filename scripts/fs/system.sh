@@ -45,7 +45,7 @@ make_system() {
 mount_system() {
   case "$kind" in
     frit|pool)
-      "$frit" mount "$place" "$at" --foreground "${mount_options[@]}" >>"$logs/daemon.log" 2>&1 & daemon=$!
+      "$frit" mount "$place" "$at" -o suid --foreground "${mount_options[@]}" >>"$logs/daemon.log" 2>&1 & daemon=$!
       until_mounted;;
     ext4) device=$(losetup --find --show "$image") && limited mount "$device" "$at";;
   esac
@@ -55,7 +55,7 @@ mount_system() {
 mount_again() {
   case "$kind" in
     frit|pool)
-      limited "$frit" mount "$place" "$at" "${mount_options[@]}" && mounted "$at" || return
+      limited "$frit" mount "$place" "$at" -o suid "${mount_options[@]}" && mounted "$at" || return
       daemon=$(image_users | head -1) || true;;
     ext4) limited mount "$device" "$at";;
   esac

@@ -171,21 +171,69 @@ fn s95_an_image_on_a_disk_is_synced_from_time_to_time() {
 #[test]
 fn a_signal_unmounts() {
     let Some(p) = Place::new() else { return };
-    p.mkfs();
-    good(&p.mount(&["--writeback"]));
-    fs::write(p.at.join("f"), "not synced").unwrap();
-    let server = p.server();
-    good(&run("kill", &["-TERM", &server]));
-    let end = std::time::Instant::now() + std::time::Duration::from_secs(30);
-    while Path::new("/proc").join(&server).join("fd/0").exists() {
-        assert!(std::time::Instant::now() < end, "it ends");
-        std::thread::sleep(std::time::Duration::from_millis(10));
+    for signal in ["-TERM", "-HUP"] {
+        good(&frit(&["mkfs", &p.image, "--size", "32M", "--force"]));
+        good(&p.mount(&["--writeback"]));
+        fs::write(p.at.join("f"), "not synced").unwrap();
+        let server = p.server();
+        good(&run("kill", &[signal, &server]));
+        let end = std::time::Instant::now() + std::time::Duration::from_secs(30);
+        while Path::new("/proc").join(&server).join("fd/0").exists() {
+            assert!(std::time::Instant::now() < end, "it ends");
+            std::thread::sleep(std::time::Duration::from_millis(10));
+        }
+        let checked = good(&frit(&["fsck", &p.image]));
+        assert!(
+            checked.contains("it was unmounted in order") && checked.contains("1 files"),
+            "{signal}: {checked}"
+        );
+        good(&p.mount(&[]));
+        assert_eq!(fs::read(p.at.join("f")).unwrap(), b"not synced");
+        good(&frit(&["unmount", p.at()]));
     }
-    let checked = good(&frit(&["fsck", &p.image]));
-    assert!(checked.contains("unmounted in order") && checked.contains("1 files"), "{checked}");
-    good(&p.mount(&[]));
-    assert_eq!(fs::read(p.at.join("f")).unwrap(), b"not synced");
+}
+
+/// Each file of a pool that is open is an open file of the server.
+#[test]
+fn a_server_that_may_open_no_more_files_says_so() {
+    let Some(p) = Place::new() else { return };
+    let pool = p.at.parent().unwrap().join("pool").to_str().unwrap().to_string();
+    good(&frit(&["mkfs", "--pool", &pool, "--size", "32M"]));
+    good(&frit(&["mount", &pool, p.at()]));
+    let path = |i: u32| p.at.join(format!("f{i}"));
+    for i in 0..100 {
+        fs::write(path(i), i.to_string()).unwrap();
+    }
+    let busy = said(&frit(&["fsck", &pool]));
+    let server: String =
+        busy.split("process ").nth(1).unwrap().chars().take_while(char::is_ascii_digit).collect();
+    if !run("prlimit", &["--pid", &server, "--nofile=60:60"]).status.success() {
+        eprintln!("skipped: no prlimit");
+        return;
+    }
+    let open = |i: u32| fs::File::options().read(true).write(true).create(true).truncate(false).open(path(i));
+    let opened: Vec<_> = (0..100).map(|i| (i, open(i))).collect();
+    let (some, none): (Vec<_>, Vec<_>) = opened.into_iter().partition(|(_, file)| file.is_ok());
+    assert!(some.len() > 10 && none.len() > 10, "{} of 100 were opened", some.len());
+    for (_, file) in &none {
+        // ENFILE of errno(3).
+        assert_eq!(file.as_ref().unwrap_err().raw_os_error(), Some(23));
+    }
+    assert_eq!(open(1000).unwrap_err().raw_os_error(), Some(23));
+    assert!(!path(1000).exists(), "what fails makes nothing");
+    for (i, file) in some {
+        let (mut file, mut words) = (file.unwrap(), String::new());
+        std::io::Read::read_to_string(&mut file, &mut words).unwrap();
+        assert_eq!(words, i.to_string());
+        std::os::unix::fs::FileExt::write_all_at(&file, b"new", 0).unwrap();
+    }
+    // Now there is room again.
+    for i in 0..100 {
+        let words = fs::read(path(i)).unwrap();
+        assert!(words == i.to_string().as_bytes() || words == b"new", "file {i} holds {words:?}");
+    }
     good(&frit(&["unmount", p.at()]));
+    good(&frit(&["fsck", &pool]));
 }
 
 #[test]

@@ -99,6 +99,32 @@ fn a_signal_ends_it_in_order_and_a_kill_is_recovered_from() {
     assert!(text(&out.stderr).starts_with("recovered in "), "{}", text(&out.stderr));
 }
 
+/// A terminal that is closed stops a server in order; one that was started to ignore that (nohup) goes on.
+#[test]
+fn a_hangup_ends_it_in_order_unless_it_is_ignored() {
+    let dir = tempfile::tempdir().unwrap();
+    let path = |name: &str| dir.path().join(name).display().to_string();
+    let (volume, socket) = (path("vol"), path("s"));
+    let nbd = format!("unix:{socket}");
+    create(&volume);
+    let (child, _) = serve(&[&volume, "--nbd", &nbd]);
+    write(Path::new(&socket));
+    signal(&child, "-HUP");
+    let out = child.wait_with_output().unwrap();
+    assert!(out.status.success(), "{:?}", out.status);
+    assert!(!Path::new(&socket).exists());
+    let inspected = frit(&["inspect", &volume]);
+    assert!(text(&inspected.stdout).contains("clean"), "{}", text(&inspected.stdout));
+
+    let script = format!("trap '' HUP; exec {} serve {volume} --nbd {nbd}", env!("CARGO_BIN_EXE_frit"));
+    let mut child = Command::new("sh").args(["-c", &script]).stdout(Stdio::piped()).spawn().unwrap();
+    BufReader::new(child.stdout.as_mut().unwrap()).read_line(&mut String::new()).unwrap();
+    signal(&child, "-HUP");
+    write(Path::new(&socket));
+    signal(&child, "-TERM");
+    assert!(child.wait_with_output().unwrap().status.success());
+}
+
 #[test]
 fn what_cannot_be_served_says_what_to_do() {
     let dir = tempfile::tempdir().unwrap();

@@ -88,7 +88,7 @@ pub(crate) fn run(args: &Args) -> Result<ExitCode> {
         let checked = Image::open(&image, &args.changes.overlay()).and_then(|medium| {
             image::say(&medium);
             let report = look(args, &medium, pool.as_deref())?;
-            medium.sync().map(|()| report)
+            medium.sync().map(|()| report).map_err(|e| unsynced(&medium, e))
         });
         checked.map_err(|e: Error| miette!("{}: {e}", args.image.display()))
     });
@@ -101,6 +101,17 @@ pub(crate) fn run(args: &Args) -> Result<ExitCode> {
     };
     tell(args, &report, start.elapsed().as_secs_f64())?;
     Ok(if report.is_clean() { ExitCode::SUCCESS } else { ExitCode::FAILURE })
+}
+
+/// Says where changes are that could not be synced.
+fn unsynced(medium: &Image, error: Error) -> Error {
+    match medium.overlay() {
+        Some(overlay) => Error::Image(format!(
+            "{error}. Changes that were not synced are in memory alone, in {}: make room on the disk, and check again",
+            overlay.display()
+        )),
+        None => error,
+    }
 }
 
 fn look(args: &Args, medium: &Image, pool: Option<&Pool>) -> frit_fs::Result<Report> {

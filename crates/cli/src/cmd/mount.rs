@@ -4,16 +4,15 @@ mod background;
 mod syncing;
 
 use super::image::{self, Changes, Locked};
-use super::serve::{LOOK_EVERY, second_signal_exits};
+use super::serve::{LOOK_EVERY, second_signal_exits, stop_signals};
 use crate::output::{complain, print};
 use frit_core::size;
-use frit_fs::Pool;
+use frit_fs::{Fs, Image, Pool};
 use frit_serve::fuse::whole;
 use frit_serve::mount::{Mount, Options, THREADS_MAX, clear_stale};
 use miette::{IntoDiagnostic, Result, WrapErr};
-use signal_hook::consts::{SIGINT, SIGTERM};
 use signal_hook::iterator::Signals;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Duration;
 use syncing::Syncing;
@@ -25,7 +24,7 @@ const PATIENCE: Duration = Duration::from_secs(2);
 #[derive(clap::Args, Debug)]
 #[command(after_help = "Examples:
   frit mount img /mnt                      returns when it is mounted; goes on in the background
-  frit mount img /mnt --foreground         stays; SIGINT or SIGTERM unmounts
+  frit mount img /mnt --foreground         stays; SIGINT, SIGTERM or SIGHUP unmounts
   frit mount img /mnt --read-only
   frit mount img /mnt -o noatime,suid,dev  as mount(8) has it; also ro, nodev, noexec, fsname=NAME, allow_other, nonempty
   frit mount /dev/shm/pool /mnt            a pool: the kernel reads and writes files itself
@@ -107,12 +106,9 @@ pub(crate) fn run(args: &Args) -> Result<()> {
 /// Mounts, says so, and serves until it is unmounted.
 fn serve(args: &Args, options: &Options) -> Result<()> {
     // From here on a signal is remembered, however long opening takes.
-    let mut signals = Signals::new([SIGINT, SIGTERM]).into_diagnostic()?;
+    let mut signals = Signals::new(stop_signals()).into_diagnostic()?;
     second_signal_exits()?;
-    let directory = args.directory.display();
-    if clear_stale(&args.directory).into_diagnostic()? {
-        complain(&format!("frit mount: {directory}: a frit that was killed was mounted there; unmounted\n"))?;
-    }
+    clear(args)?;
     let pool = image::pool(&args.image)?;
     let image = image::of(&args.image);
     let locked = Locked::open(&image)?;
@@ -123,11 +119,17 @@ fn serve(args: &Args, options: &Options) -> Result<()> {
         options.passthrough = true;
         hint(pool)?;
     }
+    // A server that was just killed may have ended only now that its lock is free.
+    clear(args)?;
     let files = Arc::new(image::open(&image, pool, options.read_only, &args.changes)?);
+    if !options.read_only {
+        reserve(&files, &image)?;
+    }
     let mount = Mount::start(&files, &args.directory, &options).into_diagnostic()?;
     if let Some(why) = mount.without_passthrough() {
         complain(&format!(
-            "frit mount: {directory}: the kernel does not read and write files itself ({why}): requests do\n"
+            "frit mount: {}: the kernel does not read and write files itself ({why}): requests do\n",
+            args.directory.display()
         ))?;
     }
     let how = if options.read_only { ", read-only" } else { "" };
@@ -141,8 +143,36 @@ fn serve(args: &Args, options: &Options) -> Result<()> {
     drop(syncing);
     let ended = mount.join().into_diagnostic().wrap_err("the connection to the kernel broke");
     // Whatever happened, it is closed in order.
-    let closed = image::close(files);
+    let overlay = files.medium().overlay().map(Path::to_owned);
+    let closed = image::close(files).map_err(|e| match overlay {
+        Some(overlay) => e.wrap_err(format!(
+            "the last changes of {} are in memory alone, in {}: frit mount and frit fsck go on with them, until the \
+             machine stops",
+            image.display(),
+            overlay.display()
+        )),
+        None => e,
+    });
     ended.and(closed)
+}
+
+/// Unmounts what a server that was killed has left at the directory, and says so.
+fn clear(args: &Args) -> Result<()> {
+    if clear_stale(&args.directory).into_diagnostic()? {
+        let at = args.directory.display();
+        complain(&format!("frit mount: {at}: a frit that was killed was mounted there; unmounted\n"))?;
+    }
+    Ok(())
+}
+
+/// Reserves disk space for syncs; a disk that has too little is said, not refused: changes that a failed sync has left
+/// are to be had again.
+fn reserve(files: &Fs<Image>, image: &Path) -> Result<()> {
+    let Err(error) = files.medium().reserve() else { return Ok(()) };
+    complain(&format!(
+        "frit mount: {error}; {} is synced when there is space, and what is changed before is in memory alone\n",
+        image.display()
+    ))
 }
 
 /// Says what makes a pool slower than it could be.
@@ -155,10 +185,11 @@ fn wait(mount: &Mount, signals: &mut Signals) -> Result<()> {
     while !mount.is_over() {
         if signals.pending().next().is_some() && mount.unmount(PATIENCE).into_diagnostic()? {
             let at = mount.mountpoint().display();
-            complain(&format!(
+            // The terminal may be gone; the image is closed all the same.
+            let _ = complain(&format!(
                 "frit mount: {at} is unmounted, and programs still use files of it: they are served until they \
                  close them; a second signal ends it at once\n"
-            ))?;
+            ));
         }
         std::thread::sleep(LOOK_EVERY);
     }

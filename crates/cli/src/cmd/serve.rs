@@ -11,7 +11,7 @@ use frit_volume::{OpenOptions, Recovered};
 pub(crate) use fronts::defaults;
 use fronts::{FrontArgs, Fronts, Opened};
 use miette::{IntoDiagnostic, Result, WrapErr, bail};
-use signal_hook::consts::{SIGINT, SIGTERM};
+use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM};
 use signal_hook::iterator::Signals;
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -27,7 +27,7 @@ pub(crate) const LOOK_EVERY: Duration = Duration::from_millis(50);
 /// Serve a volume to other programs.
 #[derive(clap::Args, Debug)]
 #[command(
-    after_help = "It runs in the foreground and prints one line when clients can connect. SIGTERM or SIGINT ends it: what \
+    after_help = "It runs in the foreground and prints one line when clients can connect. SIGTERM, SIGINT or SIGHUP ends it: what \
 clients have sent is done and answered, and the volume is closed in order; a second signal ends it at once, which the \
 next start recovers from.
 
@@ -81,7 +81,7 @@ pub(crate) fn run(args: &Args) -> Result<()> {
         bail!("nobody could connect: give --nbd unix:PATH, --nbd tcp:HOST:PORT or --fuse MOUNTPOINT");
     }
     // From here on a signal is remembered, however long opening takes.
-    let mut signals = Signals::new([SIGINT, SIGTERM]).into_diagnostic()?;
+    let mut signals = Signals::new(stop_signals()).into_diagnostic()?;
     second_signal_exits()?;
     let recorder = args.record.as_deref().map(recorder).transpose()?;
     let opened = open(args)?;
@@ -115,12 +115,13 @@ fn serve(args: &Args, device: &Arc<Device>, about: About, signals: &mut Signals)
     print(&format!("{} ({size}{how}) at {}\n", args.volume.display(), uris.join(" and ")))?;
     wait(args, &fronts, signals);
     drop(pidfile);
+    // The terminal may be gone; the volume is closed all the same.
     for line in fronts.stop() {
-        complain(&format!("frit serve: {line}\n"))?;
+        let _ = complain(&format!("frit serve: {line}\n"));
     }
     let cut_off = nbd.stop(GRACE);
     if cut_off > 0 {
-        complain(&format!("{cut_off} clients did not take their replies and were cut off\n"))?;
+        let _ = complain(&format!("{cut_off} clients did not take their replies and were cut off\n"));
     }
     drop(maintenance);
     Ok(())
@@ -133,7 +134,17 @@ fn wait(args: &Args, fronts: &Fronts, signals: &mut Signals) {
     }
 }
 
-/// The first signal sets a flag, and any that comes while it is set ends the program.
+/// Returns the signals that stop a server in order: SIGINT, SIGTERM, and SIGHUP unless it is ignored (`nohup`).
+pub(crate) fn stop_signals() -> Vec<i32> {
+    let status = fs::read_to_string("/proc/self/status").unwrap_or_default();
+    let ignored = status.lines().find_map(|line| line.strip_prefix("SigIgn:"));
+    let ignored = ignored.and_then(|mask| u64::from_str_radix(mask.trim(), 16).ok()).unwrap_or(0);
+    let hangs_up = ignored >> (SIGHUP - 1) & 1 == 0;
+    [SIGINT, SIGTERM].into_iter().chain(hangs_up.then_some(SIGHUP)).collect()
+}
+
+/// The first signal sets a flag, and any that comes while it is set ends the program. SIGHUP is not one of these: when
+/// a terminal is closed, both the kernel and the shell send it.
 pub(crate) fn second_signal_exits() -> Result<()> {
     let once = Arc::new(AtomicBool::new(false));
     for signal in [SIGINT, SIGTERM] {

@@ -8,6 +8,8 @@ use crate::inode::{Inode, Node, State};
 use crate::medium::Medium;
 use crate::types::{Attr, Ino, Kind, Usage};
 use frit_core::planted::{Bug, is};
+use rustix::io::Errno;
+use std::io;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
@@ -15,6 +17,12 @@ use std::sync::atomic::Ordering;
 pub(crate) fn id(ino: Ino, inode: &Inode) -> BodyId {
     let generation = if is(Bug::FsBodyUnnumbered) { 0 } else { inode.generation };
     BodyId { ino, generation }
+}
+
+/// Returns `true` if an error says that this process, or the system, may open no more files.
+fn too_many(error: &io::Error) -> bool {
+    let errno = Errno::from_io_error(error);
+    matches!(errno, Some(Errno::MFILE | Errno::NFILE))
 }
 
 /// Refuses a medium without the bodies that belong to it, and bodies that belong to another.
@@ -91,7 +99,8 @@ impl<M: Medium> Fs<M> {
     }
 
     /// Keeps an inode for one more user. Who has the body of a file open finds it there, if there is room for one: if
-    /// not, that is told when something is written.
+    /// not, that is told when something is written. If this process may open no more files, the inode is not kept:
+    /// each read and write would fail.
     pub(crate) fn pin_node(&self, node: &Node, may: impl FnOnce(&State) -> Result<()>) -> Result<()> {
         {
             let state = node.state.read();
@@ -103,11 +112,22 @@ impl<M: Medium> Fs<M> {
             }
         }
         let mut state = node.state.write();
-        state.body = match self.read_only {
-            true => self.body(node, &state).ok().flatten(),
-            false => self.body_made(node, &mut state).ok(),
+        let body = match self.read_only {
+            true => self.body(node, &state),
+            false => self.body_made(node, &mut state).map(Some),
         };
-        Ok(())
+        match body {
+            Err(Error::Os { what, path, error }) if too_many(&error) => {
+                drop(state);
+                self.unpin_node(node)?;
+                // EMFILE would be said of the process that opens the file, and that one may open more.
+                Err(Error::Os { what, path, error: Errno::NFILE.into() })
+            }
+            body => {
+                state.body = body.ok().flatten();
+                Ok(())
+            }
+        }
     }
 
     /// What stat(2) says.

@@ -51,6 +51,26 @@ impl Image {
         }
     }
 
+    /// Reserves disk space for syncs, so that they do not fail on a full disk.
+    ///
+    /// # Errors
+    /// There is not as much space beside the image. An image in memory needs none.
+    pub fn reserve(&self) -> Result<()> {
+        match self {
+            Self::Mapped(_) => Ok(()),
+            Self::Overlaid(image) => image.reserve(),
+        }
+    }
+
+    /// Returns the file in memory that holds what was changed and not synced, of an image on a disk.
+    #[must_use]
+    pub fn overlay(&self) -> Option<&Path> {
+        match self {
+            Self::Mapped(_) => None,
+            Self::Overlaid(image) => image.overlay(),
+        }
+    }
+
     /// Bytes that a power cut of the machine would lose, in whole pages: 0 where fences or nothing at all outlive it.
     #[must_use]
     pub fn unsynced(&self) -> u64 {

@@ -7,6 +7,7 @@ use super::convert::{
 use super::listing::Removed;
 use super::names::{caller, ino, visible};
 use super::options::Options;
+use super::pages::Pages;
 use super::passthrough::Passthrough;
 use super::plain::{CAPABILITY, Loses, Plain};
 use super::reply::{self, TTL};
@@ -31,6 +32,7 @@ pub(super) struct Adapter<F> {
     pub(super) files: Arc<F>,
     pub(super) plain: Plain,
     pub(super) passthrough: Passthrough,
+    pages: Pages,
     removed: Removed,
     writeback: bool,
     /// Whether directories are opened without asking.
@@ -38,15 +40,20 @@ pub(super) struct Adapter<F> {
 }
 
 impl<F: Files + 'static> Adapter<F> {
-    pub(super) fn new(files: Arc<F>, options: &Options) -> Adapter<F> {
-        Adapter {
+    /// # Errors
+    /// No thread that has pages dropped.
+    pub(super) fn new(files: Arc<F>, options: &Options) -> io::Result<Adapter<F>> {
+        let passthrough = Passthrough::new(options.passthrough);
+        let pages = Pages::start(&*files, passthrough.notifier())?;
+        Ok(Adapter {
             files,
             plain: Plain::new(),
-            passthrough: Passthrough::new(options.passthrough),
+            passthrough,
+            pages,
             removed: Removed::default(),
             writeback: options.writeback,
             free_opendir: false,
-        }
+        })
     }
 }
 
@@ -103,14 +110,17 @@ impl<F: Files + 'static> Filesystem for Adapter<F> {
             ctime: ctime.map(time),
         };
         let who = caller(request);
-        if self.passthrough.is_on() && changes == Changes::default() {
-            // What is left of what the kernel asks for before it writes itself: that rights are taken away.
-            let taken = self.plain.take(&*self.files, ino(number), Loses::of(request));
+        if changes == Changes::default() {
+            // Before a write (or a change of owner to nobody else): rights are to be taken away.
+            let taken = Plain::take_before(&*self.files, ino(number), who.uid == 0);
             let attr = taken.and_then(|()| self.files.attr(ino(number)));
             return reply::attr(reply, &self.passthrough, attr);
         }
-        let taken = self.plain.taken_with(&*self.files, &who, ino(number), &mut changes);
+        let taken = Plain::taken_with(&*self.files, &who, ino(number), &mut changes);
         let attr = taken.and_then(|()| self.files.set_attr(&who, ino(number), &changes));
+        if changes.mode.is_some() {
+            self.plain.forget(ino(number));
+        }
         reply::attr(reply, &self.passthrough, attr);
     }
 
@@ -188,7 +198,10 @@ impl<F: Files + 'static> Filesystem for Adapter<F> {
         match self.open_file(request, ino(number), flags) {
             Ok(()) => match self.backing(ino(number), flags, |body| reply.open_backing(body)) {
                 Some(id) => reply.opened_passthrough(FileHandle(0), FopenFlags::FOPEN_NOFLUSH, &id),
-                None => reply.opened(FileHandle(0), self.how(flags)),
+                None => {
+                    let (handle, how) = self.how(ino(number), flags);
+                    reply.opened(handle, how);
+                }
             },
             Err(e) => reply.error(errno(&e)),
         }
@@ -207,14 +220,21 @@ impl<F: Files + 'static> Filesystem for Adapter<F> {
         match self.make_open(request, dir, name, mode, flags) {
             Ok(attr) => {
                 // A new file has nothing that could be mapped and written unseen.
-                let ttl = if attr.size == 0 { TTL } else { self.passthrough.ttl(&attr) };
+                let ttl = if attr.size == 0 {
+                    reply::shorter(TTL, &attr)
+                } else {
+                    reply::ttl(&self.passthrough, &attr)
+                };
                 let (flags, file) = (OpenFlags(flags), file_attr(&attr));
                 match self.backing(attr.ino, flags, |body| reply.open_backing(body)) {
                     Some(id) => {
                         let how = FopenFlags::FOPEN_NOFLUSH;
                         reply.created_passthrough(&ttl, &file, generation(&attr), FileHandle(0), how, &id);
                     }
-                    None => reply.created(&ttl, &file, generation(&attr), FileHandle(0), self.how(flags)),
+                    None => {
+                        let (handle, how) = self.how(attr.ino, flags);
+                        reply.created(&ttl, &file, generation(&attr), handle, how);
+                    }
                 }
             }
             Err(e) => reply.error(errno(&e)),
@@ -229,9 +249,10 @@ impl<F: Files + 'static> Filesystem for Adapter<F> {
         at: u64,
         len: u32,
         _: OpenFlags,
-        _: Option<LockOwner>,
+        owner: Option<LockOwner>,
         reply: ReplyData,
     ) {
+        self.pages.fill(ino(number), owner);
         self.read_into(ino(number), at, len, reply);
     }
 
@@ -239,18 +260,22 @@ impl<F: Files + 'static> Filesystem for Adapter<F> {
         &self,
         _: &Request,
         number: INodeNo,
-        _: FileHandle,
+        handle: FileHandle,
         at: u64,
         data: &[u8],
         flags: WriteFlags,
         _: OpenFlags,
-        _: Option<LockOwner>,
+        owner: Option<LockOwner>,
         reply: ReplyWrite,
     ) {
+        self.pages.fill(ino(number), owner);
         // With O_APPEND the kernel says where the end is: it lets one writer at a time extend a file, and its page
         // cache holds the bytes for that place.
-        let taken = self.plain.take(&*self.files, ino(number), Loses::by(flags));
-        reply::written(reply, taken.and_then(|()| self.files.write(ino(number), at, data)));
+        let taken = self.plain.take(&*self.files, ino(number), Loses::by(flags, handle));
+        match taken.and_then(|()| self.files.write(ino(number), at, data)) {
+            Ok(bytes) => self.pages.answer(reply, ino(number), at, bytes, flags),
+            Err(e) => reply.error(errno(&e)),
+        }
     }
 
     fn flush(&self, _: &Request, _: INodeNo, _: FileHandle, _: LockOwner, reply: ReplyEmpty) {
@@ -331,10 +356,10 @@ impl<F: Files + 'static> Filesystem for Adapter<F> {
         reply: ReplyEmpty,
     ) {
         let Some(mode) = xattr_mode(flags) else { return reply.error(Errno::EINVAL) };
+        let set = self.files.set_xattr(&caller(request), ino(number), name.as_bytes(), value, mode);
         if name.as_bytes() == CAPABILITY {
             self.plain.forget(ino(number));
         }
-        let set = self.files.set_xattr(&caller(request), ino(number), name.as_bytes(), value, mode);
         reply::empty(reply, set);
     }
 

@@ -2,9 +2,10 @@
 
 use super::adapter::Adapter;
 use super::convert::errno;
+use super::plain::{DIRECT, Plain, has_set_id};
 use crate::fuse::whence;
 use frit_fs::{Caller, Changes, Error, Files, Ino, Result, Seek};
-use fuser::{BackingId, FopenFlags, OpenAccMode, OpenFlags, ReplyData, Request};
+use fuser::{BackingId, FileHandle, FopenFlags, OpenAccMode, OpenFlags, ReplyData, Request};
 use rustix::fs::OFlags;
 use std::cell::RefCell;
 use std::io;
@@ -31,20 +32,6 @@ fn with_buffer<R>(len: usize, work: impl FnOnce(&mut [u8]) -> R) -> R {
     })
 }
 
-/// How the kernel treats an open file whose contents come through requests.
-fn how(flags: OpenFlags) -> FopenFlags {
-    // Closing promises nothing, so that nobody has to be asked (FOPEN_NOFLUSH).
-    let direct = flags.0 as u32 & OFlags::DIRECT.bits() != 0;
-    FopenFlags::FOPEN_NOFLUSH
-        | if direct {
-            // Past the page cache; and several writes at a time, but those that make the file longer.
-            FopenFlags::FOPEN_DIRECT_IO | FopenFlags::FOPEN_PARALLEL_DIRECT_WRITES
-        } else {
-            // What the page cache has of the file is what the file is.
-            FopenFlags::FOPEN_KEEP_CACHE
-        }
-}
-
 /// A position in a file, as lseek(2) counts.
 fn position(at: i64) -> Result<u64> {
     u64::try_from(at).map_err(|_| Error::BeyondEnd)
@@ -62,11 +49,21 @@ impl<F: Files + 'static> Adapter<F> {
         self.passthrough.open(&*self.files, ino, writes, register)
     }
 
-    /// How the kernel treats an open file whose contents come through requests. What its page cache has may be from
-    /// before somebody wrote past it, where that is possible.
-    pub(super) fn how(&self, flags: OpenFlags) -> FopenFlags {
-        let how = how(flags);
-        if self.passthrough.is_on() { how - FopenFlags::FOPEN_KEEP_CACHE } else { how }
+    /// Returns how the kernel treats an open file whose contents come through requests, and its handle.
+    ///
+    /// O_DIRECT goes past the page cache at once (FOPEN_DIRECT_IO), with several writes at a time but those that make
+    /// the file longer. A file with set-ID bits is written in the kernel's slower way for O_DIRECT, because that one
+    /// takes the bits away before (`plain`); so is one whose attributes cannot be read.
+    pub(super) fn how(&self, ino: Ino, flags: OpenFlags) -> (FileHandle, FopenFlags) {
+        let direct = flags.0 as u32 & OFlags::DIRECT.bits() != 0;
+        if direct && self.files.attr(ino).is_ok_and(|attr| !has_set_id(&attr)) {
+            let how = FopenFlags::FOPEN_DIRECT_IO | FopenFlags::FOPEN_PARALLEL_DIRECT_WRITES;
+            return (DIRECT, FopenFlags::FOPEN_NOFLUSH | how);
+        }
+        // What the page cache has of the file is what the file is; but where bodies are written past it, that may be
+        // from before. Closing promises nothing, so that no request is needed (FOPEN_NOFLUSH).
+        let keep = if self.passthrough.is_on() { FopenFlags::empty() } else { FopenFlags::FOPEN_KEEP_CACHE };
+        (FileHandle(0), FopenFlags::FOPEN_NOFLUSH | keep)
     }
 
     /// Keeps an inode for an open file, and cuts it to nothing if it is opened so.
@@ -83,7 +80,7 @@ impl<F: Files + 'static> Adapter<F> {
     fn truncate(&self, request: &Request, ino: Ino) -> Result<()> {
         let who = Caller::trusted(request.uid(), request.gid());
         let mut changes = Changes { size: Some(0), ..Changes::default() };
-        self.plain.taken_with(&*self.files, &who, ino, &mut changes)?;
+        Plain::taken_with(&*self.files, &who, ino, &mut changes)?;
         self.files.set_attr(&who, ino, &changes).map(drop)
     }
 

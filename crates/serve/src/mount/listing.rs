@@ -2,6 +2,7 @@
 
 use super::adapter::Adapter;
 use super::convert::{file_attr, file_type, generation};
+use super::reply;
 use frit_fs::{Entry, Files, Ino, Kind, Result};
 use fuser::{INodeNo, ReplyDirectory, ReplyDirectoryPlus};
 use parking_lot::Mutex;
@@ -53,7 +54,7 @@ impl<F: Files + 'static> Adapter<F> {
                 start = end;
                 // A name that was removed meanwhile is left out, as it may be.
                 let Ok(attr) = self.files.attr(ino) else { continue };
-                let ttl = self.passthrough.ttl(&attr);
+                let ttl = reply::ttl(&self.passthrough, &attr);
                 if reply.add(INodeNo(ino.0), next, name, &ttl, &file_attr(&attr), generation(&attr)) {
                     return Ok(());
                 }

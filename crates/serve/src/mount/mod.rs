@@ -10,6 +10,7 @@ mod convert;
 mod listing;
 mod names;
 mod options;
+mod pages;
 mod passthrough;
 mod plain;
 mod reply;

@@ -25,11 +25,19 @@ impl<F: Files + 'static> Adapter<F> {
         flags: i32,
     ) -> Result<Attr> {
         let old = flags as u32 & OFlags::EXCL.bits() == 0;
-        let attr = match self.make(request, dir, name, New::file(permissions(mode))) {
-            Err(Error::Exists) if old => self.files.lookup(&caller(request), ino(dir), name.as_bytes())?,
-            other => other?,
+        let (attr, made) = match self.make(request, dir, name, New::file(permissions(mode))) {
+            Err(Error::Exists) if old => {
+                (self.files.lookup(&caller(request), ino(dir), name.as_bytes())?, false)
+            }
+            other => (other?, true),
         };
-        self.open_file(request, attr.ino, OpenFlags(flags))?;
+        if let Err(e) = self.open_file(request, attr.ino, OpenFlags(flags)) {
+            if made {
+                // A call that fails makes nothing.
+                self.files.unlink(&caller(request), ino(dir), name.as_bytes())?;
+            }
+            return Err(e);
+        }
         // Opening may have cut it, and given it a body.
         let opened = self.files.attr(attr.ino);
         if opened.is_err() {

@@ -2,6 +2,7 @@
 
 use super::convert::{errno, file_attr, generation};
 use super::passthrough::Passthrough;
+use super::plain::has_set_id;
 use frit_fs::{Attr, Error, Result};
 use fuser::{
     Errno, FileAttr, FileType, Generation, INodeNo, ReplyAttr, ReplyEmpty, ReplyEntry, ReplyWrite, ReplyXattr,
@@ -11,10 +12,20 @@ use std::time::{Duration, UNIX_EPOCH};
 /// How long the kernel may believe what it was told: all changes come through it.
 pub(super) const TTL: Duration = Duration::from_secs(24 * 3600);
 
+/// Returns how long the kernel may believe attributes of an inode.
+pub(super) fn ttl(passthrough: &Passthrough, attr: &Attr) -> Duration {
+    shorter(passthrough.ttl(attr), attr)
+}
+
+/// Returns `ttl`, or nothing for a file with set-ID bits: the kernel asks again before it runs one.
+pub(super) fn shorter(ttl: Duration, attr: &Attr) -> Duration {
+    if has_set_id(attr) { Duration::ZERO } else { ttl }
+}
+
 pub(super) fn entry(reply: ReplyEntry, passthrough: &Passthrough, result: Result<Attr>) {
     match result {
         Ok(attr) => {
-            let ttl = passthrough.ttl(&attr);
+            let ttl = ttl(passthrough, &attr);
             reply.entry_with_ttls(&ttl, &TTL, &file_attr(&attr), generation(&attr));
         }
         Err(e) => reply.error(errno(&e)),
@@ -50,7 +61,7 @@ const NOBODY: FileAttr = FileAttr {
 
 pub(super) fn attr(reply: ReplyAttr, passthrough: &Passthrough, result: Result<Attr>) {
     match result {
-        Ok(attr) => reply.attr(&passthrough.ttl(&attr), &file_attr(&attr)),
+        Ok(attr) => reply.attr(&ttl(passthrough, &attr), &file_attr(&attr)),
         Err(e) => reply.error(errno(&e)),
     }
 }

@@ -42,7 +42,7 @@ impl Mount {
                 "a pool's files are read and written by the kernel itself: --writeback makes no sense there";
             return Err(io::Error::new(io::ErrorKind::InvalidInput, what));
         }
-        let adapter = Adapter::new(Arc::clone(files), options);
+        let adapter = Adapter::new(Arc::clone(files), options)?;
         let (notifier, without) = (adapter.passthrough.notifier(), adapter.passthrough.without());
         let connected = Session::new(adapter, &mountpoint, &options.config());
         let session = connected.map_err(|e| explained(&mountpoint, &e))?;

@@ -8,18 +8,18 @@ const REQUEST_BYTES_MAX: u32 = 1 << 20;
 /// Requests nobody waits for, such as those that read ahead, that are outstanding at a time.
 const BACKGROUND_MAX: u16 = 128;
 
-/// What is asked of the kernel, each where it has it.
-const WISHES: [InitFlags; 10] = [
+/// What is asked of the kernel, each where it has it. FUSE_ATOMIC_O_TRUNC is not: the answer to OPEN has no attributes,
+/// so the kernel would go on with the set-ID bits that the truncation took (`plain`). SETATTR, which it sends in its
+/// place, brings the mode.
+const WISHES: [InitFlags; 9] = [
     // Lookups and listings of one directory at a time from several programs.
     InitFlags::FUSE_PARALLEL_DIROPS,
     // Listings with attributes, where lookups follow.
     InitFlags::FUSE_DO_READDIRPLUS,
     InitFlags::FUSE_READDIRPLUS_AUTO,
-    // Several requests of one O_DIRECT reader or writer at a time, and maps of files that are opened so.
+    // Several requests of one O_DIRECT reader or writer at a time (`pages`), and maps of files that are opened so.
     InitFlags::FUSE_ASYNC_DIO,
     InitFlags::FUSE_DIRECT_IO_ALLOW_MMAP,
-    // Opening with O_TRUNC is one request.
-    InitFlags::FUSE_ATOMIC_O_TRUNC,
     // Nothing changes behind the kernel's back: neither contents nor targets of links.
     InitFlags::FUSE_EXPLICIT_INVAL_DATA,
     InitFlags::FUSE_CACHE_SYMLINKS,

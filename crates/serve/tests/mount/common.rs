@@ -96,3 +96,26 @@ pub(crate) fn sh_as(uid: u32, dir: &Path, script: &str) -> String {
     let o = Command::new("sh").args(["-c", script]).current_dir(dir).uid(uid).gid(uid).output().unwrap();
     format!("{}{}", String::from_utf8_lossy(&o.stdout), String::from_utf8_lossy(&o.stderr)).trim().into()
 }
+
+/// Runs a check of the suite (scripts/fs/semantics.py) in a new directory of a mount.
+#[track_caller]
+pub(crate) fn conforms(m: &Mounted, check: &str) {
+    let script = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../scripts/fs/semantics.py");
+    let at = m.path("checks");
+    if !at.exists() {
+        std::fs::create_dir(&at).unwrap();
+    }
+    let mut run = Command::new("timeout");
+    run.args(["-k", "5", "120", "python3", "-B"]).arg(script).arg(&at).arg(check);
+    let said = match run.output() {
+        Ok(o) if o.status.code() != Some(127) => o,
+        _ => {
+            eprintln!("skipped: no python3, or no timeout");
+            return;
+        }
+    };
+    let words = String::from_utf8_lossy(&said.stdout) + String::from_utf8_lossy(&said.stderr);
+    assert!(said.status.success(), "{check}: {words}");
+    // It is root who tests, on a file system that has all this.
+    assert!(!words.contains("skip: "), "{check}: {words}");
+}

@@ -1,6 +1,6 @@
 //! Bytes of files: by read and write, by maps, past the page cache.
 
-use super::{BYTES, INODES, Mounted, code, error, sh_as};
+use super::{BYTES, INODES, Mounted, code, conforms, error, sh_as};
 use rustix::fs::{FallocateFlags, OFlags, SeekFrom, fallocate, seek};
 use rustix::io::Errno;
 use std::fs::{self, File, OpenOptions};
@@ -70,6 +70,15 @@ fn s72_the_page_cache_and_direct_access_agree() {
         assert!(back == bytes, "round {round}");
     }
     drop((cached, direct));
+    m.stop();
+}
+
+/// Also while direct writes are under way: a page that is filled then must not stay.
+#[test]
+fn asynchronous_direct_writes_leave_no_old_pages() {
+    let Some(m) = Mounted::new("") else { return };
+    conforms(&m, "asynchronous-direct-writes-beside-reads");
+    conforms(&m, "turned-direct-writes-beside-reads");
     m.stop();
 }
 

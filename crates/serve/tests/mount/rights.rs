@@ -1,6 +1,6 @@
 //! Users, set-ID bits, capabilities, extended attributes.
 
-use super::{Mounted, code, error, sh_as};
+use super::{Mounted, code, conforms, error, sh_as};
 use rustix::fs::{XattrFlags, getxattr, listxattr, removexattr, setxattr};
 use rustix::io::Errno;
 use std::fs;
@@ -63,6 +63,16 @@ fn s78_writing_takes_rights_away() {
         assert_eq!(mode(&path), 0o777);
         fs::set_permissions(&path, fs::Permissions::from_mode(0o4777)).unwrap();
     }
+    m.stop();
+}
+
+/// The kernel runs a program with the mode that it remembers, not with the one that the server has.
+#[test]
+fn a_program_that_was_written_runs_without_its_rights() {
+    let Some(m) = Mounted::new("suid") else { return };
+    conforms(&m, "writes-take-set-id-bits");
+    conforms(&m, "direct-handle-from-before-set-id-bits");
+    conforms(&m, "superuser-keeps-set-id-bits");
     m.stop();
 }
 

@@ -7,7 +7,8 @@ use crate::format::{BLOCK, fresh_uuid};
 use crate::medium::lines::Lines;
 use crate::medium::memory::Memory;
 use memmap2::MmapOptions;
-use rustix::fs::OFlags;
+use rustix::fs::{FallocateFlags, OFlags};
+use rustix::io::Errno;
 use std::ffi::OsString;
 use std::fs::{File, OpenOptions};
 use std::io::{Error as IoError, ErrorKind};
@@ -63,6 +64,28 @@ impl ImageFile {
     /// Where the image is, without symbolic links.
     pub(super) fn path(&self) -> &Path {
         &self.path
+    }
+
+    /// Reserves disk space for a log of `bytes`, so that a sync does not fail for want of it. What it holds stays; one
+    /// that is made is empty.
+    ///
+    /// # Errors
+    /// There is not as much space. A file system that cannot reserve any is no error.
+    pub(super) fn reserve_log(&self, bytes: u64) -> Result<()> {
+        let there = self.with_log(|log| Ok(log.is_some()))?;
+        // It makes one where there is none.
+        self.write_log(0, &[])?;
+        let reserved = self.with_log(|log| {
+            let Some((file, _)) = log.as_ref() else { return Ok(()) };
+            match rustix::fs::fallocate(file, FallocateFlags::KEEP_SIZE, 0, bytes) {
+                Ok(()) | Err(Errno::OPNOTSUPP) => Ok(()),
+                Err(e) => Err(os("cannot reserve space for", &self.log_path)(e.into())),
+            }
+        });
+        if reserved.is_err() && !there {
+            self.remove_log()?;
+        }
+        reserved
     }
 
     /// Does something with the log; `None` when there is none.

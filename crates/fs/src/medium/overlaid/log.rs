@@ -100,6 +100,11 @@ impl Log {
         BLOCK + (pages as u64 * 16).next_multiple_of(BLOCK)
     }
 
+    /// Returns how large a log of so many pages is.
+    pub(super) fn bytes_of(pages: usize) -> u64 {
+        Self::contents_at(pages) + (pages * PAGE) as u64
+    }
+
     /// Reads the contents of its page number `i`. Returns whether they are there.
     fn contents(&self, disk: &impl Disk, i: usize, into: &mut [u8; PAGE]) -> Result<bool> {
         let pages = (self.words.len() - HEADER) / 2;

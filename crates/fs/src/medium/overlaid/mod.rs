@@ -33,7 +33,7 @@ use crate::sync::{AtomicU64, Mutex};
 use frit_core::planted::{Bug, is};
 use gate::Gate;
 use std::fs::File;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::sync::atomic::Ordering;
 use std::time::Duration;
 use store::Store;
@@ -104,7 +104,25 @@ impl<'a> New<'a> {
 /// There is no memory for another page.
 struct Full;
 
+impl Overlaid {
+    /// Reserves disk space for the largest sync that is made without need, so that a full disk fails none.
+    ///
+    /// # Errors
+    /// There is not as much space beside the image.
+    pub fn reserve(&self) -> Result<()> {
+        // The first page is always among those of a sync.
+        let pages = (self.limit + 1).min(self.disk.bytes() / BLOCK);
+        self.disk.reserve_log(log::Log::bytes_of(pages as usize))
+    }
+}
+
 impl<D: Disk> Overlaid<D> {
+    /// Returns the file that holds what was changed and not synced, if it has a name.
+    #[must_use]
+    pub fn overlay(&self) -> Option<&Path> {
+        self.path.as_deref()
+    }
+
     /// An image on any disk, with an overlay that ends with this value, and a bound of its pages in bytes: for tests of
     /// power cuts. Completes a sync that was cut off.
     ///
