@@ -220,6 +220,10 @@ pub enum Bug {
     FsSumBeforeBytes,
     /// File system: a block that is used again keeps the checksum of what it held before.
     FsSumOfOtherStays,
+    /// File system: what counts as written around a write into allocated blocks is not zeroed.
+    FsAroundNotZeroed,
+    /// File system: the block of a hole that holds extents is written before the hole is durable.
+    FsHoleBlockEarly,
     /// Image in an ordinary file: the double-write file is not synced before the image is written.
     FileLogNotSynced,
     /// Image in an ordinary file: the name of a new double-write file is not synced.
