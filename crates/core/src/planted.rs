@@ -220,6 +220,10 @@ pub enum Bug {
     FsSumBeforeBytes,
     /// File system: a block that is used again keeps the checksum of what it held before.
     FsSumOfOtherStays,
+    /// File system: more inodes without names than the list of orphans has room for are not noted.
+    FsMoreOrphansNotNoted,
+    /// File system: a start frees the orphans on the list alone, where there are more.
+    FsMoreOrphansForgotten,
     /// File system: what counts as written around a write into allocated blocks is not zeroed.
     FsAroundNotZeroed,
     /// File system: the block of a hole that holds extents is written before the hole is durable.

@@ -96,6 +96,14 @@ impl Inodes {
         }
     }
 
+    /// All inodes without links are orphans: the list had no room for all of them.
+    pub(super) fn add_orphans<M: Medium>(&mut self, checked: &mut Checked<'_, M>) {
+        for seen in self.seen.iter_mut().filter(|seen| seen.kind.is_some() && seen.links == 0 && !seen.orphan) {
+            seen.orphan = true;
+            checked.report.orphans += 1;
+        }
+    }
+
     /// Compares counts of links with the names that were found.
     pub(super) fn match_links<M: Medium>(&self, checked: &mut Checked<'_, M>) {
         for (i, seen) in self.seen.iter().enumerate() {

@@ -84,7 +84,7 @@ impl<M: Medium> Fs<M> {
     /// Whatever can fail before an inode loses a name.
     pub(crate) fn prepare_loss(&self, node: &Node, state: &mut State, txn: &mut Txn) -> Result<()> {
         let last = state.inode.links <= 1 || state.inode.kind == Kind::Directory;
-        if last { self.prepare_cut(node, state, txn, node.pinned()) } else { Ok(()) }
+        if last { self.prepare_cut(node, state, txn, (After::Free, node.pinned())) } else { Ok(()) }
     }
 
     /// Commits the transaction in which an inode lost a name, which was prepared. Without names it is freed, unless

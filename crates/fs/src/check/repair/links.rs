@@ -10,7 +10,8 @@ use std::collections::HashSet;
 impl<M: Medium> Mender<'_, M> {
     /// Takes those off the list of orphans that cannot be on it.
     pub(super) fn mend_orphans(&mut self) {
-        for (slot, ino) in Orphans::read(self.medium, &self.geometry).1 {
+        let (list, orphans) = Orphans::read(self.medium, &self.geometry);
+        for (slot, ino) in orphans {
             match self.inodes.get(ino).filter(|seen| seen.kind.is_some() && !seen.orphan) {
                 Some(seen) => seen.orphan = true,
                 None => {
@@ -21,6 +22,11 @@ impl<M: Medium> Mender<'_, M> {
                     write_words(self.medium, self.geometry.orphans_at + u64::from(slot) * 8, &[0]);
                 }
             }
+        }
+        if list.has_more() {
+            // The list had no room for all.
+            let nameless = self.inodes.seen.iter_mut().filter(|seen| seen.kind.is_some() && seen.links == 0);
+            nameless.for_each(|seen| seen.orphan = true);
         }
     }
 
