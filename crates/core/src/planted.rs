@@ -228,6 +228,20 @@ pub enum Bug {
     FsAroundNotZeroed,
     /// File system: the block of a hole that holds extents is written before the hole is durable.
     FsHoleBlockEarly,
+    /// File system: a listing leaves out entries whose inode cannot be read.
+    FsUnreadableUnlisted,
+    /// File system: a listing of a directory with damaged names ends as if these had been all.
+    FsDamagedNamesUntold,
+    /// File system: the target of a symbolic link is not compared with its check.
+    FsTargetUnchecked,
+    /// File system: contents are not compared with their checksums where they are read.
+    FsContentsUnchecked,
+    /// File system: a part of a block is written without a look at what the rest of it is.
+    FsPartUnchecked,
+    /// File system: a repair empties a damaged name without a word.
+    FsRepairUntold,
+    /// File system: a check does not report names of inodes that cannot be read.
+    FsCheckSkipsInodes,
     /// Image in an ordinary file: the double-write file is not synced before the image is written.
     FileLogNotSynced,
     /// Image in an ordinary file: the name of a new double-write file is not synced.
@@ -251,6 +265,12 @@ impl Bug {
     #[must_use]
     pub fn is_of_fs(self) -> bool {
         self as u32 >= Bug::FsDataNotFenced as u32
+    }
+
+    /// Returns `true` if damage shows it, and power cuts do not.
+    #[must_use]
+    pub fn is_of_damaged_fs(self) -> bool {
+        (Bug::FsUnreadableUnlisted as u32..Bug::FileLogNotSynced as u32).contains(&(self as u32))
     }
 
     /// Whether it is one of an image in an ordinary file, which other media cannot show.

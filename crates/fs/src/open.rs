@@ -18,7 +18,7 @@ use frit_core::planted::{Bug, is};
 use std::sync::Arc;
 
 /// Fewest words of the list of orphans.
-const ORPHANS_MIN: u64 = 16;
+const ORPHANS_MIN: u64 = 4;
 
 /// How a file system is made.
 #[derive(Debug)]
@@ -35,7 +35,7 @@ pub struct Format {
     pub uuid: Option<u128>,
     /// Where its times come from.
     pub clock: Clock,
-    /// Inodes that the list of orphans names at most, 16 or more; `None`: as the size of the medium has it. More are
+    /// Inodes that the list of orphans names at most, 4 or more; `None`: as the size of the medium has it. More are
     /// found in the inode table by a start that looks at all of it.
     pub orphans: Option<u64>,
     /// Contents have checksums, a word a block: 0.2 % of the medium.

@@ -8,6 +8,7 @@ use crate::format::Geometry;
 use crate::inode::Inode;
 use crate::medium::Medium;
 use crate::types::{Ino, Kind};
+use frit_core::planted::{Bug, is};
 use std::collections::HashSet;
 
 impl Inodes {
@@ -51,6 +52,15 @@ impl Inodes {
         kind: Option<Kind>,
     ) -> bool {
         let place = checked.place(dir);
+        if self.get(ino).is_some_and(|seen| seen.unreadable) {
+            if !is(Bug::FsCheckSkipsInodes) {
+                let inode = ino.0;
+                checked.report.tell(format_args!(
+                    "{place}: the name `{name}` leads to inode {inode}, which is damaged"
+                ));
+            }
+            return false;
+        }
         let Some(seen) = self.get(ino).filter(|seen| seen.kind.is_some()) else {
             checked
                 .report
@@ -98,7 +108,8 @@ impl Inodes {
 
     /// All inodes without links are orphans: the list had no room for all of them.
     pub(super) fn add_orphans<M: Medium>(&mut self, checked: &mut Checked<'_, M>) {
-        for seen in self.seen.iter_mut().filter(|seen| seen.kind.is_some() && seen.links == 0 && !seen.orphan) {
+        for seen in self.seen.iter_mut().filter(|seen| seen.kind.is_some() && seen.links == 0 && !seen.orphan)
+        {
             seen.orphan = true;
             checked.report.orphans += 1;
         }

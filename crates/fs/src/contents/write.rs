@@ -220,7 +220,12 @@ impl<M: Medium> Fs<M> {
     /// Blocks `from..to` of an extent that was not written will be, and no block is free for places of the parts that
     /// stay unwritten. Writes zeros to one of these parts, or to both where no place is free, so that they count as
     /// written. Returns the blocks that the extent has as written then: they start or end where the extent does.
-    fn write_around(&self, change: &mut Change<'_, M>, extent: &Extent, (from, to): (u64, u64)) -> (u64, u64) {
+    fn write_around(
+        &self,
+        change: &mut Change<'_, M>,
+        extent: &Extent,
+        (from, to): (u64, u64),
+    ) -> (u64, u64) {
         let (before, behind) = (from - extent.at, extent.end() - to);
         let (from_then, to_then) = match (before, behind) {
             _ if !change.has_room(1) => (extent.at, extent.end()),

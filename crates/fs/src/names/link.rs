@@ -1,12 +1,13 @@
 //! Further names of an inode, and where symbolic links point.
 
 use super::create::touch;
+use super::target;
 use crate::error::{Error, Result};
 use crate::fs::Fs;
 use crate::inode::INLINE_TARGET;
 use crate::journal::Txn;
 use crate::medium::Medium;
-use crate::types::{Attr, Caller, Ino, Kind, LINK_MAX, TARGET_MAX};
+use crate::types::{Attr, Caller, Ino, Kind, LINK_MAX};
 use frit_core::planted::{Bug, is};
 
 impl<M: Medium> Fs<M> {
@@ -60,8 +61,10 @@ impl<M: Medium> Fs<M> {
             return Ok(bytemuck::cast_slice(&state.inode.area)[..len].to_vec());
         }
         self.load_map(ino, &mut state)?;
-        let mut target = vec![0; len.min(TARGET_MAX)];
-        self.copy_out(&state, 0, &mut target);
-        Ok(target)
+        let extent = state.map.as_ref().and_then(|map| map.at(0));
+        let at = self.geometry.inode_at(ino.0);
+        let extent =
+            extent.ok_or(Error::Damaged { what: "the target of a symbolic link, in the inode", at })?;
+        target::read(&self.medium, self.salt, ino, &state.inode, extent.start)
     }
 }

@@ -35,7 +35,7 @@ impl<M: Medium> Fs<M> {
             let at = self.geometry.inode_at(parent.ino.0);
             return Err(Error::Damaged { what: "a name that leads to its own directory, in the inode", at });
         }
-        let node = self.node(found.ino)?;
+        let node = self.named(found.ino)?;
         let mut state = node.state.write();
         state.alive()?;
         rules::may_remove(who, &dir.inode, &state.inode)?;

@@ -104,8 +104,8 @@ impl<M: Medium> Fs<M> {
             let at = self.geometry.inode_at(from.dir.ino.0);
             return Err(Error::Damaged { what: "a name that leads to its own directory, in the inode", at });
         }
-        let source_node = self.node(source.ino)?;
-        let target_node = target.map(|target| self.node(target.ino)).transpose()?;
+        let source_node = self.named(source.ino)?;
+        let target_node = target.map(|target| self.named(target.ino)).transpose()?;
         let (mut source_state, target_state) = lock_both(&source_node, target_node.as_ref());
         let movers = Movers { who, from, to, source, source_node: &source_node };
         match (target, target_node.as_ref().zip(target_state)) {
