@@ -224,6 +224,8 @@ pub enum Bug {
     FsMoreOrphansNotNoted,
     /// File system: a start frees the orphans on the list alone, where there are more.
     FsMoreOrphansForgotten,
+    /// File system: the count of names of a directory stays as it was when names change.
+    FsNamesNotCounted,
     /// File system: what counts as written around a write into allocated blocks is not zeroed.
     FsAroundNotZeroed,
     /// File system: the block of a hole that holds extents is written before the hole is durable.
@@ -232,6 +234,8 @@ pub enum Bug {
     FsUnreadableUnlisted,
     /// File system: a listing of a directory with damaged names ends as if these had been all.
     FsDamagedNamesUntold,
+    /// File system: a directory is not compared with the count of its names.
+    FsNamesNotCompared,
     /// File system: the target of a symbolic link is not compared with its check.
     FsTargetUnchecked,
     /// File system: contents are not compared with their checksums where they are read.

@@ -73,6 +73,7 @@ fn hunts_of(bug: Bug) -> Box<dyn Iterator<Item = (&'static [&'static str], Kind)
             Box::new(special().filter(|hunt| hunt.1 == Kind::Orphans))
         }
         Bug::FsSumClearedLate | Bug::FsSumBeforeBytes | Bug::FsSumOfOtherStays => Box::new(hunts(true)),
+        Bug::FsNamesNotCounted => Box::new(hunts(false).take(1)),
         _ => Box::new(hunts(false)),
     }
 }
@@ -141,5 +142,6 @@ fn every_planted_bug_of_the_file_system_is_found() {
             None => missed.push(name),
         }
     }
+    let _ = std::panic::take_hook();
     assert!(missed.is_empty(), "not found: {missed:?}");
 }

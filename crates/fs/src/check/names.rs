@@ -23,7 +23,13 @@ impl Inodes {
         }
         while let Some(dir) = next.pop() {
             let Some(index) = read(checked.medium, &checked.geometry, checked.salt, dir) else { continue };
-            if let Some(at) = index.damage() {
+            if let Some(names) = index.miscounted() {
+                checked.report.tell(format_args!(
+                    "{} counts {names} names, and {} are found",
+                    checked.place(dir),
+                    index.len()
+                ));
+            } else if let Some(at) = index.damage() {
                 checked.report.tell(format_args!(
                     "{}: a name at byte {at:#x} does not match its check",
                     checked.place(dir)
@@ -143,5 +149,5 @@ pub(super) fn read<M: Medium>(medium: &M, geometry: &Geometry, salt: u32, dir: I
     let inode = Inode::read(medium, geometry, salt, dir).ok()??;
     let reader = LineReader { medium, geometry, salt, ino: dir };
     let map = extents::load(&reader, &inode).ok()?;
-    Some(Index::load(medium, (salt, geometry.inode_at(dir.0)), dir, &map, inode.size))
+    Some(Index::load(medium, (salt, geometry.inode_at(dir.0)), dir, &map, (inode.size, inode.names)))
 }

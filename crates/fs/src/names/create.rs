@@ -95,7 +95,7 @@ impl<M: Medium> Fs<M> {
         if new.kind == Kind::Directory && !is(Bug::FsParentNotCounted) {
             dir.inode.links += 1;
         }
-        touch(dir, now);
+        touch(dir, now, 1);
         self.put_inode(&mut txn, parent, dir);
         self.commit(txn);
         if let Some(index) = dir.index.as_deref_mut() {
@@ -140,8 +140,12 @@ impl<M: Medium> Fs<M> {
     }
 }
 
-/// Names of a directory changed.
-pub(crate) fn touch(dir: &mut State, now: Time) {
+/// Names of a directory change, and it has so many more then. It was read, and what was read is as before the change.
+pub(crate) fn touch(dir: &mut State, now: Time, more: i64) {
     dir.inode.mtime = now;
     dir.inode.ctime = now;
+    let there = dir.index.as_ref().map(|index| index.len() as u64);
+    if !is(Bug::FsNamesNotCounted) {
+        dir.inode.names = dir.inode.names.or(there).map(|names| names.saturating_add_signed(more));
+    }
 }

@@ -34,7 +34,7 @@ impl<M: Medium> Fs<M> {
         let slot = self.place(&parent, &mut dir, &mut txn, name)?;
         let now = self.clock.now();
         self.put_name(&parent, &dir, &mut txn, slot, name, (ino, state.inode.kind));
-        touch(&mut dir, now);
+        touch(&mut dir, now, 1);
         self.put_inode(&mut txn, &parent, &mut dir);
         if is(Bug::FsLinkCountLater) {
             self.commit(std::mem::replace(&mut txn, Txn::new()));

@@ -51,7 +51,7 @@ impl<M: Medium> Fs<M> {
             self.clear_name(&dir, &mut txn, found.slot, name);
         }
         let now = self.clock.now();
-        touch(&mut dir, now);
+        touch(&mut dir, now, -1);
         if directory {
             dir.inode.links = dir.inode.links.saturating_sub(1);
         }

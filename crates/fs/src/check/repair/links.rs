@@ -1,6 +1,7 @@
 //! Counts of links, and the list of orphans.
 
 use super::Mender;
+use crate::check::names::read;
 use crate::format::write_words;
 use crate::medium::Medium;
 use crate::orphans::Orphans;
@@ -27,6 +28,22 @@ impl<M: Medium> Mender<'_, M> {
             // The list had no room for all.
             let nameless = self.inodes.seen.iter_mut().filter(|seen| seen.kind.is_some() && seen.links == 0);
             nameless.for_each(|seen| seen.orphan = true);
+        }
+    }
+
+    /// Corrects counts of names of directories, and says how many were lost.
+    pub(super) fn mend_counts(&mut self) {
+        for number in 1..=self.inodes.seen.len() as u64 {
+            let ino = Ino(number);
+            if self.inodes.get(ino).is_none_or(|seen| seen.kind != Some(Kind::Directory)) {
+                continue;
+            }
+            let Some(index) = read(self.medium, &self.geometry, self.salt, ino) else { continue };
+            if let Some(names) = index.miscounted() {
+                let (place, found) = (self.place(ino), index.len() as u64);
+                self.told.tell(format_args!("{place} counted {names} names, and {found} are left"));
+                self.rewrite(ino, |inode| inode.names = Some(found));
+            }
         }
     }
 
