@@ -244,8 +244,10 @@ pub enum Bug {
     FsPartUnchecked,
     /// File system: a repair empties a damaged name without a word.
     FsRepairUntold,
-    /// File system: a check does not report names of inodes that cannot be read.
-    FsCheckSkipsInodes,
+    /// File system: a check does not compare targets of symbolic links.
+    FsCheckSkipsTargets,
+    /// File system: the extents of a file are not compared with the count of its blocks.
+    FsBlocksNotCompared,
     /// Image in an ordinary file: the double-write file is not synced before the image is written.
     FileLogNotSynced,
     /// Image in an ordinary file: the name of a new double-write file is not synced.

@@ -8,7 +8,6 @@ use crate::format::Geometry;
 use crate::inode::Inode;
 use crate::medium::Medium;
 use crate::types::{Ino, Kind};
-use frit_core::planted::{Bug, is};
 use std::collections::HashSet;
 
 impl Inodes {
@@ -59,12 +58,10 @@ impl Inodes {
     ) -> bool {
         let place = checked.place(dir);
         if self.get(ino).is_some_and(|seen| seen.unreadable) {
-            if !is(Bug::FsCheckSkipsInodes) {
-                let inode = ino.0;
-                checked.report.tell(format_args!(
-                    "{place}: the name `{name}` leads to inode {inode}, which is damaged"
-                ));
-            }
+            let inode = ino.0;
+            checked
+                .report
+                .tell(format_args!("{place}: the name `{name}` leads to inode {inode}, which is damaged"));
             return false;
         }
         let Some(seen) = self.get(ino).filter(|seen| seen.kind.is_some()) else {
@@ -148,6 +145,6 @@ impl Inodes {
 pub(super) fn read<M: Medium>(medium: &M, geometry: &Geometry, salt: u32, dir: Ino) -> Option<Index> {
     let inode = Inode::read(medium, geometry, salt, dir).ok()??;
     let reader = LineReader { medium, geometry, salt, ino: dir };
-    let map = extents::load(&reader, &inode).ok()?;
+    let map = extents::load_uncounted(&reader, &inode).ok()?;
     Some(Index::load(medium, (salt, geometry.inode_at(dir.0)), dir, &map, (inode.size, inode.names)))
 }
