@@ -220,6 +220,34 @@ pub enum Bug {
     FsSumBeforeBytes,
     /// File system: a block that is used again keeps the checksum of what it held before.
     FsSumOfOtherStays,
+    /// File system: more inodes without names than the list of orphans has room for are not noted.
+    FsMoreOrphansNotNoted,
+    /// File system: a start frees the orphans on the list alone, where there are more.
+    FsMoreOrphansForgotten,
+    /// File system: the count of names of a directory stays as it was when names change.
+    FsNamesNotCounted,
+    /// File system: what counts as written around a write into allocated blocks is not zeroed.
+    FsAroundNotZeroed,
+    /// File system: the block of a hole that holds extents is written before the hole is durable.
+    FsHoleBlockEarly,
+    /// File system: a listing leaves out entries whose inode cannot be read.
+    FsUnreadableUnlisted,
+    /// File system: a listing of a directory with damaged names ends as if these had been all.
+    FsDamagedNamesUntold,
+    /// File system: a directory is not compared with the count of its names.
+    FsNamesNotCompared,
+    /// File system: the target of a symbolic link is not compared with its check.
+    FsTargetUnchecked,
+    /// File system: contents are not compared with their checksums where they are read.
+    FsContentsUnchecked,
+    /// File system: a part of a block is written without a look at what the rest of it is.
+    FsPartUnchecked,
+    /// File system: a repair empties a damaged name without a word.
+    FsRepairUntold,
+    /// File system: a check does not compare targets of symbolic links.
+    FsCheckSkipsTargets,
+    /// File system: the extents of a file are not compared with the count of its blocks.
+    FsBlocksNotCompared,
     /// Image in an ordinary file: the double-write file is not synced before the image is written.
     FileLogNotSynced,
     /// Image in an ordinary file: the name of a new double-write file is not synced.
@@ -243,6 +271,12 @@ impl Bug {
     #[must_use]
     pub fn is_of_fs(self) -> bool {
         self as u32 >= Bug::FsDataNotFenced as u32
+    }
+
+    /// Returns `true` if damage shows it, and power cuts do not.
+    #[must_use]
+    pub fn is_of_damaged_fs(self) -> bool {
+        (Bug::FsUnreadableUnlisted as u32..Bug::FileLogNotSynced as u32).contains(&(self as u32))
     }
 
     /// Whether it is one of an image in an ordinary file, which other media cannot show.

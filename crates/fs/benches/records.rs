@@ -1,8 +1,9 @@
 //! The four patterns of IOzone on one file: the library beside a directory of another file system, in one process.
 //!
 //! `cargo bench -p frit-fs --bench records -- --image FILE --beside DIR [--beside DIR]... [--mib 256] [--durable]
-//! [--only 1,4] [--mmap]`. Ratios are over the first directory. With `--mmap` files of directories are read and written
-//! through shared maps.
+//! [--only 1,4] [--mmap] [--sums IMAGE]`. Ratios are over the first directory. With `--mmap` files of directories are
+//! read and written through shared maps; with `--sums` the library is measured on a second image as well, in turn with
+//! the first: there contents have no checksums, here they have.
 //! `scripts/bench-fs.sh` makes both places and the regimes.
 
 // Maps of files are raw memory.
@@ -119,6 +120,7 @@ fn median(mut all: Vec<f64>) -> f64 {
 
 struct Options {
     image: Option<PathBuf>,
+    sums: Option<PathBuf>,
     beside: Vec<PathBuf>,
     mib: usize,
     durable: bool,
@@ -129,6 +131,7 @@ struct Options {
 fn options() -> Options {
     let mut options = Options {
         image: None,
+        sums: None,
         beside: Vec::new(),
         mib: 256,
         durable: false,
@@ -139,6 +142,7 @@ fn options() -> Options {
     while let Some(word) = words.next() {
         match word.as_str() {
             "--image" => options.image = Some(words.next().unwrap().into()),
+            "--sums" => options.sums = Some(words.next().unwrap().into()),
             "--beside" => options.beside.push(words.next().unwrap().into()),
             "--mib" => options.mib = words.next().unwrap().parse().unwrap(),
             "--durable" => options.durable = true,
@@ -183,17 +187,26 @@ fn line(first: &str, second: &str, values: impl Iterator<Item = String>) {
     println!();
 }
 
-fn main() {
-    let options = options();
-    let bytes = options.mib << 20;
-    let medium = match &options.image {
+fn library(image: Option<&PathBuf>, bytes: usize, sums: bool) -> Fs<Mapped> {
+    let medium = match image {
         Some(path) => Mapped::file(path).unwrap(),
         None => Mapped::anonymous(bytes as u64 * 3 / 2).unwrap(),
     };
-    let fs = Fs::format(medium, Format { force: true, ..Format::default() }).unwrap();
+    Fs::format(medium, Format { force: true, sums, ..Format::default() }).unwrap()
+}
+
+fn main() {
+    let options = options();
+    let bytes = options.mib << 20;
+    let fs = library(options.image.as_ref(), bytes, false);
     let ours = fs.open_file(&Caller::ROOT, "file", OpenFile::CREATE).unwrap();
+    let summed = options.sums.as_ref().map(|path| library(Some(path), bytes, true));
+    let summed_file =
+        summed.as_ref().map(|fs| fs.open_file(&Caller::ROOT, "file", OpenFile::CREATE).unwrap());
     let files: Vec<Beside> = options.beside.iter().map(|dir| Beside::new(dir)).collect();
     let mut subjects: Vec<&dyn Subject> = vec![&ours];
+    subjects.extend(summed_file.as_ref().map(|file| file as &dyn Subject));
+    let first = subjects.len();
     let maps: Vec<Map> = files.iter().filter(|_| options.mmap).map(|file| file.map(bytes)).collect();
     if options.mmap {
         subjects.extend(maps.iter().map(|map| map as &dyn Subject));
@@ -206,7 +219,8 @@ fn main() {
         subject.sync();
     }
     let names = options.beside.iter().map(|dir| dir.file_name().unwrap_or_default().to_string_lossy());
-    let names = std::iter::once("library".into()).chain(names);
+    let summed = summed_file.as_ref().map(|_| "with checksums".into());
+    let names = std::iter::once("library".into()).chain(summed).chain(names);
     line("KiB", "MB/s", names.map(std::borrow::Cow::into_owned));
     let mut ratios = vec![[const { Vec::new() }; 4]; subjects.len()];
     for kib in &options.only {
@@ -225,7 +239,7 @@ fn main() {
             }
             let rates: Vec<f64> = rates.into_iter().map(median).collect();
             // Ratios are over the first directory.
-            let over = |n: usize| rates[n] / rates[1];
+            let over = |n: usize| rates[n] / rates[first];
             (0..subjects.len()).for_each(|n| ratios[n][i].push(over(n)));
             line(
                 &kib.to_string(),

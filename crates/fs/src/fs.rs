@@ -96,7 +96,14 @@ impl<M: Medium> Fs<M> {
             if ino.0 > self.numbers.highest() {
                 return Err(Error::Stale);
             }
-            let inode = Inode::read(&self.medium, &self.geometry, self.salt, ino)?.ok_or(Error::Stale)?;
+            let inode = Inode::read(&self.medium, &self.geometry, self.salt, ino)?;
+            let inode = inode.ok_or_else(|| match ino {
+                Ino::ROOT => Error::Damaged {
+                    what: "the root directory, whose inode is free",
+                    at: self.geometry.inode_at(ino.0),
+                },
+                _ => Error::Stale,
+            })?;
             let saved = inode.encode(self.salt, ino);
             Ok(Node::new(ino, inode, saved))
         };

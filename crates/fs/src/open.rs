@@ -17,6 +17,9 @@ use crate::types::{Ino, Kind};
 use frit_core::planted::{Bug, is};
 use std::sync::Arc;
 
+/// Fewest words of the list of orphans.
+const ORPHANS_MIN: u64 = 4;
+
 /// How a file system is made.
 #[derive(Debug)]
 pub struct Format {
@@ -32,6 +35,9 @@ pub struct Format {
     pub uuid: Option<u128>,
     /// Where its times come from.
     pub clock: Clock,
+    /// Inodes that the list of orphans names at most, 4 or more; `None`: as the size of the medium has it. More are
+    /// found in the inode table by a start that looks at all of it.
+    pub orphans: Option<u64>,
     /// Contents have checksums, a word a block: 0.2 % of the medium.
     pub sums: bool,
     /// Where contents of regular files are; `None`: on the medium. The file system gets their identity, and they are
@@ -48,6 +54,7 @@ impl Default for Format {
             root: (0, 0, 0o755),
             uuid: None,
             clock: Clock::Wall,
+            orphans: None,
             sums: false,
             bodies: None,
         }
@@ -80,7 +87,8 @@ impl<M: Medium> Fs<M> {
     /// The medium holds something and `force` is not set, is too small or too large, or has no room for so many
     /// inodes.
     pub fn format(medium: M, options: Format) -> Result<Self> {
-        let geometry = Geometry::divide_for(medium.bytes(), options.inodes, options.sums)?;
+        let mut geometry = Geometry::divide_for(medium.bytes(), options.inodes, options.sums)?;
+        geometry.orphans = options.orphans.unwrap_or(geometry.orphans).clamp(ORPHANS_MIN, geometry.orphans);
         if options.sums && options.bodies.is_some() {
             return Err(Error::Image("checksums are of contents on the medium: a pool has none".into()));
         }
@@ -175,10 +183,41 @@ impl<M: Medium> Fs<M> {
                 settled => settled?,
             }
         }
+        if fs.orphans.lock().has_more() && !is(Bug::FsMoreOrphansForgotten) {
+            fs.settle_more()?;
+        }
         if !fs.read_only && !ledger.closed {
             fs.sweep()?;
         }
         Ok(fs)
+    }
+
+    /// Frees the orphans that the list had no room for: all inodes without links.
+    fn settle_more(&self) -> Result<()> {
+        for ino in self.inodes() {
+            // One that is damaged stays, for a check to find.
+            let Ok(Some(inode)) = Inode::read(&self.medium, &self.geometry, self.salt, ino) else { continue };
+            if inode.links == 0 {
+                let node = self.node(ino)?;
+                let mut state = node.state.write();
+                match self.cut(&node, &mut state, Txn::new(), 0, After::Free) {
+                    Err(Error::Damaged { .. }) => {}
+                    freed => freed?,
+                }
+            }
+        }
+        self.forget_more();
+        Ok(())
+    }
+
+    /// No inode is without links but those on the list.
+    fn forget_more(&self) {
+        let mut orphans = self.orphans.lock();
+        let mut txn = Txn::new();
+        if let Some(slot) = orphans.say_all(&mut txn) {
+            self.commit(txn);
+            orphans.give(slot);
+        }
     }
 
     /// Frees an orphan that nobody can have open any more, or goes on cutting it.
@@ -236,15 +275,19 @@ impl<M: Medium> Fs<M> {
     pub fn close(self) -> Result<M> {
         self.save_all();
         // Files that were unlinked while they were open are free now.
+        let mut all_freed = true;
         for node in self.cache.all() {
             let mut state = node.state.write();
             if state.inode.links == 0 && !state.dead && !self.read_only {
                 node.pins.store(0, std::sync::atomic::Ordering::Release);
                 match self.cut(&node, &mut state, Txn::new(), 0, After::Free) {
-                    Err(Error::Damaged { .. }) => {}
+                    Err(Error::Damaged { .. }) => all_freed = false,
                     freed => freed?,
                 }
             }
+        }
+        if all_freed && !self.read_only {
+            self.forget_more();
         }
         if let Some(bodies) = self.bodies.as_ref().filter(|_| !self.read_only) {
             bodies.sync()?;

@@ -1,14 +1,14 @@
 //! Power cuts of the file system: every operation alone, pairs of them, random sequences; and the bugs planted in it.
 
 // Helpers of tests are tests, which clippy does not know.
-#![allow(clippy::print_stdout)]
+#![allow(clippy::print_stdout, clippy::unwrap_used)]
 
 use frit_torture::fs::apply::Session;
 use frit_torture::fs::crash::{Cuts, Density, Found};
 use frit_torture::fs::draw::Drawer;
 use frit_torture::fs::every::{base, every};
 use frit_torture::fs::op::Path;
-use frit_torture::fs::{Act, Model, Op};
+use frit_torture::fs::{Act, Model, Op, parse};
 
 use rand::rngs::SmallRng;
 use rand::{Rng, SeedableRng};
@@ -114,6 +114,53 @@ fn contents_with_checksums() {
         found.add(summed.run(&base(), &[first, second]));
     }
     conclude("contents with checksums", begun, &found);
+}
+
+/// Operations that need no free block on a file system that has none.
+const ON_FULL: [&[&str]; 9] = [
+    &["root write x 90000 100 9"],
+    &["root write x 81920 4096 9", "root write x 126976 4096 8"],
+    &["root write x 86016 4096 9", "root write x 94208 3 9"],
+    &["root allocate y punch 90112 4096"],
+    &["root allocate y punch 84000 20000", "root write all 0 5000 9"],
+    &["root allocate y punch 86016 8192", "root create file n 600 0", "root write n 0 4096 3"],
+    &["root allocate y punch 90112 4096", "root truncate y 0", "root append a/e 8192 4"],
+    &["root allocate y zero 90112 4096", "root allocate x punch 90112 8192"],
+    &["root unlink all", "root write a/e 0 9000 3"],
+];
+
+#[test]
+fn a_full_file_system() {
+    let begun = Instant::now();
+    let mut found = Found::default();
+    for sums in [false, true] {
+        let cuts = Cuts { sums, ..Cuts::default() };
+        let full = cuts.full().unwrap();
+        for lines in ON_FULL {
+            let ops: Vec<Op> = lines.iter().map(|line| line.parse().unwrap()).collect();
+            found.add(cuts.run(&full, &ops));
+        }
+    }
+    conclude("a full file system", begun, &found);
+}
+
+/// More open files lose their names than the list of orphans has room for.
+#[test]
+fn more_orphans_than_are_listed() {
+    let begun = Instant::now();
+    let mut found = Found::default();
+    let cuts = Cuts { density: Density::FINE, orphans: Some(4), ..Cuts::default() };
+    let opens = "root open #0 b/p\nroot open #1 a/e\nroot open #2 b/g";
+    let before = [base(), parse(opens).unwrap()].concat();
+    let unlinked = "root unlink b/p\nroot unlink a/e\nroot unlink b/g";
+    for then in [
+        "root create file n 640 0\nroot unlink n",
+        "root close #2\nroot close #1",
+        "root truncate a/f 0\nroot create file m 600 0",
+    ] {
+        found.add(cuts.run(&before, &parse(&format!("{unlinked}\n{then}")).unwrap()));
+    }
+    conclude("more orphans than are listed", begun, &found);
 }
 
 fn is_of_contents(act: &Act) -> bool {

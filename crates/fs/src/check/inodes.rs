@@ -8,14 +8,18 @@ use crate::format::BLOCK;
 use crate::inode::{INLINE_TARGET, Inode};
 use crate::journal::Run;
 use crate::medium::Medium;
+use crate::names::target;
 use crate::sums;
 use crate::types::{Ino, Kind, TARGET_MAX};
 use crate::xattr;
+use frit_core::planted::{Bug, is};
 
 /// What is remembered of an inode.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(super) struct Seen {
     pub(super) kind: Option<Kind>,
+    /// Returns `true` if it does not match its check: its kind is not known.
+    pub(super) unreadable: bool,
     /// Whether it is on the list of orphans.
     pub(super) orphan: bool,
     /// Whether the root directory leads to it.
@@ -37,8 +41,16 @@ pub(super) struct Inodes {
 impl Inodes {
     /// Nothing is known of so many.
     pub(super) fn blank(highest: u64) -> Self {
-        let free =
-            Seen { kind: None, orphan: false, reached: false, links: 0, names: 0, below: 0, parent: Ino(0) };
+        let free = Seen {
+            kind: None,
+            unreadable: false,
+            orphan: false,
+            reached: false,
+            links: 0,
+            names: 0,
+            below: 0,
+            parent: Ino(0),
+        };
         Self { seen: vec![free; highest as usize] }
     }
 
@@ -60,7 +72,10 @@ impl Inodes {
                     kept.parent = inode.parent;
                     check_blocks(checked, blocks, ino, &inode);
                 }
-                Err(error) => checked.report.tell(format_args!("{}: {error}", checked.place(ino))),
+                Err(error) => {
+                    seen[number as usize - 1].unreadable = true;
+                    checked.report.tell(format_args!("{}: {error}", checked.place(ino)));
+                }
             }
         }
         if seen.first().is_none_or(|root| root.kind != Some(Kind::Directory)) {
@@ -100,6 +115,9 @@ fn check_blocks<M: Medium>(checked: &mut Checked<'_, M>, blocks: &mut Blocks, in
         ));
     }
     if let Err(error) = xattr::read(checked.medium, &checked.geometry, checked.salt, ino, inode) {
+        checked.report.tell(format_args!("{}: {error}", checked.place(ino)));
+    }
+    if let Err(error) = target_of(checked, ino, inode, &map) {
         checked.report.tell(format_args!("{}: {error}", checked.place(ino)));
     }
     let fits = match inode.kind {
@@ -146,10 +164,18 @@ fn check_contents<M: Medium>(checked: &mut Checked<'_, M>, ino: Ino, map: &Map) 
     }
 }
 
+/// Compares the target of a symbolic link that is in a block with its check.
+fn target_of<M: Medium>(checked: &Checked<'_, M>, ino: Ino, inode: &Inode, map: &Map) -> Result<(), Error> {
+    match map.at(0).filter(|_| inode.kind == Kind::Symlink && !is(Bug::FsCheckSkipsTargets)) {
+        Some(extent) => target::read(checked.medium, checked.salt, ino, inode, extent.start).map(drop),
+        None => Ok(()),
+    }
+}
+
 /// The extents of what can have them.
 fn map_of<M: Medium>(checked: &Checked<'_, M>, ino: Ino, inode: &Inode) -> Result<Map, Error> {
     let reader = LineReader { medium: checked.medium, geometry: &checked.geometry, salt: checked.salt, ino };
-    extents::load(&reader, inode)
+    extents::load_uncounted(&reader, inode)
 }
 
 fn mark<M: Medium>(checked: &mut Checked<'_, M>, blocks: &mut Blocks, ino: Ino, run: Run) {

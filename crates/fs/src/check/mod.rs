@@ -125,8 +125,11 @@ fn check_all<M: Medium>(medium: &M, contents: bool) -> Result<Report> {
     let mut blocks = Blocks::new(&geometry);
     let mut inodes = Inodes::read(&mut checked, &mut blocks, ledger.highest);
     inodes.follow_names(&mut checked);
-    let (_, orphans) = Orphans::read(medium, &geometry);
+    let (list, orphans) = Orphans::read(medium, &geometry);
     inodes.match_orphans(&mut checked, &orphans);
+    if list.has_more() {
+        inodes.add_orphans(&mut checked);
+    }
     inodes.match_links(&mut checked);
     let used = blocks.match_bitmap(&mut checked);
     checked.report.blocks = used;

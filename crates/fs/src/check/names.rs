@@ -22,7 +22,13 @@ impl Inodes {
         }
         while let Some(dir) = next.pop() {
             let Some(index) = read(checked.medium, &checked.geometry, checked.salt, dir) else { continue };
-            if let Some(at) = index.damage() {
+            if let Some(names) = index.miscounted() {
+                checked.report.tell(format_args!(
+                    "{} counts {names} names, and {} are found",
+                    checked.place(dir),
+                    index.len()
+                ));
+            } else if let Some(at) = index.damage() {
                 checked.report.tell(format_args!(
                     "{}: a name at byte {at:#x} does not match its check",
                     checked.place(dir)
@@ -51,6 +57,13 @@ impl Inodes {
         kind: Option<Kind>,
     ) -> bool {
         let place = checked.place(dir);
+        if self.get(ino).is_some_and(|seen| seen.unreadable) {
+            let inode = ino.0;
+            checked
+                .report
+                .tell(format_args!("{place}: the name `{name}` leads to inode {inode}, which is damaged"));
+            return false;
+        }
         let Some(seen) = self.get(ino).filter(|seen| seen.kind.is_some()) else {
             checked
                 .report
@@ -96,6 +109,15 @@ impl Inodes {
         }
     }
 
+    /// All inodes without links are orphans: the list had no room for all of them.
+    pub(super) fn add_orphans<M: Medium>(&mut self, checked: &mut Checked<'_, M>) {
+        for seen in self.seen.iter_mut().filter(|seen| seen.kind.is_some() && seen.links == 0 && !seen.orphan)
+        {
+            seen.orphan = true;
+            checked.report.orphans += 1;
+        }
+    }
+
     /// Compares counts of links with the names that were found.
     pub(super) fn match_links<M: Medium>(&self, checked: &mut Checked<'_, M>) {
         for (i, seen) in self.seen.iter().enumerate() {
@@ -123,6 +145,6 @@ impl Inodes {
 pub(super) fn read<M: Medium>(medium: &M, geometry: &Geometry, salt: u32, dir: Ino) -> Option<Index> {
     let inode = Inode::read(medium, geometry, salt, dir).ok()??;
     let reader = LineReader { medium, geometry, salt, ino: dir };
-    let map = extents::load(&reader, &inode).ok()?;
-    Some(Index::load(medium, (salt, geometry.inode_at(dir.0)), dir, &map, inode.size))
+    let map = extents::load_uncounted(&reader, &inode).ok()?;
+    Some(Index::load(medium, (salt, geometry.inode_at(dir.0)), dir, &map, (inode.size, inode.names)))
 }

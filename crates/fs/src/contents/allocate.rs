@@ -7,10 +7,11 @@ use crate::extents::{Extent, LEN_MAX, STEP_WORDS};
 use crate::format::BLOCK;
 use crate::fs::Fs;
 use crate::inode::{Node, State};
-use crate::journal::Txn;
+use crate::journal::{Run, Txn};
 use crate::medium::Medium;
 use crate::space::Want;
 use crate::types::{Allocate, FILE_MAX};
+use frit_core::planted::{Bug, is};
 use std::sync::atomic::Ordering;
 
 impl<M: Medium> Fs<M> {
@@ -144,37 +145,80 @@ impl<M: Medium> Fs<M> {
     /// Makes a hole of a range of bytes. The caller's transaction `last` follows.
     fn punch(&self, node: &Node, state: &mut State, last: &mut Txn, at: u64, end: u64) -> Result<()> {
         let (from, to) = (block_from(at), block_of(end));
-        if from < to {
-            // Whatever can fail for want of space comes before the first byte changes.
+        let split = self.split_by(state, from, to);
+        let mut own = None;
+        if split.is_some() {
+            // Whatever can fail comes before the first byte changes.
             let mut txn = Txn::new();
             let mut change = self.change(node.ino, state);
-            let room = self.make_room(&mut change, &mut txn);
+            let room = match change.has_room(1) {
+                true => Ok(()),
+                false => self.make_room(&mut change, &mut txn),
+            };
             change.finish(&mut txn);
             self.keep_made(node, state, txn);
-            room?;
+            match room {
+                Err(Error::NoSpace) => own = split,
+                room => room?,
+            }
         }
         self.open_edges(state, at, end)?;
         // What is zeroed is durable before what is freed, or with the inode.
         let mut zeroed = self.zero_edges_of(state, at, end);
+        if let Some(extent) = own {
+            return self.punch_without_room(node, state, extent, (from, to));
+        }
         let mut left = to;
         while left > from {
             let mut txn = Txn::new();
             txn.data = std::mem::take(&mut zeroed);
             let mut freed = Vec::new();
             let mut change = self.change(node.ino, state);
-            let room = self.make_room(&mut change, &mut txn);
-            if room.is_ok() {
-                left = change.remove(from, left, self.steps(), |extent| freed.push(extent.run()))?;
-                change.sub_blocks(freed.iter().map(|run| run.len).sum());
-            }
+            left = change.remove(from, left, self.steps(), |extent| freed.push(extent.run()))?;
+            change.sub_blocks(freed.iter().map(|run| run.len).sum());
             change.finish(&mut txn);
             for run in freed {
                 txn.free(run);
             }
             self.keep_made(node, state, txn);
-            room?;
         }
         last.data = zeroed;
+        Ok(())
+    }
+
+    /// The extent of which blocks are left on both sides of `from..to`: only it takes one more place than before.
+    fn split_by(&self, state: &State, from: u64, to: u64) -> Option<Extent> {
+        let extent = state.map.as_ref()?.at(from)?;
+        (from < to && extent.at < from && to < extent.end()).then_some(extent)
+    }
+
+    /// Makes a hole inside an extent where neither a place nor a block is free: the first block of the hole holds
+    /// places from then on. It reads as zeros first, as it does when it is a hole.
+    fn punch_without_room(
+        &self,
+        node: &Node,
+        state: &mut State,
+        extent: Extent,
+        (from, to): (u64, u64),
+    ) -> Result<()> {
+        let hole = extent.part(from, to).run();
+        let (holder, rest) = (Run { len: 1, ..hole }, Run { start: hole.start + 1, len: hole.len - 1 });
+        self.open_sums(state, from * BLOCK, (from + 1) * BLOCK)?;
+        self.medium.zero(holder.at(), BLOCK);
+        let mut txn = Txn::new();
+        txn.data = true;
+        let mut change = self.change(node.ino, state);
+        change.make_room_of_own(holder)?;
+        change.remove(from, to, 1, |_| ())?;
+        change.sub_blocks(hole.len);
+        change.finish(&mut txn);
+        if rest.len > 0 {
+            txn.free(rest);
+        }
+        if is(Bug::FsHoleBlockEarly) {
+            self.journal.carry_out_early(&self.medium, &txn);
+        }
+        self.keep_made(node, state, txn);
         Ok(())
     }
 

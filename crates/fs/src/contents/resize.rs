@@ -42,7 +42,7 @@ impl<M: Medium> Fs<M> {
         }
         self.load_map(node.ino, state)?;
         self.open_tail(state, to)?;
-        self.prepare_cut(node, state, txn, false)
+        self.prepare_cut(node, state, txn, (After::Keep, false))
     }
 
     /// Changes the size of a file, and commits the transaction with what else is in it and in the inode.
@@ -57,23 +57,32 @@ impl<M: Medium> Fs<M> {
     }
 
     /// Whatever can fail before a file is cut or loses its last name: its extents are read, and it is put on the list
-    /// of orphans where it takes several transactions or is held open.
+    /// of orphans where it takes several transactions or is held open. A full list takes note that there are more of
+    /// those without names.
     ///
     /// # Errors
-    /// The extents are damaged, or the list is full.
+    /// The extents are damaged, or the list is full of files that are being cut.
     pub(crate) fn prepare_cut(
         &self,
         node: &Node,
         state: &mut State,
         txn: &mut Txn,
-        open: bool,
+        (after, open): (After, bool),
     ) -> Result<()> {
         self.load_map(node.ino, state)?;
         self.xattrs_held(node.ino, &state.inode)?;
         let steps = self.steps();
         let large = state.map.as_ref().is_some_and(|map| map.len() + map.holders().count() > steps);
         if (large || open) && state.orphan.is_none() && !is(Bug::FsOrphanNotListed) {
-            state.orphan = Some(self.orphans.lock().add(txn, node.ino)?);
+            let mut orphans = self.orphans.lock();
+            if after == After::Keep || !orphans.is_full() {
+                state.orphan = Some(orphans.add(txn, node.ino)?);
+            } else if !orphans.has_more() && !is(Bug::FsMoreOrphansNotNoted) {
+                // Durable before any inode relies on it, whatever becomes of the caller's transaction.
+                let mut note = Txn::new();
+                orphans.say_more(&mut note)?;
+                self.commit(note);
+            }
         }
         Ok(())
     }

@@ -188,8 +188,15 @@ impl<M: Medium> Fs<M> {
             }
         };
         let len = (end.min(extent.end() * BLOCK) - put.at) as usize;
+        let (mut from, mut to) = (block, block_from(put.at + len as u64));
         if !is_new && !extent.written {
-            self.make_room(change, txn)?;
+            match self.make_room(change, txn) {
+                Err(Error::NoSpace) => {
+                    (from, to) = self.write_around(change, &extent, (from, to));
+                    txn.data = true;
+                }
+                room => room?,
+            }
         }
         if is_new || !extent.written {
             let fresh = extent.part(block, block_from(put.at + len as u64));
@@ -204,11 +211,37 @@ impl<M: Medium> Fs<M> {
             change.add_blocks(extent.len);
             change.insert(extent)?;
         } else if !extent.written {
-            let (from, to) = (block, block_from(put.at + len as u64));
             change.remove(from, to, usize::MAX, |_| ())?;
             change.insert(Extent { written: true, ..extent.part(from, to) })?;
         }
         Ok(len)
+    }
+
+    /// Blocks `from..to` of an extent that was not written will be, and no block is free for places of the parts that
+    /// stay unwritten. Writes zeros to one of these parts, or to both where no place is free, so that they count as
+    /// written. Returns the blocks that the extent has as written then: they start or end where the extent does.
+    fn write_around(
+        &self,
+        change: &mut Change<'_, M>,
+        extent: &Extent,
+        (from, to): (u64, u64),
+    ) -> (u64, u64) {
+        let (before, behind) = (from - extent.at, extent.end() - to);
+        let (from_then, to_then) = match (before, behind) {
+            _ if !change.has_room(1) => (extent.at, extent.end()),
+            (1.., 1..) if before <= behind => (extent.at, to),
+            (1.., 1..) => (from, extent.end()),
+            _ => (from, to),
+        };
+        for (at, end) in [(from_then, from), (to, to_then)].into_iter().filter(|(at, end)| at < end) {
+            let part = extent.part(at, end);
+            self.forget_sums(part.run());
+            change.unsummed(at, end);
+            if !is(Bug::FsAroundNotZeroed) {
+                self.medium.zero(part.run().at(), part.len * BLOCK);
+            }
+        }
+        (from_then, to_then)
     }
 
     /// Zeroes what a write leaves of the first and the last block that it is the first to write.

@@ -40,7 +40,7 @@ impl<M: Medium> Fs<M> {
                     (self.salt, self.geometry.inode_at(dir.ino.0)),
                     dir.ino,
                     map,
-                    state.inode.size,
+                    (state.inode.size, state.inode.names),
                 );
                 state.index = Some(Box::new(index));
             }

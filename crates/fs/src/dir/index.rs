@@ -6,6 +6,7 @@ use crate::extents::Map;
 use crate::format::BLOCK;
 use crate::medium::Medium;
 use crate::types::{Ino, Kind};
+use frit_core::planted::{Bug, is};
 use hashbrown::HashTable;
 use std::hash::{BuildHasher, RandomState};
 
@@ -45,6 +46,8 @@ pub(crate) struct Index {
     fits_from: [u32; RUN_MAX + 1],
     /// The position of a name that does not match its check. No name can be said to be missing then.
     damaged: Option<u64>,
+    /// How many names there have to be, where there are others.
+    miscounted: Option<u64>,
 }
 
 /// A name that was found.
@@ -71,17 +74,19 @@ impl Index {
             pages: Vec::new(),
             fits_from: [0; RUN_MAX + 1],
             damaged: None,
+            miscounted: None,
         }
     }
 
     /// Reads a directory. `at` is the position of its inode, which is damaged where its blocks are not those that
-    /// its size says.
+    /// its size says, or its names are not as many as it has: a piece that reads as zeros has no name that could be
+    /// damaged.
     pub(crate) fn load<M: Medium>(
         medium: &M,
         (salt, at): (u32, u64),
         dir: Ino,
         map: &Map,
-        size: u64,
+        (size, names): (u64, Option<u64>),
     ) -> Self {
         let mut index = Self::new(salt, dir);
         let mut blocks = 0;
@@ -101,6 +106,10 @@ impl Index {
             for i in 0..extent.len {
                 index.load_page(medium, extent.start + i);
             }
+        }
+        index.miscounted = names.filter(|names| *names != index.table.len() as u64);
+        if index.miscounted.is_some() && !is(Bug::FsNamesNotCompared) {
+            index.damaged = index.damaged.or(Some(at));
         }
         index
     }
@@ -214,6 +223,11 @@ impl Index {
     /// Whether part of it cannot be read.
     pub(crate) fn damage(&self) -> Option<u64> {
         self.damaged
+    }
+
+    /// How many names there have to be, where there are others.
+    pub(crate) fn miscounted(&self) -> Option<u64> {
+        self.miscounted
     }
 
     fn learn(&mut self, name: &[u8], slot: u32) {

@@ -6,6 +6,7 @@ use crate::fs::Fs;
 use crate::inode::Node;
 use crate::medium::Medium;
 use crate::types::{Entry, Kind};
+use frit_core::planted::{Bug, is};
 
 /// The position of the first name behind `.` and `..`.
 const NAMES_FROM: u64 = 2;
@@ -32,10 +33,14 @@ impl<M: Medium> Fs<M> {
                 return Ok(());
             }
         }
+        let mut damaged = index.damage();
         let mut slot = from.max(NAMES_FROM) - NAMES_FROM;
         while let Some(head) = u32::try_from(slot).ok().and_then(|slot| index.next_head(slot)) {
             let Some(record) = index.record(&self.medium, head) else {
-                return Err(Error::Damaged { what: "a name in a directory", at: index.at(head) });
+                // Others are told first.
+                damaged = Some(index.at(head));
+                slot = u64::from(head) + 1;
+                continue;
             };
             let next = u64::from(head) + u64::from(slots_for(record.name().len()));
             let entry = record.kind().map(|kind| Entry {
@@ -52,7 +57,7 @@ impl<M: Medium> Fs<M> {
         if !self.read_only {
             node.accessed(&state, self.clock.now());
         }
-        match index.damage() {
+        match damaged.filter(|_| !is(Bug::FsDamagedNamesUntold)) {
             Some(at) => Err(Error::Damaged { what: "a name in a directory", at }),
             None => Ok(()),
         }

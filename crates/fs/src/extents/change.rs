@@ -58,11 +58,7 @@ impl<'a, M: Medium> Change<'a, M> {
     /// The line that it is to be linked from is damaged.
     pub(crate) fn make_room(&mut self, txn: &mut Txn, block: Run) -> Result<()> {
         let mut empty = [0; LINE_WORDS];
-        if let Some(last) = self.map.blocks.last() {
-            self.line(*last, 0)?[1] = block.start;
-        } else {
-            self.inode.extents = block.start;
-        }
+        self.link(block)?;
         for line in 0..LINES {
             let at = line_at(block.start, line);
             empty[0] = places::check(self.reader.salt, self.reader.ino, at, &empty);
@@ -70,12 +66,41 @@ impl<'a, M: Medium> Change<'a, M> {
         }
         txn.data = true;
         txn.take(block);
+        self.add_places(block);
+        self.steps += 1;
+        Ok(())
+    }
+
+    /// Makes places in a block that the file has and that reads as zeros. Its lines go through the transaction: until
+    /// that is durable the block belongs to the contents of the file.
+    ///
+    /// # Errors
+    /// The line that it is to be linked from is damaged.
+    pub(crate) fn make_room_of_own(&mut self, block: Run) -> Result<()> {
+        self.link(block)?;
+        for line in 0..LINES {
+            self.lines.insert(line_at(block.start, line), ([0; LINE_WORDS], [0; LINE_WORDS]));
+        }
+        self.add_places(block);
+        self.steps += 2;
+        Ok(())
+    }
+
+    /// Makes a block the last of the chain of those that hold places.
+    fn link(&mut self, block: Run) -> Result<()> {
+        match self.map.blocks.last().copied() {
+            Some(last) => self.line(last, 0)?[1] = block.start,
+            None => self.inode.extents = block.start,
+        }
+        Ok(())
+    }
+
+    /// The places of a block that was linked can be used.
+    fn add_places(&mut self, block: Run) {
         self.add_blocks(1);
         let n = self.map.blocks.len();
         self.map.blocks.push(block.start);
         self.map.free.splice(0..0, places::of_block(n));
-        self.steps += 1;
-        Ok(())
     }
 
     /// The words of a line with the changes so far.

@@ -8,6 +8,7 @@ use crate::format::{Geometry, read_words};
 use crate::inode::Inode;
 use crate::medium::Medium;
 use crate::types::Ino;
+use frit_core::planted::{Bug, is};
 
 /// Reads lines of one file and checks them.
 pub(crate) struct LineReader<'a, M> {
@@ -34,8 +35,21 @@ impl<M: Medium> LineReader<'_, M> {
 /// Reads all extents of an inode; one that cannot have any has none.
 ///
 /// # Errors
-/// A line does not match its check, or extents overlap, lie outside of the data space or are more than it has blocks.
+/// A line does not match its check, extents overlap or lie outside of the data space, or the inode has another number of
+/// blocks than it says: an older version of a line, in its place, has nothing else that tells.
 pub(crate) fn load<M: Medium>(reader: &LineReader<'_, M>, inode: &Inode) -> Result<Map> {
+    let map = load_uncounted(reader, inode)?;
+    let blocks =
+        map.iter().map(|extent| extent.len).sum::<u64>() + map.blocks.len() as u64 + inode.xattrs.len;
+    if blocks != inode.blocks && !is(Bug::FsBlocksNotCompared) {
+        let at = reader.geometry.inode_at(reader.ino.0);
+        return Err(Error::Damaged { what: "extents that are not as many blocks as their inode has", at });
+    }
+    Ok(map)
+}
+
+/// As [`load`], whatever count of blocks the inode has: for a check, which says both.
+pub(crate) fn load_uncounted<M: Medium>(reader: &LineReader<'_, M>, inode: &Inode) -> Result<Map> {
     if !inode.has_extents() {
         return Ok(Map::empty());
     }

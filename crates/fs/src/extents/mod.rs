@@ -12,7 +12,7 @@ mod salvage;
 
 pub(crate) use change::{Change, STEP_WORDS};
 pub(crate) use extent::{Extent, LEN_MAX};
-pub(crate) use load::{LineReader, load};
+pub(crate) use load::{LineReader, load, load_uncounted};
 pub(crate) use salvage::Salvage;
 
 use crate::journal::Run;

@@ -14,6 +14,9 @@ pub(crate) const AREA: usize = 16;
 /// Longest target of a symbolic link that stays in the inode, in bytes.
 pub(crate) const INLINE_TARGET: usize = AREA * 8;
 
+/// The bit of a directory's count of names that says that it is one.
+const COUNTED: u64 = 1 << 63;
+
 /// The words at the end.
 pub(crate) type Area = [u64; AREA];
 
@@ -41,6 +44,8 @@ pub(crate) struct Inode {
     pub(crate) xattrs: Run,
     /// The directory that a directory is in.
     pub(crate) parent: Ino,
+    /// How many names a directory has; nothing where nobody counted, in one that an older program made or changed.
+    pub(crate) names: Option<u64>,
     pub(crate) area: Area,
 }
 
@@ -69,6 +74,7 @@ impl Inode {
             extents: 0,
             xattrs: Run::default(),
             parent: Ino(0),
+            names: (kind == Kind::Directory).then_some(0),
             area: [0; AREA],
         }
     }
@@ -88,6 +94,7 @@ impl Inode {
         w[10] = self.extents;
         w[11] = self.xattrs.start | self.xattrs.len << 48;
         w[12] = self.parent.0;
+        w[13] = self.names.map_or(0, |names| names | COUNTED);
         w[WORDS - AREA..].copy_from_slice(&self.area);
         w[0] |= u64::from(check(salt, ino, &w));
         w
@@ -124,6 +131,7 @@ impl Inode {
             extents: w[10],
             xattrs: Run { start: w[11] & ((1 << 48) - 1), len: w[11] >> 48 },
             parent: Ino(w[12]),
+            names: (kind == Kind::Directory && w[13] & COUNTED != 0).then_some(w[13] & !COUNTED),
             area,
         }))
     }

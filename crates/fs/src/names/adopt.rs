@@ -58,7 +58,7 @@ impl<M: Medium> Fs<M> {
         let mut txn = Txn::new();
         let slot = self.place(&parent, &mut dir, &mut txn, name)?;
         self.put_name(&parent, &dir, &mut txn, slot, name, (ino, state.inode.kind));
-        touch(&mut dir, self.clock.now());
+        touch(&mut dir, self.clock.now(), 1);
         if state.inode.kind == Kind::Directory {
             dir.inode.links = dir.inode.links.saturating_add(1);
             node.move_to(&mut state, parent.ino);

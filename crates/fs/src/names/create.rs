@@ -1,5 +1,6 @@
 //! Making files, directories, links and device files.
 
+use super::target;
 use crate::dir::{Index, valid};
 use crate::error::{Error, Result};
 use crate::extents::{self, Extent};
@@ -78,7 +79,7 @@ impl<M: Medium> Fs<M> {
         match new.kind {
             Kind::Directory => inode.parent = parent.ino,
             Kind::Symlink => {
-                if let Err(error) = self.put_target(&mut inode, &mut txn, new.target) {
+                if let Err(error) = self.put_target(ino, &mut inode, &mut txn, new.target) {
                     // A directory that grew for the name stays as large as it is.
                     self.keep_made(parent, dir, txn);
                     return Err(error);
@@ -94,7 +95,7 @@ impl<M: Medium> Fs<M> {
         if new.kind == Kind::Directory && !is(Bug::FsParentNotCounted) {
             dir.inode.links += 1;
         }
-        touch(dir, now);
+        touch(dir, now, 1);
         self.put_inode(&mut txn, parent, dir);
         self.commit(txn);
         if let Some(index) = dir.index.as_deref_mut() {
@@ -119,7 +120,7 @@ impl<M: Medium> Fs<M> {
     }
 
     /// Writes the target of a symbolic link: into the inode, or into a block.
-    fn put_target(&self, inode: &mut Inode, txn: &mut Txn, target: &[u8]) -> Result<()> {
+    fn put_target(&self, ino: Ino, inode: &mut Inode, txn: &mut Txn, target: &[u8]) -> Result<()> {
         inode.size = target.len() as u64;
         if target.len() <= INLINE_TARGET {
             bytemuck::cast_slice_mut(&mut inode.area)[..target.len()].copy_from_slice(target);
@@ -134,12 +135,17 @@ impl<M: Medium> Fs<M> {
         inode.blocks = 1;
         let extent = Extent { at: 0, len: 1, start: run.start, written: true };
         inode.area[..2].copy_from_slice(&extent.encode());
+        inode.area[target::CHECK_WORD] = target::check(self.salt, ino, inode, target);
         Ok(())
     }
 }
 
-/// Names of a directory changed.
-pub(crate) fn touch(dir: &mut State, now: Time) {
+/// Names of a directory change, and it has so many more then. It was read, and what was read is as before the change.
+pub(crate) fn touch(dir: &mut State, now: Time, more: i64) {
     dir.inode.mtime = now;
     dir.inode.ctime = now;
+    let there = dir.index.as_ref().map(|index| index.len() as u64);
+    if !is(Bug::FsNamesNotCounted) {
+        dir.inode.names = dir.inode.names.or(there).map(|names| names.saturating_add_signed(more));
+    }
 }

@@ -1,12 +1,13 @@
 //! Further names of an inode, and where symbolic links point.
 
 use super::create::touch;
+use super::target;
 use crate::error::{Error, Result};
 use crate::fs::Fs;
 use crate::inode::INLINE_TARGET;
 use crate::journal::Txn;
 use crate::medium::Medium;
-use crate::types::{Attr, Caller, Ino, Kind, LINK_MAX, TARGET_MAX};
+use crate::types::{Attr, Caller, Ino, Kind, LINK_MAX};
 use frit_core::planted::{Bug, is};
 
 impl<M: Medium> Fs<M> {
@@ -33,7 +34,7 @@ impl<M: Medium> Fs<M> {
         let slot = self.place(&parent, &mut dir, &mut txn, name)?;
         let now = self.clock.now();
         self.put_name(&parent, &dir, &mut txn, slot, name, (ino, state.inode.kind));
-        touch(&mut dir, now);
+        touch(&mut dir, now, 1);
         self.put_inode(&mut txn, &parent, &mut dir);
         if is(Bug::FsLinkCountLater) {
             self.commit(std::mem::replace(&mut txn, Txn::new()));
@@ -60,8 +61,10 @@ impl<M: Medium> Fs<M> {
             return Ok(bytemuck::cast_slice(&state.inode.area)[..len].to_vec());
         }
         self.load_map(ino, &mut state)?;
-        let mut target = vec![0; len.min(TARGET_MAX)];
-        self.copy_out(&state, 0, &mut target);
-        Ok(target)
+        let extent = state.map.as_ref().and_then(|map| map.at(0));
+        let at = self.geometry.inode_at(ino.0);
+        let extent =
+            extent.ok_or(Error::Damaged { what: "the target of a symbolic link, in the inode", at })?;
+        target::read(&self.medium, self.salt, ino, &state.inode, extent.start)
     }
 }

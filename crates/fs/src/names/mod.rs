@@ -6,5 +6,6 @@ mod link;
 mod lookup;
 mod remove;
 mod rename;
+pub(crate) mod target;
 
 pub(crate) use lookup::RACES_MAX;

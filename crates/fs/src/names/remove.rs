@@ -35,7 +35,7 @@ impl<M: Medium> Fs<M> {
             let at = self.geometry.inode_at(parent.ino.0);
             return Err(Error::Damaged { what: "a name that leads to its own directory, in the inode", at });
         }
-        let node = self.node(found.ino)?;
+        let node = self.named(found.ino)?;
         let mut state = node.state.write();
         state.alive()?;
         rules::may_remove(who, &dir.inode, &state.inode)?;
@@ -51,7 +51,7 @@ impl<M: Medium> Fs<M> {
             self.clear_name(&dir, &mut txn, found.slot, name);
         }
         let now = self.clock.now();
-        touch(&mut dir, now);
+        touch(&mut dir, now, -1);
         if directory {
             dir.inode.links = dir.inode.links.saturating_sub(1);
         }
@@ -84,7 +84,7 @@ impl<M: Medium> Fs<M> {
     /// Whatever can fail before an inode loses a name.
     pub(crate) fn prepare_loss(&self, node: &Node, state: &mut State, txn: &mut Txn) -> Result<()> {
         let last = state.inode.links <= 1 || state.inode.kind == Kind::Directory;
-        if last { self.prepare_cut(node, state, txn, node.pinned()) } else { Ok(()) }
+        if last { self.prepare_cut(node, state, txn, (After::Free, node.pinned())) } else { Ok(()) }
     }
 
     /// Commits the transaction in which an inode lost a name, which was prepared. Without names it is freed, unless

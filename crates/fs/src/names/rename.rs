@@ -104,8 +104,8 @@ impl<M: Medium> Fs<M> {
             let at = self.geometry.inode_at(from.dir.ino.0);
             return Err(Error::Damaged { what: "a name that leads to its own directory, in the inode", at });
         }
-        let source_node = self.node(source.ino)?;
-        let target_node = target.map(|target| self.node(target.ino)).transpose()?;
+        let source_node = self.named(source.ino)?;
+        let target_node = target.map(|target| self.named(target.ino)).transpose()?;
         let (mut source_state, target_state) = lock_both(&source_node, target_node.as_ref());
         let movers = Movers { who, from, to, source, source_node: &source_node };
         match (target, target_node.as_ref().zip(target_state)) {
@@ -216,8 +216,8 @@ impl<M: Medium> Fs<M> {
             drop_one(dirs.to());
         }
         self.put_inode(&mut txn, movers.source_node, source);
-        self.touch_both(dirs, &mut txn, from, to, now);
         let replaced = target.is_some();
+        self.touch_both(dirs, &mut txn, (from, -1), (to, i64::from(!replaced)), now);
         let done = match target {
             Some((_, (node, mut state))) => {
                 state.inode.ctime = now;
@@ -246,18 +246,20 @@ impl<M: Medium> Fs<M> {
         Ok(())
     }
 
+    /// Each directory has so many more names.
     fn touch_both(
         &self,
         dirs: &mut Dirs<'_>,
         txn: &mut Txn,
-        from: Side<'_>,
-        to: Side<'_>,
+        (from, more_from): (Side<'_>, i64),
+        (to, more_to): (Side<'_>, i64),
         now: crate::types::Time,
     ) {
-        touch(&mut dirs.from, now);
+        let here = if dirs.to.is_some() { more_from } else { more_from + more_to };
+        touch(&mut dirs.from, now, here);
         self.put_inode(txn, from.dir, &mut dirs.from);
         if let Some(state) = dirs.to.as_deref_mut() {
-            touch(state, now);
+            touch(state, now, more_to);
             self.put_inode(txn, to.dir, state);
         }
     }
@@ -305,7 +307,7 @@ impl<M: Medium> Fs<M> {
         other.inode.ctime = now;
         self.put_inode(&mut txn, movers.source_node, source);
         self.put_inode(&mut txn, target_node, &mut other);
-        self.touch_both(dirs, &mut txn, from, to, now);
+        self.touch_both(dirs, &mut txn, (from, 0), (to, 0), now);
         self.commit(txn);
         Ok(())
     }

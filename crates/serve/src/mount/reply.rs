@@ -1,9 +1,9 @@
 //! Replies: what the core answered, or its error.
 
-use super::convert::{errno, file_attr, generation};
+use super::convert::{errno, file_attr, file_type, generation};
 use super::passthrough::Passthrough;
 use super::plain::has_set_id;
-use frit_fs::{Attr, Error, Result};
+use frit_fs::{Attr, Error, Ino, Kind, Result};
 use fuser::{
     Errno, FileAttr, FileType, Generation, INodeNo, ReplyAttr, ReplyEmpty, ReplyEntry, ReplyWrite, ReplyXattr,
 };
@@ -58,6 +58,11 @@ const NOBODY: FileAttr = FileAttr {
     blksize: 0,
     flags: 0,
 };
+
+/// The attributes of an inode that cannot be read, as far as its name says them.
+pub(super) fn unread(ino: Ino, kind: Kind) -> FileAttr {
+    FileAttr { ino: INodeNo(ino.0), kind: file_type(kind), nlink: 1, ..NOBODY }
+}
 
 pub(super) fn attr(reply: ReplyAttr, passthrough: &Passthrough, result: Result<Attr>) {
     match result {

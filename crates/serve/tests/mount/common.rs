@@ -33,6 +33,11 @@ pub(crate) struct Mounted {
 impl Mounted {
     /// `None` where this machine cannot mount.
     pub(crate) fn new(words: &str) -> Option<Mounted> {
+        Self::of(words, crate::memory)
+    }
+
+    /// Another file system than an empty one.
+    pub(crate) fn of(words: &str, files: impl FnOnce() -> Memory) -> Option<Mounted> {
         if !rustix::process::geteuid().is_root() || !Path::new("/dev/fuse").exists() {
             eprintln!("skipped: mounting needs root and /dev/fuse");
             return None;
@@ -44,7 +49,7 @@ impl Mounted {
         for path in [dir.path(), &at] {
             std::fs::set_permissions(path, std::os::unix::fs::PermissionsExt::from_mode(0o755)).unwrap();
         }
-        let files = Arc::new(crate::memory());
+        let files = Arc::new(files());
         let mut options = Options::new("image of a test");
         options.writeback = words.contains("writeback");
         options.add(&words.replace("writeback", "")).unwrap();

@@ -5,6 +5,7 @@
 
 mod common;
 mod contents;
+mod damage;
 mod names;
 mod promises;
 mod rights;

@@ -112,6 +112,7 @@ impl<M: Medium> Mender<'_, M> {
         self.mend_orphans();
         self.mend_names(vec![Ino::ROOT]);
         let lost = self.find_lost();
+        self.mend_counts();
         self.mend_links(&lost);
         self.medium.fence();
         self.mend_space(ledger.ok(), highest);

@@ -6,6 +6,7 @@
 
 mod bodies;
 mod disk;
+mod full;
 mod images;
 mod machine;
 mod oracle;

@@ -37,12 +37,15 @@ pub struct Cuts {
     pub sums: bool,
     /// Whether contents are in bodies beside the medium, each change of them durable at once.
     pub pool: bool,
+    /// Inodes that the list of orphans names at most.
+    pub orphans: Option<u64>,
 }
 
 impl Default for Cuts {
     fn default() -> Self {
         let (density, seed) = (Density::COARSE, 1);
-        Self { bytes: 512 << 10, density, nested_one_in: 16, seed, sums: false, pool: false }
+        let (sums, pool, orphans) = (false, false, None);
+        Self { bytes: 512 << 10, density, nested_one_in: 16, seed, sums, pool, orphans }
     }
 }
 
@@ -117,20 +120,25 @@ impl Cuts {
         found
     }
 
+    /// How the file system is made, but for bodies.
+    pub(super) fn format(&self) -> Format {
+        Format {
+            clock: Clock::counted(EPOCH),
+            uuid: Some(UUID),
+            inodes: Some(64),
+            sums: self.sums,
+            orphans: self.orphans,
+            ..Format::default()
+        }
+    }
+
     fn try_run(&self, before: &[Op], ops: &[Op], found: &mut Found) -> Result<(), Violation> {
         let wrong = |what: String| Violation { ops: ops.to_vec(), returned: ops.len(), what };
         let said = |error: frit_fs::Error| wrong(format!("without any cut: {error}"));
         let medium = Arc::new(Recorded::new(vec![0; self.bytes as usize]));
-        let clock = Clock::counted(EPOCH);
         let bodies = self.pool.then(|| Memory::new(UUID, &Store::new(), Some(Arc::clone(&medium))));
-        let format = Format {
-            clock,
-            uuid: Some(UUID),
-            inodes: Some(64),
-            bodies: bodies.clone().map(|bodies| bodies as Arc<dyn Bodies>),
-            sums: self.sums,
-            ..Format::default()
-        };
+        let format =
+            Format { bodies: bodies.clone().map(|bodies| bodies as Arc<dyn Bodies>), ..self.format() };
         let fs = Fs::format(Arc::clone(&medium), format).map_err(said)?;
         let model = Model::new();
         let (mut session, mut expected) = (Session::new(&fs), Session::new(&model));

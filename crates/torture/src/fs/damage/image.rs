@@ -44,14 +44,36 @@ fn image(fs: &Subject) -> Vec<u8> {
     image
 }
 
-/// Makes it.
+/// How an image is made and left.
+#[derive(Clone, Copy, PartialEq, Eq, Default, Debug)]
+pub struct How {
+    /// Contents have checksums.
+    pub sums: bool,
+    /// It is closed in order; else it was synced before the last operations, and has an orphan.
+    pub closed: bool,
+}
+
+/// Makes one that was not closed, and whose contents have no checksums.
 ///
 /// # Errors
 /// What the file system says to an operation.
 pub fn populate() -> frit_fs::Result<Populated> {
+    populate_as(How::default())
+}
+
+/// Makes one.
+///
+/// # Errors
+/// What the file system says to an operation.
+pub fn populate_as(how: How) -> frit_fs::Result<Populated> {
     let medium = Arc::new(Mapped::anonymous(BYTES)?);
-    let format =
-        Format { clock: Clock::counted(EPOCH), uuid: Some(7), inodes: Some(32), ..Format::default() };
+    let format = Format {
+        clock: Clock::counted(EPOCH),
+        uuid: Some(7),
+        inodes: Some(32),
+        sums: how.sums,
+        ..Format::default()
+    };
     let fs = Fs::format(medium, format)?;
     let mut history = vec![image(&fs)];
     let mut session = Session::new(&fs);
@@ -60,6 +82,7 @@ pub fn populate() -> frit_fs::Result<Populated> {
         history.push(image(&fs));
     }
     more(&fs, &mut history)?;
+    fs.sync()?;
     // The last two transactions leave the ledger alone: a start would mend it.
     let late =
         ["root chmod a/e 640", "root append a/e 5000 3", "root rename b/p b/q replace", "root chmod a 750"];
@@ -69,6 +92,13 @@ pub fn populate() -> frit_fs::Result<Populated> {
     }
     let before_last = history.iter().rev().nth(1).cloned().unwrap_or_default();
     let (metadata, blocks) = metadata(&fs);
+    if how.closed {
+        let medium = fs.close()?;
+        let mut image = vec![0; BYTES as usize];
+        medium.read(0, &mut image);
+        history.push(image.clone());
+        return Ok(Populated { before_last: image.clone(), image, history, metadata, blocks });
+    }
     Ok(Populated { image: image(&fs), before_last, history, metadata, blocks })
 }
 
@@ -107,8 +137,8 @@ fn more(fs: &Subject, history: &mut Vec<Vec<u8>>) -> frit_fs::Result<()> {
     Ok(())
 }
 
-/// Where metadata are. Blocks of the data space that are used and hold no contents of files hold names, extents or
-/// attributes; but for the target of the long link, which is contents as well.
+/// Where metadata are. Blocks of the data space that are used and hold no contents of files hold names, extents,
+/// attributes, or the target of the long link, of which all bits are looked at elsewhere.
 fn metadata(fs: &Subject) -> (Vec<Piece>, Vec<u64>) {
     let g = *fs.geometry();
     let word = |at: u64| {

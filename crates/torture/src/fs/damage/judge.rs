@@ -6,23 +6,23 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
 /// The time of opening, in nanoseconds.
-const LATER: i64 = 2_000_000_000_000;
+pub(super) const LATER: i64 = 2_000_000_000_000;
 /// Most names that a walk follows: damaged directories may lead in circles.
 const WALKED: usize = 2000;
 
 /// What belongs to one inode.
 #[derive(Clone, PartialEq, Eq, Debug)]
-struct Known {
-    attr: Attr,
-    contents: Vec<u8>,
-    xattrs: Vec<(Vec<u8>, Vec<u8>)>,
+pub(super) struct Known {
+    pub(super) attr: Attr,
+    pub(super) contents: Vec<u8>,
+    pub(super) xattrs: Vec<(Vec<u8>, Vec<u8>)>,
 }
 
 /// A whole file system.
 #[derive(Clone, PartialEq, Eq, Default, Debug)]
-struct Whole {
-    inodes: BTreeMap<Ino, Known>,
-    names: BTreeMap<(Ino, Vec<u8>), Ino>,
+pub(super) struct Whole {
+    pub(super) inodes: BTreeMap<Ino, Known>,
+    pub(super) names: BTreeMap<(Ino, Vec<u8>), Ino>,
 }
 
 /// What became of damage.
@@ -45,7 +45,7 @@ pub struct Judge {
     before_last: Whole,
 }
 
-fn known(fs: &dyn Files, ino: Ino) -> frit_fs::Result<Known> {
+pub(super) fn known(fs: &dyn Files, ino: Ino) -> frit_fs::Result<Known> {
     let attr = fs.attr(ino)?;
     let contents = match attr.kind {
         Kind::File => {
@@ -65,10 +65,10 @@ fn known(fs: &dyn Files, ino: Ino) -> frit_fs::Result<Known> {
 }
 
 /// A name of a listing.
-type Listed = (Vec<u8>, Ino, Kind);
+pub(super) type Listed = (Vec<u8>, Ino, Kind);
 
 /// Names of a directory, and what the listing ended with.
-fn listed(fs: &dyn Files, dir: Ino) -> (Vec<Listed>, frit_fs::Result<()>) {
+pub(super) fn listed(fs: &dyn Files, dir: Ino) -> (Vec<Listed>, frit_fs::Result<()>) {
     let mut names = Vec::new();
     let end = fs.read_dir(dir, 0, &mut |entry| {
         names.push((entry.name.to_vec(), entry.ino, entry.kind));
@@ -77,11 +77,11 @@ fn listed(fs: &dyn Files, dir: Ino) -> (Vec<Listed>, frit_fs::Result<()>) {
     (names, end)
 }
 
-fn is_dot(name: &[u8]) -> bool {
+pub(super) fn is_dot(name: &[u8]) -> bool {
     matches!(name, b"." | b"..")
 }
 
-fn whole(fs: &dyn Files) -> Result<Whole, String> {
+pub(super) fn whole(fs: &dyn Files) -> Result<Whole, String> {
     let mut whole = Whole::default();
     let mut next = vec![Ino::ROOT];
     while let Some(ino) = next.pop() {
@@ -106,7 +106,7 @@ fn open<M: Medium>(medium: M) -> frit_fs::Result<Fs<M>> {
     Fs::open(medium, Open { read_only: true, clock: Clock::counted(LATER), ..Open::default() })
 }
 
-fn is_io(error: &frit_fs::Error) -> bool {
+pub(super) fn is_io(error: &frit_fs::Error) -> bool {
     matches!(error, frit_fs::Error::Damaged { .. } | frit_fs::Error::Image(_))
 }
 

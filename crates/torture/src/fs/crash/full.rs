@@ -1,0 +1,41 @@
+//! Operations that leave a file system without a free block, in the middle of what can still be done on it.
+
+use super::super::apply::Session;
+use super::super::every::base;
+use super::super::op::Op;
+use super::super::text::parse;
+use super::run::Cuts;
+use frit_fs::{Files, Fs, Mapped};
+
+/// Two files without a free place for extents: `x` was allocated behind its seven pieces, `y` was written there.
+const PIECES: [(&str, &str); 2] =
+    [("x", "root allocate x extend 81920 49152"), ("y", "root write y 81920 49152 7")];
+
+impl Cuts {
+    /// The base tree with more files, and one that takes every block that they leave.
+    ///
+    /// # Errors
+    /// What the file system says to being made or asked.
+    pub fn full(&self) -> frit_fs::Result<Vec<Op>> {
+        let mut ops = base();
+        // What is free holds something.
+        let old = "root create file old 644 0\nroot write old 0 307200 3\nroot unlink old";
+        ops.extend(parse(old).unwrap_or_default());
+        for (name, last) in PIECES {
+            let mut lines = format!("root create file {name} 644 0\n");
+            for i in 0..7 {
+                lines.push_str(&format!("root write {name} {} 4096 {}\n", 2 * i * 4096, i + 1));
+            }
+            ops.extend(parse(&format!("{lines}{last}")).unwrap_or_default());
+        }
+        ops.extend(parse("root create file all 644 0").unwrap_or_default());
+        let fs = Fs::format(Mapped::anonymous(self.bytes)?, self.format())?;
+        let mut session = Session::new(&fs);
+        for op in &ops {
+            let _ = session.apply(op);
+        }
+        let left = fs.usage()?.blocks_free * 4096;
+        ops.extend(parse(&format!("root write all 0 {left} 5")).unwrap_or_default());
+        Ok(ops)
+    }
+}

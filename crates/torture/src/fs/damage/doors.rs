@@ -1,0 +1,350 @@
+//! Every way to a damaged image, and what may come of it: each answer is right, or an error that says so, and what a
+//! repair gives up it names. Nothing is silently another, and nothing silently missing.
+
+use super::image::Populated;
+use super::judge::{Known, LATER, Whole, is_dot, is_io, known, listed, whole};
+use frit_fs::{
+    Attr, Caller, Clock, Error, Files, Fs, Geometry, Ino, Kind, Mapped, Medium, Open, Report, check,
+    check_contents, repair,
+};
+use std::collections::BTreeSet;
+use std::sync::Arc;
+use strum::{EnumIter, IntoStaticStr};
+
+/// Bytes of a block.
+const BLOCK: u64 = 4096;
+
+/// A way to the image.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug, EnumIter, IntoStaticStr)]
+#[strum(serialize_all = "kebab-case")]
+pub enum Door {
+    /// Opened for reading: everything is listed and read, as by who copies it.
+    ReadOnly,
+    /// Opened for writing, listed and read; closed, and once more.
+    ReadWrite,
+    /// A part of each block of each file is written with what it held; closed, then listed and read.
+    Overwrite,
+    /// The pieces of each file are put together; closed, then listed and read.
+    Gather,
+    /// Checked, with contents where they have checksums.
+    Check,
+    /// Repaired, then checked, listed and read.
+    Repair,
+}
+
+/// What came of it.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug, IntoStaticStr)]
+#[strum(serialize_all = "kebab-case")]
+pub enum Outcome {
+    /// Everything is as it was.
+    Right,
+    /// Errors stand for what was damaged, or a check reports it, or a repair says what it gave up.
+    Told,
+    /// Something is as it was before, which is allowed of older pages alone.
+    Older,
+}
+
+/// Judges what comes through doors.
+#[derive(Debug)]
+pub struct Doors {
+    geometry: Geometry,
+    expected: Whole,
+    /// Without the last transaction, which may look like one that was cut off.
+    before_last: Whole,
+    older: Vec<Whole>,
+    /// Blocks of contents that have no checksum.
+    unsummed: BTreeSet<u64>,
+}
+
+type Subject = Fs<Arc<Mapped>>;
+
+fn medium(image: &[u8]) -> Result<Arc<Mapped>, String> {
+    let medium = Mapped::anonymous(image.len() as u64).map_err(|e| e.to_string())?;
+    medium.write_data(0, image);
+    Ok(Arc::new(medium))
+}
+
+fn open(medium: &Arc<Mapped>, read_only: bool) -> frit_fs::Result<Subject> {
+    Fs::open(Arc::clone(medium), Open { read_only, clock: Clock::counted(LATER), ..Open::default() })
+}
+
+/// What of an inode no door changes.
+fn own(known: &Known) -> (Kind, u16, (u32, u32), u64, &[u8], &[(Vec<u8>, Vec<u8>)]) {
+    let Known { attr, contents, xattrs } = known;
+    let size = if attr.kind == Kind::Directory { 0 } else { attr.size };
+    (attr.kind, attr.mode, (attr.uid, attr.gid), size, contents, xattrs)
+}
+
+/// Whether inode numbers of these places are in a sentence, or a name.
+fn told(said: &[String], inodes: &[Ino], name: &[u8]) -> bool {
+    let name = format!("`{}`", String::from_utf8_lossy(name));
+    said.iter().any(|said| {
+        said.contains(&name) || inodes.iter().any(|ino| said.contains(&format!("inode {} ", ino.0)))
+    })
+}
+
+impl Doors {
+    /// For an image.
+    ///
+    /// # Errors
+    /// The image itself cannot be read.
+    pub fn new(made: &Populated) -> Result<Self, String> {
+        let read = |image: &[u8]| whole(&open(&medium(image)?, true).map_err(|e| e.to_string())?);
+        let fs = open(&medium(&made.image)?, true).map_err(|e| e.to_string())?;
+        let geometry = *fs.geometry();
+        let mut unsummed = BTreeSet::new();
+        for ino in fs.inodes() {
+            let _ = fs.pieces(ino, 0, &mut |piece| {
+                for block in piece.medium / BLOCK..(piece.medium + piece.len) / BLOCK {
+                    let mut sum = [0; 8];
+                    if geometry.has_sums() {
+                        fs.medium().read(geometry.sum_at(block), &mut sum);
+                    }
+                    if sum == [0; 8] {
+                        unsummed.insert(block);
+                    }
+                }
+                true
+            });
+        }
+        let older: Result<Vec<_>, _> = made.history.iter().map(|image| read(image)).collect();
+        let (expected, before_last) = (read(&made.image)?, read(&made.before_last)?);
+        Ok(Self { geometry, expected, before_last, older: older?, unsummed })
+    }
+
+    /// The regions of the image.
+    #[must_use]
+    pub fn geometry(&self) -> &Geometry {
+        &self.geometry
+    }
+
+    /// Blocks of contents whose damage nothing can notice.
+    #[must_use]
+    pub fn unsummed(&self) -> &BTreeSet<u64> {
+        &self.unsummed
+    }
+
+    /// Goes through a door to a damaged image. `older`: pages of it may be as they were once.
+    ///
+    /// # Errors
+    /// What is silently another, or silently missing.
+    pub fn look(&self, door: Door, image: &[u8], older: bool) -> Result<Outcome, String> {
+        let medium = medium(image)?;
+        match door {
+            Door::ReadOnly => self.read(&medium, true, older),
+            Door::ReadWrite => {
+                let first = self.read(&medium, false, older)?;
+                Ok(first.max(self.read(&medium, false, older)?))
+            }
+            Door::Overwrite => self.change(&medium, older, |fs| self.overwrite(fs)),
+            Door::Gather => self.change(&medium, older, |fs| {
+                for ino in self.expected.inodes.keys() {
+                    let _ = fs.gather(*ino);
+                }
+            }),
+            Door::Check => self.check(&medium, older),
+            Door::Repair => self.repair(&medium, older),
+        }
+    }
+
+    /// States that may be found, the first that all of it agrees with.
+    fn states(&self, older: bool) -> Vec<(Vec<&Whole>, Outcome)> {
+        let mut states =
+            vec![(vec![&self.expected], Outcome::Right), (vec![&self.before_last], Outcome::Right)];
+        if older {
+            states.push((self.older.iter().chain([&self.expected]).collect(), Outcome::Older));
+        }
+        states
+    }
+
+    fn read(&self, medium: &Arc<Mapped>, read_only: bool, older: bool) -> Result<Outcome, String> {
+        let fs = match open(medium, read_only) {
+            Ok(fs) => fs,
+            Err(error) if is_io(&error) => return Ok(Outcome::Told),
+            Err(error) => return Err(format!("open: {error}")),
+        };
+        let outcome = self.compare(&fs, older, &[], true)?;
+        match fs.close() {
+            Err(error) if !is_io(&error) => Err(format!("close: {error}")),
+            _ => Ok(outcome),
+        }
+    }
+
+    fn change(
+        &self,
+        medium: &Arc<Mapped>,
+        older: bool,
+        change: impl FnOnce(&Subject),
+    ) -> Result<Outcome, String> {
+        let Ok(fs) = open(medium, false) else { return Ok(Outcome::Told) };
+        change(&fs);
+        let _ = fs.close();
+        match open(medium, false) {
+            Ok(fs) => self.compare(&fs, older, &[], false),
+            Err(error) if is_io(&error) => Ok(Outcome::Told),
+            Err(error) => Err(format!("open: {error}")),
+        }
+    }
+
+    /// Writes the first bytes of each block as they were.
+    fn overwrite(&self, fs: &Subject) {
+        for (ino, known) in self.expected.inodes.iter().filter(|(_, known)| known.attr.kind == Kind::File) {
+            for at in (0..known.contents.len()).step_by(BLOCK as usize) {
+                let bytes = &known.contents[at..known.contents.len().min(at + 8)];
+                // Holes stay holes.
+                if fs.seek(*ino, frit_fs::Seek::Data, at as u64).is_ok_and(|data| data == at as u64) {
+                    let _ = fs.write(*ino, at as u64, bytes);
+                }
+            }
+        }
+    }
+
+    fn check(&self, medium: &Arc<Mapped>, older: bool) -> Result<Outcome, String> {
+        let look = if self.geometry.has_sums() { check_contents } else { check };
+        if look(medium).map_or(true, |report| !report.is_clean()) {
+            return Ok(Outcome::Told);
+        }
+        let fs = open(medium, true).map_err(|e| format!("check is silent, and: {e}"))?;
+        match self.compare(&fs, older, &[], true) {
+            Ok(Outcome::Told) => Err("check is silent, and something cannot be read".to_string()),
+            other => other.map_err(|e| format!("check is silent, and {e}")),
+        }
+    }
+
+    fn repair(&self, medium: &Arc<Mapped>, older: bool) -> Result<Outcome, String> {
+        // Of a medium without superblocks nothing is known.
+        let Ok(report) = repair(medium, &Clock::counted(LATER)) else { return Ok(Outcome::Told) };
+        let after = check(medium).map_err(|e| format!("check after a repair: {e}"))?;
+        if !after.is_clean() || !report.is_clean() {
+            return Err(format!("after a repair: {:?}; it said: {:#?}", after.problems, report.repairs));
+        }
+        let fs = open(medium, false).map_err(|e| format!("open after a repair: {e}"))?;
+        let Report { repairs, .. } = &report;
+        let outcome = self.compare(&fs, older, repairs, false);
+        outcome.map_err(|e| format!("{e}; the repair said: {repairs:#?}"))
+    }
+
+    /// Lists and reads everything; `said` names what may be missing.
+    fn compare(&self, fs: &Subject, older: bool, said: &[String], strict: bool) -> Result<Outcome, String> {
+        let mut wrong = None;
+        for (states, outcome) in self.states(older) {
+            match (Compared { fs, states, said, strict }).all() {
+                Ok(0) => return Ok(outcome),
+                Ok(_) => return Ok(Outcome::Told),
+                Err(what) => wrong = Some(what),
+            }
+        }
+        Err(wrong.unwrap_or_default())
+    }
+}
+
+/// A file system beside the states that it may be in.
+struct Compared<'a> {
+    fs: &'a Subject,
+    states: Vec<&'a Whole>,
+    /// What a repair said.
+    said: &'a [String],
+    /// Times and counts have to be right as well.
+    strict: bool,
+}
+
+impl Compared<'_> {
+    /// Walks from the root along what is listed. Returns how many errors and told losses there were.
+    fn all(&self) -> Result<u64, String> {
+        let (mut next, mut seen, mut errors) = (vec![Ino::ROOT], BTreeSet::new(), 0);
+        while let Some(ino) = next.pop() {
+            if !seen.insert(ino) {
+                continue;
+            }
+            errors += self.inode(ino)?;
+            if self.states.iter().any(|whole| is_directory(whole, ino)) {
+                let (below, more) = self.directory(ino)?;
+                errors += more;
+                next.extend(below);
+            }
+        }
+        Ok(errors)
+    }
+
+    fn inode(&self, ino: Ino) -> Result<u64, String> {
+        match known(self.fs, ino) {
+            Ok(found) => {
+                // Reading moves the time of access, and blocks behind the end of a file go when a damaged list of
+                // orphans names it.
+                let same = |right: &&Known| match self.strict {
+                    true => {
+                        found
+                            == Known {
+                                attr: Attr {
+                                    atime: found.attr.atime,
+                                    sectors: found.attr.sectors,
+                                    ..right.attr
+                                },
+                                ..(*right).clone()
+                            }
+                    }
+                    false => own(&found) == own(right),
+                };
+                if self.states.iter().filter_map(|whole| whole.inodes.get(&ino)).any(|right| same(&right)) {
+                    return Ok(0);
+                }
+                match told(self.said, &[ino], b"") {
+                    true => Ok(1),
+                    false => Err(format!("{ino:?} is {:?}, and {} bytes", found.attr, found.contents.len())),
+                }
+            }
+            Err(error) if is_io(&error) => Ok(1),
+            Err(error) => Err(format!("{ino:?} is listed, and says: {error}")),
+        }
+    }
+
+    /// Inodes that a directory names and that are known, and errors.
+    fn directory(&self, dir: Ino) -> Result<(Vec<Ino>, u64), String> {
+        let (names, end) = listed(self.fs, dir);
+        let (mut below, mut errors) = (Vec::new(), 0);
+        let mut found = BTreeSet::new();
+        for (name, ino, _) in names.into_iter().filter(|(name, ..)| !is_dot(name)) {
+            let right = self.states.iter().any(|whole| whole.names.get(&(dir, name.clone())) == Some(&ino));
+            let of_repair = name == b"lost+found" && !self.said.is_empty();
+            match (right, of_repair || told(self.said, &[dir, ino], &name)) {
+                (true, _) => below.push(ino),
+                (false, true) => errors += 1,
+                (false, false) => return Err(format!("{dir:?} lists {}", String::from_utf8_lossy(&name))),
+            }
+            match self.fs.lookup(&Caller::ROOT, dir, &name) {
+                Ok(attr) if attr.ino == ino => {}
+                Err(error) if is_io(&error) => {
+                    below.retain(|known| *known != ino);
+                    errors += 1;
+                }
+                other => return Err(format!("{} in {dir:?}: {other:?}", String::from_utf8_lossy(&name))),
+            }
+            found.insert(name);
+        }
+        match end {
+            Ok(()) => errors += self.missing(dir, &found)?,
+            Err(error) if is_io(&error) => errors += 1,
+            Err(Error::NotDirectory) => errors += 1,
+            Err(error) => return Err(format!("{dir:?} lists: {error}")),
+        }
+        Ok((below, errors))
+    }
+
+    /// Names that a listing which ended in order lacks have to be told. Returns how many were.
+    fn missing(&self, dir: Ino, found: &BTreeSet<Vec<u8>>) -> Result<u64, String> {
+        let lacks = |whole: &&Whole| {
+            let names = whole.names.range((dir, Vec::new())..).take_while(|((of, _), _)| *of == dir);
+            let lost = names.filter(|((_, name), _)| !found.contains(name));
+            lost.map(|((_, name), ino)| (name.clone(), *ino)).collect::<Vec<_>>()
+        };
+        let lost = self.states.iter().map(lacks).min_by_key(Vec::len).unwrap_or_default();
+        match lost.iter().find(|(name, _)| !told(self.said, &[dir], name)) {
+            None => Ok(lost.len() as u64),
+            Some((name, _)) => Err(format!("{dir:?} lacks {}", String::from_utf8_lossy(name))),
+        }
+    }
+}
+
+fn is_directory(whole: &Whole, ino: Ino) -> bool {
+    whole.inodes.get(&ino).is_some_and(|known| known.attr.kind == Kind::Directory)
+}

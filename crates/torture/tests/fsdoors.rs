@@ -1,0 +1,120 @@
+//! Damage of every kind through every way to an image, closed in order and not, with checksums of contents and
+//! without: nothing is silently another. And the bugs planted in what has to notice it.
+//!
+//! `SEED=7 CASES=1000 cargo test -p frit-torture --test fsdoors` tries others, and more.
+
+#![allow(clippy::unwrap_used, clippy::print_stdout)]
+
+use frit_core::planted::{Bug, set};
+use frit_torture::fs::damage::{Door, Doors, Harm, Harmer, How, Populated, populate_as};
+use rand::SeedableRng;
+use rand::rngs::SmallRng;
+use std::collections::BTreeMap;
+use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::sync::Mutex;
+use strum::IntoEnumIterator;
+
+/// Bugs are planted for all threads.
+static ALONE: Mutex<()> = Mutex::new(());
+
+fn number(name: &str, otherwise: u64) -> u64 {
+    std::env::var(name).ok().and_then(|text| text.parse().ok()).unwrap_or(otherwise)
+}
+
+/// Images of all four ways to make one.
+fn all_made() -> Vec<(How, Populated, Doors)> {
+    let ways = [(true, true), (true, false), (false, true), (false, false)];
+    let make = |(sums, closed)| {
+        let how = How { sums, closed };
+        let made = populate_as(how).unwrap();
+        let doors = Doors::new(&made).unwrap();
+        (how, made, doors)
+    };
+    ways.into_iter().map(make).collect()
+}
+
+/// Tries kinds of damage so many times on each image, through each door; what was silently wrong.
+fn tried(
+    all: &[(How, Populated, Doors)],
+    (harms, doors_tried): (&[Harm], &[Door]),
+    cases: u64,
+    mut each: impl FnMut(&How, Harm, Door, &str),
+) -> Vec<String> {
+    let mut wrong = Vec::new();
+    for (how, made, doors) in all {
+        let harmer = Harmer::new(made, doors.geometry(), doors.unsummed());
+        for &harm in harms {
+            for case in 0..cases {
+                let seed = number("SEED", 1) << 32 | case << 8 | harm as u64;
+                let (image, what) = harmer.harm(harm, &mut SmallRng::seed_from_u64(seed));
+                for &door in doors_tried {
+                    let look = || doors.look(door, &image, harm.is_older());
+                    match catch_unwind(AssertUnwindSafe(look)).unwrap_or_else(|_| Err("panics".to_string())) {
+                        Ok(outcome) => each(how, harm, door, outcome.into()),
+                        Err(error) => {
+                            wrong.push(format!("{how:?}, {what} (seed {seed}), {door:?}: {error}"));
+                        }
+                    }
+                }
+            }
+        }
+    }
+    wrong
+}
+
+#[test]
+fn nothing_is_silently_another() {
+    let _alone = ALONE.lock().unwrap_or_else(|poisoned| poisoned.into_inner());
+    let mut counts: BTreeMap<(Harm, Door, String), u64> = BTreeMap::new();
+    let (harms, doors): (Vec<_>, Vec<_>) = (Harm::iter().collect(), Door::iter().collect());
+    let wrong = tried(&all_made(), (&harms, &doors), number("CASES", 12), |_, harm, door, outcome| {
+        *counts.entry((harm, door, outcome.to_string())).or_default() += 1;
+    });
+    println!("| damage | through | comes to | cases |\n|---|---|---|---|");
+    for ((harm, door, outcome), count) in &counts {
+        let (harm, door): (&str, &str) = (harm.into(), door.into());
+        println!("| {harm} | {door} | {outcome} | {count} |");
+    }
+    let first = wrong.iter().take(number("SHOWN", 5) as usize).cloned().collect::<Vec<_>>().join("\n---\n");
+    assert!(wrong.is_empty(), "{} wrong:\n{first}", wrong.len());
+    // Each kind was noticed through each door.
+    for (harm, door) in Harm::iter().flat_map(|harm| Door::iter().map(move |door| (harm, door))) {
+        let noticed = counts.contains_key(&(harm, door, "told".into()));
+        assert!(noticed || harm.is_older(), "{harm:?} through {door:?}");
+    }
+}
+
+/// The damage and the door that show a bug, and how many cases it takes.
+fn shown_by(bug: Bug) -> (&'static [Harm], Door, u64) {
+    match bug {
+        Bug::FsNamesNotCompared => (&[Harm::Zeros], Door::ReadOnly, 12),
+        Bug::FsTargetUnchecked => (&[Harm::Swapped, Harm::Garbage], Door::ReadOnly, 40),
+        Bug::FsPartUnchecked => (&[Harm::Bit, Harm::Garbage], Door::Overwrite, 12),
+        Bug::FsRepairUntold => (&[Harm::Bit, Harm::Garbage], Door::Repair, 40),
+        Bug::FsCheckSkipsTargets => (&[Harm::Zeros, Harm::Garbage], Door::Check, 80),
+        Bug::FsBlocksNotCompared => (&[Harm::OlderPage], Door::ReadOnly, 120),
+        _ => (&[Harm::Bit, Harm::Garbage], Door::ReadOnly, 12),
+    }
+}
+
+#[test]
+fn every_planted_bug_of_damage_is_found() {
+    let _alone = ALONE.lock().unwrap_or_else(|poisoned| poisoned.into_inner());
+    let all = all_made();
+    let mut missed = Vec::new();
+    // What only the kernel shows is found by the mount's test of damaged inodes.
+    for bug in Bug::iter().filter(|bug| bug.is_of_damaged_fs() && *bug != Bug::FsUnreadableUnlisted) {
+        let name: &str = bug.into();
+        let (harms, door, cases) = shown_by(bug);
+        set(Some(bug));
+        let wrong = tried(&all, (harms, &[door]), cases, |_, _, _, _| ());
+        set(None);
+        match wrong.first() {
+            Some(first) => println!("{name}: {} wrong, the first: {first}", wrong.len()),
+            None => missed.push(name),
+        }
+        let without = tried(&all, (harms, &[door]), cases, |_, _, _, _| ());
+        assert!(without.is_empty(), "without {name}: {without:?}");
+    }
+    assert!(missed.is_empty(), "not found: {missed:?}");
+}
