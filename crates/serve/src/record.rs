@@ -32,7 +32,7 @@ impl Recorder {
     /// # Errors
     /// A file that cannot be created.
     pub fn create(path: &str) -> Result<Recorder, frit_trace::Error> {
-        let writer = Writer::create(path, WriteFormat::Recorded, false)?;
+        let writer = Writer::create_growing(path, WriteFormat::Recorded, false)?;
         Ok(Recorder {
             path: path.into(),
             start: Instant::now(),
