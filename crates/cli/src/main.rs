@@ -90,7 +90,7 @@ fn main() -> miette::Result<ExitCode> {
         Command::Layers(args) => cmd::layers::run(&args),
         Command::Reproduce(args) => return cmd::reproduce::run(&args),
         Command::Attach(args) => cmd::attach::run(&args),
-        Command::Detach(args) => cmd::detach::run(&args),
+        Command::Detach(args) => return cmd::detach::run(&args),
         Command::Mkfs(args) => cmd::mkfs::run(&args),
         Command::Mount(args) => cmd::mount::run(&args),
         Command::Unmount(args) => cmd::unmount::run(&args),

@@ -1,12 +1,23 @@
 //! Writing to the terminal.
 
 use comfy_table::{CellAlignment, ContentArrangement, Table, presets};
-use miette::{Diagnostic, IntoDiagnostic, MietteHandlerOpts, ReportHandler, Result};
+use frit_core::text::lines;
+use miette::{
+    Diagnostic, IntoDiagnostic, LabeledSpan, MietteHandlerOpts, Report, ReportHandler, Result, Severity,
+    SourceCode,
+};
+use std::error::Error;
 use std::fmt;
 use std::io::{self, ErrorKind, Write};
 
-/// Writes to standard output; a reader that has seen enough (`| head`) is no error.
+/// Writes to standard output; a reader that has seen enough (`| head`) is no error. Control characters of names
+/// and values in the text are escaped.
 pub(crate) fn print(text: &str) -> Result<()> {
+    print_raw(&lines(text))
+}
+
+/// Writes to standard output as it is: for what has control characters of its own.
+pub(crate) fn print_raw(text: &str) -> Result<()> {
     let mut out = io::stdout().lock();
     match out.write_all(text.as_bytes()).and_then(|()| out.flush()) {
         Err(e) if e.kind() == ErrorKind::BrokenPipe => Ok(()),
@@ -20,9 +31,14 @@ pub(crate) fn print_json<T: serde::Serialize>(value: &T) -> Result<()> {
     print(&format!("{json}\n"))
 }
 
-/// Writes to standard error.
+/// Writes to standard error. Control characters of names and values in the text are escaped.
 pub(crate) fn complain(text: &str) -> Result<()> {
-    io::stderr().lock().write_all(text.as_bytes()).into_diagnostic()
+    io::stderr().lock().write_all(lines(text).as_bytes()).into_diagnostic()
+}
+
+/// Writes an error or a warning to standard error, as the end of a command shows it.
+pub(crate) fn report(report: &Report) -> Result<()> {
+    io::stderr().lock().write_all(format!("{report:?}\n").as_bytes()).into_diagnostic()
 }
 
 /// A table without lines, whose long cells wrap at the width of the terminal (100 columns where there
@@ -64,6 +80,94 @@ impl ReportHandler for Teller {
         } else {
             options
         };
-        options.build().debug(error, f)
+        options.build().debug(&Shown::of(error), f)
+    }
+}
+
+/// An error whose texts have no control characters: they hold names of files, keys and values.
+struct Shown<'a> {
+    of: &'a dyn Diagnostic,
+    message: String,
+    cause: Option<Cause>,
+    related: Vec<Shown<'a>>,
+}
+
+impl<'a> Shown<'a> {
+    fn of(of: &'a dyn Diagnostic) -> Shown<'a> {
+        let related = of.related().into_iter().flatten().map(Shown::of).collect();
+        let cause = of.source().map(Cause::of);
+        Shown { of, message: lines(&of.to_string()), cause, related }
+    }
+}
+
+impl fmt::Debug for Shown<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.message)
+    }
+}
+
+impl fmt::Display for Shown<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.message)
+    }
+}
+
+impl Error for Shown<'_> {
+    fn source(&self) -> Option<&(dyn Error + 'static)> {
+        self.cause.as_ref().map(|c| c as &(dyn Error + 'static))
+    }
+}
+
+impl Diagnostic for Shown<'_> {
+    fn code<'b>(&'b self) -> Option<Box<dyn fmt::Display + 'b>> {
+        self.of.code()
+    }
+
+    fn severity(&self) -> Option<Severity> {
+        self.of.severity()
+    }
+
+    fn help<'b>(&'b self) -> Option<Box<dyn fmt::Display + 'b>> {
+        self.of.help().map(|h| Box::new(lines(&h.to_string())) as Box<dyn fmt::Display>)
+    }
+
+    fn source_code(&self) -> Option<&dyn SourceCode> {
+        self.of.source_code()
+    }
+
+    fn labels(&self) -> Option<Box<dyn Iterator<Item = LabeledSpan> + '_>> {
+        self.of.labels()
+    }
+
+    fn related<'b>(&'b self) -> Option<Box<dyn Iterator<Item = &'b dyn Diagnostic> + 'b>> {
+        if self.related.is_empty() {
+            return None;
+        }
+        Some(Box::new(self.related.iter().map(|r| r as &dyn Diagnostic)))
+    }
+}
+
+/// A cause of an error, and its own.
+#[derive(Debug)]
+struct Cause {
+    message: String,
+    cause: Option<Box<Cause>>,
+}
+
+impl Cause {
+    fn of(error: &dyn Error) -> Cause {
+        Cause { message: lines(&error.to_string()), cause: error.source().map(|c| Box::new(Cause::of(c))) }
+    }
+}
+
+impl fmt::Display for Cause {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.message)
+    }
+}
+
+impl Error for Cause {
+    fn source(&self) -> Option<&(dyn Error + 'static)> {
+        self.cause.as_deref().map(|c| c as &(dyn Error + 'static))
     }
 }

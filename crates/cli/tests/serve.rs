@@ -1,12 +1,13 @@
 //! `frit serve` as a script sees it: one line when it is ready, a clean volume when it ends.
 
 // Helpers of tests are tests, which clippy does not know.
-#![allow(clippy::unwrap_used, clippy::panic)]
+#![allow(clippy::unwrap_used, clippy::panic, clippy::print_stderr)]
 
 use std::io::{BufRead, BufReader, Read, Write};
 use std::os::unix::net::UnixStream;
 use std::path::Path;
 use std::process::{Child, Command, Output, Stdio};
+use std::time::Duration;
 
 fn frit(args: &[&str]) -> Output {
     Command::new(env!("CARGO_BIN_EXE_frit")).args(args).output().unwrap()
@@ -143,4 +144,78 @@ fn what_cannot_be_served_says_what_to_do() {
     }
     let out = frit(&["inspect", &volume]);
     assert!(text(&out.stdout).contains("clean"), "none of them left it dirty");
+}
+
+/// A client that has taken the export.
+fn connect(socket: &Path) -> std::io::Result<UnixStream> {
+    let mut s = UnixStream::connect(socket)?;
+    s.set_read_timeout(Some(Duration::from_secs(30)))?;
+    s.set_write_timeout(Some(Duration::from_secs(30)))?;
+    s.read_exact(&mut [0; 18])?;
+    s.write_all(&[&3u32.to_be_bytes()[..], b"IHAVEOPT\0\0\0\x01\0\0\0\0"].concat())?;
+    s.read_exact(&mut [0; 10])?;
+    Ok(s)
+}
+
+fn head(number: u16, len: u32) -> Vec<u8> {
+    [&[0x25, 0x60, 0x95, 0x13, 0, 0][..], &number.to_be_bytes(), &[0; 16], &len.to_be_bytes()].concat()
+}
+
+/// The most memory that a process had of its own, in KiB: pages of its files are the machine's.
+fn own_kib(pid: u32) -> u64 {
+    let status = std::fs::read_to_string(format!("/proc/{pid}/status")).unwrap();
+    let line = status.lines().find(|l| l.starts_with("RssAnon:")).unwrap();
+    line.split_whitespace().nth(1).unwrap().parse().unwrap()
+}
+
+/// 40 clients send half of a write of 32 MiB each: 640 MiB that the server must not hold.
+#[test]
+fn half_sent_writes_do_not_fill_the_memory() {
+    const MEMORY: u64 = 400 << 20;
+    let dir = tempfile::tempdir().unwrap();
+    let volume = dir.path().join("vol").display().to_string();
+    let socket = dir.path().join("s");
+    let out = frit(&["create", &volume, "--stack", "hfsl-small", "--size", "40M"]);
+    assert!(out.status.success(), "{}", text(&out.stderr));
+    if !Command::new("prlimit").arg("--version").output().is_ok_and(|o| o.status.success()) {
+        eprintln!("SKIPPED: no prlimit on this machine");
+        return;
+    }
+    let mut child = Command::new("prlimit")
+        .arg(format!("--data={MEMORY}"))
+        .args([env!("CARGO_BIN_EXE_frit"), "serve", &volume])
+        .args(["--nbd", &format!("unix:{}", socket.display()), "--buffers", "64M"])
+        .stdout(Stdio::piped())
+        .stderr(Stdio::piped())
+        .spawn()
+        .unwrap();
+    let mut line = String::new();
+    BufReader::new(child.stdout.as_mut().unwrap()).read_line(&mut line).unwrap();
+    assert!(line.contains("nbd+unix"), "{line}");
+    let half = [head(1, 32 << 20), vec![7; 16 << 20]].concat();
+    let mut halves: Vec<UnixStream> = (0..40)
+        .map(|i| {
+            let mut s = connect(&socket).unwrap_or_else(|e| panic!("client {i}: {e}"));
+            s.write_all(&half).unwrap_or_else(|e| panic!("client {i}: {e}"));
+            s
+        })
+        .collect();
+    assert_eq!(child.try_wait().unwrap(), None, "the server has ended");
+    let kib = own_kib(child.id());
+    assert!(kib < 200 << 10, "the server holds {kib} KiB");
+    // It serves others, and a write that goes on.
+    write(&socket);
+    halves[0].write_all(&vec![7; 16 << 20]).unwrap();
+    let mut reply = [0; 16];
+    halves[0].read_exact(&mut reply).unwrap();
+    assert_eq!(reply[4..8], [0; 4]);
+    let mut reader = connect(&socket).unwrap();
+    reader.write_all(&head(0, 32 << 20)).unwrap();
+    let mut data = vec![0; (32 << 20) + 16];
+    reader.read_exact(&mut data).unwrap();
+    assert!(data[16 + 512..].iter().all(|&b| b == 7));
+    drop((halves, reader));
+    signal(&child, "-TERM");
+    let out = child.wait_with_output().unwrap();
+    assert!(out.status.success(), "{}", text(&out.stderr));
 }

@@ -13,6 +13,7 @@ pub mod counts;
 pub mod deferred;
 pub mod durable;
 pub mod error;
+pub mod files;
 pub mod hints;
 pub mod params;
 pub mod payload;
@@ -20,6 +21,7 @@ pub mod planted;
 pub mod raw;
 pub mod sink;
 pub mod size;
+pub mod text;
 pub mod units;
 pub mod visible;
 

@@ -12,6 +12,7 @@ pub mod backend;
 pub mod ctl;
 pub mod device;
 pub mod fuse;
+mod guard;
 mod log;
 pub mod metrics;
 pub mod mount;

@@ -1,5 +1,6 @@
 //! What a server has to say while it runs: rare, one line each.
 
+use frit_core::text::Escaped;
 use std::fmt;
 use std::sync::Arc;
 
@@ -19,9 +20,9 @@ impl Log {
         Log::new(|_| {})
     }
 
-    /// Says one line.
+    /// Says one line. Control characters in it are escaped: clients choose parts of what is said.
     pub fn say(&self, line: impl fmt::Display) {
-        (self.0)(&line.to_string());
+        (self.0)(&Escaped(&line.to_string()).to_string());
     }
 }
 

@@ -9,8 +9,6 @@ use frit_trace::write::{WriteFormat, Writer};
 use frit_trace::{ReqOp, Request};
 use parking_lot::Mutex;
 use std::fmt;
-use std::fs::OpenOptions;
-use std::os::unix::fs::OpenOptionsExt;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Instant;
 
@@ -34,10 +32,8 @@ impl Recorder {
     /// # Errors
     /// A file that cannot be created, or is there already.
     pub fn create(path: &str) -> Result<Recorder, frit_trace::Error> {
-        // Addresses and times of requests are for the user who serves.
-        let new = OpenOptions::new().write(true).create_new(true).mode(0o600).open(path);
-        new.map_err(|source| frit_trace::Error::Open { path: path.into(), source })?;
-        let writer = Writer::create(path, WriteFormat::Recorded, false)?;
+        // Addresses and times of requests are for the user who serves: the file is its owner's alone.
+        let writer = Writer::create_growing(path, WriteFormat::Recorded, false)?;
         Ok(Recorder {
             path: path.into(),
             start: Instant::now(),

@@ -321,3 +321,17 @@ fn check(path: &Path, versions: &[AtomicU64]) {
     assert!(found.is_empty(), "{found:?}");
     volume.close().unwrap();
 }
+
+#[test]
+fn silent_clients_keep_nobody_out() {
+    let c = Controlled::new();
+    let mut silent: Vec<UnixStream> =
+        (0..100).map(|_| UnixStream::connect(c.server.path()).unwrap()).collect();
+    for half in &mut silent[60..] {
+        // Those that were hung up on do not take it.
+        let _ = half.write_all(b"{\"v\":1,\"do\":");
+    }
+    assert_eq!(c.get("SSW"), "2048");
+    assert_eq!(c.set(&[("SSW", "4K")]).unwrap().len(), 1);
+    drop(silent);
+}

@@ -119,16 +119,23 @@ pub struct StackError {
 /// Shorthand for results with [`StackError`].
 pub type Result<T> = std::result::Result<T, StackError>;
 
+/// Problems of which a report tells: more are mostly the same mistake again, or no stack at all.
+const PROBLEMS_MAX: usize = 20;
+
 impl StackError {
-    pub(crate) fn new(stack: &str, problems: Vec<Problem>) -> StackError {
+    pub(crate) fn new(stack: &str, mut problems: Vec<Problem>) -> StackError {
         let title = match problems.len() {
             1 => problems[0].message.clone(),
+            n if n > PROBLEMS_MAX => {
+                format!("stack '{stack}' has {n} errors; the first {PROBLEMS_MAX} are shown")
+            }
             n => format!("stack '{stack}' has {n} errors"),
         };
+        problems.truncate(PROBLEMS_MAX);
         StackError { title, problems }
     }
 
-    /// All that is wrong.
+    /// What is wrong; of very many problems the first.
     #[must_use]
     pub fn problems(&self) -> &[Problem] {
         &self.problems

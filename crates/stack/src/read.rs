@@ -12,12 +12,19 @@ use crate::{engine, set};
 use std::path::Path;
 use strum::VariantNames;
 
+/// Layers that an error names.
+const NAMES_MAX: usize = 8;
+
 /// Keys at the top of a file that are no layers.
 pub(crate) const TOP_KEYS: [&str; 3] = ["about", "media", "engine"];
 
 pub(crate) fn read(name: &str, content: &str, sets: &[String], dir: &Path) -> Result<Stack> {
     let mut problems = Vec::new();
-    let mut root = tree::parse(&tree::text(name, content), &mut problems);
+    let text = tree::text(name, content);
+    if let Some(problem) = tree::control_character(&text) {
+        return Err(StackError::new(name, vec![problem]));
+    }
+    let mut root = tree::parse(&text, &mut problems);
     if problems.is_empty() {
         for arg in sets {
             set::apply(&mut root, arg, dir, &mut problems);
@@ -145,7 +152,7 @@ fn layer_tables<'a>(root: &'a Table, problems: &mut Vec<Problem>) -> Vec<(&'a En
         problems.push(Problem::new("the stack has no layer").help(help));
     }
     if let [_, (second, table, _), ..] = layers[..] {
-        let names: Vec<&str> = layers.iter().map(|(e, ..)| e.key.as_str()).collect();
+        let names: Vec<&str> = layers.iter().take(NAMES_MAX).map(|(e, ..)| e.key.as_str()).collect();
         problems.push(
             Problem::new(format!("{} are all on top: requests go to one layer", names.join(" and ")))
                 .at(Some(table.spot.clone()), "nothing lies on this layer")

@@ -6,6 +6,7 @@ use crate::layers::{Kind, LayerConfig, Role, Setting};
 use crate::media::Medium;
 use crate::tree::Table;
 use crate::{builtin, read};
+use frit_core::files::{self, TEXT_BYTES_MAX};
 use std::path::{Path, PathBuf};
 
 /// A layer of a stack.
@@ -60,7 +61,7 @@ impl Stack {
         if path.extension().is_none() && path.components().count() == 1 && !path.is_file() {
             return Stack::builtin(&shown, sets);
         }
-        let text = std::fs::read_to_string(path).map_err(|e| {
+        let text = files::read_text(path, TEXT_BYTES_MAX).map_err(|e| {
             let hint = "a builtin stack has a name without directory and extension; `frit check` without one lists them";
             StackError::new(
                 &shown,

@@ -1,6 +1,7 @@
 //! A stack file as keys and values that know where they were written.
 
 use crate::error::{Problem, Spot, Text};
+use frit_core::text::Escaped;
 use miette::NamedSource;
 use std::ops::Range;
 use std::sync::Arc;
@@ -81,7 +82,17 @@ impl Value {
 
 /// A named text.
 pub(crate) fn text(name: &str, content: &str) -> Text {
-    Arc::new(NamedSource::new(name, content.to_owned()))
+    Arc::new(NamedSource::new(Escaped(name).to_string(), content.to_owned()))
+}
+
+/// The first control character that would act upon a terminal which shows the text, as a problem.
+pub(crate) fn control_character(text: &Text) -> Option<Problem> {
+    let content = text.inner();
+    let (at, c) = content.char_indices().find(|(_, c)| c.is_control() && !matches!(c, '\n' | '\r' | '\t'))?;
+    let line = content[..at].matches('\n').count() + 1;
+    let help = "a stack file is text; in a string, write the character as \\uXXXX";
+    let what = format!("no stack: line {line} of {} holds the control character {c:?}", text.name());
+    Some(Problem::new(what).help(help))
 }
 
 fn spot(text: &Text, span: Range<usize>) -> Spot {

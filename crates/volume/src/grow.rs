@@ -42,6 +42,15 @@ pub fn stack_with(superblock: &Superblock, sets: &[String]) -> frit_stack::Resul
     Stack::parse(&superblock.name, &superblock.stack, &all)
 }
 
+/// The size of a volume of a stack, in bytes.
+///
+/// # Errors
+/// A stack that cannot carry a volume.
+pub fn volume_bytes(stack: &Stack) -> Result<u64> {
+    let (durable, _) = durable_stack(stack)?;
+    Ok(durable.build::<Null>(&frit_stack::Bytes::None)?.layer.info().sectors * frit_core::SECTOR_BYTES)
+}
+
 /// The directory in which the larger volume is put together.
 fn beside(dir: &Path) -> Result<PathBuf> {
     let full = dir.canonicalize().map_err(io(format!("cannot find {}", dir.display())))?;

@@ -97,6 +97,25 @@ pub(crate) fn stretches<S: Sink>(v: &Volume<S>) -> Result<Vec<(u64, bool)>> {
     Ok(all)
 }
 
+/// Returns `true` if every byte of the volume reads as zero; what cannot be read is taken for data.
+pub fn is_blank<S: Sink>(v: &mut Volume<S>) -> bool {
+    let Ok(all) = stretches(v) else { return false };
+    let mut buffer = vec![0; CHUNK];
+    let mut at = 0;
+    for (len, mapped) in all {
+        let end = at + len;
+        while mapped && at < end {
+            let chunk = &mut buffer[..CHUNK.min((end - at) as usize)];
+            if v.read(at, chunk).is_err() || chunk.iter().any(|&b| b != 0) {
+                return false;
+            }
+            at += chunk.len() as u64;
+        }
+        at = end;
+    }
+    true
+}
+
 /// Reads, page by page where the whole cannot be read.
 fn read_chunk<S: Sink>(
     v: &mut Volume<S>,

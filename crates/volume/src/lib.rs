@@ -22,8 +22,8 @@ mod volume;
 
 pub use create::{CreateOptions, durable_stack};
 pub use error::{Error, Result};
-pub use grow::{Grown, grow, stack_with};
-pub use image::{ImageIn, ImageOut, Moved, Progress, export, import};
+pub use grow::{Grown, grow, stack_with, volume_bytes};
+pub use image::{ImageIn, ImageOut, Moved, Progress, export, import, is_blank};
 pub use inspect::{Inspection, MediumFound, inspect};
 pub use open::{OpenOptions, Recovered};
 pub use sized::sized;

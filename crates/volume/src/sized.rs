@@ -21,6 +21,9 @@ const CHIP_STEP: u64 = 1 << 20;
 /// # Errors
 /// A stack that is wrong, or cannot be so large.
 pub fn sized(bytes: u64, load: impl Fn(&[String]) -> frit_stack::Result<Stack>) -> Result<Stack> {
+    if bytes == 0 {
+        return Err(Error::Stack { what: "a size above zero: --size 0 leaves no place for data".into() });
+    }
     let given = load(&[])?;
     let layer = &given.layer().name;
     if given.layer().kind == Kind::Ntl {

@@ -3,7 +3,7 @@
 mod show;
 
 use super::volume::check::{How, check as check_volume};
-use crate::output::{complain, print, print_json, table, text};
+use crate::output::{print, print_json, report, table, text};
 use frit_stack::{Problem, Stack, StackError, Summary, builtins};
 use miette::{Report, Result, miette};
 use serde::Serialize;
@@ -139,10 +139,10 @@ pub(crate) fn run(args: &Args) -> Result<ExitCode> {
                 Ok((summary, warnings)) => {
                     print(&show::summary(&summary, args.all))?;
                     for w in warnings {
-                        complain(&format!("{:?}\n", Report::new(w)))?;
+                        report(&Report::new(w))?;
                     }
                 }
-                Err(e) => complain(&format!("{:?}\n", Report::new(e)))?,
+                Err(e) => report(&Report::new(e))?,
             }
         }
     }

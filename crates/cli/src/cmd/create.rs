@@ -1,7 +1,7 @@
 //! `frit create`.
 
 use super::volume::{sizes, warn};
-use crate::output::{complain, print, print_json, table, text};
+use crate::output::{print, print_json, report, table, text};
 use frit_core::size;
 use frit_stack::Stack;
 use frit_volume::superblock::VERSION;
@@ -79,7 +79,7 @@ pub(crate) fn run(args: &Args) -> Result<()> {
     let stack = load(&args.stack, &args.set, args.size)?;
     let (_, changed) = durable_stack(&stack)?;
     for w in stack.warnings() {
-        complain(&format!("{:?}\n", Report::new(w.clone())))?;
+        report(&Report::new(w.clone()))?;
     }
     let options = CreateOptions { stack, force: args.force };
     let volume = Volume::create(&args.volume, &options)?;

@@ -6,10 +6,11 @@ use super::attach::state::{Attached, mountpoint};
 use crate::output::{complain, print};
 use frit_serve::ctl::{Client, SOCKET};
 use frit_serve::fuse::{FILE_NAME, loops, unmount, volumes_at};
+use frit_volume::superblock::State;
 use miette::{IntoDiagnostic, Result, WrapErr, miette};
 use rustix::process::{Pid, Signal, kill_process, test_kill_process};
 use std::path::{Path, PathBuf};
-use std::process::Command;
+use std::process::{Command, ExitCode};
 use std::time::{Duration, Instant};
 
 /// How often it is looked whether something has ended.
@@ -24,7 +25,8 @@ const RELEASE: Duration = Duration::from_secs(20);
   frit detach vol --force      file systems on it are unmounted, even while programs use them
 
 The loop device is released, the file unmounted, the server stopped in order. What is not attached stays so. After a server
-was killed it cleans up what that left; the next frit attach recovers the volume. See docs/fuse.md.")]
+was killed it cleans up what that left, says what may be lost, and exits with 1; the next frit attach recovers the volume.
+See docs/fuse.md.")]
 pub(crate) struct Args {
     /// The volume.
     volume: PathBuf,
@@ -43,7 +45,7 @@ pub(crate) struct Args {
 ///
 /// # Errors
 /// A device that is mounted or in use; a server that does not end.
-pub(crate) fn run(args: &Args) -> Result<()> {
+pub(crate) fn run(args: &Args) -> Result<ExitCode> {
     able()?;
     let dir = super::volume::whole_path(&args.volume)?;
     let known = Attached::read(&dir);
@@ -53,7 +55,11 @@ pub(crate) fn run(args: &Args) -> Result<()> {
         (given, _) => mountpoint(&dir, given.as_deref())?,
     };
     let mut did = Vec::new();
-    for device in devices(&mounted, known.as_ref())? {
+    // Before anything is cleaned up: a server that was killed leaves the volume open, or its mount.
+    let gone = known.as_ref().filter(|k| server.is_none() && k.started && !is_ours(k.server, &dir));
+    let devices = devices(&mounted, known.as_ref())?;
+    let ended = gone.map(|known| Ended::of(known, &dir, !devices.is_empty()));
+    for device in devices {
         release(&device, args)?;
         did.push(device.display().to_string());
     }
@@ -81,6 +87,53 @@ pub(crate) fn run(args: &Args) -> Result<()> {
         [] if known.is_none() => print(&format!("{} is not attached\n", args.volume.display())),
         [] => print(&format!("{} is detached\n", args.volume.display())),
         did => print(&format!("{} is detached: {}\n", args.volume.display(), did.join(", "))),
+    }?;
+    let Some(ended) = ended else { return Ok(ExitCode::SUCCESS) };
+    complain(&ended.told(&args.volume))?;
+    Ok(if ended.may_have_lost() { ExitCode::FAILURE } else { ExitCode::SUCCESS })
+}
+
+/// A server that had ended before its device was released.
+struct Ended {
+    server: i32,
+    device: String,
+    /// It did not close the volume.
+    killed: bool,
+    /// The kernel still had the device: what programs wrote to it meanwhile had nowhere to go.
+    had_device: bool,
+}
+
+impl Ended {
+    fn of(known: &Attached, dir: &Path, had_device: bool) -> Ended {
+        let clean = frit_volume::inspect(dir).is_ok_and(|i| i.superblock.state == State::Clean);
+        let device = known.device.as_ref().map_or("the device".into(), |d| d.display().to_string());
+        Ended { server: known.server, device, killed: !clean, had_device }
+    }
+
+    fn may_have_lost(&self) -> bool {
+        self.killed || self.had_device
+    }
+
+    /// What is kept, what may be lost, and what to do.
+    fn told(&self, volume: &Path) -> String {
+        let Ended { server, device, .. } = self;
+        let volume = volume.display();
+        let mut out = if self.killed {
+            format!(
+                "The server, process {server}, had ended without closing {volume}: it was killed, or crashed.\n\
+                 What it had answered is kept, and what was synced on {device} also if the machine itself stopped. \
+                 The volume is marked dirty; the next start recovers it, or frit recover {volume} now.\n"
+            )
+        } else {
+            format!("The server, process {server}, had ended before; {volume} is closed in order.\n")
+        };
+        if self.may_have_lost() {
+            out += &format!(
+                "What programs wrote to {device} and did not sync may be lost: the kernel could not hand it over. \
+                 Check the file system on it before it is used.\n"
+            );
+        }
+        out
     }
 }
 

@@ -2,12 +2,11 @@
 
 use super::volume::{Bar, not_opened, open};
 use crate::output::{complain, print_json};
+use frit_core::files::OutputFile;
 use frit_core::size;
-use frit_volume::access::FILE_MODE;
+use frit_core::text::shown;
 use frit_volume::{ImageOut, Moved, export};
-use miette::{IntoDiagnostic, Report, Result, WrapErr, bail, miette};
-use std::fs::OpenOptions;
-use std::os::unix::fs::{FileTypeExt, OpenOptionsExt};
+use miette::{IntoDiagnostic, Report, Result, bail, miette};
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
@@ -52,15 +51,17 @@ pub(crate) fn run(args: &Args) -> Result<ExitCode> {
         let mut out = std::io::stdout().lock();
         export(&mut volume, &mut ImageOut::Stream(&mut out), args.rescue, &mut progress)?
     } else {
-        let (file, stream) = create(&args.image, args.force)?;
-        let mut writer = &file;
-        let mut out = if stream { ImageOut::Stream(&mut writer) } else { ImageOut::Sparse(&file) };
+        let file = create(&args.image, args.force)?;
+        let mut writer = file.file();
+        // A device has no holes: it takes every byte.
+        let mut out =
+            if file.is_in_place() { ImageOut::Stream(&mut writer) } else { ImageOut::Sparse(file.file()) };
         match export(&mut volume, &mut out, args.rescue, &mut progress) {
             Ok(moved) => {
-                file.sync_all().into_diagnostic().wrap_err("cannot sync the image")?;
+                file.commit().into_diagnostic()?;
                 moved
             }
-            Err(e) => return Err(unfinished(args, stream, &e)),
+            Err(e) => return Err(unfinished(args, file.is_in_place(), &e)),
         }
     };
     drop(bar);
@@ -69,33 +70,27 @@ pub(crate) fn run(args: &Args) -> Result<ExitCode> {
     Ok(if moved.damaged.is_empty() { ExitCode::SUCCESS } else { ExitCode::FAILURE })
 }
 
-/// The image's file, and whether it takes every byte: a device has no holes.
-/// An image that ends early is not left behind: it would look whole.
-fn unfinished(args: &Args, stream: bool, e: &frit_volume::Error) -> Report {
-    let removed = !stream && std::fs::remove_file(&args.image).is_ok();
-    let image = args.image.display();
-    let left =
-        if removed { format!("{image} was removed") } else { format!("what is in {image} is not whole") };
+/// Why there is no image. One that ends early is not left behind: it would look whole.
+fn unfinished(args: &Args, in_place: bool, e: &frit_volume::Error) -> Report {
+    let image = shown(&args.image);
+    let left = if in_place {
+        format!("what is in {image} is not whole")
+    } else {
+        format!("nothing was written to {image}")
+    };
     let rescue = "--rescue puts zeros where data cannot be read";
     let damaged = matches!(e, frit_volume::Error::Core(frit_core::Error::Corrupt { .. }));
     let help = if damaged { format!("{left}; {rescue}") } else { left };
-    miette!(help = help, "{e}")
+    miette!(help = help, "{image}: {e}")
 }
 
-fn create(image: &Path, force: bool) -> Result<(std::fs::File, bool)> {
-    let there = std::fs::metadata(image).ok();
-    if there.is_some() && !force {
-        bail!("{} is there already; --force overwrites it", image.display());
+/// The image's file; a symbolic link is not followed, but replaced with --force.
+fn create(image: &Path, force: bool) -> Result<OutputFile> {
+    if image.symlink_metadata().is_ok() && !force {
+        bail!("{} is there already; --force overwrites it", shown(image));
     }
-    let plain = there.is_none_or(|m| m.is_file() && !m.file_type().is_block_device());
-    let mut options = OpenOptions::new();
     // It holds the same bytes as the volume.
-    options.write(true).create(plain).truncate(plain).mode(FILE_MODE);
-    let file = options
-        .open(image)
-        .into_diagnostic()
-        .wrap_err_with(|| format!("cannot write {}", image.display()))?;
-    Ok((file, !plain))
+    OutputFile::create_private(image).into_diagnostic()
 }
 
 fn tell(args: &Args, moved: &Moved, to_stdout: bool) -> Result<()> {

@@ -3,11 +3,11 @@
 use super::create::load;
 use super::volume::{Bar, sizes};
 use crate::output::{print, print_json};
-use frit_core::size;
+use frit_core::{size, text::shown};
 use frit_stack::Stack;
-use frit_volume::{grow, inspect, sized, stack_with};
-use miette::{Result, bail};
-use std::path::PathBuf;
+use frit_volume::{grow, inspect, sized, stack_with, volume_bytes};
+use miette::{Result, bail, miette};
+use std::path::{Path, PathBuf};
 
 /// Make a volume larger, or of another stack, with all that it holds.
 #[derive(clap::Args, Debug)]
@@ -18,7 +18,7 @@ use std::path::PathBuf;
 
 A copy with the new stack is made beside the volume (vol.growing), compared with it, and exchanged for it in one step; the
 disk needs room for both. Stopped anywhere, it leaves the volume as it was or as it should be. UUID and parameters are
-kept. It refuses a size below what is stored. See docs/volumes.md.")]
+kept. It refuses a size below the volume's own; with --shrink, only one below what is stored. See docs/volumes.md.")]
 pub(crate) struct Args {
     /// The volume.
     volume: PathBuf,
@@ -31,6 +31,9 @@ pub(crate) struct Args {
     /// The new size.
     #[arg(long, value_name = "SIZE", value_parser = size::parse)]
     size: Option<u64>,
+    /// Let the volume become smaller, if what is stored fits.
+    #[arg(long)]
+    shrink: bool,
     /// Print JSON.
     #[arg(long)]
     json: bool,
@@ -51,6 +54,22 @@ fn stack(args: &Args) -> Result<Stack> {
     })
 }
 
+/// Refuses a stack whose volume is smaller than that which is there.
+fn refuse_smaller(dir: &Path, stack: &Stack) -> Result<()> {
+    let has = volume_bytes(&stack_with(&inspect(dir)?.superblock, &[])?)?;
+    let wanted = volume_bytes(stack)?;
+    if wanted >= has {
+        return Ok(());
+    }
+    Err(miette!(
+        help = "--shrink makes it smaller, if nothing is stored behind the new end",
+        "{} has {}, and would have {}: growing does not make it smaller",
+        shown(dir),
+        sizes(has),
+        sizes(wanted)
+    ))
+}
+
 /// Runs the command.
 ///
 /// # Errors
@@ -60,6 +79,9 @@ pub(crate) fn run(args: &Args) -> Result<()> {
         bail!("how large? give --size, --set media.<nand>.blocks_per_plane=N, or --stack");
     }
     let stack = stack(args)?;
+    if !args.shrink {
+        refuse_smaller(&args.volume, &stack)?;
+    }
     let bar = Bar::bytes(args.json, "opening", None);
     let mut now = String::new();
     let grown = grow(&args.volume, &stack, &mut |what, length, done| {

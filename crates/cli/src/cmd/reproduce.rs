@@ -2,12 +2,11 @@
 
 use crate::output::{complain, print, print_json, table, text};
 use clap::ArgAction;
+use frit_core::files;
 use frit_reproduce::{Plan, Traces, catalogue, outcome, reproduce};
 use indicatif::{ProgressBar, ProgressStyle};
-use miette::{IntoDiagnostic, Result, WrapErr, miette};
+use miette::{IntoDiagnostic, Result, miette};
 use std::collections::BTreeMap;
-use std::fs::File;
-use std::io::{BufWriter, Write};
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
@@ -91,9 +90,7 @@ pub(crate) fn run(args: &Args) -> Result<ExitCode> {
     if let Some(dir) = &args.plots {
         for (name, drawing) in outcome::plots(&done) {
             let path = dir.join(name);
-            std::fs::write(&path, drawing)
-                .into_diagnostic()
-                .wrap_err_with(|| format!("cannot write {}", path.display()))?;
+            files::write(&path, drawing.as_bytes()).into_diagnostic()?;
         }
     }
     match args.json.as_deref() {
@@ -108,10 +105,9 @@ pub(crate) fn run(args: &Args) -> Result<ExitCode> {
 }
 
 fn write_json(path: &Path, done: &outcome::Reproduction) -> Result<()> {
-    let shown = || format!("cannot write {}", path.display());
-    let mut out = BufWriter::new(File::create(path).into_diagnostic().wrap_err_with(shown)?);
-    serde_json::to_writer_pretty(&mut out, done).into_diagnostic().wrap_err_with(shown)?;
-    writeln!(out).and_then(|()| out.flush()).into_diagnostic().wrap_err_with(shown)
+    let mut out = serde_json::to_vec_pretty(done).into_diagnostic()?;
+    out.push(b'\n');
+    files::write(path, &out).into_diagnostic()
 }
 
 /// Where recordings are; what was named has to be there.

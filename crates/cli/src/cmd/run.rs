@@ -4,18 +4,18 @@ mod inputs;
 mod progress;
 
 use super::trace::ReadArgs;
-use crate::output::{complain, print};
+use crate::output::{complain, print, report};
 use clap::error::ErrorKind;
 use clap::{ArgAction, CommandFactory};
+use frit_core::files::{self, OutputFile};
 use frit_engine::Mode;
 use frit_replay::report::{compare, text, write_json};
 use frit_replay::{Error, Job, Report, RunOptions, Warm, html, sectors};
 use frit_stack::Stack;
 use frit_trace::{Devices, Fit};
 use inputs::Inputs;
-use miette::{IntoDiagnostic, Result, WrapErr, miette};
+use miette::{IntoDiagnostic, Result, miette};
 use progress::Bar;
-use std::fs::File;
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
@@ -127,14 +127,16 @@ pub(crate) fn run(args: &Args) -> Result<ExitCode> {
     };
     let stacks = load(&inputs.stacks, &args.set)?;
     let json = args.json.as_deref().filter(|_| !args.to_stdout());
-    // A file that cannot be written is told before the run, not after it.
-    let create = |path: &Path| File::create(path).into_diagnostic().wrap_err(format!("{}", path.display()));
-    let json = json.map(create).transpose()?;
-    args.html.as_deref().map(create).transpose()?;
+    // A file that cannot be written is told before the run, not after it; what is there stays until then.
+    for path in json.into_iter().chain(args.html.as_deref()).filter(|p| !is_special(p)) {
+        OutputFile::create(path).into_diagnostic()?;
+    }
     let mut reports = Vec::new();
     let ran = all(args, &inputs.workloads, &stacks, &mut reports);
-    if let Some(file) = json {
-        write_json(&reports, file).into_diagnostic()?;
+    if let Some(path) = json {
+        let mut out = Vec::new();
+        write_json(&reports, &mut out).into_diagnostic()?;
+        files::write(path, &out).into_diagnostic()?;
     }
     if let Some(path) = &args.html {
         html::write(&reports, path).map_err(explain)?;
@@ -142,6 +144,11 @@ pub(crate) fn run(args: &Args) -> Result<ExitCode> {
     show(args, &reports, stacks.len())?;
     ran?;
     Ok(if reports.iter().all(Report::passed) { ExitCode::SUCCESS } else { ExitCode::FAILURE })
+}
+
+/// Whether a path is a pipe or a device: opening it may wait, and is seen by who reads from it.
+fn is_special(path: &Path) -> bool {
+    path.metadata().is_ok_and(|m| !m.is_file() && !m.is_dir())
 }
 
 /// Ends the program as clap does when a command line is wrong: with 2.
@@ -161,7 +168,7 @@ fn load(names: &[String], sets: &[String]) -> Result<Vec<Stack>> {
     };
     let stacks: Vec<Stack> = names.iter().map(one).collect::<Result<_>>()?;
     for warning in stacks.iter().flat_map(Stack::warnings) {
-        complain(&format!("{:?}\n", miette::Report::new(warning.clone())))?;
+        report(&miette::Report::new(warning.clone()))?;
     }
     Ok(stacks)
 }

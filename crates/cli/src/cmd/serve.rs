@@ -1,15 +1,17 @@
 //! `frit serve`: a volume for other programs, until a signal ends it.
 
 mod fronts;
+mod limits;
 
 use crate::output::{complain, print};
-use frit_core::size;
+use frit_core::{files, size};
 use frit_serve::ctl::About;
 use frit_serve::nbd::{Address, Export, Server, ServerOptions};
 use frit_serve::{Device, DeviceOptions, Log, Recorder};
 use frit_volume::{OpenOptions, Recovered};
 pub(crate) use fronts::defaults;
 use fronts::{FrontArgs, Fronts, Opened};
+use limits::LimitArgs;
 use miette::{IntoDiagnostic, Result, WrapErr, bail};
 use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM};
 use signal_hook::iterator::Signals;
@@ -55,9 +57,8 @@ pub(crate) struct Args {
     /// Let other machines connect over TCP. There is no password and no encryption.
     #[arg(long)]
     allow_remote: bool,
-    /// NBD clients at a time; each may take up to 64 MiB of memory.
-    #[arg(long, value_name = "N", default_value_t = 64, value_parser = clap::value_parser!(u16).range(1..=4096))]
-    connections: u16,
+    #[command(flatten)]
+    limits: LimitArgs,
     /// Record what clients do as a trace that frit run --trace replays (.zst and .gz compress).
     #[arg(long, value_name = "FILE")]
     record: Option<String>,
@@ -103,8 +104,7 @@ fn serve(args: &Args, device: &Arc<Device>, about: About, signals: &mut Signals)
     let options = ServerOptions {
         addresses: args.nbd.clone(),
         allow_remote: args.allow_remote,
-        connections_max: usize::from(args.connections),
-        ..ServerOptions::default()
+        ..args.limits.options()
     };
     let nbd = Server::start(export, options).into_diagnostic()?;
     let pidfile = args.pidfile.as_deref().map(PidFile::write).transpose()?;
@@ -204,9 +204,8 @@ struct PidFile(PathBuf);
 impl PidFile {
     fn write(path: &Path) -> Result<PidFile> {
         let text = format!("{}\n", std::process::id());
-        fs::write(path, text)
-            .into_diagnostic()
-            .wrap_err_with(|| format!("cannot write {}", path.display()))?;
+        // A link that is there is replaced: what it names may be another user's choice.
+        files::write(path, text.as_bytes()).into_diagnostic()?;
         Ok(PidFile(path.into()))
     }
 }

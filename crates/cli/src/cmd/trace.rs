@@ -10,8 +10,7 @@ pub(crate) use reading::ReadArgs;
 pub(crate) use stat::spinner;
 
 use clap::Subcommand;
-use miette::{IntoDiagnostic, Result};
-use std::io::{self, ErrorKind, Write};
+use miette::Result;
 
 /// Look into block traces, convert them, and generate workloads.
 #[derive(clap::Args, Debug)]
@@ -51,15 +50,10 @@ pub(crate) fn run(args: &Args) -> Result<()> {
 
 /// Writes to standard output; a reader that has seen enough (`| head`) is no error.
 fn show(text: &str) -> Result<()> {
-    let mut out = io::stdout().lock();
-    match out.write_all(text.as_bytes()).and_then(|()| out.flush()) {
-        Err(e) if e.kind() == ErrorKind::BrokenPipe => Ok(()),
-        other => other.into_diagnostic(),
-    }
+    crate::output::print(text)
 }
 
 /// Writes remarks to standard error.
 fn remark(lines: &[String]) -> Result<()> {
-    let mut err = io::stderr().lock();
-    lines.iter().try_for_each(|line| writeln!(err, "frit: {line}")).into_diagnostic()
+    lines.iter().try_for_each(|line| crate::output::complain(&format!("frit: {line}\n")))
 }

@@ -8,6 +8,7 @@ use super::spec::{
     WriteBack,
 };
 use crate::profile::{Size, Time};
+use frit_core::files::{self, TEXT_BYTES_MAX};
 use frit_core::{Error, Result, SECTOR_BYTES};
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
@@ -135,7 +136,7 @@ impl DiskProfile {
     /// # Errors
     /// A file that cannot be read, or is no profile.
     pub fn load(path: &Path) -> Result<DiskProfile> {
-        let text = std::fs::read_to_string(path).map_err(|source| Error::Io {
+        let text = files::read_text(path, TEXT_BYTES_MAX).map_err(|source| Error::Io {
             what: format!("cannot read the disk {}", path.display()),
             source,
         })?;
@@ -220,7 +221,7 @@ impl DriveConfig {
             max_wait: MAX_WAIT,
             background: Background::Yield,
         };
-        spec.check()?;
+        spec.check_whole()?;
         Ok(spec)
     }
 

@@ -293,4 +293,13 @@ impl DiskSpec {
         }
         Ok(())
     }
+
+    /// Checks as well what only building a drive finds out: the layout of the sectors, and the seek curve over all
+    /// cylinders.
+    ///
+    /// # Errors
+    /// As for [`DiskSpec::check`]; a drive of a description that passes can be built.
+    pub fn check_whole(&self) -> Result<()> {
+        super::mechanism::Mechanism::new(self).map(drop)
+    }
 }

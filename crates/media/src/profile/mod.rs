@@ -11,6 +11,7 @@ pub use resolve::MediumSpec;
 pub use time::Time;
 
 use crate::disk::DiskProfile;
+use frit_core::files::{self, TEXT_BYTES_MAX};
 use frit_core::{Error, MediumKind, Result};
 use serde::Deserialize;
 use std::collections::BTreeMap;
@@ -105,7 +106,7 @@ impl Profile {
     /// # Errors
     /// A file that cannot be read, or is no profile.
     pub fn load(path: &Path) -> Result<Profile> {
-        let text = std::fs::read_to_string(path).map_err(|source| Error::Io {
+        let text = files::read_text(path, TEXT_BYTES_MAX).map_err(|source| Error::Io {
             what: format!("cannot read the profile {}", path.display()),
             source,
         })?;

@@ -42,7 +42,7 @@ const POLICY: &str = "default-src 'none'; style-src 'unsafe-inline'; script-src 
 /// # Errors
 /// A file that cannot be written.
 pub fn write(reports: &[Report], path: &Path) -> Result<()> {
-    std::fs::write(path, page(reports))
+    frit_core::files::write(path, page(reports).as_bytes())
         .map_err(|source| Error::Write { path: path.display().to_string(), source })
 }
 

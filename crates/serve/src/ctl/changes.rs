@@ -2,6 +2,7 @@
 
 use super::rights::Caller;
 use super::wire::Change;
+use frit_core::text::Escaped;
 use std::fs::{File, OpenOptions};
 use std::io::{self, Write};
 use std::os::unix::fs::OpenOptionsExt;
@@ -48,6 +49,7 @@ impl Changes {
 pub(super) fn line(at: SystemTime, who: Who, change: &Change) -> String {
     let Change { key, old, new } = change;
     let at = humantime::format_rfc3339_seconds(at);
+    let [key, old, new] = [key, old, new].map(|text| Escaped(text));
     format!("{at} uid {} pid {} {key}: {old} -> {new}", who.uid, who.pid)
 }
 

@@ -112,6 +112,7 @@ impl DevicePanel {
             connections: clients.open(),
             connections_accepted: clients.accepted(),
             connections_refused: clients.refused(),
+            connections_dropped: clients.dropped(),
             exports: self.about.exports.clone(),
             pace: self.about.pace.as_ref().map(|meter| meter.stat()),
         }

@@ -5,20 +5,24 @@ use super::panel::Panel;
 use super::rights::{Caller, Rights};
 use super::socket;
 use super::wire::{self, Answer, Do, Done, Refusal, Refused};
+use crate::guard::{Peer, Place, Places, read_before, write_before};
 use crate::log::Log;
-use std::io::{self, BufRead, BufReader, Read, Write};
+use std::io;
 use std::net::Shutdown;
 use std::os::unix::net::{UnixListener, UnixStream};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread::JoinHandle;
-use std::time::{Duration, SystemTime};
+use std::time::{Duration, Instant, SystemTime};
 
-/// Clients at a time; more are refused, in words.
-const CLIENTS_MAX: usize = 16;
-/// A client that says nothing for so long, or does not take its answer, is let go.
+/// Clients at a time. When more come, one that has not sent a request yet or has been idle is hung up on;
+/// if all are being answered, the new one is refused, in words.
+const CLIENTS_MAX: usize = 32;
+/// A client has to send the whole of its next request within this time, and to take its answer.
 const SILENCE_MAX: Duration = Duration::from_secs(10);
+/// A client that has been silent for so long makes room for a new one.
+const IDLE_MIN: Duration = Duration::from_secs(2);
 
 /// Where to listen, and for whom.
 #[derive(Clone, Debug)]
@@ -44,7 +48,7 @@ struct Shared {
     changes: Changes,
     rights: Rights,
     log: Log,
-    clients: AtomicUsize,
+    places: Arc<Places<UnixStream>>,
 }
 
 impl Server {
@@ -60,7 +64,7 @@ impl Server {
             changes: Changes::of(&options.volume),
             rights: options.rights,
             log,
-            clients: AtomicUsize::new(0),
+            places: Places::new(CLIENTS_MAX, Some(IDLE_MIN)),
         });
         let seen = stop.clone();
         let accept = move || accept(&listener, &shared, &seen);
@@ -90,61 +94,80 @@ impl Drop for Server {
 }
 
 fn accept(listener: &UnixListener, shared: &Arc<Shared>, stop: &AtomicBool) {
+    let mut told = false;
     loop {
-        let stream = match listener.accept() {
-            Ok((stream, _)) => stream,
-            Err(e) => {
-                // Out of descriptors, say: that may pass.
-                shared.log.say(format_args!("control: cannot accept a client: {e}"));
-                std::thread::sleep(Duration::from_millis(100));
-                continue;
-            }
-        };
+        let accepted = listener.accept();
         if stop.load(Ordering::SeqCst) {
             return;
         }
-        if shared.clients.fetch_add(1, Ordering::SeqCst) >= CLIENTS_MAX {
-            let what = format!("{CLIENTS_MAX} clients control it already; try again");
-            let _ = send(&stream, Err(Refused::new(Refusal::Busy, what)));
-            let _ = stream.shutdown(Shutdown::Both);
-            shared.clients.fetch_sub(1, Ordering::SeqCst);
-            continue;
-        }
-        let client = shared.clone();
-        let spawned = std::thread::Builder::new().name("ctl-client".into()).spawn(move || {
-            // What ends a connection concerns its client alone.
-            let _ = serve(&stream, &client);
-            client.clients.fetch_sub(1, Ordering::SeqCst);
-        });
-        if let Err(e) = spawned {
-            shared.clients.fetch_sub(1, Ordering::SeqCst);
-            shared.log.say(format_args!("control: no thread for a client: {e}"));
+        if let Err(e) = accepted.and_then(|(stream, _)| admit(shared, stream)) {
+            // Out of descriptors, say: that may pass.
+            if !std::mem::replace(&mut told, true) {
+                shared.log.say(format_args!("control: cannot serve a client: {e}"));
+            }
+            std::thread::sleep(Duration::from_millis(100));
         }
     }
+}
+
+fn admit(shared: &Arc<Shared>, stream: UnixStream) -> io::Result<()> {
+    let peer = Caller::of(&stream).map_or(Peer::Unknown, |c| Peer::Process(c.uid, c.pid));
+    let stream = Arc::new(stream);
+    let Some((place, _)) = shared.places.admit(&stream, peer) else {
+        let what = format!("{CLIENTS_MAX} clients control it already; try again");
+        stream.set_nonblocking(true)?;
+        // A client that does not take even this is gone.
+        let _ = send(&stream, Err(Refused::new(Refusal::Busy, what)));
+        let _ = stream.shutdown(Shutdown::Both);
+        return Ok(());
+    };
+    let client = Arc::clone(shared);
+    // What ends a connection concerns its client alone.
+    let run = move || drop(serve(&stream, &place, &client));
+    std::thread::Builder::new().name("ctl-client".into()).spawn(run).map(drop)
 }
 
 /// Answers requests until the client goes, says nothing, or says what is no request.
-fn serve(stream: &UnixStream, shared: &Shared) -> io::Result<()> {
-    stream.set_read_timeout(Some(SILENCE_MAX))?;
+fn serve(stream: &UnixStream, place: &Place<UnixStream>, shared: &Shared) -> io::Result<()> {
     stream.set_write_timeout(Some(SILENCE_MAX))?;
     let caller = Caller::of(stream)?;
-    let mut reader = BufReader::new(stream);
-    let mut line = Vec::new();
-    loop {
-        line.clear();
-        let limit = wire::REQUEST_BYTES_MAX as u64 + 1;
-        (&mut reader).take(limit).read_until(b'\n', &mut line)?;
-        match line.strip_suffix(b"\n") {
-            Some(request) => send(stream, shared.answer(caller, request))?,
+    let mut held = Vec::new();
+    while let Some(end) = line(stream, &mut held)? {
+        if end > wire::REQUEST_BYTES_MAX {
             // Where the next request begins cannot be told.
-            None if line.len() as u64 == limit => return send(stream, Err(wire::too_long())),
-            None => return Ok(()),
+            return send(stream, Err(wire::too_long()));
+        }
+        place.busy();
+        send(stream, shared.answer(caller, &held[..end]))?;
+        held.drain(..=end);
+        place.idle(Instant::now());
+    }
+    Ok(())
+}
+
+/// Reads until the buffer holds a line, or more than a request may have; returns where its end is. `None`
+/// when the client has gone.
+fn line(stream: &UnixStream, held: &mut Vec<u8>) -> io::Result<Option<usize>> {
+    let until = Instant::now() + SILENCE_MAX;
+    let mut part = [0; 4096];
+    let mut looked = 0;
+    loop {
+        if let Some(end) = held[looked..].iter().position(|&b| b == b'\n') {
+            return Ok(Some(looked + end));
+        }
+        looked = held.len();
+        if looked > wire::REQUEST_BYTES_MAX {
+            return Ok(Some(looked));
+        }
+        match read_before(stream, &mut part, until)? {
+            0 => return Ok(None),
+            n => held.extend_from_slice(&part[..n]),
         }
     }
 }
 
-fn send(mut stream: &UnixStream, result: Result<Done, Refused>) -> io::Result<()> {
-    stream.write_all(&wire::line(&Answer::from(result)).map_err(io::Error::from)?)
+fn send(stream: &UnixStream, result: Result<Done, Refused>) -> io::Result<()> {
+    write_before(stream, &wire::line(&Answer::from(result)).map_err(io::Error::from)?, SILENCE_MAX)
 }
 
 impl Shared {

@@ -117,6 +117,7 @@ pub struct Clients {
     open: AtomicU64,
     accepted: AtomicU64,
     refused: AtomicU64,
+    dropped: AtomicU64,
 }
 
 impl Clients {
@@ -135,6 +136,12 @@ impl Clients {
         self.refused.load(Ordering::Relaxed)
     }
 
+    /// Connections that the server ended: too slow with what they had begun, or silent when others needed
+    /// the place.
+    pub fn dropped(&self) -> u64 {
+        self.dropped.load(Ordering::Relaxed)
+    }
+
     /// A client came.
     pub(crate) fn came(&self) {
         self.open.fetch_add(1, Ordering::Relaxed);
@@ -144,6 +151,11 @@ impl Clients {
     /// A client left.
     pub(crate) fn left(&self) {
         self.open.fetch_sub(1, Ordering::Relaxed);
+    }
+
+    /// A client was hung up on.
+    pub(crate) fn was_dropped(&self) {
+        self.dropped.fetch_add(1, Ordering::Relaxed);
     }
 
     /// A client was turned away.

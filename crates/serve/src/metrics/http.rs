@@ -3,16 +3,17 @@
 
 use super::prometheus;
 use crate::ctl::Panel;
+use crate::guard::{Peer, Place, Places, read_before, write_before};
 use crate::log::Log;
-use std::io::{self, Read, Write};
+use std::io::{self, Write};
 use std::net::{Ipv4Addr, SocketAddr, TcpListener, TcpStream};
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
-/// Connections at a time; more wait in the kernel's queue.
-const CONNECTIONS_MAX: usize = 4;
+/// Connections at a time. When more come, the oldest that has not sent its request is hung up on.
+const CONNECTIONS_MAX: usize = 32;
 /// The longest head of a request, in bytes.
 const HEAD_BYTES_MAX: usize = 8 * 1024;
 /// Headers in it, at most.
@@ -30,7 +31,7 @@ const PLAIN: &str = "text/plain; charset=utf-8";
 pub struct Server {
     address: SocketAddr,
     stop: Arc<AtomicBool>,
-    threads: Vec<JoinHandle<()>>,
+    thread: Option<JoinHandle<()>>,
 }
 
 impl Server {
@@ -39,20 +40,12 @@ impl Server {
     /// # Errors
     /// A port that is in use.
     pub fn start(port: u16, panel: &Arc<dyn Panel>, log: &Log) -> io::Result<Server> {
-        let listener = Arc::new(TcpListener::bind((Ipv4Addr::LOCALHOST, port))?);
-        let mut server = Server {
-            address: listener.local_addr()?,
-            stop: Arc::new(AtomicBool::new(false)),
-            threads: Vec::new(),
-        };
-        let failures = Arc::new(AtomicUsize::new(0));
-        for _ in 0..CONNECTIONS_MAX {
-            let (listener, panel) = (listener.clone(), panel.clone());
-            let (stop, log, failures) = (server.stop.clone(), log.clone(), failures.clone());
-            let run = move || accept(&listener, &*panel, &stop, &log, &failures);
-            server.threads.push(std::thread::Builder::new().name("metrics".into()).spawn(run)?);
-        }
-        Ok(server)
+        let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, port))?;
+        let (address, stop) = (listener.local_addr()?, Arc::new(AtomicBool::new(false)));
+        let (panel, log, seen) = (Arc::clone(panel), log.clone(), Arc::clone(&stop));
+        let run = move || accept(&listener, &panel, &seen, &log);
+        let thread = Some(std::thread::Builder::new().name("metrics".into()).spawn(run)?);
+        Ok(Server { address, stop, thread })
     }
 
     /// Where it listens.
@@ -65,49 +58,56 @@ impl Server {
 impl Drop for Server {
     fn drop(&mut self) {
         self.stop.store(true, Ordering::SeqCst);
-        // Each thread accepts one connection of ours, and sees that it is to end.
-        let woken = self.threads.iter().all(|_| TcpStream::connect_timeout(&self.address, PATIENCE).is_ok());
-        for thread in self.threads.drain(..).filter(|_| woken) {
+        // A connection of our own wakes the thread that accepts, which sees that it is to end.
+        if TcpStream::connect_timeout(&self.address, PATIENCE).is_ok()
+            && let Some(thread) = self.thread.take()
+        {
             let _ = thread.join();
         }
     }
 }
 
-fn accept(listener: &TcpListener, panel: &dyn Panel, stop: &AtomicBool, log: &Log, failures: &AtomicUsize) {
+fn accept(listener: &TcpListener, panel: &Arc<dyn Panel>, stop: &AtomicBool, log: &Log) {
+    let places = Places::new(CONNECTIONS_MAX, None);
+    let mut told = false;
     loop {
-        match listener.accept() {
-            _ if stop.load(Ordering::SeqCst) => return,
+        let accepted = listener.accept();
+        if stop.load(Ordering::SeqCst) {
+            return;
+        }
+        let spawned = accepted.and_then(|(stream, peer)| {
+            let stream = Arc::new(stream);
+            // All others are being answered, which takes a few seconds at most.
+            let Some((place, _)) = places.admit(&stream, Peer::Machine(peer.ip())) else { return Ok(()) };
+            let panel = Arc::clone(panel);
             // What ends a connection concerns its client alone.
-            Ok((stream, _)) => drop(serve(stream, panel)),
-            Err(e) => {
-                if failures.fetch_add(1, Ordering::Relaxed) == 0 {
-                    log.say(format_args!("metrics: cannot accept a client: {e}"));
-                }
-                std::thread::sleep(Duration::from_millis(100));
+            let run = move || drop(serve(&stream, &place, &*panel));
+            std::thread::Builder::new().name("metrics-client".into()).spawn(run).map(drop)
+        });
+        if let Err(e) = spawned {
+            if !std::mem::replace(&mut told, true) {
+                log.say(format_args!("metrics: cannot serve a client: {e}"));
             }
+            std::thread::sleep(Duration::from_millis(100));
         }
     }
 }
 
-fn serve(mut stream: TcpStream, panel: &dyn Panel) -> io::Result<()> {
+fn serve(stream: &TcpStream, place: &Place<TcpStream>, panel: &dyn Panel) -> io::Result<()> {
     stream.set_write_timeout(Some(PATIENCE))?;
-    let Some(head) = head(&mut stream)? else {
-        return answer(
-            &mut stream,
-            "431 Request Header Fields Too Large",
-            PLAIN,
-            "the head is too long\n",
-            false,
-        );
+    let Some(head) = head(stream)? else {
+        let status = "431 Request Header Fields Too Large";
+        return answer(stream, status, PLAIN, "the head is too long\n", false);
     };
+    place.busy();
     let mut headers = [httparse::EMPTY_HEADER; HEADERS_MAX];
     let mut request = httparse::Request::new(&mut headers);
     if request.parse(&head).is_err() {
-        return answer(&mut stream, "400 Bad Request", PLAIN, "this is no request\n", false);
+        return answer(stream, "400 Bad Request", PLAIN, "this is no request\n", false);
     }
     let only_head = request.method == Some("HEAD");
     if !only_head && request.method != Some("GET") {
-        return answer(&mut stream, "405 Method Not Allowed", PLAIN, "only GET and HEAD\n", false);
+        return answer(stream, "405 Method Not Allowed", PLAIN, "only GET and HEAD\n", false);
     }
     let failed = |e: &dyn std::fmt::Display| ("500 Internal Server Error", PLAIN, format!("{e}\n"));
     let path = request.path.unwrap_or("").split('?').next().unwrap_or("");
@@ -123,11 +123,11 @@ fn serve(mut stream: TcpStream, panel: &dyn Panel) -> io::Result<()> {
         "/" => ("200 OK", PLAIN, "/metrics  for Prometheus\n/visible  the same and more as JSON\n".into()),
         _ => ("404 Not Found", PLAIN, "there are /metrics and /visible\n".into()),
     };
-    answer(&mut stream, status, kind, &body, only_head)
+    answer(stream, status, kind, &body, only_head)
 }
 
 /// The bytes up to the empty line; none when there are too many.
-fn head(stream: &mut TcpStream) -> io::Result<Option<Vec<u8>>> {
+fn head(stream: &TcpStream) -> io::Result<Option<Vec<u8>>> {
     let end = Instant::now() + PATIENCE;
     let mut head = Vec::new();
     let mut part = [0; 1024];
@@ -135,12 +135,7 @@ fn head(stream: &mut TcpStream) -> io::Result<Option<Vec<u8>>> {
         if head.len() > HEAD_BYTES_MAX {
             return Ok(None);
         }
-        let left = end.saturating_duration_since(Instant::now());
-        if left.is_zero() {
-            return Err(io::ErrorKind::TimedOut.into());
-        }
-        stream.set_read_timeout(Some(left))?;
-        match stream.read(&mut part)? {
+        match read_before(stream, &mut part, end)? {
             0 => return Err(io::ErrorKind::UnexpectedEof.into()),
             n => head.extend_from_slice(&part[..n]),
         }
@@ -148,14 +143,14 @@ fn head(stream: &mut TcpStream) -> io::Result<Option<Vec<u8>>> {
     Ok(Some(head))
 }
 
-fn answer(stream: &mut TcpStream, status: &str, kind: &str, body: &str, only_head: bool) -> io::Result<()> {
+fn answer(mut stream: &TcpStream, status: &str, kind: &str, body: &str, only_head: bool) -> io::Result<()> {
     let len = body.len();
     let head = format!(
         "HTTP/1.1 {status}\r\nContent-Type: {kind}\r\nContent-Length: {len}\r\nConnection: close\r\n\r\n"
     );
-    stream.write_all(head.as_bytes())?;
+    write_before(stream, head.as_bytes(), PATIENCE)?;
     if !only_head {
-        stream.write_all(body.as_bytes())?;
+        write_before(stream, body.as_bytes(), PATIENCE)?;
     }
     stream.flush()
 }

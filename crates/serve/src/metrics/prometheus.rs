@@ -198,11 +198,15 @@ fn server(to: &mut DescriptorEncoder<'_>, s: &ServerStat) -> fmt::Result {
     family(to, &gauge("server_uptime", "seconds", "how long the server has run"), |m| {
         m.encode_gauge(&s.uptime_s)
     })?;
-    let clients: [(About, u64); 2] = [
+    let clients: [(About, u64); 3] = [
         (counter("accepted", "connections", "clients that connected"), s.connections_accepted),
         (
             counter("refused", "connections", "clients turned away since too many were there"),
             s.connections_refused,
+        ),
+        (
+            counter("dropped", "connections", "clients hung up on: too slow, or silent in a full server"),
+            s.connections_dropped,
         ),
     ];
     family(to, &gauge("open", "connections", "clients that are connected"), |m| {

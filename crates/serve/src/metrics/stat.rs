@@ -56,6 +56,8 @@ pub struct ServerStat {
     pub connections_accepted: u64,
     /// Clients turned away since too many were connected.
     pub connections_refused: u64,
+    /// Clients hung up on: too slow, or silent when others needed the place.
+    pub connections_dropped: u64,
     /// Where it is served: `nbd unix:/run/frit.sock`, `fuse /mnt/frit`.
     pub exports: Vec<String>,
     /// With `--pace model`, by operation, how well replies take the time of the modelled device.

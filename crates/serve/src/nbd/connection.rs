@@ -2,6 +2,8 @@
 //!
 //! The same code serves sockets, tests that script every byte, and fuzzing.
 
+mod pieces;
+
 use super::execute::{Outcome, execute, flush, flushed, slow};
 use super::handshake::{Agreed, Haggle, Handshake};
 use super::outlet::Outlet;
@@ -11,8 +13,11 @@ use super::wire::REQUEST_BYTES;
 use super::workers::{Job, Workers};
 use super::{Export, reply};
 use crate::backend::Done;
-use crate::device::Access;
+use crate::device::{Access, Device};
+use crate::guard::{Budget, Grant};
+use pieces::{Reading, Writing};
 use std::sync::Arc;
+use std::time::Duration;
 
 /// Replies are sent once so many bytes wait: the client has something to do while the rest is done.
 const OUTPUT_BATCH: usize = 128 << 10;
@@ -48,6 +53,10 @@ enum Phase {
     Transmission,
     /// Payload of a request that was refused is passed over: bytes still to come.
     Skip(usize),
+    /// Payload of a write is taken in pieces.
+    Write(Writing),
+    /// The reply to a read is sent in pieces.
+    Read(Reading),
     Over,
 }
 
@@ -58,6 +67,29 @@ struct Waiting {
     done: Done,
     /// It is a flush itself, not a write with FUA.
     is_flush: bool,
+}
+
+/// How far a request came at once.
+enum Begun {
+    /// It was done, or another thread does it.
+    Whole,
+    /// There is no room where it has to go.
+    Crowded,
+    /// It is done piece by piece from now on, or was refused: what follows its head comes next.
+    Pieces,
+}
+
+/// The lock on the device, taken when it is needed first.
+struct Lock<'a> {
+    device: &'a Device,
+    access: Option<Access<'a>>,
+}
+
+impl<'a> Lock<'a> {
+    fn take(&mut self) -> &mut Access<'a> {
+        let device = self.device;
+        self.access.get_or_insert_with(|| device.lock())
+    }
 }
 
 /// One client of an export.
@@ -75,6 +107,12 @@ pub struct Connection {
     workers: Option<Workers>,
     /// A request that found no room there: the next to be done.
     crowded: Option<(Command, Request)>,
+    /// What replies take of the server's memory; without it they take what they need.
+    grant: Option<Grant>,
+    /// The next request is not held whole.
+    in_pieces: bool,
+    /// The longest wait for memory.
+    memory_wait_max: Duration,
 }
 
 impl Connection {
@@ -91,12 +129,21 @@ impl Connection {
             outlet: None,
             workers: None,
             crowded: None,
+            grant: None,
+            in_pieces: false,
+            memory_wait_max: Duration::ZERO,
         }
     }
 
-    /// Greets a client whose slow requests are answered by threads of their own.
-    pub(super) fn with_outlet(export: Arc<Export>, outlet: Arc<Outlet>) -> Connection {
-        Connection { outlet: Some(outlet), ..Connection::new(export) }
+    /// Greets a client whose large requests take memory of a budget, for which a read that cannot be
+    /// answered in pieces waits so long. With an outlet, slow requests are answered by threads of their own.
+    pub(super) fn with_limits(
+        export: Arc<Export>,
+        budget: &Arc<Budget>,
+        memory_wait_max: Duration,
+        outlet: Option<Arc<Outlet>>,
+    ) -> Connection {
+        Connection { outlet, grant: Some(Grant::none(budget)), memory_wait_max, ..Connection::new(export) }
     }
 
     /// What is to be sent. Clear it when it was.
@@ -106,7 +153,12 @@ impl Connection {
 
     /// Whether an export was taken and requests follow.
     pub fn is_transmitting(&self) -> bool {
-        matches!(self.phase, Phase::Transmission | Phase::Skip(_))
+        !matches!(self.phase, Phase::Handshake(_) | Phase::Over)
+    }
+
+    /// Whether the rest of a request is still to come.
+    pub(super) fn is_within_request(&self) -> bool {
+        matches!(self.phase, Phase::Skip(_) | Phase::Write(_))
     }
 
     #[cfg(test)]
@@ -120,6 +172,7 @@ impl Connection {
         if !self.after_flush.is_empty() {
             self.flush();
         }
+        self.give_back();
         match &mut self.phase {
             Phase::Handshake(handshake) => {
                 let (used, more, haggle) = handshake.take(&self.export, input, &mut self.out);
@@ -148,6 +201,8 @@ impl Connection {
                 }
                 Advance { used, next: Next::More(1) }
             }
+            Phase::Write(_) => self.write_piece(input),
+            Phase::Read(_) => self.read_piece(),
             Phase::Over => Advance { used: input.len(), next: Next::Close },
         }
     }
@@ -158,12 +213,13 @@ impl Connection {
             workers.wait_for_room(command, &request);
         }
         let export = Arc::clone(&self.export);
+        let device = export.device();
         let limits = Limits {
-            bytes: export.device().bytes(),
+            bytes: device.bytes(),
             structured: self.agreed.structured,
             contexts: !self.agreed.contexts.is_empty(),
         };
-        let mut access = None;
+        let mut access = Lock { device, access: None };
         let (mut used, mut count, mut written) = (0, 0, 0);
         loop {
             let rest = &input[used..];
@@ -199,22 +255,16 @@ impl Connection {
                 return Advance { used, next };
             }
             let Some(data) = rest[REQUEST_BYTES..].get(..payload) else {
+                if self.in_pieces {
+                    self.begin_write(request);
+                    return Advance { used: used + REQUEST_BYTES, next: Next::Again };
+                }
                 return self.pause(used, REQUEST_BYTES + payload);
             };
-            if self.workers.is_some()
-                && slow(access.get_or_insert_with(|| export.device().lock()), command, &request)
-            {
-                // Whoever carries it out needs the lock.
-                access = None;
-                if !self.hand_over(command, &request, data) {
-                    return Advance { used, next: Next::Again };
-                }
-            } else if command == Command::Flush {
-                // Without the lock: it covers what is answered, and others that wait may share it.
-                self.wait_for_flush(&request);
-            } else {
-                let access = access.get_or_insert_with(|| export.device().lock());
-                self.execute(access, command, &request, data);
+            match self.begin(&mut access, command, &request, data) {
+                Begun::Whole => {}
+                Begun::Crowded => return Advance { used, next: Next::Again },
+                Begun::Pieces => return Advance { used: used + REQUEST_BYTES, next: Next::Again },
             }
             used += REQUEST_BYTES + payload;
             written += payload;
@@ -222,23 +272,54 @@ impl Connection {
         }
     }
 
-    /// Hands a slow request over; false when there is no room now.
-    fn hand_over(&mut self, command: Command, request: &Request, data: &[u8]) -> bool {
-        let Some(workers) = &mut self.workers else { return false };
+    /// Does a request, or hands it over, or begins to do it piece by piece.
+    fn begin(&mut self, lock: &mut Lock<'_>, command: Command, request: &Request, data: &[u8]) -> Begun {
+        if self.workers.is_some() && slow(lock.take(), command, request) {
+            // Whoever carries it out needs the lock.
+            lock.access = None;
+            match self.hand_over(command, request, data) {
+                Some(true) => {}
+                Some(false) => return Begun::Crowded,
+                None if command == Command::Read => {
+                    self.begin_read(request);
+                    return Begun::Pieces;
+                }
+                None => self.execute(lock.take(), command, request, data),
+            }
+        } else if command == Command::Flush {
+            // Without the lock: it covers what is answered, and others that wait may share it.
+            self.wait_for_flush(request);
+        } else if command == Command::Read && !self.has_room_for(request.len) {
+            lock.access = None;
+            self.begin_read(request);
+            return Begun::Pieces;
+        } else {
+            self.execute(lock.take(), command, request, data);
+        }
+        Begun::Whole
+    }
+
+    /// Hands a slow request over: `false` when there is no room now, `None` when there is no memory for it
+    /// there and it is to be done here.
+    fn hand_over(&mut self, command: Command, request: &Request, data: &[u8]) -> Option<bool> {
+        let Some(workers) = &mut self.workers else { return Some(false) };
         if !workers.have_room(command, request) {
             self.crowded = Some((command, *request));
-            return false;
+            return Some(false);
         }
-        let job = Job { command, request: *request, payload: data.to_vec() };
+        let job = match &self.grant {
+            None => Job::new(command, request, data, None),
+            Some(grant) => Job::new(command, request, data, Some(grant.like(Job::bytes(command, request))?)),
+        };
         match workers.hand(job) {
             None => {}
             Some(Job { command: Command::Flush, request, .. }) => self.wait_for_flush(&request),
-            Some(Job { command, request, payload }) => {
+            Some(Job { command, request, payload, .. }) => {
                 let export = Arc::clone(&self.export);
                 self.execute(&mut export.device().lock(), command, &request, &payload);
             }
         }
-        true
+        Some(true)
     }
 
     fn wait_for_flush(&mut self, request: &Request) {

@@ -11,7 +11,7 @@ use crate::device::{Access, Device, Failure, FailureKind};
 use frit_core::{Hints, Intent};
 
 /// Bytes that CACHE reads at a time.
-const CACHE_PIECE: u32 = 256 << 10;
+const CACHE_PIECE: u32 = 128 << 10;
 
 /// The error number of a failure.
 pub(super) fn errno(failure: &Failure) -> Errno {
@@ -81,7 +81,7 @@ fn apply(
             access.write_zeroes(at, u64::from(len), keep)?
         }
         Command::Trim => access.discard(at, u64::from(len))?,
-        Command::Cache => cache(access, at, len, out)?,
+        Command::Cache => check(access, at, len, out)?,
         Command::BlockStatus => {
             let told = status::look(access, (at, len), request.has(flag::REQ_ONE), &agreed.contexts)?;
             for (i, (told, context)) in told.iter().zip(&agreed.contexts).enumerate() {
@@ -132,7 +132,10 @@ pub(super) fn slow(access: &Access<'_>, command: Command, request: &Request) -> 
 }
 
 /// Reads a range for its effect on the machine's memory; damage is found as well.
-fn cache(access: &mut Access<'_>, at: u64, len: u32, out: &mut Output) -> Result<Done, Failure> {
+///
+/// # Errors
+/// As for reading it.
+pub(super) fn check(access: &mut Access<'_>, at: u64, len: u32, out: &mut Output) -> Result<Done, Failure> {
     let before = out.len();
     let (mut pos, mut left, mut done) = (at, len, Done::NOW);
     while left > 0 {

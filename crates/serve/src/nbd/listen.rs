@@ -9,6 +9,7 @@ use std::os::fd::AsFd;
 use std::os::unix::fs::{FileTypeExt, MetadataExt};
 use std::os::unix::net::{UnixListener, UnixStream};
 use std::path::{Path, PathBuf};
+use std::time::Duration;
 
 /// A socket that listens.
 #[derive(Debug)]
@@ -44,14 +45,11 @@ impl Listener {
         }
     }
 
-    pub(super) fn accept(&self) -> io::Result<Stream> {
+    /// Waits for a client, who has to take some of its replies within `patience`.
+    pub(super) fn accept(&self, patience: Duration) -> io::Result<Stream> {
         match self {
-            Listener::Unix { socket, .. } => Ok(Stream::Unix(socket.accept()?.0)),
-            Listener::Tcp(l) => {
-                let stream = l.accept()?.0;
-                stream.set_nodelay(true)?;
-                Ok(Stream::Tcp(stream))
-            }
+            Listener::Unix { socket, .. } => Stream::unix(socket.accept()?.0, patience),
+            Listener::Tcp(l) => Stream::tcp(l.accept()?.0, patience),
         }
     }
 

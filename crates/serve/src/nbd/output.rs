@@ -1,15 +1,21 @@
 //! Replies that wait to be sent: one buffer that is used again and again.
 
+use crate::guard::Buffer;
+use std::alloc::{Layout, handle_alloc_error};
 use std::time::Instant;
 
 /// A buffer above this is given back once it is empty, in bytes.
 const KEPT: usize = 4 << 20;
+/// The first buffer, in bytes.
+const FIRST: usize = 4 << 10;
+/// A buffer up to this length doubles when it has to grow; a larger one grows as far as needed.
+const GROWTH_MAX: usize = 256 << 10;
 
 /// Bytes for a client, in order.
 #[derive(Default, Debug)]
 pub struct Output {
     /// As long as it ever had to be: growing it once costs less than zeroing each reply's place.
-    buffer: Vec<u8>,
+    buffer: Buffer,
     end: usize,
     /// For paced devices: where each reply ends, and when it may go out.
     due: Vec<(usize, Option<Instant>)>,
@@ -33,7 +39,7 @@ impl Output {
 
     /// Bytes of memory that it holds.
     pub fn capacity(&self) -> usize {
-        self.buffer.capacity()
+        self.buffer.len()
     }
 
     /// Forgets all: it was sent.
@@ -41,8 +47,21 @@ impl Output {
         self.end = 0;
         self.due.clear();
         if self.buffer.len() > KEPT {
-            self.buffer = Vec::new();
+            self.buffer = Buffer::default();
         }
+    }
+
+    /// Gives all memory back; nothing may wait.
+    pub(super) fn rest(&mut self) {
+        debug_assert!(self.is_empty());
+        self.clear();
+        self.buffer = Buffer::default();
+    }
+
+    /// Makes room for `n` more bytes, and no more than that; returns `false` if the system has no memory.
+    pub(super) fn reserve(&mut self, n: usize) -> bool {
+        let len = self.end + n;
+        len <= self.buffer.len() || self.buffer.resize(len, 0..self.end).is_ok()
     }
 
     /// The replies with the moments before which they may not go out; for paced devices.
@@ -65,11 +84,15 @@ impl Output {
     /// `n` bytes at the end, with whatever they hold: to be filled, or taken back with `truncate`.
     pub(super) fn space(&mut self, n: usize) -> &mut [u8] {
         let from = self.end;
-        self.end += n;
-        if self.buffer.len() < self.end {
-            self.buffer.resize(self.end, 0);
+        let needed = from + n;
+        if self.buffer.len() < needed {
+            let len = needed.max((2 * self.buffer.len()).clamp(FIRST, GROWTH_MAX));
+            if self.buffer.resize(len, 0..from).is_err() {
+                handle_alloc_error(Layout::new::<u8>());
+            }
         }
-        &mut self.buffer[from..self.end]
+        self.end = needed;
+        &mut self.buffer[from..needed]
     }
 
     pub(super) fn truncate(&mut self, len: usize) {

@@ -2,27 +2,31 @@
 
 use super::output::Output;
 use super::stream::Stream;
+use crate::guard::{Budget, Grant};
 use crate::pace::wait_until;
 use parking_lot::{Condvar, Mutex, MutexGuard};
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;
+use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-/// Bytes of replies that may wait; no more requests are read from the client until some were sent.
+/// Bytes of replies that may wait in any case. More need memory of the server's budget; without it no more
+/// requests are read from the client until some replies were sent.
+const WAITING_BASE: usize = 256 << 10;
+/// Bytes of replies that may wait with it.
 const WAITING_MAX: usize = 40 << 20;
 
 /// So close to a reply's moment it is waited for without sleep, and without looking for earlier ones.
 const CLOSE: Duration = Duration::from_micros(100);
 
 /// Replies by when they are due.
-#[derive(Default)]
 pub(super) struct Waiting {
     queue: Mutex<Queue>,
     changed: Condvar,
 }
 
-#[derive(Default)]
 struct Queue {
+    grant: Grant,
     /// Due, order of arrival, bytes.
     replies: BinaryHeap<Reverse<(Instant, u64, Vec<u8>)>>,
     bytes: usize,
@@ -33,12 +37,28 @@ struct Queue {
     broken: bool,
 }
 
+impl Queue {
+    /// Takes memory for `more` bytes; returns `false` if they have to wait for others to be sent.
+    fn take(&mut self, more: usize) -> bool {
+        let whole = self.bytes + more;
+        self.replies.is_empty()
+            || whole <= WAITING_MAX && self.grant.resize(whole.saturating_sub(WAITING_BASE))
+    }
+}
+
 impl Waiting {
+    /// Returns an empty queue whose replies take memory of a budget.
+    pub(super) fn new(budget: &Arc<Budget>) -> Waiting {
+        let (replies, grant) = (BinaryHeap::new(), Grant::none(budget));
+        let queue = Queue { grant, replies, bytes: 0, number: 0, ended: false, broken: false };
+        Waiting { queue: Mutex::new(queue), changed: Condvar::new() }
+    }
+
     /// Takes the replies of an output; waits while too many wait. False when the client is gone.
     pub(super) fn put(&self, out: &Output) -> bool {
         let now = Instant::now();
         let mut queue = self.queue.lock();
-        while queue.bytes > WAITING_MAX && !queue.broken {
+        while !queue.broken && !queue.take(out.len()) {
             self.changed.wait(&mut queue);
         }
         for (due, bytes) in out.timed() {
@@ -72,6 +92,8 @@ impl Waiting {
                 }
             }
             if !bytes.is_empty() {
+                let held = queue.bytes.saturating_sub(WAITING_BASE).min(queue.grant.bytes());
+                queue.grant.resize(held);
                 drop(queue);
                 let sent = stream.write_all(&bytes);
                 bytes.clear();

@@ -47,7 +47,8 @@ mod tests {
     #[test]
     fn a_client_that_is_slow_is_looked_for_ever_more_rarely() {
         let (ours, mut theirs) = UnixStream::pair().unwrap();
-        let (stream, mut patience, mut room) = (Stream::Unix(ours), Patience::default(), [0; 16]);
+        let (stream, mut patience, mut room) =
+            (Stream::unix(ours, Duration::from_secs(9)).unwrap(), Patience::default(), [0; 16]);
         let mut looks = 0;
         for _ in 0..1000 {
             let before = patience.in_vain;

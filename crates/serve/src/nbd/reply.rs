@@ -29,12 +29,24 @@ pub(super) fn error(out: &mut Output, structured: bool, cookie: u64, errno: Errn
 
 /// The head of the reply to a read, and the place of its data.
 pub(super) fn data(out: &mut Output, structured: bool, cookie: u64, at: u64, len: u32) -> &mut [u8] {
+    data_head(out, structured, cookie, at, len);
+    out.space(len as usize)
+}
+
+/// The head of the reply to a read; its data follows.
+pub(super) fn data_head(out: &mut Output, structured: bool, cookie: u64, at: u64, len: u32) {
     if structured {
         chunk(out, chunk::OFFSET_DATA, cookie, 8 + len);
         out.u64(at);
     } else {
         success(out, cookie);
     }
+}
+
+/// A chunk of the reply to a read, and the place of its data; `last` when no further chunk follows.
+pub(super) fn chunk_of_data(out: &mut Output, cookie: u64, at: u64, len: u32, last: bool) -> &mut [u8] {
+    chunk_head(out, if last { chunk::DONE } else { 0 }, chunk::OFFSET_DATA, cookie, 8 + len);
+    out.u64(at);
     out.space(len as usize)
 }
 
@@ -54,9 +66,13 @@ pub(super) fn extents(out: &mut Output, cookie: u64, context: u32, extents: &[(u
 
 /// The head of a chunk that is its whole reply.
 fn chunk(out: &mut Output, kind: u16, cookie: u64, len: u32) {
+    chunk_head(out, chunk::DONE, kind, cookie, len);
+}
+
+fn chunk_head(out: &mut Output, flags: u16, kind: u16, cookie: u64, len: u32) {
     let head = out.space(20);
     head[..4].copy_from_slice(&CHUNK_MAGIC.to_be_bytes());
-    head[4..6].copy_from_slice(&chunk::DONE.to_be_bytes());
+    head[4..6].copy_from_slice(&flags.to_be_bytes());
     head[6..8].copy_from_slice(&kind.to_be_bytes());
     head[8..16].copy_from_slice(&cookie.to_be_bytes());
     head[16..].copy_from_slice(&len.to_be_bytes());

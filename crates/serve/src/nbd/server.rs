@@ -1,34 +1,39 @@
 //! Sockets and threads around the protocol: one blocking thread a client, and more for what waits for a disk.
 
-use super::connection::{Connection, Next};
-use super::input::Input;
+mod session;
+
 use super::listen::Listener;
-use super::outlet::Outlet;
-use super::paced::Waiting;
-use super::patience::Patience;
 use super::stream::Stream;
 use super::{Address, Export};
-use parking_lot::{Condvar, Mutex};
-use std::collections::HashMap;
+use crate::guard::{Budget, Place, Places};
 use std::io;
 use std::net::Shutdown;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread::JoinHandle;
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
-/// How a server listens.
+/// How a server listens, and what its clients may take.
 #[derive(Clone, Debug)]
 pub struct ServerOptions {
     /// Where.
     pub addresses: Vec<Address>,
     /// Whether other machines may connect: there is neither TLS nor a password.
     pub allow_remote: bool,
-    /// Clients at a time. Each may hold two buffers for its largest request, 64 MiB; of a volume with a disk also
-    /// what its requests at the disk move, 32 MiB, and as many threads.
+    /// Connections at a time. Each has buffers of about 330 KiB while it is used, and a thread; of a volume
+    /// with a disk more threads, while requests wait for the disk.
     pub connections_max: usize,
+    /// Memory that large requests and busy clients may take beyond that, all together, in bytes. Where it
+    /// is used up, requests are carried out in pieces.
+    pub buffers_max: usize,
     /// How long a client may take to choose an export.
     pub handshake_max: Duration,
+    /// How long a client may take to send the rest of a request, or to take replies; a second more for each
+    /// 64 KiB. One that says nothing between requests may do so for ever.
+    pub request_max: Duration,
+    /// When all connections are taken, one that has been idle for so long makes room for a new one; without
+    /// it none does.
+    pub idle_evict: Option<Duration>,
 }
 
 impl Default for ServerOptions {
@@ -36,8 +41,11 @@ impl Default for ServerOptions {
         ServerOptions {
             addresses: Vec::new(),
             allow_remote: false,
-            connections_max: 64,
-            handshake_max: Duration::from_secs(30),
+            connections_max: 256,
+            buffers_max: 128 << 20,
+            handshake_max: Duration::from_secs(10),
+            request_max: Duration::from_secs(60),
+            idle_evict: Some(Duration::from_secs(600)),
         }
     }
 }
@@ -50,23 +58,15 @@ pub struct Server {
     acceptors: Vec<JoinHandle<()>>,
 }
 
-#[derive(Debug)]
 struct Shared {
     export: Arc<Export>,
     options: ServerOptions,
     listeners: Vec<Listener>,
-    clients: Mutex<Sessions>,
-    /// A client has left.
-    left: Condvar,
-    stopping: AtomicBool,
-}
-
-#[derive(Default, Debug)]
-struct Sessions {
-    number: u64,
-    open: HashMap<u64, Arc<Stream>>,
+    places: Arc<Places<Stream>>,
+    budget: Arc<Budget>,
     /// It was said that clients are turned away.
-    told: bool,
+    told: AtomicBool,
+    stopping: AtomicBool,
 }
 
 impl Server {
@@ -94,10 +94,11 @@ impl Server {
         let addresses = listeners.iter().map(Listener::address).collect::<io::Result<_>>()?;
         let shared = Arc::new(Shared {
             export,
+            places: Places::new(options.connections_max, options.idle_evict),
+            budget: Budget::new(options.buffers_max),
             options,
             listeners,
-            clients: Mutex::default(),
-            left: Condvar::new(),
+            told: AtomicBool::new(false),
             stopping: AtomicBool::new(false),
         });
         let acceptors = (0..shared.listeners.len())
@@ -122,34 +123,32 @@ impl Server {
         for acceptor in self.acceptors.drain(..) {
             let _ = acceptor.join();
         }
-        let until = Instant::now() + grace;
-        let mut clients = self.shared.clients.lock();
+        let places = &self.shared.places;
         // What a socket holds can still be read after this, but nothing follows.
-        clients.open.values().for_each(|s| s.shutdown(Shutdown::Read));
-        while !clients.open.is_empty() {
-            if self.shared.left.wait_until(&mut clients, until).timed_out() {
-                break;
-            }
-        }
-        let cut_off = clients.open.len();
-        clients.open.values().for_each(|s| s.shutdown(Shutdown::Both));
-        while !clients.open.is_empty() {
-            self.shared.left.wait(&mut clients);
-        }
+        places.each(|s| s.shutdown(Shutdown::Read));
+        let cut_off = places.wait(Some(grace));
+        places.each(|s| s.shutdown(Shutdown::Both));
+        places.wait(None);
         cut_off
     }
 }
 
 fn accept(shared: &Arc<Shared>, i: usize) {
     let log = shared.export.device().log();
+    let mut told = false;
     while !shared.stopping.load(Ordering::Acquire) {
-        match shared.listeners[i].accept() {
-            Ok(stream) => admit(shared, stream),
+        match shared.listeners[i].accept(shared.options.request_max) {
+            Ok(stream) => {
+                told = false;
+                admit(shared, stream);
+            }
             Err(_) if shared.stopping.load(Ordering::Acquire) => {}
             // A client that has left before it was taken, or no descriptor is free: others may leave.
             Err(e) => {
                 if e.kind() != io::ErrorKind::ConnectionAborted {
-                    log.say(format_args!("a client could not be accepted: {e}"));
+                    if !std::mem::replace(&mut told, true) {
+                        log.say(format_args!("a client could not be accepted: {e}"));
+                    }
                     std::thread::sleep(Duration::from_millis(100));
                 }
             }
@@ -157,31 +156,34 @@ fn accept(shared: &Arc<Shared>, i: usize) {
     }
 }
 
-/// Starts a thread for a client, if there is room.
+/// Starts a thread for a client, if there is a place for it.
 fn admit(shared: &Arc<Shared>, stream: Stream) {
     let device = shared.export.device();
     let stream = Arc::new(stream);
-    let mut clients = shared.clients.lock();
-    if clients.open.len() >= shared.options.connections_max {
+    let Some((place, evicted)) = shared.places.admit(&stream, stream.peer()) else {
         device.clients().turned_away();
-        if !std::mem::replace(&mut clients.told, true) {
+        if !shared.told.swap(true, Ordering::Relaxed) {
             let most = shared.options.connections_max;
             device.log().say(format_args!("{most} clients are connected; more are turned away"));
         }
         return;
+    };
+    if evicted {
+        device.clients().was_dropped();
     }
-    clients.number += 1;
-    let number = clients.number;
-    clients.open.insert(number, Arc::clone(&stream));
-    drop(clients);
     device.clients().came();
-    let leave = Leave { shared: Arc::clone(shared), number };
+    let leave = Leave { shared: Arc::clone(shared), place };
     let run = move || {
-        // An error is a client that has hung up: nothing to be said.
-        let _ = serve(&leave.shared, &stream);
+        match session::serve(&leave.shared, &stream, &leave.place) {
+            Err(e) if e.kind() == io::ErrorKind::TimedOut => {
+                leave.shared.export.device().clients().was_dropped();
+            }
+            // Any other error is a client that has hung up: nothing to be said.
+            _ => {}
+        }
         stream.shutdown(Shutdown::Both);
     };
-    if let Err(e) = std::thread::Builder::new().name(format!("nbd-{number}")).spawn(run) {
+    if let Err(e) = std::thread::Builder::new().name("nbd-client".into()).spawn(run) {
         device.log().say(format_args!("a client could not be served: {e}"));
     }
 }
@@ -189,85 +191,18 @@ fn admit(shared: &Arc<Shared>, stream: Stream) {
 /// Takes a client off the list when its thread ends, however it does.
 struct Leave {
     shared: Arc<Shared>,
-    number: u64,
+    place: Place<Stream>,
 }
 
 impl Drop for Leave {
     fn drop(&mut self) {
-        let mut clients = self.shared.clients.lock();
-        clients.open.remove(&self.number);
-        clients.told = false;
+        self.shared.told.store(false, Ordering::Relaxed);
         self.shared.export.device().clients().left();
-        self.shared.left.notify_all();
     }
 }
 
-/// Serves a client until either side ends it.
-fn serve(shared: &Shared, stream: &Arc<Stream>) -> io::Result<()> {
-    if shared.export.device().deferring() {
-        let outlet = Arc::new(Outlet::new(stream));
-        let mut connection = Connection::with_outlet(Arc::clone(&shared.export), Arc::clone(&outlet));
-        return exchange(shared, stream, &mut connection, &mut |out| outlet.send(out.bytes()));
-    }
-    let mut connection = Connection::new(Arc::clone(&shared.export));
-    if !shared.export.device().paced() {
-        return exchange(shared, stream, &mut connection, &mut |out| stream.write_all(out.bytes()));
-    }
-    let (device, waiting) = (shared.export.device(), Waiting::default());
-    std::thread::scope(|scope| {
-        let sender = std::thread::Builder::new().name("nbd-paced".into());
-        sender.spawn_scoped(scope, || waiting.send(stream, &|due| device.replied(due)))?;
-        let result = exchange(shared, stream, &mut connection, &mut |out| {
-            if out.timed().next().is_none() {
-                return stream.write_all(out.bytes());
-            }
-            if waiting.put(out) { Ok(()) } else { Err(io::ErrorKind::BrokenPipe.into()) }
-        });
-        waiting.end();
-        result
-    })
-}
-
-/// Reads, does, sends.
-fn exchange(
-    shared: &Shared,
-    stream: &Stream,
-    connection: &mut Connection,
-    send: &mut dyn FnMut(&super::Output) -> io::Result<()>,
-) -> io::Result<()> {
-    let mut input = Input::new();
-    let start = Instant::now();
-    let mut chosen = false;
-    let mut patience = Patience::default();
-    loop {
-        let step = connection.advance(input.bytes());
-        input.used(step.used);
-        let out = connection.output();
-        if !out.is_empty() {
-            send(out)?;
-            out.clear();
-        }
-        let whole = match step.next {
-            Next::Again => continue,
-            Next::Close => return Ok(()),
-            Next::More(whole) => whole,
-        };
-        if !chosen {
-            chosen = connection.is_transmitting();
-            let left = shared.options.handshake_max.saturating_sub(start.elapsed());
-            if left.is_zero() && !chosen {
-                return Err(io::ErrorKind::TimedOut.into());
-            }
-            stream.set_read_timeout(if chosen { None } else { Some(left) })?;
-        }
-        let room = input.room(whole);
-        let n = match if chosen { patience.read(stream, room)? } else { None } {
-            Some(n) => n,
-            None => stream.read(room)?,
-        };
-        if n == 0 {
-            return Ok(());
-        }
-        input.came(n);
+impl std::fmt::Debug for Shared {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Shared").field("options", &self.options).finish_non_exhaustive()
     }
 }

@@ -1,27 +1,69 @@
 //! A client's socket, of either kind.
 
+use crate::guard::{HangUp, Peer, write_before};
 use rustix::io::Errno;
-use rustix::net::RecvFlags;
-use std::io::{self, Read, Write};
+use rustix::net::{RecvFlags, sockopt};
+use std::io::{self, Read};
 use std::net::{Shutdown, TcpStream};
 use std::os::fd::AsFd;
 use std::os::unix::net::UnixStream;
 use std::time::Duration;
 
-/// A client's socket.
+/// A machine at the other end of a TCP connection that says nothing is asked after this time whether it
+/// is still there.
+const KEEPALIVE_IDLE: Duration = Duration::from_secs(60);
+/// Time between such questions.
+const KEEPALIVE_EVERY: Duration = Duration::from_secs(15);
+/// Questions without an answer after which the connection is taken for dead.
+const KEEPALIVE_COUNT: u32 = 4;
+
 #[derive(Debug)]
-pub(super) enum Stream {
+enum Socket {
     Unix(UnixStream),
     Tcp(TcpStream),
 }
 
+/// A client's socket.
+#[derive(Debug)]
+pub(super) struct Stream {
+    socket: Socket,
+    peer: Peer,
+    /// Time in which the client has to take some of its replies.
+    patience: Duration,
+}
+
 impl Stream {
+    /// Of a client of this machine; replies may wait for `patience`.
+    pub(super) fn unix(socket: UnixStream, patience: Duration) -> io::Result<Stream> {
+        socket.set_write_timeout(Some(patience))?;
+        let peer = sockopt::socket_peercred(&socket)
+            .map_or(Peer::Unknown, |c| Peer::Process(c.uid.as_raw(), c.pid.as_raw_nonzero().get()));
+        Ok(Stream { socket: Socket::Unix(socket), peer, patience })
+    }
+
+    /// Of a client over TCP; a machine that disappears is noticed.
+    pub(super) fn tcp(socket: TcpStream, patience: Duration) -> io::Result<Stream> {
+        socket.set_nodelay(true)?;
+        socket.set_write_timeout(Some(patience))?;
+        sockopt::set_socket_keepalive(&socket, true)?;
+        sockopt::set_tcp_keepidle(&socket, KEEPALIVE_IDLE)?;
+        sockopt::set_tcp_keepintvl(&socket, KEEPALIVE_EVERY)?;
+        sockopt::set_tcp_keepcnt(&socket, KEEPALIVE_COUNT)?;
+        let peer = socket.peer_addr().map_or(Peer::Unknown, |a| Peer::Machine(a.ip()));
+        Ok(Stream { socket: Socket::Tcp(socket), peer, patience })
+    }
+
+    /// The other end.
+    pub(super) fn peer(&self) -> Peer {
+        self.peer
+    }
+
     /// Reads what the socket holds, at least a byte; 0 when the client has hung up.
     pub(super) fn read(&self, into: &mut [u8]) -> io::Result<usize> {
         loop {
-            let result = match self {
-                Stream::Unix(s) => (&*s).read(into),
-                Stream::Tcp(s) => (&*s).read(into),
+            let result = match &self.socket {
+                Socket::Unix(s) => (&mut &*s).read(into),
+                Socket::Tcp(s) => (&mut &*s).read(into),
             };
             match result {
                 Err(e) if e.kind() == io::ErrorKind::Interrupted => {}
@@ -32,9 +74,9 @@ impl Stream {
 
     /// Reads what the socket holds without waiting; `None` when it holds nothing.
     pub(super) fn try_read(&self, into: &mut [u8]) -> io::Result<Option<usize>> {
-        let fd = match self {
-            Stream::Unix(s) => s.as_fd(),
-            Stream::Tcp(s) => s.as_fd(),
+        let fd = match &self.socket {
+            Socket::Unix(s) => s.as_fd(),
+            Socket::Tcp(s) => s.as_fd(),
         };
         match rustix::net::recv(fd, into, RecvFlags::DONTWAIT) {
             Ok((n, _)) => Ok(Some(n)),
@@ -43,26 +85,35 @@ impl Stream {
         }
     }
 
-    /// Writes all; waits for as long as the client does not read.
+    /// Writes all.
+    ///
+    /// # Errors
+    /// `TimedOut` when the client does not take its replies, or as the system says.
     pub(super) fn write_all(&self, bytes: &[u8]) -> io::Result<()> {
-        match self {
-            Stream::Unix(s) => (&*s).write_all(bytes),
-            Stream::Tcp(s) => (&*s).write_all(bytes),
+        match &self.socket {
+            Socket::Unix(s) => write_before(s, bytes, self.patience),
+            Socket::Tcp(s) => write_before(s, bytes, self.patience),
         }
     }
 
     pub(super) fn shutdown(&self, how: Shutdown) {
         // It fails when the client has hung up: just as well.
-        let _ = match self {
-            Stream::Unix(s) => s.shutdown(how),
-            Stream::Tcp(s) => s.shutdown(how),
+        let _ = match &self.socket {
+            Socket::Unix(s) => s.shutdown(how),
+            Socket::Tcp(s) => s.shutdown(how),
         };
     }
 
     pub(super) fn set_read_timeout(&self, timeout: Option<Duration>) -> io::Result<()> {
-        match self {
-            Stream::Unix(s) => s.set_read_timeout(timeout),
-            Stream::Tcp(s) => s.set_read_timeout(timeout),
+        match &self.socket {
+            Socket::Unix(s) => s.set_read_timeout(timeout),
+            Socket::Tcp(s) => s.set_read_timeout(timeout),
         }
+    }
+}
+
+impl HangUp for Stream {
+    fn hang_up(&self) {
+        self.shutdown(Shutdown::Both);
     }
 }

@@ -147,6 +147,8 @@ pub enum Errno {
     Perm = 1,
     /// `EIO`: a medium failed.
     Io = 5,
+    /// `ENOMEM`: no memory for so long a request now.
+    NoMem = 12,
     /// `EINVAL`: the request cannot be.
     Inval = 22,
     /// `ENOSPC`: no room, or a write past the end.

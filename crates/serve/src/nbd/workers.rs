@@ -8,6 +8,7 @@ use super::outlet::Outlet;
 use super::output::Output;
 use super::request::{Command, Request};
 use crate::device::REQUEST_BYTES_MAX;
+use crate::guard::Grant;
 use parking_lot::{Condvar, Mutex};
 use std::collections::VecDeque;
 use std::sync::Arc;
@@ -19,7 +20,7 @@ const REQUESTS_MAX: usize = 32;
 /// Bytes that these move together, at most: a single request may be as large.
 const BYTES_MAX: usize = REQUEST_BYTES_MAX as usize;
 /// Bytes of a reply's buffer that a thread keeps between requests.
-const OUTPUT_KEPT: usize = 128 << 10;
+const OUTPUT_KEPT: usize = 16 << 10;
 
 /// A request that was handed over.
 #[derive(Debug)]
@@ -27,6 +28,19 @@ pub(super) struct Job {
     pub(super) command: Command,
     pub(super) request: Request,
     pub(super) payload: Vec<u8>,
+    /// The memory that it takes while it is carried out.
+    _grant: Option<Grant>,
+}
+
+impl Job {
+    pub(super) fn new(command: Command, request: &Request, data: &[u8], grant: Option<Grant>) -> Job {
+        Job { command, request: *request, payload: data.to_vec(), _grant: grant }
+    }
+
+    /// Bytes that a request holds while it is carried out.
+    pub(super) fn bytes(command: Command, request: &Request) -> usize {
+        if matches!(command, Command::Read | Command::Write) { request.len as usize } else { 0 }
+    }
 }
 
 /// The threads of a client, and what waits for them. Dropping it ends them, once all is answered.
@@ -59,11 +73,6 @@ struct Queue {
     ended: bool,
 }
 
-/// Bytes that a request holds while it is carried out.
-fn bytes(request: &Request, command: Command) -> usize {
-    if matches!(command, Command::Read | Command::Write) { request.len as usize } else { 0 }
-}
-
 impl Workers {
     pub(super) fn new(export: Arc<Export>, agreed: Agreed, outlet: Arc<Outlet>) -> Workers {
         let (queue, handed, answered) = (Mutex::default(), Condvar::new(), Condvar::new());
@@ -75,13 +84,13 @@ impl Workers {
 
     /// Whether a request can be handed over now.
     pub(super) fn have_room(&self, command: Command, request: &Request) -> bool {
-        self.shared.queue.lock().has_room(bytes(request, command))
+        self.shared.queue.lock().has_room(Job::bytes(command, request))
     }
 
     /// Waits until a request can be handed over.
     pub(super) fn wait_for_room(&self, command: Command, request: &Request) {
         let mut queue = self.shared.queue.lock();
-        while !queue.has_room(bytes(request, command)) {
+        while !queue.has_room(Job::bytes(command, request)) {
             self.shared.answered.wait(&mut queue);
         }
     }
@@ -90,7 +99,7 @@ impl Workers {
     pub(super) fn hand(&mut self, job: Job) -> Option<Job> {
         let mut queue = self.shared.queue.lock();
         queue.open += 1;
-        queue.bytes += bytes(&job.request, job.command);
+        queue.bytes += Job::bytes(job.command, &job.request);
         queue.jobs.push_back(job);
         if queue.jobs.len() <= queue.idle {
             self.shared.handed.notify_one();
@@ -133,7 +142,7 @@ impl Queue {
 
     fn answered(&mut self, job: &Job) {
         self.open -= 1;
-        self.bytes -= bytes(&job.request, job.command);
+        self.bytes -= Job::bytes(job.command, &job.request);
     }
 }
 
@@ -186,7 +195,7 @@ impl Shared {
 
     /// Does a request, and the flush that its reply waits for.
     fn carry_out(&self, job: &Job, out: &mut Output) {
-        let Job { command, request, payload } = job;
+        let Job { command, request, payload, .. } = job;
         let device = self.export.device();
         let is_flush = *command == Command::Flush;
         let waits = is_flush

@@ -56,13 +56,24 @@ pub struct Writer {
 }
 
 impl Writer {
-    /// Creates a file, or writes to standard output for `-`. `.gz` and `.zst` compress. With `devices`, the format's device
+    /// Writes a file, which takes the place of what has its name when it is finished, or to standard output for `-`. `.gz` and `.zst` compress. With `devices`, the format's device
     /// column (if it has one) holds each request's device; without, everything is on device 0.
     ///
     /// # Errors
     /// The file cannot be created, or its name asks for a compression that is only read.
     pub fn create(path: &str, format: WriteFormat, devices: bool) -> Result<Writer> {
-        let sink = Sink::create(path)?;
+        Writer::over(Sink::create(path, false)?, path, format, devices)
+    }
+
+    /// Creates a file that readers see while it grows; what is there already is not replaced.
+    ///
+    /// # Errors
+    /// As for [`Writer::create`].
+    pub fn create_growing(path: &str, format: WriteFormat, devices: bool) -> Result<Writer> {
+        Writer::over(Sink::create(path, true)?, path, format, devices)
+    }
+
+    fn over(sink: Sink, path: &str, format: WriteFormat, devices: bool) -> Result<Writer> {
         let mut buffer = Vec::with_capacity(1 << 16);
         let line = Line::new(format, devices, &mut buffer);
         Ok(Writer { path: path.into(), sink, line, buffer, written: Written::default() })

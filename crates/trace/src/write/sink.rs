@@ -3,10 +3,63 @@
 use crate::{Error, Result};
 use flate2::Compression;
 use flate2::write::GzEncoder;
-use std::fs::File;
+use frit_core::files::OutputFile;
+use std::fs::{File, OpenOptions};
 use std::io::{self, BufWriter, Write};
+use std::os::unix::fs::OpenOptionsExt;
+use std::path::Path;
 
-type Raw = BufWriter<Box<dyn Write + Send>>;
+type Raw = BufWriter<Target>;
+
+/// A file or standard output.
+pub(super) enum Target {
+    Stdout(io::Stdout),
+    /// It has its name from the start, for readers while it grows.
+    Growing(File),
+    /// It gets its name when it is complete.
+    Whole(OutputFile),
+}
+
+impl Target {
+    fn create(path: &str, grows: bool) -> io::Result<Target> {
+        Ok(match path {
+            "-" => Target::Stdout(io::stdout()),
+            _ if grows => Target::Growing(new_private(path)?),
+            _ => Target::Whole(OutputFile::create(Path::new(path))?),
+        })
+    }
+
+    fn commit(self) -> io::Result<()> {
+        match self {
+            Target::Stdout(mut out) => out.flush(),
+            Target::Growing(file) => file.sync_all(),
+            Target::Whole(file) => file.commit(),
+        }
+    }
+}
+
+impl Write for Target {
+    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+        match self {
+            Target::Stdout(out) => out.write(bytes),
+            Target::Growing(file) => file.write(bytes),
+            Target::Whole(file) => file.write(bytes),
+        }
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        match self {
+            Target::Stdout(out) => out.flush(),
+            Target::Growing(file) => file.flush(),
+            Target::Whole(file) => file.flush(),
+        }
+    }
+}
+
+/// A new file for its owner alone: it says which addresses a user's programs write to.
+fn new_private(path: &str) -> io::Result<File> {
+    OpenOptions::new().write(true).create_new(true).mode(0o600).open(path)
+}
 
 /// Where bytes go.
 pub(super) enum Sink {
@@ -16,15 +69,14 @@ pub(super) enum Sink {
 }
 
 impl Sink {
-    pub(super) fn create(path: &str) -> Result<Sink> {
+    /// Creates a file, which is seen while it grows or only when it is complete.
+    pub(super) fn create(path: &str, grows: bool) -> Result<Sink> {
         let extension = path.rsplit('.').next().unwrap_or_default().to_ascii_lowercase();
         if matches!(extension.as_str(), "xz" | "bz2") && path.contains('.') {
             return Err(Error::spec(path, "frit writes .gz and .zst; xz and bzip2 are only read"));
         }
         let open = |source| Error::Open { path: path.into(), source };
-        let raw: Box<dyn Write + Send> =
-            if path == "-" { Box::new(io::stdout()) } else { Box::new(File::create(path).map_err(open)?) };
-        let raw = BufWriter::with_capacity(1 << 16, raw);
+        let raw = BufWriter::with_capacity(1 << 16, Target::create(path, grows).map_err(open)?);
         Ok(match extension.as_str() {
             "gz" => Sink::Gzip(GzEncoder::new(raw, Compression::default())),
             // Level 9 shrinks traces by a third more than the default, still faster than gzip.
@@ -50,11 +102,13 @@ impl Sink {
         }
     }
 
+    /// Completes the file, and gives it its name.
     pub(super) fn finish(self) -> io::Result<()> {
-        match self {
-            Sink::Plain(mut w) => w.flush(),
-            Sink::Gzip(w) => w.finish()?.flush(),
-            Sink::Zstd(w) => w.finish()?.flush(),
-        }
+        let raw = match self {
+            Sink::Plain(w) => w,
+            Sink::Gzip(w) => w.finish()?,
+            Sink::Zstd(w) => w.finish()?,
+        };
+        raw.into_inner().map_err(io::IntoInnerError::into_error)?.commit()
     }
 }

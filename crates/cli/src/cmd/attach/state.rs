@@ -29,7 +29,9 @@ impl Attached {
     /// Writes it down.
     pub(crate) fn write(&self, dir: &Path) -> Result<()> {
         let text = serde_json::to_vec(self).into_diagnostic()?;
-        std::fs::write(dir.join(NAME), text).into_diagnostic().wrap_err("cannot write down what is attached")
+        frit_core::files::write(&dir.join(NAME), &text)
+            .into_diagnostic()
+            .wrap_err("cannot write down what is attached")
     }
 
     /// Forgets it.

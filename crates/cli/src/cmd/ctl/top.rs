@@ -1,8 +1,9 @@
 //! `frit ctl top`: rates between two looks.
 
 use super::show::time;
-use crate::output::{print, right, table, text};
+use crate::output::{print, print_raw, right, table, text};
 use frit_core::size;
+use frit_core::text::lines;
 use frit_serve::metrics::Stat;
 use miette::Result;
 use std::collections::BTreeMap;
@@ -40,7 +41,7 @@ pub(super) fn run(args: &Args, look: &mut dyn FnMut() -> Result<Stat>) -> Result
         let now = (Instant::now(), look()?);
         let rates = Rates::between(&before.1, &now.1, (now.0 - before.0).as_secs_f64());
         match terminal {
-            true => print(&format!("{CLEAR}{}", rates.page(&now.1)))?,
+            true => print_raw(&format!("{CLEAR}{}", lines(&rates.page(&now.1))))?,
             false => print(&rates.line(&now.1))?,
         }
         before = now;

@@ -2,7 +2,7 @@
 
 use super::{drive, report};
 use crate::output::{complain, print, print_json, right, table, text};
-use frit_core::Nanos;
+use frit_core::{Nanos, files, size};
 use frit_media::disk::score::{self, Measured};
 use frit_media::disk::{Bus, DiskSpec};
 use miette::{IntoDiagnostic, Result, WrapErr, miette};
@@ -180,16 +180,23 @@ fn fill_bus(spec: &mut DiskSpec, notes: &mut Vec<String>, given: Option<(f64, f6
     ));
 }
 
+/// The longest trace, in bytes: it is held in memory.
+const TRACE_BYTES_MAX: u64 = 1 << 30;
+
 /// A trace, unpacked when it is compressed with zstd.
 fn read(path: &Path) -> Result<String> {
     let at = || format!("cannot read the trace {}", path.display());
-    let raw = std::fs::read(path).into_diagnostic().wrap_err_with(at)?;
+    let raw = files::read(path, TRACE_BYTES_MAX).into_diagnostic().wrap_err_with(at)?;
     let bytes = if raw.starts_with(&[0x28, 0xb5, 0x2f, 0xfd]) {
         let mut out = Vec::new();
         zstd::stream::read::Decoder::new(&raw[..])
-            .and_then(|mut d| d.read_to_end(&mut out))
+            .and_then(|d| d.take(TRACE_BYTES_MAX + 1).read_to_end(&mut out))
             .into_diagnostic()
             .wrap_err_with(at)?;
+        if out.len() as u64 > TRACE_BYTES_MAX {
+            let most = size::show(TRACE_BYTES_MAX);
+            return Err(miette!("the trace {} is longer than {most} when unpacked", path.display()));
+        }
         out
     } else {
         raw

@@ -99,13 +99,8 @@ pub(super) fn write(
         {
             Ok(())
         }
-        Err(e) => {
-            // A file that holds half a trace would be taken for a whole one.
-            if output != "-" && Path::new(output).is_file() {
-                std::fs::remove_file(output).into_diagnostic()?;
-            }
-            Err(e).into_diagnostic()
-        }
+        // A writer that was not finished leaves the output as it was.
+        Err(e) => Err(e).into_diagnostic(),
     }
 }
 

@@ -1,7 +1,7 @@
 //! Checking a volume: what `frit check VOLUME` and `frit scrub` do.
 
 use super::{NOT_OPENED, Watch, not_opened, open, warn};
-use crate::output::{complain, print, right, table, text};
+use crate::output::{print, report, right, table, text};
 use frit_core::{CheckScope, Checked, Finding, MediumKind, size};
 use frit_volume::{Recovered, Volume, inspect};
 use miette::{IntoDiagnostic, Report, Result};
@@ -94,7 +94,7 @@ pub(crate) fn check(dir: &Path, how: How, outcomes: &mut Vec<Value>) -> Result<u
         ))?;
     }
     if let Err(e) = closed {
-        complain(&format!("{:?}\n", Report::new(e)))?;
+        report(&Report::new(e))?;
     }
     Ok(u8::from(!ok))
 }

@@ -7,7 +7,7 @@ mod show;
 pub(crate) use bar::{Bar, Watch};
 pub(crate) use show::{recovery, sizes, when};
 
-use crate::output::complain;
+use crate::output::report;
 use frit_volume::{OpenOptions, Volume};
 use miette::{IntoDiagnostic, Report, Result, WrapErr};
 use std::path::{Path, PathBuf};
@@ -49,6 +49,6 @@ pub(crate) fn whole_path(volume: &Path) -> Result<PathBuf> {
 
 /// Says why a volume could not be opened, as the exit code for that.
 pub(crate) fn not_opened(e: frit_volume::Error) -> Result<ExitCode> {
-    complain(&format!("{:?}\n", Report::new(e)))?;
+    report(&Report::new(e))?;
     Ok(ExitCode::from(NOT_OPENED))
 }

@@ -75,7 +75,7 @@ fn from_blocks(file: &Path, blocks: &[text::Block]) -> Result<Loaded, ReadError>
         return Err(whole("has no disksim_disk block; name a .diskspecs file of DiskSim"));
     };
     drive::bus(blocks, &mut loaded)?;
-    loaded.spec.check().map_err(|e| whole(&e.to_string()))?;
+    loaded.spec.check_whole().map_err(|e| whole(&e.to_string()))?;
     Ok(loaded)
 }
 

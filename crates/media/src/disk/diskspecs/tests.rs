@@ -217,6 +217,17 @@ fn files_beside_the_first() {
     assert!(load(&own).unwrap_err().to_string().contains("nests more than 16 deep"));
 }
 
+/// One byte of the file that `garbled_files_are_refused_or_work` changed: the parser took the file, and building the
+/// drive refused it.
+#[test]
+fn a_curve_that_no_arm_follows_is_refused_when_the_file_is_read() {
+    let garbled = DRIVE.replacen("[ 15, 3.0,", "[ 15,-3.0,", 1);
+    assert_ne!(garbled, DRIVE);
+    let what = told(&garbled);
+    assert!(what.starts_with("small.diskspecs: ") && what.contains("seek curve"), "{what}");
+    assert!(what.contains("a seek takes 0 to 4000 ms"), "{what}");
+}
+
 proptest! {
     #![proptest_config(ProptestConfig::with_cases(400))]
 

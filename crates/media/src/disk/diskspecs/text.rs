@@ -54,11 +54,12 @@ impl Block {
 /// Reads a file of at most [`BYTES_MAX`] bytes.
 pub(super) fn load(file: &Path) -> Result<String, ReadError> {
     let fail = |what: String| ReadError { file: file.to_path_buf(), line: 0, what };
-    let size = std::fs::metadata(file).map_err(|e| fail(format!("cannot be read: {e}")))?.len();
-    if size > BYTES_MAX {
-        return Err(fail(format!("has {size} bytes, far more than a parameter file of DiskSim")));
-    }
-    let bytes = std::fs::read(file).map_err(|e| fail(format!("cannot be read: {e}")))?;
+    let bytes = frit_core::files::read(file, BYTES_MAX).map_err(|e| match e.kind() {
+        std::io::ErrorKind::FileTooLarge => {
+            fail(format!("has more than {BYTES_MAX} bytes, far more than a parameter file of DiskSim"))
+        }
+        _ => fail(format!("cannot be read: {e}")),
+    })?;
     Ok(String::from_utf8_lossy(&bytes).into_owned())
 }
 

@@ -4,6 +4,7 @@ mod commands;
 mod disconnect;
 mod handshake;
 mod mutate;
+mod pieces;
 mod sharing;
 
 use super::wire::{self, CHUNK_MAGIC, Errno, OPTION_MAGIC, OPTION_REPLY_MAGIC, SIMPLE_MAGIC, option};

@@ -1,0 +1,280 @@
+//! Files that users name: read with a limit, and written whole or not at all.
+
+use std::ffi::OsString;
+use std::fs::{File, FileType, OpenOptions, Permissions};
+use std::io::{self, ErrorKind, Read, Write};
+use std::os::unix::fs::{FileTypeExt, OpenOptionsExt, PermissionsExt};
+use std::path::{Path, PathBuf};
+use std::sync::atomic::{AtomicU32, Ordering};
+
+/// The longest text file that is read whole (stack files, profiles, experiments, curves), in bytes: far more
+/// than any has.
+pub const TEXT_BYTES_MAX: u64 = 1 << 20;
+/// Bytes of a name that a temporary name repeats: it has to fit into a name itself.
+const NAME_BYTES_MAX: usize = 200;
+
+/// Reads a text file of at most `bytes_max` bytes. Pipes and devices are read as well, up to the limit.
+///
+/// # Errors
+/// A file that cannot be read, is longer than the limit (`FileTooLarge`), or is no UTF-8 (`InvalidData`).
+pub fn read_text(path: &Path, bytes_max: u64) -> io::Result<String> {
+    let bytes = read(path, bytes_max)?;
+    String::from_utf8(bytes).map_err(|e| {
+        let what = format!("it is no text: byte {} is not UTF-8", e.utf8_error().valid_up_to());
+        io::Error::new(ErrorKind::InvalidData, what)
+    })
+}
+
+/// Reads a file of at most `bytes_max` bytes.
+///
+/// # Errors
+/// A file that cannot be read, or is longer than the limit (`FileTooLarge`).
+pub fn read(path: &Path, bytes_max: u64) -> io::Result<Vec<u8>> {
+    let mut bytes = Vec::new();
+    File::open(path)?.take(bytes_max + 1).read_to_end(&mut bytes)?;
+    if bytes.len() as u64 > bytes_max {
+        let what = format!("it is longer than {}, and not read", crate::size::show(bytes_max));
+        return Err(io::Error::new(ErrorKind::FileTooLarge, what));
+    }
+    Ok(bytes)
+}
+
+/// A file that takes the place of its name when it is complete.
+///
+/// The bytes go into a temporary file beside it. [`OutputFile::commit`] syncs and renames that one; dropped
+/// without it, the temporary file is removed and the name is as it was. A symbolic link is replaced, not
+/// followed. Devices, pipes and sockets, and whatever is named under /dev and /proc, are written in place.
+#[derive(Debug)]
+pub struct OutputFile {
+    file: File,
+    path: PathBuf,
+    temporary: Option<PathBuf>,
+}
+
+/// Writes a whole file, as [`OutputFile`] does.
+///
+/// # Errors
+/// A file that cannot be written; the message names it.
+pub fn write(path: &Path, bytes: &[u8]) -> io::Result<()> {
+    let mut file = OutputFile::create(path)?;
+    file.write_all(bytes).map_err(|e| named(path, &e))?;
+    file.commit()
+}
+
+impl OutputFile {
+    /// Begins a file. The new one has the access rights of the one that it replaces, else those that the
+    /// umask leaves.
+    ///
+    /// # Errors
+    /// A path at which no file can be written; the message names it.
+    pub fn create(path: &Path) -> io::Result<OutputFile> {
+        OutputFile::begin(path, 0o666).map_err(|e| named(path, &e))
+    }
+
+    /// Begins a file that holds users' data: a new one can be read by its owner alone. One that it replaces keeps
+    /// its access rights.
+    ///
+    /// # Errors
+    /// As for [`OutputFile::create`].
+    pub fn create_private(path: &Path) -> io::Result<OutputFile> {
+        OutputFile::begin(path, 0o600).map_err(|e| named(path, &e))
+    }
+
+    fn begin(path: &Path, mode: u32) -> io::Result<OutputFile> {
+        let there = match path.symlink_metadata() {
+            Ok(meta) => Some(meta),
+            Err(e) if e.kind() == ErrorKind::NotFound => None,
+            Err(e) => return Err(e),
+        };
+        if there.as_ref().is_some_and(|m| is_in_place(path, m.file_type())) {
+            let file = OpenOptions::new().write(true).truncate(true).open(path)?;
+            return Ok(OutputFile { file, path: path.into(), temporary: None });
+        }
+        if there.as_ref().is_some_and(std::fs::Metadata::is_dir) {
+            return Err(ErrorKind::IsADirectory.into());
+        }
+        let replaced = there.filter(std::fs::Metadata::is_file);
+        if replaced.is_some() {
+            // A file that may not be written is not replaced either.
+            OpenOptions::new().write(true).open(path)?;
+        }
+        let Some(name) = path.file_name() else {
+            return Err(io::Error::new(ErrorKind::InvalidInput, "this is no name of a file"));
+        };
+        // No more rights than the file will have, at any moment.
+        let mode = if replaced.is_some() { 0o600 } else { mode };
+        let (file, temporary) = create_beside(path, name, mode)?;
+        let output = OutputFile { file, path: path.into(), temporary: Some(temporary) };
+        if let Some(meta) = replaced {
+            output.file.set_permissions(Permissions::from_mode(meta.permissions().mode() & 0o777))?;
+        }
+        Ok(output)
+    }
+
+    /// The file, for what `Write` does not have.
+    #[must_use]
+    pub fn file(&self) -> &File {
+        &self.file
+    }
+
+    /// Whether the bytes go to the path itself: a device, a pipe, or the like.
+    #[must_use]
+    pub fn is_in_place(&self) -> bool {
+        self.temporary.is_none()
+    }
+
+    /// Syncs the file and gives it its name.
+    ///
+    /// # Errors
+    /// A file that cannot be written; the message names it, and the name is as it was.
+    pub fn commit(mut self) -> io::Result<()> {
+        self.finish().map_err(|e| named(&self.path, &e))
+    }
+
+    fn finish(&mut self) -> io::Result<()> {
+        let Some(temporary) = self.temporary.clone() else { return Ok(()) };
+        self.file.sync_all()?;
+        std::fs::rename(&temporary, &self.path)?;
+        self.temporary = None;
+        // The file is whole under either name; what may be lost without this is the new name.
+        let dir = self.path.parent().filter(|d| !d.as_os_str().is_empty()).unwrap_or(Path::new("."));
+        let _ = File::open(dir).and_then(|d| d.sync_all());
+        Ok(())
+    }
+}
+
+impl Write for OutputFile {
+    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+        self.file.write(bytes).map_err(|e| named(&self.path, &e))
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        self.file.flush()
+    }
+}
+
+impl Drop for OutputFile {
+    fn drop(&mut self) {
+        if let Some(temporary) = &self.temporary {
+            // Nothing can be done about one that cannot be removed; its name says what it is.
+            let _ = std::fs::remove_file(temporary);
+        }
+    }
+}
+
+/// Whether a path is written where it is: renaming onto it would replace a device by a file.
+fn is_in_place(path: &Path, kind: FileType) -> bool {
+    let special = kind.is_char_device() || kind.is_block_device() || kind.is_fifo() || kind.is_socket();
+    let within = |dir: &str| path.strip_prefix(dir).is_ok_and(|rest| rest.components().count() > 0);
+    // Under /dev/shm are files of users.
+    special || within("/proc") || (within("/dev") && !within("/dev/shm"))
+}
+
+/// Creates a file of a new name beside a path.
+fn create_beside(path: &Path, name: &std::ffi::OsStr, mode: u32) -> io::Result<(File, PathBuf)> {
+    static NUMBER: AtomicU32 = AtomicU32::new(0);
+    let text = name.to_string_lossy();
+    let mut end = text.len().min(NAME_BYTES_MAX);
+    while !text.is_char_boundary(end) {
+        end -= 1;
+    }
+    loop {
+        let number = NUMBER.fetch_add(1, Ordering::Relaxed);
+        let temporary = format!(".{}.{}-{number}.tmp", &text[..end], std::process::id());
+        let temporary = path.with_file_name(OsString::from(temporary));
+        match OpenOptions::new().read(true).write(true).create_new(true).mode(mode).open(&temporary) {
+            Ok(file) => return Ok((file, temporary)),
+            // Left by a process of the same number that was killed, or planted: another name will do.
+            Err(e) if e.kind() == ErrorKind::AlreadyExists => {}
+            Err(e) => return Err(e),
+        }
+    }
+}
+
+/// An error of the same kind that names the file, once.
+fn named(path: &Path, e: &io::Error) -> io::Error {
+    let prefix = format!("cannot write {}", crate::text::shown(path));
+    let text = e.to_string();
+    if text.starts_with(&prefix) {
+        return io::Error::new(e.kind(), text);
+    }
+    io::Error::new(e.kind(), format!("{prefix}: {text}"))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::fs;
+
+    fn dir(name: &str) -> PathBuf {
+        let dir = std::env::temp_dir().join(format!("frit-files-{}-{name}", std::process::id()));
+        fs::create_dir_all(&dir).unwrap();
+        dir
+    }
+
+    fn names(dir: &Path) -> Vec<String> {
+        let name = |e: io::Result<fs::DirEntry>| e.unwrap().file_name().into_string().unwrap();
+        let mut all: Vec<String> = fs::read_dir(dir).unwrap().map(name).collect();
+        all.sort();
+        all
+    }
+
+    #[test]
+    fn a_file_is_replaced_when_it_is_complete_and_not_before() {
+        let dir = dir("replace");
+        let path = dir.join("report.json");
+        write(&path, b"first").unwrap();
+        fs::set_permissions(&path, Permissions::from_mode(0o640)).unwrap();
+        let mut file = OutputFile::create(&path).unwrap();
+        file.write_all(b"half").unwrap();
+        assert_eq!(fs::read(&path).unwrap(), b"first");
+        drop(file);
+        assert_eq!(fs::read(&path).unwrap(), b"first");
+        assert_eq!(names(&dir), ["report.json"], "nothing is left of what was not complete");
+        write(&path, b"second").unwrap();
+        assert_eq!(fs::read(&path).unwrap(), b"second");
+        assert_eq!(fs::metadata(&path).unwrap().permissions().mode() & 0o777, 0o640);
+        let long = dir.join("n".repeat(255));
+        write(&long, b"x").unwrap();
+        assert_eq!(names(&dir).len(), 2);
+        fs::remove_dir_all(&dir).unwrap();
+    }
+
+    #[test]
+    fn links_are_replaced_and_devices_written_in_place() {
+        let dir = dir("links");
+        let (target, link) = (dir.join("target"), dir.join("link"));
+        fs::write(&target, "precious").unwrap();
+        std::os::unix::fs::symlink(&target, &link).unwrap();
+        write(&link, b"new").unwrap();
+        assert_eq!(fs::read(&target).unwrap(), b"precious");
+        assert!(link.symlink_metadata().unwrap().is_file());
+        assert!(OutputFile::create(Path::new("/dev/null")).unwrap().is_in_place());
+        write(Path::new("/dev/null"), b"gone").unwrap();
+        assert!(fs::metadata("/dev/null").unwrap().file_type().is_char_device());
+        let e = write(Path::new("/dev/full"), b"x").unwrap_err().to_string();
+        assert!(e.starts_with("cannot write /dev/full: "), "{e}");
+        let e = write(&dir, b"x").unwrap_err().to_string();
+        assert!(e.starts_with(&format!("cannot write {}: ", dir.display())), "{e}");
+        let e = write(&dir.join("no/such"), b"x").unwrap_err().to_string();
+        assert!(e.contains("no/such: "), "{e}");
+        fs::remove_dir_all(&dir).unwrap();
+    }
+
+    #[test]
+    fn files_that_never_end_are_read_up_to_a_limit() {
+        let e = read_text(Path::new("/dev/zero"), 1 << 20).unwrap_err();
+        assert_eq!(
+            (e.kind(), e.to_string()),
+            (ErrorKind::FileTooLarge, "it is longer than 1.0 MiB, and not read".into())
+        );
+        let dir = dir("limit");
+        let path = dir.join("text");
+        fs::write(&path, "1234").unwrap();
+        assert_eq!(read_text(&path, 4).unwrap(), "1234");
+        assert_eq!(read(&path, 3).unwrap_err().kind(), ErrorKind::FileTooLarge);
+        fs::write(&path, [b'a', 0xff]).unwrap();
+        assert_eq!(read_text(&path, 4).unwrap_err().to_string(), "it is no text: byte 1 is not UTF-8");
+        fs::remove_dir_all(&dir).unwrap();
+    }
+}

@@ -1,0 +1,261 @@
+//! Places for connections: a bounded number, of which no client can take all for good.
+
+use parking_lot::{Condvar, Mutex};
+use std::collections::HashMap;
+use std::net::IpAddr;
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+/// The longest time that a new connection waits for those that were hung up on to end.
+const LEAVING_MAX: Duration = Duration::from_secs(1);
+
+/// A connection that can be ended from outside.
+pub(crate) trait HangUp: Send + Sync {
+    /// Ends it: its thread hears of it at once.
+    fn hang_up(&self);
+}
+
+/// The other end of a connection, as far as the kernel knows it.
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
+pub(crate) enum Peer {
+    /// A process of this machine, over a Unix socket: its user and number.
+    Process(u32, i32),
+    /// A machine, over TCP.
+    Machine(IpAddr),
+    /// The kernel does not say.
+    Unknown,
+}
+
+/// Progress of a connection.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+enum State {
+    /// Nothing complete was received yet.
+    New,
+    /// Requests are received or answered.
+    Busy,
+    /// Nothing has been received since, and nothing is to be answered.
+    Idle(Instant),
+}
+
+struct Guest<S> {
+    socket: Arc<S>,
+    peer: Peer,
+    state: State,
+    /// It was hung up on, and its thread is about to end.
+    leaves: bool,
+}
+
+/// The connections of a server.
+pub(crate) struct Places<S> {
+    most: usize,
+    /// Time after which an idle connection may have to make room for a new one.
+    idle_min: Option<Duration>,
+    open: Mutex<Open<S>>,
+    left: Condvar,
+}
+
+struct Open<S> {
+    number: u64,
+    guests: HashMap<u64, Guest<S>>,
+}
+
+/// A connection's place; dropping it gives the place back.
+pub(crate) struct Place<S> {
+    places: Arc<Places<S>>,
+    number: u64,
+}
+
+impl<S: HangUp> Places<S> {
+    /// Returns places for so many connections. One that has been idle for `idle_min` makes room for a new
+    /// one when all are taken; without it none does that has sent something complete.
+    pub(crate) fn new(most: usize, idle_min: Option<Duration>) -> Arc<Places<S>> {
+        let open = Mutex::new(Open { number: 0, guests: HashMap::new() });
+        Arc::new(Places { most, idle_min, open, left: Condvar::new() })
+    }
+
+    /// Gives a connection a place, and says whether another one was hung up on for it; `None` when all
+    /// places are taken and nobody has to make room.
+    pub(crate) fn admit(self: &Arc<Self>, socket: &Arc<S>, peer: Peer) -> Option<(Place<S>, bool)> {
+        let mut open = self.open.lock();
+        // Those that leave end soon; a storm of clients must not make them many.
+        let until = Instant::now() + LEAVING_MAX;
+        while open.guests.len() >= 2 * self.most {
+            if self.left.wait_until(&mut open, until).timed_out() {
+                return None;
+            }
+        }
+        let staying = open.guests.values().filter(|g| !g.leaves).count();
+        let evicts = staying >= self.most;
+        if evicts && !open.evict(self.idle_min) {
+            return None;
+        }
+        open.number += 1;
+        let number = open.number;
+        let guest = Guest { socket: Arc::clone(socket), peer, state: State::New, leaves: false };
+        open.guests.insert(number, guest);
+        Some((Place { places: Arc::clone(self), number }, evicts))
+    }
+
+    /// Calls a function for each connection.
+    pub(crate) fn each(&self, f: impl FnMut(&S)) {
+        self.open.lock().guests.values().map(|g| &*g.socket).for_each(f);
+    }
+
+    /// Waits until all connections have ended, or for a time; returns how many are left.
+    pub(crate) fn wait(&self, time: Option<Duration>) -> usize {
+        let until = time.map(|t| Instant::now() + t);
+        let mut open = self.open.lock();
+        while !open.guests.is_empty() {
+            match until {
+                Some(until) if self.left.wait_until(&mut open, until).timed_out() => break,
+                Some(_) => {}
+                None => self.left.wait(&mut open),
+            }
+        }
+        open.guests.len()
+    }
+}
+
+impl<S: HangUp> Open<S> {
+    /// Hangs up on the oldest connection that has sent nothing complete; if there is none, on the one that
+    /// has been idle longest among those of the peer with most connections. Hence a client with few
+    /// connections keeps them while another fills the places.
+    fn evict(&mut self, idle_min: Option<Duration>) -> bool {
+        let staying = |g: &&mut Guest<S>| !g.leaves;
+        let new = self.guests.iter_mut().filter(|(_, g)| !g.leaves && g.state == State::New);
+        if let Some((_, guest)) = new.min_by_key(|(number, _)| **number) {
+            guest.evict();
+            return true;
+        }
+        let Some(idle_min) = idle_min else { return false };
+        let mut of_peer: HashMap<Peer, usize> = HashMap::new();
+        for guest in self.guests.values().filter(|g| !g.leaves) {
+            *of_peer.entry(guest.peer).or_default() += 1;
+        }
+        let now = Instant::now();
+        let idle = |g: &Guest<S>| match g.state {
+            State::Idle(since) => Some(now.saturating_duration_since(since)).filter(|t| *t >= idle_min),
+            State::New | State::Busy => None,
+        };
+        let all = self.guests.values_mut().filter(staying);
+        let victim = all
+            .filter_map(|g| idle(g).map(|time| (of_peer.get(&g.peer).copied(), time, g)))
+            .max_by_key(|(count, time, _)| (*count, *time));
+        victim.map(|(.., guest)| guest.evict()).is_some()
+    }
+}
+
+impl<S: HangUp> Guest<S> {
+    fn evict(&mut self) {
+        self.leaves = true;
+        self.socket.hang_up();
+    }
+}
+
+impl<S> Place<S> {
+    fn guest(&self, f: impl FnOnce(&mut Guest<S>)) {
+        let mut open = self.places.open.lock();
+        if let Some(guest) = open.guests.get_mut(&self.number) {
+            f(guest);
+        }
+    }
+
+    /// Something complete was received: requests are answered now.
+    pub(crate) fn busy(&self) {
+        self.guest(|g| g.state = State::Busy);
+    }
+
+    /// All was answered, and nothing has been received since.
+    pub(crate) fn idle(&self, since: Instant) {
+        self.guest(|g| g.state = State::Idle(since));
+    }
+}
+
+impl<S> Drop for Place<S> {
+    fn drop(&mut self) {
+        self.places.open.lock().guests.remove(&self.number);
+        self.places.left.notify_all();
+    }
+}
+
+impl HangUp for std::os::unix::net::UnixStream {
+    fn hang_up(&self) {
+        // It fails when the other side has hung up.
+        let _ = self.shutdown(std::net::Shutdown::Both);
+    }
+}
+
+impl HangUp for std::net::TcpStream {
+    fn hang_up(&self) {
+        // It fails when the other side has hung up.
+        let _ = self.shutdown(std::net::Shutdown::Both);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::sync::atomic::{AtomicBool, Ordering};
+
+    #[derive(Default)]
+    struct Socket(AtomicBool);
+
+    impl HangUp for Socket {
+        fn hang_up(&self) {
+            self.0.store(true, Ordering::Relaxed);
+        }
+    }
+
+    type Guests = Vec<(Arc<Socket>, Place<Socket>)>;
+
+    fn come(places: &Arc<Places<Socket>>, guests: &mut Guests, pid: i32) -> bool {
+        let socket = Arc::new(Socket::default());
+        let Some((place, _)) = places.admit(&socket, Peer::Process(0, pid)) else { return false };
+        guests.push((socket, place));
+        true
+    }
+
+    fn gone(guests: &Guests) -> Vec<usize> {
+        (0..guests.len()).filter(|&i| guests[i].0.0.load(Ordering::Relaxed)).collect()
+    }
+
+    #[test]
+    fn silent_ones_make_room_oldest_first_and_busy_ones_never() {
+        let places = Places::new(3, Some(Duration::ZERO));
+        let mut guests = Vec::new();
+        (0..3).for_each(|_| assert!(come(&places, &mut guests, 1)));
+        guests[0].1.busy();
+        assert!(come(&places, &mut guests, 2) && gone(&guests) == [1]);
+        assert!(come(&places, &mut guests, 2) && gone(&guests) == [1, 2]);
+        guests[3].1.busy();
+        guests[4].1.busy();
+        assert!(!come(&places, &mut guests, 2), "all are busy");
+        guests.remove(0);
+        assert!(come(&places, &mut guests, 2), "a place was given back");
+        drop(guests);
+        assert_eq!(places.wait(None), 0);
+    }
+
+    #[test]
+    fn idle_ones_make_room_where_one_peer_has_most() {
+        let places = Places::new(4, Some(Duration::from_secs(60)));
+        let mut guests = Vec::new();
+        let hours = |h: u64| Instant::now().checked_sub(Duration::from_secs(h * 3600));
+        // The first has been idle for longest, and is alone; the second process has three.
+        for (pid, idle) in [(1, 5), (2, 1), (2, 3), (2, 2)] {
+            assert!(come(&places, &mut guests, pid));
+            // A machine that has just started has no such past.
+            let Some(since) = hours(idle) else { return };
+            guests.last().unwrap().1.idle(since);
+        }
+        assert!(come(&places, &mut guests, 3) && gone(&guests) == [2]);
+        guests[4].1.busy();
+        guests[1].1.idle(Instant::now());
+        assert!(come(&places, &mut guests, 3) && gone(&guests) == [2, 3], "the other is not idle for long");
+        let never = Places::new(1, None);
+        let mut guests = Vec::new();
+        assert!(come(&never, &mut guests, 1));
+        guests[0].1.idle(Instant::now());
+        assert!(!come(&never, &mut guests, 2));
+    }
+}
