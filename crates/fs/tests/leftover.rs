@@ -361,6 +361,33 @@ fn root_keeps_changes_to_an_image_where_its_owner_finds_them() {
 }
 
 #[test]
+fn root_follows_no_link_of_another_user() {
+    if no_root() {
+        return;
+    }
+    let place = Place::new();
+    File::create(place.at("img")).unwrap().set_len(1 << 20).unwrap();
+    chown(place.at("img"), Some(OTHER), Some(OTHER)).unwrap();
+    let dir = place.memory.path().join(format!("frit-{OTHER}"));
+    symlink(place.disk.path(), &dir).unwrap();
+    std::os::unix::fs::lchown(&dir, Some(OTHER), Some(OTHER)).unwrap();
+    place.killed("img");
+    assert!(list(place.disk.path()).iter().all(|path| !path.to_str().unwrap().contains("overlay")));
+    assert!(place.has("img", "killed"));
+    // A second name of a file of root's is not taken for an overlay.
+    let precious = place.memory.path().join("precious");
+    std::fs::write(&precious, b"precious").unwrap();
+    let overlays = list(place.memory.path()).into_iter().filter(|path| path.is_dir() && !path.is_symlink());
+    let [overlay] = &overlays.flat_map(|dir| list(&dir)).collect::<Vec<_>>()[..] else {
+        panic!("one overlay")
+    };
+    std::fs::remove_file(overlay).unwrap();
+    std::fs::hard_link(&precious, overlay).unwrap();
+    assert!(place.medium("img").is_err());
+    assert_eq!(std::fs::read(&precious).unwrap(), b"precious");
+}
+
+#[test]
 fn the_lock_file_of_an_image_is_its_owners() {
     let place = Place::new();
     let image = File::create(place.at("img")).unwrap();

@@ -6,6 +6,7 @@
 
 use crate::error::{Error, Result};
 use crate::format::fresh_uuid;
+use rustix::fs::{Mode, OFlags};
 use std::fs::{DirBuilder, File, Metadata};
 use std::io::{self, ErrorKind};
 use std::os::unix::fs::{DirBuilderExt, MetadataExt};
@@ -33,7 +34,9 @@ pub(super) fn bases(given: Option<&Path>) -> Result<Vec<PathBuf>> {
     }
     let others = [Some(SHM.into()), std::env::var_os("XDG_RUNTIME_DIR").map(PathBuf::from)];
     let others = others.into_iter().flatten().filter(|dir| is_in_memory(dir));
-    let dirs: Vec<PathBuf> = given.map(Path::to_owned).into_iter().chain(others).collect();
+    let dirs = given.map(Path::to_owned).into_iter().chain(others);
+    // Below them no link is followed.
+    let dirs: Vec<PathBuf> = dirs.map(|dir| dir.canonicalize().unwrap_or(dir)).collect();
     if dirs.is_empty() {
         return Err(Error::Image(format!(
             "an image on a disk needs a directory in memory for changes that are not synced, and neither {SHM} nor \
@@ -128,6 +131,21 @@ fn make_dir(dir: &Path, user: u32) -> io::Result<()> {
         std::os::unix::fs::lchown(dir, Some(user), None)?;
     }
     Ok(())
+}
+
+/// Opens a file in a user's directory for reading and writing. Neither a link in its place nor one in the place of the
+/// directory is followed: root acts here in directories of other users.
+///
+/// # Errors
+/// What the operating system says.
+pub(super) fn open(path: &Path, flags: OFlags) -> io::Result<File> {
+    let (Some(dir), Some(name)) = (path.parent(), path.file_name()) else {
+        return Err(ErrorKind::InvalidInput.into());
+    };
+    let of_dir = OFlags::PATH | OFlags::DIRECTORY | OFlags::NOFOLLOW | OFlags::CLOEXEC;
+    let dir = rustix::fs::open(dir, of_dir, Mode::empty())?;
+    let flags = flags | OFlags::RDWR | OFlags::NOFOLLOW | OFlags::NONBLOCK | OFlags::CLOEXEC;
+    Ok(rustix::fs::openat(dir, name, flags, Mode::from_raw_mode(0o600))?.into())
 }
 
 /// Removes a user's directory if it is empty.

@@ -1,6 +1,7 @@
 //! Overlays of other images that killed processes left: those of this file system in another file are a reason to
 //! refuse it, those of deleted images are removed.
 
+use super::dirs;
 use super::place::{NAME, Wanted, file_system_of};
 use super::store::{IMAGE_WORDS, Store};
 use crate::error::{Error, Result};
@@ -8,7 +9,7 @@ use crate::format::BLOCK;
 use rustix::fs::OFlags;
 use std::fs::File;
 use std::io::ErrorKind;
-use std::os::unix::fs::{MetadataExt, OpenOptionsExt};
+use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 
 /// An overlay that lies in one of the searched directories.
@@ -71,8 +72,7 @@ fn leftover(path: &Path, wanted: &Wanted<'_>) -> Option<Leftover> {
     if !name.starts_with(NAME.0) || !name.ends_with(NAME.1) {
         return None;
     }
-    let flags = (OFlags::NOFOLLOW | OFlags::NONBLOCK).bits() as i32;
-    let file = File::options().read(true).write(true).custom_flags(flags).open(path).ok()?;
+    let file = dirs::open(path, OFlags::empty()).ok()?;
     let meta = file.metadata().ok()?;
     if !meta.is_file() || !wanted.trusts(meta.uid()) {
         return None;

@@ -5,7 +5,7 @@ use super::dirs;
 use rustix::fs::OFlags;
 use std::fs::File;
 use std::io::{self, ErrorKind};
-use std::os::unix::fs::{MetadataExt, OpenOptionsExt};
+use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 
 /// How often the file is made again when another process has removed it or its directory.
@@ -23,8 +23,7 @@ fn is_at(file: &File, path: &Path) -> bool {
 
 /// Removes a lock file that no process holds. Another that is about to lock it sees that it is gone.
 fn remove_unlocked(path: &Path) {
-    let flags = (OFlags::NOFOLLOW | OFlags::NONBLOCK).bits() as i32;
-    let Ok(file) = File::options().read(true).custom_flags(flags).open(path) else { return };
+    let Ok(file) = dirs::open(path, OFlags::empty()) else { return };
     if file.try_lock().is_ok() && is_at(&file, path) {
         let _ = std::fs::remove_file(path);
     }
@@ -50,12 +49,10 @@ impl LockFile {
         for _ in 0..TRIES {
             let Ok(dir) = dirs::home(&bases, user) else { return Ok(None) };
             let path = dir.join(format!("{}{:x}-{:x}{}", NAME.0, meta.dev(), meta.ino(), NAME.1));
-            let flags = (OFlags::NOFOLLOW | OFlags::NONBLOCK).bits() as i32;
-            let file = File::options().read(true).write(true).custom_flags(flags).open(&path);
+            let file = dirs::open(&path, OFlags::empty());
             let made = |e: io::Error| match e.kind() {
                 ErrorKind::NotFound => {
-                    let file =
-                        File::options().read(true).write(true).create_new(true).mode(0o600).open(&path)?;
+                    let file = dirs::open(&path, OFlags::CREATE | OFlags::EXCL)?;
                     if rustix::process::geteuid().as_raw() != user {
                         std::os::unix::fs::fchown(&file, Some(user), None)?;
                     }

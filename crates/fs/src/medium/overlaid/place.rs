@@ -15,7 +15,7 @@ use std::ffi::OsString;
 use std::fs::{File, TryLockError};
 use std::io::{self, ErrorKind};
 use std::os::unix::ffi::{OsStrExt, OsStringExt};
-use std::os::unix::fs::{MetadataExt, OpenOptionsExt};
+use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant, UNIX_EPOCH};
 
@@ -109,7 +109,7 @@ impl<'a> Wanted<'a> {
     /// The overlay that the image names, if that is there and says that it is of this image.
     fn marked(&self) -> Result<Option<PathBuf>> {
         let Some(path) = read_mark(self.disk.image()) else { return Ok(None) };
-        match File::options().read(true).custom_flags(OFlags::NOFOLLOW.bits() as i32).open(&path) {
+        match dirs::open(&path, OFlags::empty()) {
             Ok(file) => {
                 let of = Store::image_of(&file).ok().flatten();
                 Ok(of.filter(|(of, _)| of[..3] == self.image[..3]).map(|_| path))
@@ -143,7 +143,7 @@ impl<'a> Wanted<'a> {
         for _ in 0..TRIES {
             let dir = dirs::home(&self.bases, self.user)?;
             let path = dir.join(self.name());
-            let made = File::options().read(true).write(true).create_new(true).mode(0o600).open(&path);
+            let made = dirs::open(&path, OFlags::CREATE | OFlags::EXCL);
             let file = match made {
                 // Another process found the directory empty, and removed it.
                 Err(e) if e.kind() == ErrorKind::NotFound => continue,
@@ -298,8 +298,7 @@ fn open_locked(path: &Path, wanted: &Wanted<'_>) -> Result<Option<File>> {
         if !trusted {
             return Ok(None);
         }
-        let flags = (OFlags::NOFOLLOW | OFlags::NONBLOCK).bits() as i32;
-        let file = match File::options().read(true).write(true).custom_flags(flags).open(path) {
+        let file = match dirs::open(path, OFlags::empty()) {
             Ok(file) => file,
             Err(e) if e.kind() == ErrorKind::NotFound => continue,
             Err(e) => return Err(os("cannot open", path)(e)),
@@ -320,7 +319,9 @@ fn open_locked(path: &Path, wanted: &Wanted<'_>) -> Result<Option<File>> {
 fn is_trusted(path: &Path, file: &std::fs::Metadata, wanted: &Wanted<'_>) -> bool {
     let dir = path.parent().and_then(|dir| dir.metadata().ok());
     let private = || dir.is_some_and(|dir| dirs::is_private(&dir, file.uid()));
-    wanted.trusts(file.uid()) || private() && read_mark(wanted.disk.image()).is_some_and(|mark| mark == path)
+    // A second name of a file may be another user's doing.
+    let marked = || private() && read_mark(wanted.disk.image()).is_some_and(|mark| mark == path);
+    file.nlink() <= 1 && (wanted.trusts(file.uid()) || marked())
 }
 
 /// Goes on with an overlay, if it is of the image and of the sync that this is at, or has no changes.
