@@ -7,7 +7,7 @@ mod show;
 pub(crate) use bar::{Bar, Watch};
 pub(crate) use show::{recovery, sizes, when};
 
-use crate::output::report;
+use crate::output::{complain, report};
 use frit_volume::{OpenOptions, Volume};
 use miette::{IntoDiagnostic, Report, Result, WrapErr};
 use std::path::{Path, PathBuf};
