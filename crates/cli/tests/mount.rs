@@ -136,6 +136,9 @@ fn a_kill_loses_nothing_that_was_written() {
         good(&run("kill", &["-9", &p.server()]));
         drop(open);
     }
+    let unmounted = frit(&["unmount", p.at()]);
+    good(&unmounted);
+    assert!(said(&unmounted).contains("was killed"), "{}", said(&unmounted));
     let checked = good(&frit(&["fsck", &p.image]));
     assert!(checked.contains("Nothing is wrong") && checked.contains("not unmounted in order"), "{checked}");
 }

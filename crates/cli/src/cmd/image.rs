@@ -233,7 +233,15 @@ pub(crate) fn raise_limit() {
 /// What the file below says.
 pub(crate) fn close(files: Arc<Fs<Image>>) -> Result<()> {
     let Some(fs) = Arc::into_inner(files) else { return Err(miette!("the file system is still in use")) };
-    fs.close().map(drop).into_diagnostic().wrap_err("the file system could not be closed in order")
+    let overlay = fs.medium().overlay().map(Path::to_owned);
+    fs.close().map(drop).into_diagnostic().wrap_err_with(|| match overlay {
+        Some(overlay) => format!(
+            "the file system could not be closed in order. Its last changes are in memory alone, in {}: frit mount and \
+             frit fsck go on with them, until the machine stops",
+            overlay.display()
+        ),
+        None => "the file system could not be closed in order".into(),
+    })
 }
 
 /// Returns `true` while a program has an image open. A lock of a user who may only read it does not count, where the

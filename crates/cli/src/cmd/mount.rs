@@ -143,16 +143,7 @@ fn serve(args: &Args, options: &Options) -> Result<()> {
     drop(syncing);
     let ended = mount.join().into_diagnostic().wrap_err("the connection to the kernel broke");
     // Whatever happened, it is closed in order.
-    let overlay = files.medium().overlay().map(Path::to_owned);
-    let closed = image::close(files).map_err(|e| match overlay {
-        Some(overlay) => e.wrap_err(format!(
-            "the last changes of {} are in memory alone, in {}: frit mount and frit fsck go on with them, until the \
-             machine stops",
-            image.display(),
-            overlay.display()
-        )),
-        None => e,
-    });
+    let closed = image::close(files);
     ended.and(closed)
 }
 

@@ -3,12 +3,12 @@
 mod left;
 
 use super::image;
-use crate::output::print;
+use crate::output::{complain, print};
 use frit_serve::fuse::unmount;
 use frit_serve::mount::{Mounted, mounted};
 use miette::{IntoDiagnostic, Result, WrapErr, miette};
 use std::io;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 /// Unmount a file system that frit mount mounted, and wait until its image is closed.
@@ -45,14 +45,17 @@ pub(crate) fn run(args: &Args) -> Result<()> {
     let directory = args.directory.display();
     let found: Option<Mounted> = mounted(&args.directory).into_diagnostic()?;
     let found = found.ok_or_else(|| miette!("{directory}: no file system of frit is mounted there"))?;
+    if args.save.is_some() && Path::new(&found.source).is_dir() {
+        return Err(miette!(
+            "{directory} is a pool, whose contents are beside its image: --save writes images only"
+        ));
+    }
     let image = image::of(found.source.as_ref());
     // What is found while it is mounted: when its server has ended only a name is left.
     let overlay = left::overlay_of(&image);
     let patience = Duration::from_secs(args.timeout);
-    if let Err(e) = left::sync(&found.mountpoint, patience)
-        && !args.force
-        && args.save.is_none()
-    {
+    let synced = left::sync(&found.mountpoint, patience);
+    if let (Err(e), false, None) = (&synced, args.force, &args.save) {
         return Err(miette!(
             help = "make room on its disk and unmount again. Or unmount with --save FILE, which writes the whole file \
                     system to another disk; or with --force: the next frit mount or frit fsck goes on with the \
@@ -81,6 +84,12 @@ pub(crate) fn run(args: &Args) -> Result<()> {
                 format!("{directory} is unmounted, and {} is not up to date", image.display())
             })?;
         }
+    }
+    if matches!(synced, Ok(false)) {
+        complain(&format!(
+            "frit unmount: the server of {directory} was killed: frit mount or frit fsck goes on with what it had not \
+             synced, until the machine stops\n"
+        ))?;
     }
     print(&format!("{directory} is unmounted\n"))
 }

@@ -17,21 +17,22 @@ const OVERLAY: &str = ".overlay";
 const CHUNK: usize = 1 << 20;
 
 /// Syncs a mounted file system: fsync(2) of its root directory syncs the whole image. It is given up when the server
-/// does not answer in time.
+/// does not answer in time. Returns `false` if the server was killed.
 ///
 /// # Errors
 /// What fsync(2) says; the server does not answer.
-pub(super) fn sync(mountpoint: &Path, patience: Duration) -> io::Result<()> {
+pub(super) fn sync(mountpoint: &Path, patience: Duration) -> io::Result<bool> {
     let (say, said) = channel();
     let at = mountpoint.to_owned();
     std::thread::spawn(move || say.send(File::open(at).and_then(|root| root.sync_all())));
     let late = |_| io::Error::new(io::ErrorKind::TimedOut, "the server does not answer");
     match said.recv_timeout(patience).map_err(late)? {
         // Who may not open the directory may unmount it; the server syncs it when it ends.
-        Err(e) if e.kind() == io::ErrorKind::PermissionDenied => Ok(()),
-        // A server that was killed has nothing more to sync; the next mount goes on with its overlay.
-        Err(e) if e.kind() == io::ErrorKind::NotConnected => Ok(()),
-        other => other,
+        Err(e) if e.kind() == io::ErrorKind::PermissionDenied => Ok(true),
+        Err(e) if [io::ErrorKind::NotConnected, io::ErrorKind::ConnectionAborted].contains(&e.kind()) => {
+            Ok(false)
+        }
+        other => other.map(|()| true),
     }
 }
 
