@@ -119,7 +119,7 @@ impl Removed {
     pub(super) fn removing<F: Files>(
         &self,
         files: &F,
-        victim: Result<frit_fs::Attr>,
+        victim: Result<Attr>,
         remove: impl FnOnce() -> Result<()>,
     ) -> Result<()> {
         let victim = victim.ok().filter(|attr| attr.kind == Kind::Directory).map(|attr| attr.ino);
