@@ -11,7 +11,7 @@ use rand::SeedableRng;
 use rand::rngs::SmallRng;
 use std::collections::BTreeMap;
 use std::panic::{AssertUnwindSafe, catch_unwind};
-use std::sync::Mutex;
+use std::sync::{Mutex, PoisonError};
 use strum::IntoEnumIterator;
 
 /// Bugs are planted for all threads.
@@ -64,7 +64,7 @@ fn tried(
 
 #[test]
 fn nothing_is_silently_another() {
-    let _alone = ALONE.lock().unwrap_or_else(|poisoned| poisoned.into_inner());
+    let _alone = ALONE.lock().unwrap_or_else(PoisonError::into_inner);
     let mut counts: BTreeMap<(Harm, Door, String), u64> = BTreeMap::new();
     let (harms, doors): (Vec<_>, Vec<_>) = (Harm::iter().collect(), Door::iter().collect());
     let wrong = tried(&all_made(), (&harms, &doors), number("CASES", 12), |_, harm, door, outcome| {
@@ -99,7 +99,7 @@ fn shown_by(bug: Bug) -> (&'static [Harm], Door, u64) {
 
 #[test]
 fn every_planted_bug_of_damage_is_found() {
-    let _alone = ALONE.lock().unwrap_or_else(|poisoned| poisoned.into_inner());
+    let _alone = ALONE.lock().unwrap_or_else(PoisonError::into_inner);
     let all = all_made();
     let mut missed = Vec::new();
     // What only the kernel shows is found by the mount's test of damaged inodes.

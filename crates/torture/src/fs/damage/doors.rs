@@ -4,7 +4,7 @@
 use super::image::Populated;
 use super::judge::{Known, LATER, Whole, is_dot, is_io, known, listed, whole};
 use frit_fs::{
-    Attr, Caller, Clock, Error, Files, Fs, Geometry, Ino, Kind, Mapped, Medium, Open, Report, check,
+    Attr, Caller, Clock, Error, Files, Fs, Geometry, Ino, Kind, Mapped, Medium, Open, Report, Time, check,
     check_contents, repair,
 };
 use std::collections::BTreeSet;
@@ -69,13 +69,14 @@ fn open(medium: &Arc<Mapped>, read_only: bool) -> frit_fs::Result<Subject> {
 }
 
 /// What of an inode no door changes.
-fn own(known: &Known) -> (Kind, u16, (u32, u32), u64, &[u8], &[(Vec<u8>, Vec<u8>)]) {
-    let Known { attr, contents, xattrs } = known;
-    let size = if attr.kind == Kind::Directory { 0 } else { attr.size };
-    (attr.kind, attr.mode, (attr.uid, attr.gid), size, contents, xattrs)
+fn own(known: &Known) -> Known {
+    let size = if known.attr.kind == Kind::Directory { 0 } else { known.attr.size };
+    let [atime, mtime, ctime] = [Time(0); 3];
+    let attr = Attr { size, links: 0, sectors: 0, atime, mtime, ctime, ..known.attr };
+    Known { attr, ..known.clone() }
 }
 
-/// Whether inode numbers of these places are in a sentence, or a name.
+/// Returns `true` if a sentence has one of these inodes, or the name.
 fn told(said: &[String], inodes: &[Ino], name: &[u8]) -> bool {
     let name = format!("`{}`", String::from_utf8_lossy(name));
     said.iter().any(|said| {
