@@ -102,6 +102,9 @@ fn others_look_when_they_may_and_change_nothing() {
     assert!(!o.status.success() && said(&o).contains("--ctl-read-all"), "{}", said(&o));
     drop(server);
     let server = Server::start(&v, &["--ctl-read-all"]);
+    // The directory is its owner's alone until it is opened up; its files stay closed.
+    assert!(!as_nobody(&["ctl", &v, "get"]).status.success());
+    std::fs::set_permissions(&v, std::fs::Permissions::from_mode(0o711)).unwrap();
     assert!(good(&as_nobody(&["ctl", &v, "get"])).contains("SSW"));
     assert!(good(&as_nobody(&["ctl", &v, "stat"])).contains("served by process"));
     let o = as_nobody(&["ctl", &v, "set", "SSW=1K"]);

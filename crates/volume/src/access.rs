@@ -92,6 +92,12 @@ fn exposed_mode(path: &Path) -> Option<u32> {
     (bits & spread(searchable(path)) != 0).then_some(mode)
 }
 
+/// Returns `true` if every user can pass all directories above a path.
+#[must_use]
+pub fn is_reachable(path: &Path) -> bool {
+    searchable(path) & 0o001 != 0
+}
+
 /// Which of group and others can reach a path: the search bits that all directories above it have.
 fn searchable(path: &Path) -> u32 {
     let whole = path.canonicalize().unwrap_or_else(|_| path.into());

@@ -214,3 +214,15 @@ fn a_lock_file_that_others_may_read_is_named() {
     let e = try_open(&volume).unwrap_err().to_string();
     assert!(e.contains("mode 0644 lets other users lock") && e.contains("chmod 600"), "{e}");
 }
+
+#[test]
+fn a_volume_of_an_older_version_gets_its_lock_file_when_it_is_opened() {
+    let (_dir, volume) = place();
+    create(&volume).close().unwrap();
+    for read_only in [true, false] {
+        std::fs::remove_file(volume.join("frit.lock")).unwrap();
+        let v = if read_only { open_read_only(&volume) } else { try_open(&volume) }.unwrap();
+        assert_eq!(mode(&volume.join("frit.lock")), 0o600);
+        v.close().unwrap();
+    }
+}

@@ -94,5 +94,5 @@ proptest! {
 #[test]
 fn the_volume_is_there_after_all_of_it() {
     let (_, dir, _) = volume();
-    assert_eq!(std::fs::read_dir(dir).unwrap().count(), 3);
+    assert_eq!(std::fs::read_dir(dir).unwrap().count(), 4);
 }

@@ -6,6 +6,7 @@ use frit_serve::ctl::{self, About, DevicePanel, Panel, Rights};
 use frit_serve::pace::{Meter, PaceStat, Paced};
 use frit_serve::{Backend, Device, Log, fuse, metrics};
 use frit_stack::{Bytes, Stack};
+use frit_volume::access::is_reachable;
 use frit_volume::{OpenOptions, Recovered, Volume};
 use miette::{IntoDiagnostic, Result, WrapErr, miette};
 use std::path::{Path, PathBuf};
@@ -150,7 +151,14 @@ impl FrontArgs {
             let at = options.socket.display();
             format!("cannot listen for frit ctl at {at}; --ctl PATH takes another, --ctl none does without")
         };
-        server.map(Some).into_diagnostic().wrap_err_with(hint)
+        let server = server.map(Some).into_diagnostic().wrap_err_with(hint)?;
+        if self.ctl_read_all && !is_reachable(&options.socket) {
+            let at = options.socket.display();
+            log.say(format_args!(
+                "other users cannot reach {at}: chmod o+x for the directories above it lets them, or --ctl PATH"
+            ));
+        }
+        Ok(server)
     }
 }
 
