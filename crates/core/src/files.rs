@@ -1,6 +1,6 @@
 //! Files that users name: read with a limit, and written whole or not at all.
 
-use std::ffi::OsString;
+use std::ffi::{OsStr, OsString};
 use std::fs::{File, FileType, OpenOptions, Permissions};
 use std::io::{self, ErrorKind, Read, Write};
 use std::os::unix::fs::{FileTypeExt, OpenOptionsExt, PermissionsExt};
@@ -68,10 +68,18 @@ impl OutputFile {
     /// # Errors
     /// A path at which no file can be written; the message names it.
     pub fn create(path: &Path) -> io::Result<OutputFile> {
-        OutputFile::begin(path).map_err(|e| named(path, &e))
+        OutputFile::begin(path, 0o666).map_err(|e| named(path, &e))
     }
 
-    fn begin(path: &Path) -> io::Result<OutputFile> {
+    /// Begins a file that only its owner may read and write, if it does not replace another one.
+    ///
+    /// # Errors
+    /// As for [`OutputFile::create`].
+    pub fn create_private(path: &Path) -> io::Result<OutputFile> {
+        OutputFile::begin(path, 0o600).map_err(|e| named(path, &e))
+    }
+
+    fn begin(path: &Path, mode: u32) -> io::Result<OutputFile> {
         let there = match path.symlink_metadata() {
             Ok(meta) => Some(meta),
             Err(e) if e.kind() == ErrorKind::NotFound => None,
@@ -92,7 +100,7 @@ impl OutputFile {
         let Some(name) = path.file_name() else {
             return Err(io::Error::new(ErrorKind::InvalidInput, "this is no name of a file"));
         };
-        let (file, temporary) = create_beside(path, name)?;
+        let (file, temporary) = create_beside(path, name, mode)?;
         let output = OutputFile { file, path: path.into(), temporary: Some(temporary) };
         if let Some(meta) = replaced {
             output.file.set_permissions(Permissions::from_mode(meta.permissions().mode() & 0o777))?;
@@ -106,7 +114,7 @@ impl OutputFile {
         &self.file
     }
 
-    /// Whether the bytes go to the path itself: a device, a pipe, or the like.
+    /// Returns `true` if the bytes go to the path itself: a device, a pipe, or the like.
     #[must_use]
     pub fn is_in_place(&self) -> bool {
         self.temporary.is_none()
@@ -151,7 +159,7 @@ impl Drop for OutputFile {
     }
 }
 
-/// Whether a path is written where it is: renaming onto it would replace a device by a file.
+/// Returns `true` for a path that is written in place: renaming onto it would replace a device by a file.
 fn is_in_place(path: &Path, kind: FileType) -> bool {
     let special = kind.is_char_device() || kind.is_block_device() || kind.is_fifo() || kind.is_socket();
     let within = |dir: &str| path.strip_prefix(dir).is_ok_and(|rest| rest.components().count() > 0);
@@ -160,7 +168,7 @@ fn is_in_place(path: &Path, kind: FileType) -> bool {
 }
 
 /// Creates a file of a new name beside a path.
-fn create_beside(path: &Path, name: &std::ffi::OsStr) -> io::Result<(File, PathBuf)> {
+fn create_beside(path: &Path, name: &OsStr, mode: u32) -> io::Result<(File, PathBuf)> {
     static NUMBER: AtomicU32 = AtomicU32::new(0);
     let text = name.to_string_lossy();
     let mut end = text.len().min(NAME_BYTES_MAX);
@@ -171,7 +179,7 @@ fn create_beside(path: &Path, name: &std::ffi::OsStr) -> io::Result<(File, PathB
         let number = NUMBER.fetch_add(1, Ordering::Relaxed);
         let temporary = format!(".{}.{}-{number}.tmp", &text[..end], std::process::id());
         let temporary = path.with_file_name(OsString::from(temporary));
-        match OpenOptions::new().read(true).write(true).create_new(true).mode(0o666).open(&temporary) {
+        match OpenOptions::new().read(true).write(true).create_new(true).mode(mode).open(&temporary) {
             Ok(file) => return Ok((file, temporary)),
             // Left by a process of the same number that was killed, or planted: another name will do.
             Err(e) if e.kind() == ErrorKind::AlreadyExists => {}
@@ -223,6 +231,9 @@ mod tests {
         write(&path, b"second").unwrap();
         assert_eq!(fs::read(&path).unwrap(), b"second");
         assert_eq!(fs::metadata(&path).unwrap().permissions().mode() & 0o777, 0o640);
+        OutputFile::create_private(&dir.join("own")).unwrap().commit().unwrap();
+        assert_eq!(fs::metadata(dir.join("own")).unwrap().permissions().mode() & 0o777, 0o600);
+        fs::remove_file(dir.join("own")).unwrap();
         let long = dir.join("n".repeat(255));
         write(&long, b"x").unwrap();
         assert_eq!(names(&dir).len(), 2);
@@ -255,7 +266,7 @@ mod tests {
         let e = read_text(Path::new("/dev/zero"), 1 << 20).unwrap_err();
         assert_eq!(
             (e.kind(), e.to_string()),
-            (ErrorKind::FileTooLarge, "it is longer than 1.0 MiB, and not read".into())
+            (ErrorKind::FileTooLarge, "it is longer than 1 MiB, and not read".into())
         );
         let dir = dir("limit");
         let path = dir.join("text");

@@ -89,7 +89,7 @@ fn create(image: &Path, force: bool) -> Result<OutputFile> {
     if image.symlink_metadata().is_ok() && !force {
         bail!("{} is there already; --force overwrites it", shown(image));
     }
-    OutputFile::create(image).into_diagnostic()
+    OutputFile::create_private(image).into_diagnostic()
 }
 
 fn tell(args: &Args, moved: &Moved, to_stdout: bool) -> Result<()> {
