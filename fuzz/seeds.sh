@@ -6,6 +6,11 @@ root=$(dirname "$here")
 target=$1 to=$2
 case $target in
   toml) cp "$root"/stacks/*.toml "$to" ;;
+  media)
+    cp "$root"/crates/media/profiles/*.toml "$root"/crates/media/profiles/disk/*.toml "$to"
+    # The drive of the parser's tests.
+    sed -n '/^const DRIVE: &str = "$/,/^";$/{//!p}' "$root"/crates/media/src/disk/diskspecs/tests.rs >"$to/small.diskspecs"
+    ;;
   trace)
     for f in "$root"/crates/trace/tests/samples/*; do
       # The first byte, 15, lets the format be told from the content.

@@ -88,8 +88,11 @@ class Volume:
         server.kill()
         server.wait(30)
 
-    def detach(self, force=False):
-        run(self.frit, "detach", self.dir, *(["--force"] if force else []), seconds=180)
+    def detach(self, force=False, killed=False):
+        """Detaches; after a kill that is told of, with exit code 1."""
+        done = run(self.frit, "detach", self.dir, *(["--force"] if force else []), seconds=180, check=not killed)
+        if killed and (done.returncode != 1 or "had ended without closing" not in done.stdout):
+            raise Violation(f"detach after a kill ({done.returncode}) says: {done.stdout.strip()}")
 
     def replay(self):
         """Replays the journal of ext4, and checks the file system."""
@@ -350,7 +353,7 @@ class Loop:
             if t.is_alive():
                 raise Violation("a client hangs after the server was killed")
         self.volume.unmount()
-        self.volume.detach()
+        self.volume.detach(killed=True)
         while self.rng.random() < 0.25:
             self.volume.kill_recovery(self.rng)
             self.recovery_kills += 1

@@ -12,6 +12,10 @@ use std::sync::{Arc, LazyLock};
 static DEVICE: LazyLock<Arc<Device>> =
     LazyLock::new(|| Device::new(Box::new(Memory::new(1 << 16)), DeviceOptions::default()));
 
+/// A larger one, whose requests find no memory to be held whole.
+static LARGE: LazyLock<Arc<Device>> =
+    LazyLock::new(|| Device::new(Box::new(Memory::new(1 << 20)), DeviceOptions::default()));
+
 fuzz_target!(
     init: {
         // Sessions to start from, where run.sh wants them.
@@ -23,6 +27,9 @@ fuzz_target!(
     },
     |bytes: &[u8]| {
         frit_serve::nbd::fuzz::session(&DEVICE, bytes);
-        assert!(DEVICE.read_only().is_none(), "a client made the device refuse writes");
+        frit_serve::nbd::fuzz::limited(&LARGE, bytes);
+        for device in [&DEVICE, &LARGE] {
+            assert!(device.read_only().is_none(), "a client made the device refuse writes");
+        }
     }
 );

@@ -14,6 +14,9 @@ fuzz_target!(|bytes: &[u8]| {
             let again = Stack::parse("fuzz", &canonical.text, &[]).expect("the canonical text is a stack");
             assert_eq!(again.identity().sha256, canonical.sha256);
         }
-        Err(e) => assert!(!e.to_string().is_empty()),
+        Err(e) => {
+            assert!(!e.to_string().is_empty());
+            assert!((1..=20).contains(&e.problems().len()), "{} problems are told of", e.problems().len());
+        }
     }
 });

@@ -223,7 +223,12 @@ fn a_killed_server_hangs_nobody_and_is_recovered() {
     v.umount();
     let refused = frit(&["attach", &v.path]);
     assert!(!refused.status.success() && said(&refused).contains("frit detach"), "{}", said(&refused));
-    good(&frit(&["detach", &v.path]));
+    let told = frit(&["detach", &v.path]);
+    assert_eq!(told.status.code(), Some(1), "what was not synced may be lost: {}", said(&told));
+    for words in ["had ended without closing", "is kept", "recovers it", "did not sync may be lost"] {
+        assert!(said(&told).contains(words), "'{words}' in {}", said(&told));
+    }
+    assert!(good(&frit(&["detach", &v.path])).contains("is not attached"), "it is told once");
     let device = v.attach();
     let log = fs::read_to_string(Path::new(&v.path).join("serve.log")).unwrap();
     assert!(log.contains("recovered in"), "{log}");

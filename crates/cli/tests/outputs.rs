@@ -15,7 +15,7 @@ fn frit(dir: &Path, args: &[&str]) -> Output {
     Command::new(env!("CARGO_BIN_EXE_frit")).current_dir(dir).args(args).output().unwrap()
 }
 
-/// What it said, without the line breaks of a narrow terminal.
+/// The output, without the line breaks of a narrow terminal.
 fn said(o: &Output) -> String {
     let text = format!("{}{}", String::from_utf8_lossy(&o.stdout), String::from_utf8_lossy(&o.stderr));
     text.split_whitespace().filter(|w| *w != "│").collect::<Vec<_>>().join(" ")

@@ -1,4 +1,4 @@
-//! What commands refuse: images that are not raw, data that would be overwritten, sizes that cannot be, files
+//! Refusals of commands: images that are not raw, data that would be overwritten, sizes that cannot be, files
 //! that never end, and control characters in what they show.
 
 // Helpers of tests are tests, which clippy does not know.

@@ -1,6 +1,6 @@
 //! Files that users name: read with a limit, and written whole or not at all.
 
-use std::ffi::OsString;
+use std::ffi::{OsStr, OsString};
 use std::fs::{File, FileType, OpenOptions, Permissions};
 use std::io::{self, ErrorKind, Read, Write};
 use std::os::unix::fs::{FileTypeExt, OpenOptionsExt, PermissionsExt};
@@ -117,7 +117,7 @@ impl OutputFile {
         &self.file
     }
 
-    /// Whether the bytes go to the path itself: a device, a pipe, or the like.
+    /// Returns `true` if the bytes go to the path itself: a device, a pipe, or the like.
     #[must_use]
     pub fn is_in_place(&self) -> bool {
         self.temporary.is_none()
@@ -162,7 +162,7 @@ impl Drop for OutputFile {
     }
 }
 
-/// Whether a path is written where it is: renaming onto it would replace a device by a file.
+/// Returns `true` for a path that is written in place: renaming onto it would replace a device by a file.
 fn is_in_place(path: &Path, kind: FileType) -> bool {
     let special = kind.is_char_device() || kind.is_block_device() || kind.is_fifo() || kind.is_socket();
     let within = |dir: &str| path.strip_prefix(dir).is_ok_and(|rest| rest.components().count() > 0);
@@ -234,6 +234,9 @@ mod tests {
         write(&path, b"second").unwrap();
         assert_eq!(fs::read(&path).unwrap(), b"second");
         assert_eq!(fs::metadata(&path).unwrap().permissions().mode() & 0o777, 0o640);
+        OutputFile::create_private(&dir.join("own")).unwrap().commit().unwrap();
+        assert_eq!(fs::metadata(dir.join("own")).unwrap().permissions().mode() & 0o777, 0o600);
+        fs::remove_file(dir.join("own")).unwrap();
         let long = dir.join("n".repeat(255));
         write(&long, b"x").unwrap();
         assert_eq!(names(&dir).len(), 2);
@@ -266,7 +269,7 @@ mod tests {
         let e = read_text(Path::new("/dev/zero"), 1 << 20).unwrap_err();
         assert_eq!(
             (e.kind(), e.to_string()),
-            (ErrorKind::FileTooLarge, "it is longer than 1.0 MiB, and not read".into())
+            (ErrorKind::FileTooLarge, "it is longer than 1 MiB, and not read".into())
         );
         let dir = dir("limit");
         let path = dir.join("text");

@@ -135,7 +135,7 @@ impl StackError {
         StackError { title, problems }
     }
 
-    /// What is wrong; of very many problems the first.
+    /// The problems; of very many the first.
     #[must_use]
     pub fn problems(&self) -> &[Problem] {
         &self.problems

@@ -10,7 +10,8 @@ use frit_serve::fuse::{FILE_NAME, loops, volumes_at};
 use frit_volume::access::FILE_MODE;
 use miette::{IntoDiagnostic, Result, WrapErr, miette};
 use state::{Attached, mountpoint};
-use std::fs::OpenOptions;
+use std::fs::{File, OpenOptions};
+use std::io::{Read, Seek, SeekFrom};
 use std::os::unix::fs::OpenOptionsExt;
 use std::os::unix::process::CommandExt;
 use std::path::{Path, PathBuf};
@@ -21,6 +22,8 @@ use std::time::{Duration, Instant};
 const LOG: &str = "serve.log";
 /// How often it is looked whether the server is ready.
 const LOOK_EVERY: Duration = Duration::from_millis(20);
+/// Bytes of a log that are looked at.
+const SAID_BYTES_MAX: u64 = 1 << 20;
 /// How long losetup may take.
 const LOSETUP: Duration = Duration::from_secs(20);
 
@@ -200,8 +203,12 @@ fn wait(child: &mut Child, dir: &Path, mountpoint: &Path, patience: Duration) ->
 
 /// What a server wrote to its log since `before`, its last lines.
 fn said(log: &Path, before: u64) -> String {
-    let text = std::fs::read(log).unwrap_or_default();
-    let text = String::from_utf8_lossy(text.get(before as usize..).unwrap_or_default()).into_owned();
+    let mut text = Vec::new();
+    let read = File::open(log).and_then(|mut f| {
+        f.seek(SeekFrom::Start(before))?;
+        f.take(SAID_BYTES_MAX).read_to_end(&mut text)
+    });
+    let text = read.map_or(String::new(), |_| String::from_utf8_lossy(&text).into_owned());
     let lines: Vec<&str> = text.lines().collect();
     let last = lines[lines.len().saturating_sub(20)..].join("\n");
     format!("{} says:\n{last}", log.display())

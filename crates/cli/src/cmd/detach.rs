@@ -114,7 +114,7 @@ impl Ended {
         self.killed || self.had_device
     }
 
-    /// What is kept, what may be lost, and what to do.
+    /// Names what is kept, what may be lost, and what to do.
     fn told(&self, volume: &Path) -> String {
         let Ended { server, device, .. } = self;
         let volume = volume.display();

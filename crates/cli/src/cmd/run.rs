@@ -146,7 +146,7 @@ pub(crate) fn run(args: &Args) -> Result<ExitCode> {
     Ok(if reports.iter().all(Report::passed) { ExitCode::SUCCESS } else { ExitCode::FAILURE })
 }
 
-/// Whether a path is a pipe or a device: opening it may wait, and is seen by who reads from it.
+/// Returns `true` for a pipe or a device: opening it may block, and its reader notices it.
 fn is_special(path: &Path) -> bool {
     path.metadata().is_ok_and(|m| !m.is_file() && !m.is_dir())
 }

@@ -69,7 +69,7 @@ struct Waiting {
     is_flush: bool,
 }
 
-/// How far a request came at once.
+/// The way in which a request was begun.
 enum Begun {
     /// It was done, or another thread does it.
     Whole,
@@ -107,7 +107,7 @@ pub struct Connection {
     workers: Option<Workers>,
     /// A request that found no room there: the next to be done.
     crowded: Option<(Command, Request)>,
-    /// What replies take of the server's memory; without it they take what they need.
+    /// Memory that replies take of the server's budget; without it they take as much as they need.
     grant: Option<Grant>,
     /// The next request is not held whole.
     in_pieces: bool,
@@ -156,7 +156,7 @@ impl Connection {
         !matches!(self.phase, Phase::Handshake(_) | Phase::Over)
     }
 
-    /// Whether the rest of a request is still to come.
+    /// Returns `true` if the rest of a request is still to come.
     pub(super) fn is_within_request(&self) -> bool {
         matches!(self.phase, Phase::Skip(_) | Phase::Write(_))
     }
@@ -309,7 +309,9 @@ impl Connection {
         }
         let job = match &self.grant {
             None => Job::new(command, request, data, None),
-            Some(grant) => Job::new(command, request, data, Some(grant.like(Job::bytes(command, request))?)),
+            Some(grant) => {
+                Job::new(command, request, data, Some(grant.like(Job::memory_bytes(command, request))?))
+            }
         };
         match workers.hand(job) {
             None => {}

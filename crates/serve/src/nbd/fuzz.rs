@@ -1,10 +1,13 @@
 //! What fuzzing and tests of wrong bytes share: sessions to start from, and what must hold of any.
 
+use super::input::Input;
 use super::wire::{self, CHUNK_MAGIC, OPTION_MAGIC, OPTION_REPLY_MAGIC, Reader, SIMPLE_MAGIC, chunk, option};
 use super::{Connection, Export, Next};
 use crate::Device;
 use crate::device::REQUEST_BYTES_MAX;
+use crate::guard::Budget;
 use std::sync::Arc;
+use std::time::Duration;
 
 /// Serves a session of these bytes and checks what comes back: it ends, memory is bounded, and every
 /// byte of the replies is part of a message that the protocol has. The first byte of the session
@@ -55,6 +58,61 @@ pub fn session(device: &Arc<Device>, bytes: &[u8]) -> bool {
             }
         }
     }
+}
+
+/// Memory of the budget in [`limited`]: less than a large request takes.
+const BUDGET: usize = 100 << 10;
+
+/// Serves a session as [`session`] does, of a server that has no memory for large requests: they are done in
+/// pieces, and what is held for the client is bounded. Returns whether it came to requests.
+///
+/// # Panics
+/// When something does not hold.
+#[allow(clippy::panic, reason = "as above")]
+pub fn limited(device: &Arc<Device>, bytes: &[u8]) -> bool {
+    let (&step, bytes) = bytes.split_first().unwrap_or((&0, &[]));
+    let step = if step == 0 { bytes.len().max(1) } else { usize::from(step) };
+    let export = Arc::new(Export::new(Arc::clone(device), "scratch", "fuzz"));
+    let budget = Budget::new(BUDGET);
+    let mut connection = Connection::with_limits(export, &budget, Duration::ZERO, None);
+    let mut input = Input::new(&budget);
+    let mut replies = Vec::new();
+    let (mut rest, mut transmitting) = (bytes, false);
+    loop {
+        let advance = connection.advance(input.bytes());
+        assert!(advance.used <= input.bytes().len(), "more was used than there is");
+        input.used(advance.used);
+        let out = connection.output();
+        assert!(out.capacity() < (400 << 10) + BUDGET, "{} bytes for replies", out.capacity());
+        replies.extend_from_slice(out.bytes());
+        out.clear();
+        transmitting |= connection.is_transmitting();
+        let whole = match advance.next {
+            Next::Again => continue,
+            Next::Close => break,
+            Next::More(whole) => whole,
+        };
+        assert!(whole > input.bytes().len(), "it asks for {whole} bytes, and has them");
+        let room = input.room(whole);
+        if room.is_empty() {
+            connection.take_in_pieces();
+            continue;
+        }
+        let n = room.len().min(rest.len()).min(step);
+        if n == 0 {
+            break;
+        }
+        room[..n].copy_from_slice(&rest[..n]);
+        input.came(n);
+        assert!(
+            input.bytes().len() <= (65 << 10) + BUDGET,
+            "{} bytes of input are held",
+            input.bytes().len()
+        );
+        rest = &rest[n..];
+    }
+    check_replies(&replies, transmitting);
+    transmitting
 }
 
 /// Checks all that came back in a session: every byte of the handshake's replies belongs to a message. Requests of a
@@ -160,8 +218,19 @@ pub fn seeds() -> Vec<Vec<u8>> {
         request(0, 2, 0, 0, &[]),
     ]
     .concat();
+    // More than a server without memory holds at a time.
+    let large = [
+        request(0, 1, 100, 300_000, &[7; 300_000]),
+        request(0, 0, 0, 900_000, &[]),
+        request(4, 0, 5, 500_000, &[]),
+        request(1, 1, 0, 200_000, &[8; 200_000]),
+        request(0, 5, 0, 1 << 20, &[]),
+        request(0, 2, 0, 0, &[]),
+    ]
+    .concat();
     let flags = |f: u32| f.to_be_bytes().to_vec();
     let structured = option(option::STRUCTURED_REPLY, &[]);
+    let (structured_again, go_again) = (structured.clone(), go.clone());
     let all =
         [option(option::LIST, &[]), option(option::STARTTLS, &[]), option(option::INFO, b"\0\0\0\0\0\0")];
     let by_name = option(option::EXPORT_NAME, b"scratch");
@@ -170,6 +239,8 @@ pub fn seeds() -> Vec<Vec<u8>> {
         whole(&[flags(3), structured.clone(), lists, sets, go.clone(), commands.clone()]),
         whole(&[flags(1), all.concat(), structured, go.clone(), commands.clone()]),
         whole(&[flags(3), go, commands.clone()]),
+        whole(&[flags(3), structured_again, go_again.clone(), large.clone()]),
+        whole(&[flags(3), go_again, large]),
         whole(&[flags(0), by_name, commands]),
         whole(&[flags(3), option(option::ABORT, &[])]),
     ]

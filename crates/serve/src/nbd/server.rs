@@ -13,7 +13,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread::JoinHandle;
 use std::time::Duration;
 
-/// How a server listens, and what its clients may take.
+/// Addresses of a server, and limits on its clients.
 #[derive(Clone, Debug)]
 pub struct ServerOptions {
     /// Where.
@@ -28,7 +28,7 @@ pub struct ServerOptions {
     pub buffers_max: usize,
     /// How long a client may take to choose an export.
     pub handshake_max: Duration,
-    /// How long a client may take to send the rest of a request, or to take replies; a second more for each
+    /// Time that a client has to send the rest of a request, or to take replies; a second more for each
     /// 64 KiB. One that says nothing between requests may do so for ever.
     pub request_max: Duration,
     /// When all connections are taken, one that has been idle for so long makes room for a new one; without

@@ -9,6 +9,7 @@ use super::output::Output;
 use super::request::{Command, Request};
 use crate::device::REQUEST_BYTES_MAX;
 use crate::guard::Grant;
+use frit_core::SECTOR_BYTES;
 use parking_lot::{Condvar, Mutex};
 use std::collections::VecDeque;
 use std::sync::Arc;
@@ -37,7 +38,14 @@ impl Job {
         Job { command, request: *request, payload: data.to_vec(), _grant: grant }
     }
 
-    /// Bytes that a request holds while it is carried out.
+    /// Memory that a request takes while it is carried out: a read of parts of sectors has a buffer for the whole
+    /// ones as well.
+    pub(super) fn memory_bytes(command: Command, request: &Request) -> usize {
+        let whole = (request.at | u64::from(request.len)).is_multiple_of(SECTOR_BYTES);
+        Job::bytes(command, request) * if whole { 1 } else { 2 }
+    }
+
+    /// Bytes that a request moves.
     pub(super) fn bytes(command: Command, request: &Request) -> usize {
         if matches!(command, Command::Read | Command::Write) { request.len as usize } else { 0 }
     }

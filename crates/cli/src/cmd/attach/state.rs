@@ -1,5 +1,6 @@
 //! What `frit attach` writes down for `frit detach`.
 
+use frit_core::files::{self, TEXT_BYTES_MAX};
 use miette::{IntoDiagnostic, Result, WrapErr};
 use serde::{Deserialize, Serialize};
 use std::path::{Path, PathBuf};
@@ -23,15 +24,13 @@ pub(crate) struct Attached {
 impl Attached {
     /// What was written down, if anything.
     pub(crate) fn read(dir: &Path) -> Option<Attached> {
-        serde_json::from_slice(&std::fs::read(dir.join(NAME)).ok()?).ok()
+        serde_json::from_slice(&files::read(&dir.join(NAME), TEXT_BYTES_MAX).ok()?).ok()
     }
 
     /// Writes it down.
     pub(crate) fn write(&self, dir: &Path) -> Result<()> {
         let text = serde_json::to_vec(self).into_diagnostic()?;
-        frit_core::files::write(&dir.join(NAME), &text)
-            .into_diagnostic()
-            .wrap_err("cannot write down what is attached")
+        files::write(&dir.join(NAME), &text).into_diagnostic().wrap_err("cannot write down what is attached")
     }
 
     /// Forgets it.

@@ -51,7 +51,7 @@ impl Format {
         }
     }
 
-    /// What to do with an image of it.
+    /// Returns the command that makes a raw image of one of this format.
     pub(super) fn hint(self, image: &Path, volume: &Path) -> String {
         let (from, volume) = (image.display(), volume.display());
         let convert = match self {

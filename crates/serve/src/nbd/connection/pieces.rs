@@ -46,7 +46,7 @@ pub(super) struct Reading {
 }
 
 impl Connection {
-    /// Whether a reply may hold `len` bytes more: within what each client may hold, or from the budget.
+    /// Returns `true` if a reply may hold `len` bytes more: in the client's own buffer, or from the budget.
     pub(super) fn has_room_for(&mut self, len: u32) -> bool {
         let Some(grant) = &mut self.grant else { return true };
         let whole = self.out.len() + len as usize + 64;
@@ -191,7 +191,7 @@ impl Connection {
         Advance { used: 0, next: Next::Again }
     }
 
-    /// Whether nobody else sends replies to this client, so that one may be sent in parts.
+    /// Returns `true` if only this thread sends replies to the client, so that one may be sent in parts.
     fn answers_alone(&self) -> bool {
         self.workers.is_none() && !self.export.device().paced()
     }

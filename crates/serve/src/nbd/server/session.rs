@@ -50,7 +50,7 @@ pub(super) fn serve(shared: &Shared, stream: &Arc<Stream>, place: &Place<Stream>
     })
 }
 
-/// What a client is doing, as its deadline depends on it.
+/// The activity of a client, on which its deadline depends.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 enum Doing {
     /// It chooses an export, until then.

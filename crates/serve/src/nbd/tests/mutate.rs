@@ -16,10 +16,17 @@ fn wrong_bytes_never_do_harm() {
         (x >> 33) % below
     };
     let mut transmitting = 0u64;
+    let large = Device::new(Box::new(Memory::new(1 << 20)), DeviceOptions::default());
+    for seed in &seeds {
+        fuzz::limited(&large, seed);
+    }
     for i in 0..SESSIONS {
         let mut bytes = seeds[i as usize % seeds.len()].clone();
         fuzz::mutate(&mut bytes, &mut next);
         transmitting += u64::from(fuzz::session(&device, &bytes));
+        if i % 4 == 0 {
+            fuzz::limited(&large, &bytes);
+        }
     }
     // Otherwise only the handshake was tried.
     assert!(transmitting > SESSIONS / 4, "{transmitting} sessions of {SESSIONS} came to requests");
