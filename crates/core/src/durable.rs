@@ -57,8 +57,18 @@ pub struct Recovery {
     pub suspect_blocks: u32,
     /// Pages that cannot be given back: reading them is an error that names them.
     pub lost: Vec<LostPage>,
+    /// Losses of pages that nothing names any more: every page that may be one of them is an error when it is read.
+    pub unnamed: Vec<String>,
     /// Bytes of media that recovery read.
     pub bytes_read: u64,
+}
+
+impl Recovery {
+    /// Returns `true` if a page cannot be given back.
+    #[must_use]
+    pub fn lost_any(&self) -> bool {
+        !self.lost.is_empty() || !self.unnamed.is_empty()
+    }
 }
 
 /// A logical page that cannot be given back.

@@ -88,6 +88,12 @@ pub enum Bug {
     StaleEntryUnseen,
     /// After an error that nobody expected, writes go on.
     NotPoisoned,
+    /// Growing a volume copies zeros for what cannot be read.
+    GrowCopiesZeros,
+    /// An export without `rescue` writes zeros for what cannot be read.
+    ExportWritesZeros,
+    /// The damage that a look for losses finds is not told.
+    LossesNotTold,
     /// A cached block and its record are acknowledged without a fence.
     RecordNotFenced,
     /// The record of a block's earlier version goes before the later one is certain.
@@ -114,6 +120,12 @@ pub enum Bug {
     DestagedEarly,
     /// After a flush that failed, what was written past the cache counts as there once another succeeds.
     LostDirectIgnored,
+    /// A recovery from a stop of the machine does not look whether the cache was halted before.
+    HaltIgnored,
+    /// A recovery does not compare the records with the summary of the halt.
+    SummaryIgnored,
+    /// A repair drops a damaged dirty block without being told that an older version may show.
+    RepairDiscards,
     /// Wear leveling: a register does not wait for the copy of the stripe.
     WearRegisterEarly,
     /// Wear leveling: there is no fence between the copy of a stripe and the register.
@@ -168,6 +180,8 @@ pub enum Bug {
     NtlHomeBeforeSync,
     /// NTL: over files, log pages are written again before what they held is synced at home.
     NtlReuseBeforeSync,
+    /// NTL: a recovery does not compare the records with the summary of the halt.
+    NtlSummaryIgnored,
     /// File system: a transaction does not wait for the contents that it makes visible.
     FsDataNotFenced,
     /// File system: changes are carried out in place while their log is still on its way.
@@ -277,6 +291,12 @@ impl Bug {
     #[must_use]
     pub fn is_of_damaged_fs(self) -> bool {
         (Bug::FsUnreadableUnlisted as u32..Bug::FileLogNotSynced as u32).contains(&(self as u32))
+    }
+
+    /// Returns `true` for a bug of the commands on whole volumes, which a layer alone cannot show.
+    #[must_use]
+    pub fn is_of_volume(self) -> bool {
+        matches!(self, Bug::GrowCopiesZeros | Bug::ExportWritesZeros | Bug::LossesNotTold)
     }
 
     /// Whether it is one of an image in an ordinary file, which other media cannot show.

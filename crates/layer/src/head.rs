@@ -16,13 +16,27 @@ pub(crate) const HEAD_BYTES: usize = 64;
 /// Where the state word lies.
 pub(crate) const STATE_AT: u64 = 64;
 
+/// Start of the second copies of marks, on the page of the head: words on lines of their own that take turns.
+const MARK_COPIES_AT: u64 = 1024;
+/// Number of them.
+const MARK_COPIES: u64 = 48;
+
+/// Returns the place of the second copy of the mark of number `i`.
+pub(crate) fn mark_copy_at(i: u64) -> u64 {
+    MARK_COPIES_AT + i % MARK_COPIES * 64
+}
+
 /// Whether a layer is in use.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
+#[repr(u64)]
 pub(crate) enum Use {
-    /// Not in use: the last user halted in order.
+    /// Not in use: the last user halted in order, and wrote no summary of its records.
     Halted = 1,
     /// In use, or stopped while it was.
-    InUse = 2,
+    Open = 2,
+    /// Not in use: the last user halted in order, behind a [summary](crate::summary) of its records. The word differs
+    /// from the others in many bits, so that no flipped bit makes one of another.
+    Summed = u64::from_le_bytes(*b"haltsum1"),
 }
 
 /// A head, as its bytes lie in PCM.
@@ -89,14 +103,14 @@ pub(crate) fn put_state<S: Sink<Tok = T>, T: Token, P: Store>(
     pcm.write(sink, STATE_AT, source, Cause::Meta, after)
 }
 
-/// Reads the state: whether the layer was halted.
-pub(crate) fn halted<T: Token, P: Store>(pcm: &Leveled<T, P>) -> Result<bool> {
+/// Reads the state.
+pub(crate) fn state<T: Token, P: Store>(pcm: &Leveled<T, P>) -> Result<Use> {
     let mut state = [0; 8];
     pcm.peek(STATE_AT, &mut state)?;
-    match u64::from_le_bytes(state) {
-        s if s == Use::Halted as u64 => Ok(true),
-        s if s == Use::InUse as u64 => Ok(false),
-        other => damaged(format!("its state is {other:#x}, which is none")),
+    let state = u64::from_le_bytes(state);
+    match [Use::Halted, Use::Open, Use::Summed].into_iter().find(|&u| u as u64 == state) {
+        Some(found) => Ok(found),
+        None => damaged(format!("its state is {state:#x}, which is none")),
     }
 }
 

@@ -16,6 +16,7 @@ pub mod hfsl;
 mod named;
 pub mod ntl;
 mod record;
+mod summary;
 pub mod wear;
 
 pub use cache::{Cache, CacheConfig};

@@ -21,6 +21,7 @@ pub mod graph;
 pub mod history;
 pub mod medium;
 pub mod oracle;
+mod rest;
 pub mod scale;
 pub mod session;
 pub mod set;

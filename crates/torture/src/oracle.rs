@@ -136,6 +136,9 @@ pub fn bring_up(
     if let Some(lost) = found.lost.first() {
         return Err(Violation::new(Oracle::Reads, format!("recovery lost page {}: {}", lost.lpn, lost.why)));
     }
+    if let Some(what) = found.unnamed.first() {
+        return Err(Violation::new(Oracle::Reads, format!("recovery lost pages: {what}")));
+    }
     check(layer.as_mut(), "after recovery")?;
     let versions = read_all(layer.as_mut(), &mut Null, blocks)?;
     let state = hash_of(&versions);

@@ -9,6 +9,7 @@ use crate::lock;
 use crate::open::OpenOptions;
 use crate::superblock::{FILE_NAME, NEW_NAME, Superblock, SuperblockFile, sync_dir, sync_parent};
 use crate::volume::Volume;
+use frit_core::planted::{Bug, is};
 use frit_core::{Hints, Null};
 use frit_stack::Stack;
 use rustix::fs::RenameFlags;
@@ -205,10 +206,20 @@ fn check_paths(was: &Superblock, stack: &Stack) -> Result<Vec<PathBuf>> {
     Ok(left)
 }
 
+/// Reads a part of the old volume, all of which has to be whole: a page that cannot be read is an error in the old
+/// volume, and would be zeros in the new one.
+fn read_old(old: &mut Volume, at: u64, into: &mut [u8]) -> Result<()> {
+    match old.read(at, into) {
+        Err(frit_core::Error::Corrupt { .. }) if is(Bug::GrowCopiesZeros) => into.fill(0),
+        read => read?,
+    }
+    Ok(())
+}
+
 fn copy(old: &mut Volume, new: &mut Volume, held: &[(u64, bool)], progress: Progress<'_>) -> Result<()> {
     each_chunk(held, progress, |at, len| {
         let mut bytes = vec![0; len];
-        old.read(at, &mut bytes)?;
+        read_old(old, at, &mut bytes)?;
         // A disk has no map, so all of it is held: zeros that the copy has already need not go through its cache.
         if bytes.iter().all(|&b| b == 0) {
             let mut there = vec![0; len];
@@ -225,7 +236,7 @@ fn copy(old: &mut Volume, new: &mut Volume, held: &[(u64, bool)], progress: Prog
 fn compare(old: &mut Volume, new: &mut Volume, held: &[(u64, bool)], progress: Progress<'_>) -> Result<()> {
     each_chunk(held, progress, |at, len| {
         let (mut a, mut b) = (vec![0; len], vec![0; len]);
-        old.read(at, &mut a)?;
+        read_old(old, at, &mut a)?;
         new.read(at, &mut b)?;
         if a == b {
             return Ok(());

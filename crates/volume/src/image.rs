@@ -2,6 +2,7 @@
 
 use crate::error::{Error, Result, io};
 use crate::volume::Volume;
+use frit_core::planted::{Bug, is};
 use frit_core::{Hints, Sink};
 use std::fs::File;
 use std::io::{ErrorKind, Read, Write};
@@ -126,7 +127,7 @@ fn read_chunk<S: Sink>(
 ) -> Result<()> {
     match v.read(at, chunk) {
         Ok(()) => return Ok(()),
-        Err(e) if !rescue => return Err(e.into()),
+        Err(e) if !rescue && !is(Bug::ExportWritesZeros) => return Err(e.into()),
         Err(_) => {}
     }
     let page = v.page_bytes() as usize;
@@ -134,7 +135,9 @@ fn read_chunk<S: Sink>(
     for part in chunk.chunks_mut(page) {
         if let Err(e) = v.read(from, part) {
             part.fill(0);
-            moved.damaged.push((from, part.len() as u64, e.to_string()));
+            if rescue {
+                moved.damaged.push((from, part.len() as u64, e.to_string()));
+            }
         }
         from += part.len() as u64;
     }

@@ -15,6 +15,7 @@ mod grow;
 mod image;
 mod inspect;
 pub mod lock;
+mod lost;
 mod open;
 mod sized;
 pub mod superblock;

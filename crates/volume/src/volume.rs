@@ -27,7 +27,7 @@ pub struct Volume<S: Sink = Null> {
     superblock: SuperblockFile,
     files: Arc<Vec<MediumFile>>,
     read_only: bool,
-    recovered: Recovered,
+    pub(crate) recovered: Recovered,
     bytes: u64,
     page_bytes: u32,
 }

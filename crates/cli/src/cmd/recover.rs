@@ -2,18 +2,18 @@
 
 use super::volume::{not_opened, open, recovery};
 use crate::output::{print, print_json};
-use miette::Result;
+use miette::{IntoDiagnostic, Result};
 use std::path::PathBuf;
 use std::process::ExitCode;
 
-/// Bring a volume up after whatever stopped it, say what was found, and close it.
+/// Bring a volume up after whatever stopped it, read all of its data, say what was found, and close it.
 #[derive(clap::Args, Debug)]
 #[command(after_help = "Examples:
   frit recover vol
   frit recover vol --json
 
-Any opening recovers; this one says what it found. Exits with 0 when nothing is lost, 1 when pages are lost or the
-volume could not be closed, 2 when it cannot be opened. See docs/volumes.md.")]
+Any opening recovers; this one also verifies all data, and says what it found. Exits with 0 when nothing is lost, 1 when
+pages are lost or the volume could not be closed, 2 when it cannot be opened. See docs/volumes.md.")]
 pub(crate) struct Args {
     /// The volume.
     volume: PathBuf,
@@ -27,10 +27,13 @@ pub(crate) struct Args {
 /// # Errors
 /// A volume that cannot be closed.
 pub(crate) fn run(args: &Args) -> Result<ExitCode> {
-    let volume = match open(&args.volume, false, args.json) {
+    let mut volume = match open(&args.volume, false, args.json) {
         Ok(v) => v,
         Err(e) => return not_opened(e),
     };
+    let length = volume.mapped().into_diagnostic()?;
+    volume.sink().bar().begin("checking data", Some(length));
+    let looked = volume.find_lost();
     let found = volume.recovery().clone();
     let page_bytes = volume.page_bytes();
     let closed = volume.close();
@@ -40,5 +43,6 @@ pub(crate) fn run(args: &Args) -> Result<ExitCode> {
         print(&recovery(&found, page_bytes))?;
     }
     closed?;
-    Ok(if found.recovery.lost.is_empty() { ExitCode::SUCCESS } else { ExitCode::FAILURE })
+    looked.into_diagnostic()?;
+    Ok(if !found.recovery.lost_any() { ExitCode::SUCCESS } else { ExitCode::FAILURE })
 }

@@ -173,19 +173,26 @@ fn open(args: &Args) -> Result<Opened> {
 
 /// What a recovery found, when there was anything to recover from.
 fn remark(found: &Recovered) -> Result<()> {
-    if found.recovery.clean {
-        return Ok(());
-    }
-    let what = if found.machine { "machine" } else { "program" };
     let lost = found.recovery.lost.len();
-    let mut line = format!("recovered in {:.3} s: the {what} had stopped without closing it", found.seconds);
-    if found.durable_bytes > 0 {
+    let mut line = if found.recovery.clean {
+        "the volume had been closed in order".to_owned()
+    } else {
+        let what = if found.machine { "machine" } else { "program" };
+        format!("recovered in {:.3} s: the {what} had stopped without closing it", found.seconds)
+    };
+    if !found.recovery.clean && found.durable_bytes > 0 {
         let gb = found.durable_bytes as f64 / 1e9;
         let held = size::show(found.durable_bytes);
         line += &format!("; {held} in durable memory, {:.2} s a GB of it", found.seconds / gb);
     }
     if lost > 0 {
         line += &format!("; {lost} pages cannot be given back (frit recover lists them)");
+    }
+    for what in &found.recovery.unnamed {
+        line += &format!("; {what}");
+    }
+    if found.recovery.clean && !found.recovery.lost_any() {
+        return Ok(());
     }
     complain(&format!("{line}\n"))
 }

@@ -5,9 +5,11 @@ use super::config::Mode;
 use super::directory::PINNED;
 use super::flying::{DAMAGED, LEAVES};
 use super::layer::Cache;
+use super::layout::RECORDS_AT;
 use super::policy::WriteCache;
 use crate::Token;
 use crate::record::{End, Record};
+use frit_core::planted::{Bug, is};
 use frit_core::{
     CheckScope, Checked, Condition, Durable, Error, Extent, Finding, Lasting, MediumKind, Precondition,
     Promise, Quiesce, Recovery, Result, SECTOR_BYTES, Sector, Severity, Sink, Stop,
@@ -48,6 +50,21 @@ impl<S: Sink, P: Store, D: Store> Durable<S> for Cache<S::Tok, P, D> {
 
     fn check(&mut self, sink: &mut S, scope: CheckScope, found: &mut dyn FnMut(Finding)) -> Result<Checked> {
         let mut checked = Checked::default();
+        if let Some(missing) = self.trouble.missing.clone() {
+            let repaired = scope.repair && scope.older;
+            if repaired {
+                self.accept_missing(sink)?;
+            }
+            found(Finding {
+                kind: "missing-records",
+                severity: Severity::Major,
+                lpn: None,
+                medium: MediumKind::Pcm,
+                at: RECORDS_AT,
+                what: missing.what,
+                repaired,
+            });
+        }
         let mut blocks: Vec<(u32, u32)> = self.dir.iter().collect();
         blocks.sort_unstable();
         for (lbn, slot) in blocks {
@@ -150,6 +167,7 @@ impl<T: Token, P: Store, D: Store> Cache<T, P, D> {
     /// the same, else only if an `older` one may.
     fn give_up<S: Sink<Tok = T>>(&mut self, sink: &mut S, lbn: u32, slot: u32, older: bool) -> Result<bool> {
         let flags = self.dir.flags(slot);
+        let older = older || is(Bug::RepairDiscards);
         if self.dir.dirty(slot) && !older || flags & PINNED != 0 && flags & DAMAGED == 0 {
             return Ok(false);
         }

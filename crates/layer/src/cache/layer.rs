@@ -9,7 +9,7 @@ use super::policy::{Access, Policy, Setup, Victim, WriteCache};
 use super::space::Space;
 use super::stats::Stats;
 use super::streams::Streams;
-use super::{BLOCK_BYTES, recover};
+use super::{BLOCK_BYTES, halt};
 use crate::Token;
 use crate::wear::Leveled;
 use crate::wear::WearKeys;
@@ -46,7 +46,7 @@ pub struct Cache<T, P: Store, D: Store> {
     pub(super) clean_hand: u32,
     pub(super) trouble: super::trouble::Trouble,
     pub(super) left: Left,
-    pub(super) usage: recover::Usage,
+    pub(super) usage: halt::Usage,
     pub(super) stats: Stats,
     /// A block being put together; empty when the media hold no bytes.
     pub(super) block: Vec<u8>,
@@ -90,7 +90,7 @@ impl<T: Token, P: Store, D: Store> Cache<T, P, D> {
             clean_hand: 0,
             trouble: super::trouble::Trouble::default(),
             left: Left::default(),
-            usage: recover::Usage::default(),
+            usage: halt::Usage::default(),
             stats: Stats::default(),
             block: held(BLOCK_BYTES as usize),
             run: Vec::new(),

@@ -1,13 +1,14 @@
 //! Where a cache lies in its PCM.
 //!
 //! ```text
-//! 0       head: whose it is, and its state
-//! 4 KiB   marks: 64 words on lines of their own
+//! 0       head: whose it is, its state, the summary of a halt; from 1 KiB on second copies of synced marks
+//! 4 KiB   marks: 64 words on lines of their own; behind each a synced mark
 //! 8 KiB   records, 32 bytes a slot; then their second copies, when there are any
 //! D       data, 4 KiB a slot, from a multiple of 4 KiB on
 //! ```
 
 use super::BLOCK_BYTES;
+use crate::head::mark_copy_at;
 use crate::record::{Place, RECORD_BYTES};
 use frit_core::{Error, Result, size};
 
@@ -16,7 +17,7 @@ const MARKS_AT: u64 = 4096;
 /// none of them wears more than data does.
 pub(super) const MARKS: u64 = 64;
 const MARK_STRIDE: u64 = 64;
-const RECORDS_AT: u64 = 8192;
+pub(super) const RECORDS_AT: u64 = 8192;
 
 /// Sizes and addresses.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -74,6 +75,12 @@ impl Layout {
 
     pub(super) fn mark(&self, i: u64) -> u64 {
         MARKS_AT + i % MARKS * MARK_STRIDE
+    }
+
+    /// Returns the places of the two copies of a synced mark, on pages of their own: damage to one of them cannot make
+    /// all blocks uncertain.
+    pub(super) fn synced_marks(&self, i: u64) -> [u64; 2] {
+        [self.mark(i) + 8, mark_copy_at(i)]
     }
 
     /// Bytes that are not data.

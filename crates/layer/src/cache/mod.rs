@@ -15,8 +15,10 @@ pub mod directory;
 mod discard;
 mod durable;
 mod flying;
+mod halt;
 mod layer;
 mod layout;
+mod marks;
 mod params;
 pub mod policy;
 mod read;
@@ -30,6 +32,7 @@ mod streams;
 #[cfg(test)]
 mod tests;
 mod trouble;
+mod verify;
 mod view;
 mod write;
 

@@ -30,6 +30,9 @@ impl<T: Token, P: Store, D: Store> Cache<T, P, D> {
             if lacks == 0 {
                 continue;
             }
+            if self.dir.get(span.lbn).is_none() {
+                self.on_disk(span.lbn)?;
+            }
             let base = u64::from(span.lbn) * BLOCK_BYTES;
             if self.left.on() {
                 for (first, n) in runs(lacks) {

@@ -6,36 +6,25 @@ use super::layout::Layout;
 use super::policy::{Policy, Setup, WriteCache};
 use super::space::{FRAGMENT, runs};
 use crate::Token;
-use crate::head::{Head, Use, damaged, halted, put_state};
 use crate::record::{COPIES_MAX, End, RECORD_BYTES, Record, STATE_WORD_AT, State, Verdict};
+use crate::summary::{Counted, Summary};
 use frit_core::planted::{Bug, is};
 use frit_core::{Cause, Recovery, Result, Sink, Source, Stop, Target};
 use frit_media::Store;
 use std::collections::{HashMap, HashSet};
-
-const MAGIC: &[u8; 8] = b"fritCACH";
-const VERSION: u32 = 1;
-/// Where the head has the slots: the word behind the version.
-const SLOTS_WORD: usize = 1;
 
 /// Records that are read together.
 const CHUNK: u32 = 2048;
 /// How many records ahead memory is fetched.
 const AHEAD: usize = 8;
 
-/// What the head in PCM says of the layer's use.
-#[derive(Clone, Copy, Default, Debug)]
-pub(super) struct Usage {
-    /// The head says that the layer is in use.
-    noted: bool,
-}
-
 /// A record that was found.
 #[derive(Clone, Copy, Debug)]
-struct Found {
+pub(super) struct Found {
     seq: u64,
+    digest: u64,
     lbn: u32,
-    slot: u32,
+    pub(super) slot: u32,
     valid: u8,
     /// It is there, or has left.
     there: bool,
@@ -45,13 +34,27 @@ struct Found {
 
 /// What the records say.
 #[derive(Debug, Default)]
-struct Scanned {
-    found: Vec<Found>,
+pub(super) struct Scanned {
+    pub(super) found: Vec<Found>,
+    /// The highest number of a record.
+    pub(super) highest: u64,
     /// Slots whose block is no longer there, of which a stop left a copy that does not say so.
     halves: Vec<(u32, (Record, End))>,
     /// Slots with a record that is none: with words of a later one of the same block it could be whole again, and
     /// not its data.
-    remains: Vec<u32>,
+    pub(super) remains: Vec<u32>,
+}
+
+impl Scanned {
+    /// Summary of the blocks that are there.
+    pub(super) fn summary(&self) -> Summary {
+        let mut sum = Summary::default();
+        for f in self.found.iter().filter(|f| f.there) {
+            let record = Record { lbn: f.lbn, valid: f.valid, seq: f.seq, digest: f.digest };
+            sum.add(&Counted { slot: f.slot, record, ended: false });
+        }
+        sum
+    }
 }
 
 /// What is known of blocks that left.
@@ -73,12 +76,23 @@ impl<T> Default for Left<T> {
     }
 }
 
+/// Copies of records that a scan looks at.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(super) enum Copies {
+    /// All of them.
+    All,
+    /// This one: the others count as damaged.
+    One(u32),
+}
+
 /// What the copies of a slot's record say, of chunks that begin with the slot `first`.
-fn verdict_in(copies: &[Vec<u8>], layout: &Layout, first: u32, slot: u32) -> Verdict {
+fn verdict_in(copies: &[Vec<u8>], layout: &Layout, which: Copies, (first, slot): (u32, u32)) -> Verdict {
     let mut states = [State::Bad; COPIES_MAX as usize];
     for ((state, place), bytes) in states.iter_mut().zip(layout.places(slot)).zip(copies) {
         let (records, _) = bytes.as_chunks::<{ RECORD_BYTES as usize }>();
-        *state = State::read(&records[(slot - first) as usize], place);
+        if which == Copies::All || which == Copies::One(place.copy) {
+            *state = State::read(&records[(slot - first) as usize], place);
+        }
     }
     Verdict::of(&states[..copies.len()])
 }
@@ -92,96 +106,21 @@ fn has_remains(copies: &[Vec<u8>], first: u32, slot: u32) -> bool {
 }
 
 impl<T: Token, P: Store, D: Store> Cache<T, P, D> {
-    /// Version, slots, bytes of the disk (two words), copies of records.
-    fn head(&self) -> Head {
-        let layout = &self.space.layout;
-        let disk = self.disk.bytes();
-        Head::new(MAGIC, &[VERSION, layout.slots, disk as u32, (disk >> 32) as u32, layout.copies])
-    }
-
-    fn write_state<S: Sink<Tok = T>>(&mut self, sink: &mut S, state: Use) -> Result<()> {
-        let after = sink.start();
-        let tok = put_state(&mut self.space.pcm, sink, state, after)?;
-        let done = self.space.fence_after(sink, tok);
-        sink.ack(done);
-        Ok(())
-    }
-
-    /// The first write since the layer came up is noted.
-    #[inline]
-    pub(super) fn begin_use<S: Sink<Tok = T>>(&mut self, sink: &mut S) -> Result<()> {
-        if self.usage.noted {
-            return Ok(());
-        }
-        self.head_new(sink)?;
-        self.write_state(sink, Use::InUse)?;
-        self.usage.noted = true;
-        Ok(())
-    }
-
-    /// A simulation over bytes begins without being formatted: it can be halted and booted all the same.
-    fn head_new<S: Sink<Tok = T>>(&mut self, sink: &mut S) -> Result<()> {
-        if P::HOLDS && Head::read(&self.space.pcm)?.is_blank() { self.put_head(sink) } else { Ok(()) }
-    }
-
-    pub(super) fn write_head<S: Sink<Tok = T>>(&mut self, sink: &mut S) -> Result<()> {
-        self.config.durable()?;
-        self.put_head(sink)
-    }
-
-    fn put_head<S: Sink<Tok = T>>(&mut self, sink: &mut S) -> Result<()> {
-        let tok = self.head().put(&mut self.space.pcm, sink)?;
-        let done = self.space.fence_after(sink, tok);
-        sink.ack(done);
-        self.write_state(sink, Use::Halted)?;
-        self.space.pcm.sync(sink)
-    }
-
-    /// Everything is on its way, and the head says so.
-    pub(super) fn stop<S: Sink<Tok = T>>(&mut self, sink: &mut S) -> Result<()> {
-        if self.flying.len() > 0 || self.unflushed.is_some() {
-            let direct = self.unflushed.is_some() && self.config.passes();
-            let landed = self.land(sink);
-            // Dirty blocks stay; what went past the cache has no other place.
-            if landed.is_err() && (!self.was_disk() || direct) {
-                landed?;
-            }
-        }
-        self.outlive(sink)?;
-        self.usage.noted = false;
-        self.write_state(sink, Use::Halted)?;
-        self.space.pcm.sync(sink)
-    }
-
-    /// Reads the head: whether the layer was halted.
-    fn read_head(&self) -> Result<bool> {
-        let head = Head::read(&self.space.pcm)?;
-        if head == self.head() {
-            return halted(&self.space.pcm);
-        }
-        damaged(if head.is_of(MAGIC) {
-            format!(
-                "it holds a cache of {} blocks, for another disk or of another size than this stack says",
-                head.word(SLOTS_WORD)
-            )
-        } else {
-            "it holds no cache, or its head is damaged: put the right file or device back, since blocks that were \
-             not written back yet are nowhere else"
-                .into()
-        })
-    }
-
     /// Forgets all and finds the blocks again.
     pub(super) fn find<S: Sink<Tok = T>>(&mut self, sink: &mut S, stop: Stop) -> Result<Recovery> {
         self.space.pcm.recover(sink, stop)?;
-        let clean = self.read_head()?;
+        let state = self.read_head()?;
         self.forget()?;
-        self.space.load_mark()?;
-        // What a machine had not written to its files may be missing anywhere.
-        let doubt = stop == Stop::Machine && self.space.volatile();
-        let sure = if doubt { 0 } else { self.space.mark };
-        let mut recovery = Recovery { clean, ..Recovery::default() };
-        let Scanned { mut found, halves, remains } = self.scan(sink, &mut recovery)?;
+        let mut recovery = Recovery::default();
+        let mut scanned = self.scan(sink, Copies::All, &mut recovery)?;
+        self.space.load_marks(scanned.highest)?;
+        recovery.clean = self.compare_with_halt(sink, state, &mut scanned, &mut recovery)?;
+        if self.trouble.missing.is_none() {
+            self.note_use(sink)?;
+        }
+        let doubt = !recovery.clean && stop == Stop::Machine && self.space.volatile();
+        let sure = self.sure(stop, recovery.clean);
+        let Scanned { mut found, halves, remains, .. } = scanned;
         // The last version of a block first; where all of it is there, it is the one.
         found.sort_unstable_by_key(|f| std::cmp::Reverse(f.seq));
         if is(Bug::AnyVersionTaken) {
@@ -194,6 +133,12 @@ impl<T: Token, P: Store, D: Store> Cache<T, P, D> {
         recovery.padded = (gone.len() + left.taken.len()) as u32;
         recovery.pages = u64::from(self.dir.len());
         recovery.pages_in_pcm = recovery.pages;
+        // Nobody knows whether the disk was flushed since it was written last.
+        self.unflushed = Some(sink.start());
+        if self.trouble.missing.is_some() {
+            // Nothing is changed: what is there may tell more than is known now.
+            return Ok(recovery);
+        }
         for f in found.iter().filter(|f| f.seq > 0 && !f.agreed) {
             let Some(record) = self.space.record(f.slot)? else { continue };
             let start = sink.start();
@@ -222,9 +167,6 @@ impl<T: Token, P: Store, D: Store> Cache<T, P, D> {
         let done = self.space.settle(sink, after);
         self.space.fence_after(sink, done);
         self.space.set_mark(sink)?;
-        self.usage.noted = false;
-        // Nobody knows whether the disk was flushed since it was written last.
-        self.unflushed = Some(sink.start());
         if doubt {
             self.space.pcm.flush(sink)?;
         }
@@ -306,6 +248,9 @@ impl<T: Token, P: Store, D: Store> Cache<T, P, D> {
         left: &mut Left<T>,
         recovery: &mut Recovery,
     ) -> Result<bool> {
+        if self.trouble.missing.is_some() {
+            return Ok(false);
+        }
         let newer = self.dir.valid(last) | left.parts.get(&f.lbn).copied().unwrap_or(0);
         let rest = f.valid & !newer;
         if rest == 0 || is(Bug::RestForgotten) || !self.is_whole(f, 0, recovery)? {
@@ -344,14 +289,33 @@ impl<T: Token, P: Store, D: Store> Cache<T, P, D> {
         Ok(false)
     }
 
-    /// Reads all records. Numbers go on after the highest that any of them has.
-    fn scan<S: Sink<Tok = T>>(&mut self, sink: &mut S, recovery: &mut Recovery) -> Result<Scanned> {
+    /// Returns the number up to which blocks whose records are found are certain: damage to their data is damage, and
+    /// no torn write.
+    fn sure(&self, stop: Stop, clean: bool) -> u64 {
+        if is(Bug::HaltIgnored) && stop == Stop::Machine && self.space.volatile() {
+            0
+        } else if clean {
+            u64::MAX
+        } else if stop == Stop::Machine && self.space.volatile() {
+            // What a machine had not written to its files may be missing anywhere.
+            self.space.synced_mark
+        } else {
+            self.space.mark.max(self.space.synced_mark)
+        }
+    }
+
+    /// Reads all records.
+    pub(super) fn scan<S: Sink<Tok = T>>(
+        &mut self,
+        sink: &mut S,
+        which: Copies,
+        recovery: &mut Recovery,
+    ) -> Result<Scanned> {
         let layout = self.space.layout;
         let mut all = Scanned::default();
         let chunk = (CHUNK.min(layout.slots) * RECORD_BYTES as u32) as usize;
         let mut copies = vec![vec![0; chunk]; layout.copies as usize];
         let start = sink.start();
-        self.space.seq = self.space.mark;
         for first in (0..layout.slots).step_by(CHUNK as usize) {
             let n = CHUNK.min(layout.slots - first);
             for (place, bytes) in layout.places(first).zip(&mut copies) {
@@ -361,7 +325,7 @@ impl<T: Token, P: Store, D: Store> Cache<T, P, D> {
                 self.space.pcm.read(sink, at, Target::Bytes(part), Cause::Meta, start)?;
             }
             for slot in first..first + n {
-                let Verdict { block, ended, agreed } = verdict_in(&copies, &layout, first, slot);
+                let Verdict { block, ended, agreed } = verdict_in(&copies, &layout, which, (first, slot));
                 if let (None, Some(ended), false) = (block, ended, agreed) {
                     all.halves.push((slot, ended));
                 }
@@ -370,11 +334,12 @@ impl<T: Token, P: Store, D: Store> Cache<T, P, D> {
                 }
                 let left = ended.filter(|(_, end)| *end == End::Left).map(|(r, _)| r);
                 for r in [block, ended.map(|(r, _)| r)].into_iter().flatten() {
-                    self.space.seq = self.space.seq.max(r.seq);
+                    all.highest = all.highest.max(r.seq);
                 }
                 let both = [(block, true), (left, false)];
                 for (r, there) in both.into_iter().filter_map(|(r, there)| Some((r?, there))) {
-                    all.found.push(Found { seq: r.seq, lbn: r.lbn, slot, valid: r.valid, there, agreed });
+                    let (seq, digest, lbn, valid) = (r.seq, r.digest, r.lbn, r.valid);
+                    all.found.push(Found { seq, digest, lbn, slot, valid, there, agreed });
                 }
             }
         }

@@ -7,7 +7,7 @@
 //! whose block the disk has goes after the disk's flush, and is fenced before the slot is written again.
 
 use super::BLOCK_BYTES;
-use super::layout::{Layout, MARKS};
+use super::layout::Layout;
 use crate::Token;
 use crate::fences::Fences;
 use crate::record::{COPIES_MAX, End, RECORD_BYTES, Record, STATE_WORD_AT, State, Verdict};
@@ -67,7 +67,11 @@ pub(super) struct Space<T, P: Store> {
     pub(super) synced: u64,
     /// Records up to this number are known to be whole.
     pub(super) mark: u64,
-    marks: u64,
+    /// Records up to this number were synced for certain, over files.
+    pub(super) synced_mark: u64,
+    /// Lines that the next mark and the next synced mark go to.
+    pub(super) marks: u64,
+    pub(super) synced_marks: u64,
 }
 
 impl<T: Token, P: Store> Space<T, P> {
@@ -83,7 +87,9 @@ impl<T: Token, P: Store> Space<T, P> {
             seq: 0,
             synced: 0,
             mark: 0,
+            synced_mark: 0,
             marks: 0,
+            synced_marks: 0,
         }
     }
 
@@ -369,39 +375,11 @@ impl<T: Token, P: Store> Space<T, P> {
         Ok(is(Bug::PcmDataUnchecked) || digest_of(block, record.valid) == record.digest)
     }
 
-    /// Whether the mark should move: a quarter of the slots was written since.
-    #[inline]
-    pub(super) fn mark_due(&self) -> bool {
-        self.seq - self.mark >= u64::from(self.layout.slots / 4).max(64)
-    }
-
-    /// Remembers that all records up to the last one are whole: they are fenced.
-    pub(super) fn set_mark<S: Sink<Tok = T>>(&mut self, sink: &mut S) -> Result<()> {
-        let after = if is(Bug::MarkTooEarly) { sink.start() } else { self.fences.done() };
-        self.mark = self.seq;
-        self.marks += 1;
-        let word = self.mark.to_le_bytes();
-        let source = if P::HOLDS { Source::Bytes(&word) } else { Source::Len(8) };
-        self.pcm.write(sink, self.layout.mark(self.marks), source, Cause::Meta, after)?;
-        Ok(())
-    }
-
-    /// Reads the mark.
-    pub(super) fn load_mark(&mut self) -> Result<()> {
-        let mut best = (0, 0);
-        for i in 0..MARKS {
-            let mut word = [0; 8];
-            self.pcm.peek(self.layout.mark(i), &mut word)?;
-            best = best.max((u64::from_le_bytes(word), i));
-        }
-        (self.mark, self.marks) = best;
-        Ok(())
-    }
-
     /// What was written outlives the machine; the slots that may be written again.
     pub(super) fn sync<S: Sink<Tok = T>>(&mut self, sink: &mut S) -> Result<Vec<u32>> {
         self.pcm.flush(sink)?;
         self.synced = self.seq;
+        self.set_synced_mark(sink)?;
         let free = std::mem::take(&mut self.unsynced.due);
         self.unsynced.due = std::mem::take(&mut self.unsynced.closed);
         let start = sink.start();

@@ -1,9 +1,10 @@
 //! What the layer refuses, and a disk that fails.
 
 use super::layer::Cache;
+use super::layout::RECORDS_AT;
 use crate::Token;
 use frit_core::planted::{Bug, is};
-use frit_core::{Error, Result};
+use frit_core::{Error, MediumKind, Result};
 use frit_media::Store;
 
 /// Steps between two attempts to reach a disk that failed.
@@ -14,6 +15,8 @@ const RETRY_STEPS: u32 = 64;
 pub(super) struct Trouble {
     /// Why writes are refused.
     pub(super) refusal: Option<String>,
+    /// Records that are damaged in all copies, of blocks that nothing names: what is not cached may be one of them.
+    pub(super) missing: Option<Missing>,
     /// What the disk said when it failed: dirty blocks stay, and writes go on while there is room.
     pub(super) disk: Option<String>,
     /// The error of the request under way is the disk's.
@@ -23,6 +26,13 @@ pub(super) struct Trouble {
     pub(super) failures: u64,
     /// Times that it came back.
     pub(super) recovered: u64,
+}
+
+/// Records that the last halt counted and that are not there.
+#[derive(Clone, Debug)]
+pub(super) struct Missing {
+    /// Description of them, for messages.
+    pub(super) what: String,
 }
 
 impl Trouble {
@@ -39,6 +49,16 @@ impl<T: Token, P: Store, D: Store> Cache<T, P, D> {
             Some(why) => Err(Error::ReadOnly { why: why.clone() }),
             None => Ok(()),
         }
+    }
+
+    /// An error when a block that is not cached may be one whose record is missing: the disk has an older version.
+    ///
+    /// # Errors
+    /// `Corrupt` with what is known of the missing records.
+    pub(super) fn on_disk(&self, lbn: u32) -> Result<()> {
+        let Some(missing) = &self.trouble.missing else { return Ok(()) };
+        let what = format!("block {lbn} of the disk is not cached, or its record is lost: {}", missing.what);
+        Err(Error::Corrupt { medium: MediumKind::Pcm, at: RECORDS_AT, what })
     }
 
     /// What the disk answered. When it failed, what was on its way stays dirty.

@@ -43,6 +43,15 @@ impl<S: Sink, P: Store> Durable<S> for Ntl<S::Tok, P> {
         if !self.space.protected {
             return Ok(checked);
         }
+        if let Some(what) = self.missing.clone() {
+            let repaired = scope.repair && scope.older;
+            if repaired {
+                self.accept_missing(sink)?;
+            }
+            let (medium, at) = (MediumKind::Pcm, self.space.layout.record(0, 0));
+            let (kind, severity) = ("missing-records", Severity::Major);
+            found(Finding { kind, severity, lpn: None, medium, at, what, repaired });
+        }
         let mut next = 0;
         while let Some(lpn) = self.used.next(next) {
             next = lpn + 1;
@@ -76,7 +85,8 @@ impl<S: Sink, P: Store> Durable<S> for Ntl<S::Tok, P> {
                 None => end,
             }
             .min(end);
-            let place = self.live.has(lpn).then_some(MediumKind::Pcm);
+            // A page whose record may be missing is no hole: who copies by extents has to meet the error.
+            let place = (self.live.has(lpn) || self.missing.is_some()).then_some(MediumKind::Pcm);
             let n = (next - pos) / SECTOR_BYTES;
             last = match last {
                 Some(e) if e.place == place => Some(Extent { sectors: e.sectors + n, ..e }),

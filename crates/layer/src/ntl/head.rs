@@ -3,7 +3,7 @@
 use super::layer::Ntl;
 use super::mapping::Mapping;
 use crate::Token;
-use crate::head::{Head, Use, damaged, halted, put_state};
+use crate::head::{Head, Use, damaged, put_state, state};
 use frit_core::{Result, Sink};
 use frit_media::Store;
 
@@ -44,11 +44,22 @@ impl<T: Token, P: Store> Ntl<T, P> {
         if self.noted || !P::HOLDS {
             return Ok(());
         }
+        // What is refused changes nothing: a summary that does not fit stays.
+        self.writable()?;
         // A simulation over bytes begins without being formatted: it can be halted and booted all the same.
         if Head::read(&self.space.pcm)?.is_blank() {
             self.put_head(sink)?;
         }
-        self.write_state(sink, Use::InUse)?;
+        self.note_use(sink)
+    }
+
+    /// Notes that the layer is in use, before anything else changes. Over files the note is synced first, so that a
+    /// head that says "halted" is true whatever stopped the machine.
+    pub(super) fn note_use<S: Sink<Tok = T>>(&mut self, sink: &mut S) -> Result<()> {
+        self.write_state(sink, Use::Open)?;
+        if self.space.volatile() {
+            self.space.pcm.flush(sink)?;
+        }
         self.noted = true;
         Ok(())
     }
@@ -64,21 +75,25 @@ impl<T: Token, P: Store> Ntl<T, P> {
     /// Everything is written down, and the head says so.
     pub(super) fn stop<S: Sink<Tok = T>>(&mut self, sink: &mut S) -> Result<()> {
         self.flush_all(sink)?;
+        let sums = self.space.protected && P::HOLDS;
         if self.space.protected {
             self.space.set_mark(sink)?;
         } else {
             self.save(sink)?;
         }
+        if sums {
+            self.sum_up(sink)?;
+        }
         self.noted = false;
-        self.write_state(sink, Use::Halted)?;
+        self.write_state(sink, if sums { Use::Summed } else { Use::Halted })?;
         self.space.pcm.sync(sink)
     }
 
     /// Reads the head: whether the layer was halted.
-    pub(super) fn read_head(&self) -> Result<bool> {
+    pub(super) fn read_head(&self) -> Result<Use> {
         let head = Head::read(&self.space.pcm)?;
         if head == self.head() {
-            return halted(&self.space.pcm);
+            return state(&self.space.pcm);
         }
         damaged(if head.is_of(MAGIC) {
             "it holds pages of another mapping, log, page size or size than this stack says".into()
@@ -103,5 +118,6 @@ impl<T: Token, P: Store> Ntl<T, P> {
         self.buffer.ready = T::default();
         self.gate = T::default();
         (self.warm_left, self.turn, self.noted) = (0, 0, false);
+        self.missing = None;
     }
 }

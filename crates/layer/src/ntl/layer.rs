@@ -49,6 +49,8 @@ pub struct Ntl<T, P: Store> {
     pub(super) noted: bool,
     /// Why writes are refused.
     pub(super) refusal: Option<String>,
+    /// Description of pages whose records are damaged in both copies: a page without a record may be one of them.
+    pub(super) missing: Option<String>,
     /// A page being put together, and one being moved; empty without bytes.
     pub(super) page: Vec<u8>,
     pub(super) copy: Vec<u8>,
@@ -87,6 +89,7 @@ impl<T: Token, P: Store> Ntl<T, P> {
             homing: vec![0; layout.chips as usize],
             noted: false,
             refusal: None,
+            missing: None,
             page: vec![0; held],
             copy: vec![0; held],
             config,

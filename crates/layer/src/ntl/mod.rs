@@ -29,6 +29,7 @@ mod space;
 mod stats;
 #[cfg(test)]
 mod tests;
+mod verify;
 mod view;
 mod write;
 

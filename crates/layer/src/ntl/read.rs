@@ -45,6 +45,9 @@ impl<T: Token, P: Store> Ntl<T, P> {
     ) -> Result<T> {
         let start = sink.start();
         if !self.live.has(lpn) {
+            if !self.used.has(lpn) {
+                self.is_blank(lpn)?;
+            }
             into.zero();
             return Ok(start);
         }

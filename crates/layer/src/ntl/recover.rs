@@ -4,7 +4,9 @@ use super::layer::Ntl;
 use super::layout::COPIES;
 use super::mapping::Mapping;
 use crate::Token;
+use crate::head::Use;
 use crate::record::{COPIES_MAX, Place, RECORD_BYTES, State, Verdict};
+use crate::summary::{Counted, Summary};
 use frit_core::planted::{Bug, is};
 use frit_core::{Cause, Error, Recovery, Result, Sink, Stop, Target};
 use frit_media::Store;
@@ -27,6 +29,37 @@ struct Logged {
 /// What is done with the records of a place that say something.
 type Each<'a, N> = dyn FnMut(&mut N, u32, Verdict, &mut Amend, &mut Recovery) -> Result<()> + 'a;
 
+/// Copies of records that a scan looks at.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(super) enum Copies {
+    /// All of them.
+    All,
+    /// This one: the other counts as damaged.
+    One(u32),
+}
+
+/// What the records say.
+#[derive(Debug, Default)]
+pub(super) struct Scanned {
+    /// The newest versions that lie in the log.
+    logged: HashMap<u32, Logged>,
+    /// Summary of the records at home that count.
+    pub(super) homes: Summary,
+    amend: Amend,
+}
+
+impl Scanned {
+    /// Returns `true` if the log holds a newest version.
+    pub(super) fn is_logged(&self) -> bool {
+        !self.logged.is_empty()
+    }
+
+    /// Places with a record that is none.
+    pub(super) fn damaged(&self) -> &[u32] {
+        &self.amend.wipe
+    }
+}
+
 /// What a recovery has to put right.
 #[derive(Debug, Default)]
 struct Amend {
@@ -40,22 +73,23 @@ impl<T: Token, P: Store> Ntl<T, P> {
     /// Forgets all and finds the pages again.
     pub(super) fn find<S: Sink<Tok = T>>(&mut self, sink: &mut S, stop: Stop) -> Result<Recovery> {
         self.space.pcm.recover(sink, stop)?;
-        let clean = self.read_head()?;
+        let state = self.read_head()?;
         self.forget();
-        let mut recovery = Recovery { clean, ..Recovery::default() };
+        let mut recovery = Recovery { clean: state != Use::Open, ..Recovery::default() };
         if !self.space.protected {
-            if !clean {
+            if !recovery.clean {
                 let why = "the layer was stopped, not halted, and keeps nothing that survives that; use redo";
                 return Err(Error::param("protect", "none", why));
             }
             self.restore_saved(sink)?;
         } else {
-            self.space.load_counters()?;
-            let mut amend = Amend::default();
-            let mut logged = self.scan_log(sink, &mut amend, &mut recovery)?;
-            self.scan_homes(sink, &mut logged, &mut amend, &mut recovery)?;
-            self.take_up(logged);
-            self.put_right(sink, &amend)?;
+            let scanned = self.scan_all(sink, Copies::All, &mut recovery)?;
+            let scanned = self.compare_with_halt(sink, state, scanned, &mut recovery)?;
+            if self.missing.is_none() {
+                self.note_use(sink)?;
+                self.take_up(scanned.logged);
+                self.put_right(sink, &scanned.amend)?;
+            }
             if is(Bug::NtlSeqRestarts) {
                 (self.space.seq, self.space.mark) = (0, 0);
             }
@@ -65,11 +99,25 @@ impl<T: Token, P: Store> Ntl<T, P> {
         Ok(recovery)
     }
 
+    /// Reads all records, and takes up what they say of pages at home.
+    pub(super) fn scan_all<S: Sink<Tok = T>>(
+        &mut self,
+        sink: &mut S,
+        which: Copies,
+        recovery: &mut Recovery,
+    ) -> Result<Scanned> {
+        self.space.load_counters()?;
+        let mut amend = Amend::default();
+        let mut logged = self.scan_log(sink, which, &mut amend, recovery)?;
+        let homes = self.scan_homes(sink, which, &mut logged, (&mut amend, recovery))?;
+        Ok(Scanned { logged, homes, amend })
+    }
+
     /// Visits the records of a range of indices on each chip.
     fn scan<S: Sink<Tok = T>>(
         &mut self,
         sink: &mut S,
-        indices: Range<u32>,
+        (indices, which): (Range<u32>, Copies),
         (amend, recovery): (&mut Amend, &mut Recovery),
         each: &mut Each<'_, Self>,
     ) -> Result<()> {
@@ -92,7 +140,7 @@ impl<T: Token, P: Store> Ntl<T, P> {
                     recovery.bytes_read += bytes.len() as u64;
                 }
                 for (i, place) in places.into_iter().enumerate() {
-                    let verdict = verdict_in(&copies, i, place);
+                    let verdict = verdict_in(&copies, which, i, place);
                     if verdict.block.is_some() || verdict.ended.is_some() {
                         each(self, place, verdict, amend, recovery)?;
                     } else if !is_blank(&copies, i) && !is(Bug::NtlRemainsKept) {
@@ -110,6 +158,7 @@ impl<T: Token, P: Store> Ntl<T, P> {
     fn scan_log<S: Sink<Tok = T>>(
         &mut self,
         sink: &mut S,
+        which: Copies,
         amend: &mut Amend,
         recovery: &mut Recovery,
     ) -> Result<HashMap<u32, Logged>> {
@@ -117,7 +166,8 @@ impl<T: Token, P: Store> Ntl<T, P> {
         let first_slot = self.space.layout.home_places();
         let mut all: Vec<(u32, Logged)> = Vec::new();
         let pages = self.pages();
-        self.scan(sink, homes..homes + logs, (amend, recovery), &mut |ntl, place, v, amend, recovery| {
+        let indices = homes..homes + logs;
+        self.scan(sink, (indices, which), (amend, recovery), &mut |ntl, place, v, amend, recovery| {
             let slot = place - first_slot;
             for (record, there) in
                 v.block.map(|r| (r, true)).into_iter().chain(v.ended.map(|(r, _)| (r, false)))
@@ -144,17 +194,19 @@ impl<T: Token, P: Store> Ntl<T, P> {
         Ok(newest)
     }
 
-    /// Where pages are at home. Versions in the log that are older than those at home are taken out.
+    /// Where pages are at home, with a summary of their records. Versions in the log that are older than those at home
+    /// are taken out.
     fn scan_homes<S: Sink<Tok = T>>(
         &mut self,
         sink: &mut S,
+        which: Copies,
         logged: &mut HashMap<u32, Logged>,
-        amend: &mut Amend,
-        recovery: &mut Recovery,
-    ) -> Result<()> {
+        (amend, recovery): (&mut Amend, &mut Recovery),
+    ) -> Result<Summary> {
         let homes = self.space.layout.homes;
         let pages = self.pages();
-        self.scan(sink, 0..homes, (amend, recovery), &mut |ntl, place, v, amend, recovery| {
+        let mut sum = Summary::default();
+        self.scan(sink, (0..homes, which), (amend, recovery), &mut |ntl, place, v, amend, recovery| {
             let there = v.block.is_some();
             let Some(record) = v.block.or(v.ended.map(|(r, _)| r)) else { return Ok(()) };
             ntl.space.seq = ntl.space.seq.max(record.seq);
@@ -167,6 +219,7 @@ impl<T: Token, P: Store> Ntl<T, P> {
                 amend.mend.push(place);
             }
             ntl.used.set(record.lbn);
+            sum.add(&Counted { slot: place, record, ended: !there });
             match logged.get(&record.lbn) {
                 Some(l) if l.seq > record.seq => {}
                 _ => {
@@ -179,7 +232,7 @@ impl<T: Token, P: Store> Ntl<T, P> {
             Ok(())
         })?;
         self.mapping.restored();
-        Ok(())
+        Ok(sum)
     }
 
     /// Whether a page is what its record says. Records up to the mark are known to be of whole pages.
@@ -259,11 +312,13 @@ fn is_blank(copies: &[Vec<u8>; COPIES as usize], i: usize) -> bool {
     copies.iter().all(|bytes| bytes[from..from + RECORD_BYTES as usize].iter().all(|&b| b == 0))
 }
 
-fn verdict_in(copies: &[Vec<u8>; COPIES as usize], i: usize, place: u32) -> Verdict {
+fn verdict_in(copies: &[Vec<u8>; COPIES as usize], which: Copies, i: usize, place: u32) -> Verdict {
     let mut states = [State::Bad; COPIES_MAX as usize];
     for (copy, bytes) in (0..COPIES).zip(copies) {
-        let (records, _) = bytes.as_chunks::<{ RECORD_BYTES as usize }>();
-        states[copy as usize] = State::read(&records[i], Place { slot: place, copy });
+        if which == Copies::All || which == Copies::One(copy) {
+            let (records, _) = bytes.as_chunks::<{ RECORD_BYTES as usize }>();
+            states[copy as usize] = State::read(&records[i], Place { slot: place, copy });
+        }
     }
     Verdict::of(&states[..COPIES as usize])
 }

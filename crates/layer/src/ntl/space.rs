@@ -8,7 +8,9 @@ use super::config::{NtlConfig, Protect};
 use super::layout::{Below, COPIES, Layout, WORDS};
 use crate::Token;
 use crate::fences::Fences;
+use crate::head::mark_copy_at;
 use crate::record::{COPIES_MAX, End, Place, RECORD_BYTES, Record, STATE_WORD_AT, State, Verdict};
+use crate::summary::Counted;
 use crate::wear::{Leveled, WearKeys};
 use frit_core::planted::{Bug, is};
 use frit_core::{Cause, Error, MediumKind, Result, Sink, Source, Target};
@@ -193,6 +195,18 @@ impl<T: Token, P: Store> Space<T, P> {
         self.put_copies(sink, place, |p| record.bytes(p), after)
     }
 
+    /// Writes both copies of a record as it was counted.
+    pub(super) fn put_counted<S: Sink<Tok = T>>(
+        &mut self,
+        sink: &mut S,
+        counted: &Counted,
+        after: T,
+    ) -> Result<()> {
+        let r = &counted.record;
+        let bytes = |p| if counted.ended { r.ended_bytes(End::Left, p) } else { r.bytes(p) };
+        self.put_copies(sink, counted.slot, bytes, after).map(|_| ())
+    }
+
     /// Notes at home that a page is discarded, later than all that the log has of it.
     pub(super) fn put_gone<S: Sink<Tok = T>>(
         &mut self,
@@ -318,7 +332,12 @@ impl<T: Token, P: Store> Space<T, P> {
     pub(super) fn set_mark<S: Sink<Tok = T>>(&mut self, sink: &mut S) -> Result<()> {
         let after = if is(Bug::NtlMarkTooEarly) { sink.start() } else { self.fences.done() };
         (self.mark, self.marks) = (self.seq, self.marks + 1);
-        self.counter(sink, self.layout.mark(self.marks), counter_word(self.mark, MARK), after)?;
+        let word = counter_word(self.mark, MARK);
+        self.counter(sink, self.layout.mark(self.marks), word, after)?;
+        if P::HOLDS {
+            // On a page of its own: damage to one of them cannot make all pages uncertain.
+            self.counter(sink, mark_copy_at(self.marks), word, after)?;
+        }
         Ok(())
     }
 
@@ -336,6 +355,8 @@ impl<T: Token, P: Store> Space<T, P> {
         for i in 0..WORDS {
             let mut word = [0; 8];
             self.pcm.peek(self.layout.mark(i), &mut word)?;
+            mark = mark.max((counter_of(word, MARK).unwrap_or(0), i));
+            self.pcm.peek(mark_copy_at(i), &mut word)?;
             mark = mark.max((counter_of(word, MARK).unwrap_or(0), i));
             self.pcm.peek(self.layout.tail(i), &mut word)?;
             tail = tail.max((counter_of(word, TAIL).unwrap_or(0), i));

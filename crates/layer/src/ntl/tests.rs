@@ -10,6 +10,8 @@ use proptest::prelude::*;
 use proptest::test_runner::TestRunner;
 use strum::VariantNames;
 
+mod halt;
+
 /// Four chips of 256 KiB, refreshed by 16 KiB, with the times of the paper's Table 2.
 fn chips() -> PcmConfig {
     let us = Nanos::from_us;

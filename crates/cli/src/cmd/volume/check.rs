@@ -69,7 +69,7 @@ pub(crate) fn check(dir: &Path, how: How, outcomes: &mut Vec<Value>) -> Result<u
     // Opening for repair has written the other copy anew.
     let copy_left = superblock.is_some() && !how.repair;
     let left = findings.iter().filter(|f| !f.repaired).count() + usize::from(copy_left);
-    let ok = left == 0 && recovery.recovery.lost.is_empty() && closed.is_ok();
+    let ok = left == 0 && !recovery.recovery.lost_any() && closed.is_ok();
     let rate = checked.bytes_verified as f64 / 1e6 / seconds.max(1e-9);
     if how.json {
         let outcome = Outcome {

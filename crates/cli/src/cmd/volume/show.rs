@@ -1,6 +1,6 @@
 //! Volumes in words.
 
-use frit_core::size;
+use frit_core::{Recovery, size};
 use frit_volume::Recovered;
 use std::fmt::Write;
 
@@ -39,7 +39,7 @@ pub(crate) fn recovery(r: &Recovered, page_bytes: u32) -> String {
     if f.suspect_blocks > 0 {
         row("suspect blocks", format!("{}, erased again before use", f.suspect_blocks));
     }
-    row("lost", if f.lost.is_empty() { "nothing".into() } else { format!("{} pages", f.lost.len()) });
+    row("lost", lost(f));
     row("read", size::show(f.bytes_read));
     let mut took = format!("{:.3} s, {:.3} s for a GB of volume", r.seconds, r.seconds_per_gb);
     let held = f.pages_in_pcm as f64 * f64::from(page_bytes) / 1e9;
@@ -54,7 +54,20 @@ pub(crate) fn recovery(r: &Recovered, page_bytes: u32) -> String {
     if f.lost.len() > LOST_SHOWN {
         let _ = writeln!(out, "  ... and {} more; --json lists all", f.lost.len() - LOST_SHOWN);
     }
+    for what in &f.unnamed {
+        let _ = writeln!(out, "  lost: {what}");
+    }
     out
+}
+
+/// Says how much is lost.
+fn lost(f: &Recovery) -> String {
+    match (f.lost.len(), f.unnamed.is_empty()) {
+        (0, true) => "nothing".into(),
+        (0, false) => "pages that nothing names".into(),
+        (n, true) => format!("{n} pages"),
+        (n, false) => format!("{n} pages, and pages that nothing names"),
+    }
 }
 
 /// Seconds since 1970 as date and time in UTC.

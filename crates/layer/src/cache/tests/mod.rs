@@ -3,6 +3,7 @@
 
 mod deferred;
 mod faults;
+mod halt;
 mod modes;
 
 use super::flying::LEAVES;

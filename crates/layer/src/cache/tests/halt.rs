@@ -1,0 +1,209 @@
+//! The promises of a halt in order: afterwards everything is certain, and what is damaged is an error.
+
+use super::*;
+use frit_core::{Error, Result};
+
+/// Memory that counts as files behind a page cache.
+#[derive(Debug)]
+struct Files(MemoryStore);
+
+impl Store for Files {
+    const HOLDS: bool = true;
+    fn len(&self) -> u64 {
+        self.0.len()
+    }
+    fn is_blank(&self) -> bool {
+        self.0.is_blank()
+    }
+    fn read(&self, at: u64, into: &mut [u8]) -> Result<()> {
+        self.0.read(at, into)
+    }
+    fn write(&mut self, at: u64, data: &[u8]) -> Result<()> {
+        self.0.write(at, data)
+    }
+    fn sync(&mut self) -> Result<()> {
+        Ok(())
+    }
+    fn volatile(&self) -> bool {
+        true
+    }
+}
+
+fn files() -> (Files, MemoryStore) {
+    let (pcm, disk) = stores();
+    (Files(pcm), disk)
+}
+
+fn two_copies() -> CacheConfig {
+    CacheConfig { record_copies: 2, ..named("halo") }
+}
+
+fn flip<P: Store>(layer: &mut Layer<'_, P>, at: u64) {
+    let mut byte = [0];
+    layer.space.pcm.peek(at, &mut byte).unwrap();
+    layer.space.pcm.store_mut().write(at, &[byte[0] ^ 4]).unwrap();
+}
+
+/// Returns the places of the copies of a block's record.
+fn records<P: Store>(layer: &Layer<'_, P>, lbn: u32) -> Vec<u64> {
+    let slot = layer.dir.get(lbn).unwrap();
+    layer.space.layout.places(slot).map(|p| layer.space.layout.record(p)).collect()
+}
+
+fn block<P: Store>(layer: &mut Layer<'_, P>, lbn: u64) -> Result<Vec<u8>> {
+    let mut back = vec![0xEE; 4096];
+    layer.read(&mut Null, Sector(lbn * 8), Target::Bytes(&mut back), Hints::NONE).map(|()| back)
+}
+
+/// Blocks 10 to 29, which the disk has in an earlier version; halted.
+fn halted<'a, P: Store>(pcm: &'a mut P, disk: &'a mut MemoryStore, model: &mut Model) -> Layer<'a, P> {
+    let mut layer = open(&two_copies(), pcm, disk);
+    layer.format(&mut Null).unwrap();
+    model.write(&mut layer, 80, 160);
+    layer.set("drain", "true").unwrap();
+    while layer.step(&mut Null, 8).unwrap() != frit_core::Progress::Idle {}
+    for lbn in 10..30 {
+        model.write(&mut layer, lbn * 8, 8);
+    }
+    layer.flush(&mut Null).unwrap();
+    layer.halt(&mut Null).unwrap();
+    layer
+}
+
+/// A volume that was closed in order is opened as behind a stop of the machine, since nothing else is known. A block
+/// whose data did not match was dropped then, as one that had not been synced, and the disk's version was read.
+#[test]
+fn a_bit_that_flips_behind_a_halt_is_an_error_and_never_the_disks_version() {
+    for stop in [Stop::Machine, Stop::Process] {
+        let ((mut pcm, mut disk), mut model) = (files(), Model::new());
+        let mut layer = halted(&mut pcm, &mut disk, &mut model);
+        let at = layer.space.layout.data(layer.dir.get(12).unwrap());
+        flip(&mut layer, at + 1000);
+        let found = layer.recover(&mut Null, stop).unwrap();
+        assert!(found.clean && found.pages == 20, "{found:?}");
+        let e = block(&mut layer, 12).unwrap_err().to_string();
+        assert!(e.contains("block 12 of the disk"), "{e}");
+        let mut told = Vec::new();
+        for older in [false, true] {
+            let scope = CheckScope { data: true, repair: true, older };
+            layer.check(&mut Null, scope, &mut |f| told.push((f.kind, f.lpn, f.repaired))).unwrap();
+        }
+        assert_eq!(told, [("bad-data", Some(12), false), ("bad-data", Some(12), true)]);
+        layer.audit();
+    }
+}
+
+/// The same of a cache that was not halted: what a flush returned for is certain.
+#[test]
+fn a_bit_that_flips_in_what_was_flushed_is_an_error_behind_a_stop_of_the_machine() {
+    let ((mut pcm, mut disk), mut model) = (files(), Model::new());
+    let mut layer = halted(&mut pcm, &mut disk, &mut model);
+    model.write(&mut layer, 96, 8);
+    layer.flush(&mut Null).unwrap();
+    let at = layer.space.layout.data(layer.dir.get(12).unwrap());
+    flip(&mut layer, at + 1000);
+    let found = layer.recover(&mut Null, Stop::Machine).unwrap();
+    assert!(!found.clean);
+    assert!(matches!(block(&mut layer, 12), Err(Error::Corrupt { .. })));
+}
+
+#[test]
+fn a_record_that_is_lost_in_both_copies_is_restored_from_the_others() {
+    for lbn in 10..30 {
+        let ((mut pcm, mut disk), mut model) = (files(), Model::new());
+        let mut layer = halted(&mut pcm, &mut disk, &mut model);
+        for at in records(&layer, lbn) {
+            flip(&mut layer, at + u64::from(lbn));
+        }
+        let found = layer.recover(&mut Null, Stop::Machine).unwrap();
+        assert!(found.clean && !found.lost_any() && found.pages == 20, "{found:?}");
+        model.all(&mut layer);
+        layer.audit();
+    }
+}
+
+/// Nothing tells of which blocks several lost records are: what is not cached may be one of them.
+#[test]
+fn several_lost_records_make_everything_that_is_not_cached_an_error() {
+    let ((mut pcm, mut disk), mut model) = (files(), Model::new());
+    let mut layer = halted(&mut pcm, &mut disk, &mut model);
+    let lost: Vec<u64> = [12, 20].into_iter().flat_map(|lbn| records(&layer, lbn)).collect();
+    lost.into_iter().for_each(|at| flip(&mut layer, at + 9));
+    for _ in 0..2 {
+        let found = layer.recover(&mut Null, Stop::Machine).unwrap();
+        assert!(found.clean && found.lost_any() && found.pages == 18, "{found:?}");
+        let what = &found.unnamed[0];
+        assert!(
+            what.contains("the records of 2 or more cached blocks") && what.contains("(block 12"),
+            "{what}"
+        );
+        for lbn in [12, 20, 300] {
+            assert!(matches!(block(&mut layer, lbn), Err(Error::Corrupt { .. })), "{lbn}");
+        }
+        model.read(&mut layer, 13 * 8, 8);
+        let write = layer.write(&mut Null, Sector(0), Source::Bytes(&[1; 4096]), Hints::NONE);
+        assert!(matches!(write, Err(Error::ReadOnly { .. })), "{write:?}");
+        assert!(layer.halt(&mut Null).is_err(), "the summary is kept");
+    }
+    let mut told = Vec::new();
+    for older in [false, true] {
+        let scope = CheckScope { repair: true, older, ..CheckScope::default() };
+        layer.check(&mut Null, scope, &mut |f| told.push((f.kind, f.repaired))).unwrap();
+    }
+    assert_eq!(told, [("missing-records", false), ("missing-records", true)]);
+    assert!(block(&mut layer, 300).is_ok(), "the disk's versions show");
+    layer.halt(&mut Null).unwrap();
+    let found = layer.recover(&mut Null, Stop::Machine).unwrap();
+    assert!(found.clean && !found.lost_any(), "{found:?}");
+}
+
+/// A copy of the records as it was at an earlier time says of blocks that are gone that they are there.
+#[test]
+fn an_earlier_copy_of_all_records_does_not_count() {
+    for copy in 0..2 {
+        let ((mut pcm, mut disk), mut model) = (files(), Model::new());
+        let mut layer = halted(&mut pcm, &mut disk, &mut model);
+        let layout = layer.space.layout;
+        let at = layout.record(crate::record::Place { slot: 0, copy });
+        let mut earlier = vec![0; layout.slots as usize * 32];
+        layer.space.pcm.peek(at, &mut earlier).unwrap();
+        for lbn in 10..30 {
+            model.write(&mut layer, lbn * 8, 8);
+        }
+        model.discard(&mut layer, 96, 32);
+        layer.halt(&mut Null).unwrap();
+        layer.space.pcm.store_mut().write(at, &earlier).unwrap();
+        let found = layer.recover(&mut Null, Stop::Machine).unwrap();
+        assert!(found.clean && !found.lost_any() && found.pages == 16, "copy {copy}: {found:?}");
+        model.all(&mut layer);
+        layer.audit();
+    }
+}
+
+/// A block whose record is damaged while the cache is in use stays known, over a halt as well.
+#[test]
+fn a_block_whose_record_was_damaged_before_the_halt_stays_an_error() {
+    let ((mut pcm, mut disk), mut model) = (files(), Model::new());
+    let mut layer = halted(&mut pcm, &mut disk, &mut model);
+    records(&layer, 12).into_iter().for_each(|at| flip(&mut layer, at + 9));
+    layer.halt(&mut Null).unwrap();
+    let found = layer.recover(&mut Null, Stop::Machine).unwrap();
+    assert!(found.clean && found.pages == 20, "{found:?}");
+    assert!(matches!(block(&mut layer, 12), Err(Error::Corrupt { .. })));
+    model.read(&mut layer, 13 * 8, 8);
+}
+
+/// A head of an earlier time says of a halt that the records are older than.
+#[test]
+fn a_head_that_is_older_than_the_records_says_nothing_of_them() {
+    let ((mut pcm, mut disk), mut model) = (files(), Model::new());
+    let mut layer = halted(&mut pcm, &mut disk, &mut model);
+    let mut head = vec![0; 1024];
+    layer.space.pcm.peek(0, &mut head).unwrap();
+    model.write(&mut layer, 96, 64);
+    layer.flush(&mut Null).unwrap();
+    layer.space.pcm.store_mut().write(0, &head).unwrap();
+    let found = layer.recover(&mut Null, Stop::Machine).unwrap();
+    assert!(!found.clean && !found.lost_any(), "{found:?}");
+    model.all(&mut layer);
+}

@@ -1,0 +1,145 @@
+//! Comparison of the records with the summary of a halt in order.
+//!
+//! After such a halt everything is certain: a record that is missing is damage, and never a write that was torn.
+
+use super::layer::Cache;
+use super::recover::{Copies, Scanned};
+use super::trouble::Missing;
+use crate::Token;
+use crate::head::Use;
+use crate::record::{Place, RECORD_BYTES, State};
+use crate::summary::{Counted, Summary};
+use frit_core::planted::{Bug, is};
+use frit_core::{Cause, Recovery, Result, Sink, Source};
+use frit_media::Store;
+
+/// Damaged records that a message names.
+const NAMED: usize = 8;
+
+impl<T: Token, P: Store, D: Store> Cache<T, P, D> {
+    /// Compares the records with the summary of the halt, and returns `true` if the cache was halted in order. A record
+    /// that is older in one copy than in the other, or missing, is restored where the summary tells what it was.
+    pub(super) fn compare_with_halt<S: Sink<Tok = T>>(
+        &mut self,
+        sink: &mut S,
+        state: Use,
+        scanned: &mut Scanned,
+        recovery: &mut Recovery,
+    ) -> Result<bool> {
+        if state != Use::Summed || is(Bug::SummaryIgnored) {
+            return Ok(state != Use::Open);
+        }
+        // A head that is older than the records says nothing of them.
+        let summary = Summary::read(&self.space.pcm)?.filter(|s| scanned.highest <= s.seq);
+        let Some(summary) = summary else { return Ok(false) };
+        self.space.seq = self.space.seq.max(summary.seq);
+        if summary.same_records(&scanned.summary()) {
+            return Ok(true);
+        }
+        for copy in 0..self.space.layout.copies {
+            let one = self.scan(sink, Copies::One(copy), recovery)?;
+            if summary.same_records(&one.summary()) {
+                self.copy_records(sink, copy)?;
+                *scanned = self.scan(sink, Copies::All, recovery)?;
+                return Ok(true);
+            }
+        }
+        let missing = summary.missing_one(&scanned.summary()).filter(|c| self.fits(c, scanned));
+        if let Some(Counted { slot, record, .. }) = missing {
+            let start = sink.start();
+            self.space.put_record(sink, slot, &record, start)?;
+            self.certain(sink)?;
+            *scanned = self.scan(sink, Copies::All, recovery)?;
+            return Ok(true);
+        }
+        self.note_missing(&summary, scanned, recovery)?;
+        Ok(true)
+    }
+
+    /// Returns `true` if a record can be that of a slot which has none.
+    fn fits(&self, counted: &Counted, scanned: &Scanned) -> bool {
+        counted.slot < self.space.layout.slots
+            && counted.record.lbn < self.dir.disk_blocks()
+            && !counted.ended
+            && scanned.found.iter().all(|f| f.slot != counted.slot)
+    }
+
+    /// What was put right is certain before the head says that the cache is in use: cut off, it is put right again.
+    fn certain<S: Sink<Tok = T>>(&mut self, sink: &mut S) -> Result<()> {
+        self.space.fence(sink);
+        if self.space.volatile() { self.space.pcm.flush(sink) } else { Ok(()) }
+    }
+
+    /// Makes all copies of records say what one of them says.
+    fn copy_records<S: Sink<Tok = T>>(&mut self, sink: &mut S, from: u32) -> Result<()> {
+        let layout = self.space.layout;
+        let read = |cache: &Self, place: Place| -> Result<State> {
+            let mut bytes = [0; RECORD_BYTES as usize];
+            cache.space.pcm.peek(layout.record(place), &mut bytes)?;
+            Ok(State::read(&bytes, place))
+        };
+        for slot in 0..layout.slots {
+            let right = read(self, Place { slot, copy: from })?;
+            for place in layout.places(slot) {
+                if read(self, place)? == right {
+                    continue;
+                }
+                let bytes = match right {
+                    State::Block(record) => record.bytes(place),
+                    State::Ended(record, end) => record.ended_bytes(end, place),
+                    State::Bad => [0; RECORD_BYTES as usize],
+                };
+                let start = sink.start();
+                let tok = self.space.pcm.write(
+                    sink,
+                    layout.record(place),
+                    Source::Bytes(&bytes),
+                    Cause::Meta,
+                    start,
+                )?;
+                self.space.fence_after(sink, tok);
+            }
+        }
+        self.certain(sink)
+    }
+
+    /// Records are missing, and nothing tells of which blocks: writes are refused, and what is not cached is not read.
+    fn note_missing(&mut self, summary: &Summary, scanned: &Scanned, recovery: &mut Recovery) -> Result<()> {
+        let records = summary.lacking(&scanned.summary());
+        let mut named = Vec::new();
+        for &slot in scanned.remains.iter().take(NAMED) {
+            let at = self.space.layout.record(Place { slot, copy: 0 });
+            let mut lbn = [0; 4];
+            self.space.pcm.peek(at, &mut lbn)?;
+            let lbn = u32::from_le_bytes(lbn);
+            let of = if lbn < self.dir.disk_blocks() {
+                format!(" (block {lbn}, as it says)")
+            } else {
+                String::new()
+            };
+            named.push(format!("slot {slot} at {at}{of}"));
+        }
+        let more = if scanned.remains.len() > NAMED { ", and others" } else { "" };
+        let damaged = if named.is_empty() {
+            String::new()
+        } else {
+            format!("; damaged records: {}{more}", named.join(", "))
+        };
+        let what = format!(
+            "the records of {records} or more cached blocks are damaged in all copies, and the disk has older versions of \
+             these blocks{damaged}; put the file of PCM back as it was, or copy what can be read with frit export \
+             --rescue, or let the disk's versions show with frit check --repair --older"
+        );
+        self.trouble.refusal = Some(what.clone());
+        recovery.unnamed.push(what.clone());
+        self.trouble.missing = Some(Missing { what });
+        Ok(())
+    }
+
+    /// Lets the disk's versions of blocks show whose records are missing.
+    pub(super) fn accept_missing<S: Sink<Tok = T>>(&mut self, sink: &mut S) -> Result<()> {
+        self.trouble.missing = None;
+        self.trouble.refusal = None;
+        self.note_use(sink)
+    }
+}

@@ -1,0 +1,225 @@
+//! The halt in order: the summary of the records at home, and its comparison with what an opening finds.
+//!
+//! A halt brings home what the log holds, so that each page has one record. After such a halt everything is certain: a
+//! record that is missing is damage, and never a write that was torn.
+
+use super::layer::Ntl;
+use super::layout::COPIES;
+use super::mapping::Mapping;
+use super::recover::{Copies, Scanned};
+use crate::Token;
+use crate::head::Use;
+use crate::record::{Place, RECORD_BYTES, Record, State};
+use crate::summary::{Counted, Summary};
+use frit_core::planted::{Bug, is};
+use frit_core::{Error, MediumKind, Recovery, Result, Sink};
+use frit_media::Store;
+use frit_media::checksum::digest;
+
+/// Damaged records that a message names.
+const NAMED: usize = 8;
+
+impl<T: Token, P: Store> Ntl<T, P> {
+    /// Brings home what the log holds and writes the summary of all records, behind all that it is of.
+    pub(super) fn sum_up<S: Sink<Tok = T>>(&mut self, sink: &mut S) -> Result<()> {
+        if let Some(rows) = self.log.as_ref().filter(|log| log.pages() > 0).map(super::log::Log::rows) {
+            self.merge(sink, rows)?;
+        }
+        self.keep_damage(sink)?;
+        self.commit(sink);
+        self.space.pcm.flush(sink)?;
+        self.space.set_mark(sink)?;
+        let sum = self.summary()?;
+        let after = self.space.fenced();
+        let put = sum.put(&mut self.space.pcm, sink, after)?;
+        self.space.fence_after(sink, put);
+        Ok(())
+    }
+
+    /// Returns the record of a page at home, when it has one.
+    fn record_at_home(&self, lpn: u32) -> Result<Option<Counted>> {
+        let Some(slot) = self.mapping.home(lpn) else { return Ok(None) };
+        let v = self.space.verdict(slot)?;
+        let block = v.block.map(|record| Counted { slot, record, ended: false });
+        let found = block.or(v.ended.map(|(record, _)| Counted { slot, record, ended: true }));
+        Ok(found.filter(|c| c.record.lbn == lpn && c.ended != self.live.has(lpn)))
+    }
+
+    /// Writes a record for each page whose own is damaged in both copies: its digest is wrong on purpose, so that the
+    /// page stays known, as a damaged one.
+    fn keep_damage<S: Sink<Tok = T>>(&mut self, sink: &mut S) -> Result<()> {
+        let mut next = 0;
+        while let Some(lpn) = self.used.next(next) {
+            next = lpn + 1;
+            let Some(place) = self.mapping.home(lpn) else { continue };
+            if self.record_at_home(lpn)?.is_some() {
+                continue;
+            }
+            let start = sink.start();
+            if self.live.has(lpn) {
+                self.space.load(place, &mut self.copy)?;
+                self.space.seq += 1;
+                let digest = !digest(&self.copy);
+                let wrong = Record { lbn: lpn, valid: u8::MAX, seq: self.space.seq, digest };
+                self.space.put_record(sink, place, &wrong, start)?;
+            } else {
+                self.space.put_gone(sink, place, lpn, start)?;
+            }
+        }
+        Ok(())
+    }
+
+    fn summary(&self) -> Result<Summary> {
+        let mut sum = Summary::upto(self.space.seq);
+        let mut next = 0;
+        while let Some(lpn) = self.used.next(next) {
+            next = lpn + 1;
+            if let Some(counted) = self.record_at_home(lpn)? {
+                sum.add(&counted);
+            }
+        }
+        Ok(sum)
+    }
+
+    /// Compares the records with the summary of the halt, and notes whether the layer was halted in order. A record that
+    /// is older in one copy than in the other, or missing, is restored where the summary tells what it was.
+    pub(super) fn compare_with_halt<S: Sink<Tok = T>>(
+        &mut self,
+        sink: &mut S,
+        state: Use,
+        scanned: Scanned,
+        recovery: &mut Recovery,
+    ) -> Result<Scanned> {
+        if state != Use::Summed || is(Bug::NtlSummaryIgnored) {
+            return Ok(scanned);
+        }
+        // A head that is older than the records says nothing of them.
+        let newer = |s: &Summary| self.space.seq > s.seq || scanned.is_logged();
+        let Some(summary) = Summary::read(&self.space.pcm)?.filter(|s| !newer(s)) else {
+            recovery.clean = false;
+            return Ok(scanned);
+        };
+        if summary.same_records(&scanned.homes) {
+            return Ok(scanned);
+        }
+        for copy in 0..COPIES {
+            self.forget();
+            let one = self.scan_all(sink, Copies::One(copy), recovery)?;
+            if summary.same_records(&one.homes) {
+                self.copy_records(sink, copy)?;
+                return self.scan_anew(sink, recovery);
+            }
+        }
+        let scanned = self.scan_anew(sink, recovery)?;
+        let missing = summary.missing_one(&scanned.homes);
+        let missing = match missing {
+            Some(c) if self.fits(&c)? => Some(c),
+            _ => None,
+        };
+        if let Some(counted) = missing {
+            let start = sink.start();
+            self.space.put_counted(sink, &counted, start)?;
+            self.certain(sink)?;
+            return self.scan_anew(sink, recovery);
+        }
+        self.note_missing(&summary, &scanned, recovery)?;
+        Ok(scanned)
+    }
+
+    fn scan_anew<S: Sink<Tok = T>>(&mut self, sink: &mut S, recovery: &mut Recovery) -> Result<Scanned> {
+        self.forget();
+        self.scan_all(sink, Copies::All, recovery)
+    }
+
+    /// Returns `true` if a record can be that of a place which has none.
+    fn fits(&self, counted: &Counted) -> Result<bool> {
+        let (place, lpn) = (counted.slot, counted.record.lbn);
+        if place >= self.space.layout.home_places() || lpn >= self.pages() || self.used.has(lpn) {
+            return Ok(false);
+        }
+        let v = self.space.verdict(place)?;
+        let wiped = v.block.is_some_and(|r| r == counted.record);
+        Ok(wiped || v.block.is_none() && v.ended.is_none())
+    }
+
+    /// What was put right is certain before the head says that the layer is in use: cut off, it is put right again.
+    fn certain<S: Sink<Tok = T>>(&mut self, sink: &mut S) -> Result<()> {
+        self.commit(sink);
+        if self.space.volatile() { self.space.pcm.flush(sink) } else { Ok(()) }
+    }
+
+    /// Makes both copies of the records at home say what one of them says.
+    fn copy_records<S: Sink<Tok = T>>(&mut self, sink: &mut S, from: u32) -> Result<()> {
+        for place in 0..self.space.layout.home_places() {
+            let read = |copy: u32| -> Result<State> {
+                let mut bytes = [0; RECORD_BYTES as usize];
+                self.space.pcm.peek(self.space.layout.record(place, copy), &mut bytes)?;
+                Ok(State::read(&bytes, Place { slot: place, copy }))
+            };
+            let right = read(from)?;
+            if (0..COPIES).map(read).all(|state| state.is_ok_and(|s| s == right)) {
+                continue;
+            }
+            let start = sink.start();
+            match right {
+                State::Block(record) => {
+                    let counted = Counted { slot: place, record, ended: false };
+                    self.space.put_counted(sink, &counted, start)?;
+                }
+                State::Ended(record, _) => {
+                    let counted = Counted { slot: place, record, ended: true };
+                    self.space.put_counted(sink, &counted, start)?;
+                }
+                State::Bad => self.space.wipe_record(sink, place, start)?,
+            }
+        }
+        self.certain(sink)
+    }
+
+    /// Records are missing, and nothing tells of which pages: writes are refused, and pages without a record are not
+    /// read.
+    fn note_missing(&mut self, summary: &Summary, scanned: &Scanned, recovery: &mut Recovery) -> Result<()> {
+        let records = summary.lacking(&scanned.homes);
+        let mut named = Vec::new();
+        for &place in scanned.damaged().iter().take(NAMED) {
+            let at = self.space.layout.record(place, 0);
+            let mut lpn = [0; 4];
+            self.space.pcm.peek(at, &mut lpn)?;
+            let lpn = u32::from_le_bytes(lpn);
+            let of = if lpn < self.pages() { format!(" (page {lpn}, as it says)") } else { String::new() };
+            named.push(format!("place {place} at {at}{of}"));
+        }
+        let more = if scanned.damaged().len() > NAMED { ", and others" } else { "" };
+        let damaged = if named.is_empty() {
+            String::new()
+        } else {
+            format!("; damaged records: {}{more}", named.join(", "))
+        };
+        let what = format!(
+            "the records of {records} or more pages are damaged in both copies{damaged}; put the file of PCM back as it \
+             was, or copy what can be read with frit export --rescue, or let these pages read as zeros with frit check \
+             --repair --older"
+        );
+        self.refusal = Some(what.clone());
+        recovery.unnamed.push(what.clone());
+        self.missing = Some(what);
+        Ok(())
+    }
+
+    /// Lets pages read as zeros whose records are missing.
+    pub(super) fn accept_missing<S: Sink<Tok = T>>(&mut self, sink: &mut S) -> Result<()> {
+        self.missing = None;
+        self.refusal = None;
+        self.note_use(sink)
+    }
+
+    /// An error when a page without a record may be one whose record is missing.
+    ///
+    /// # Errors
+    /// `Corrupt` with what is known of the missing records.
+    pub(super) fn is_blank(&self, lpn: u32) -> Result<()> {
+        let Some(missing) = &self.missing else { return Ok(()) };
+        let what = format!("page {lpn} of the volume was never written, or its record is lost: {missing}");
+        Err(Error::Corrupt { medium: MediumKind::Pcm, at: self.space.layout.record(0, 0), what })
+    }
+}

@@ -1,0 +1,177 @@
+//! The summary of all records that count, written when a layer halts in order.
+//!
+//! A record whose two copies are damaged is gone without a trace: nothing else names its block. The summary says
+//! how many records there were and has their parity, so that an opening after a halt sees that one is missing, and
+//! restores it from the others when it is the only one.
+//!
+//! ```text
+//!  0  magic (8)      8  records (4)     12  zero (4)
+//! 16  highest sequence number (8)
+//! 24  parity of the records (32): slot (4), LBN (4), valid fragments (1), ended (1), zeros (6), sequence number (8),
+//!     digest (8), each the XOR over all records
+//! 56  zero (4)      60  CRC32C of the 60 bytes before
+//! ```
+
+use crate::Token;
+use crate::record::Record;
+use crate::wear::Leveled;
+use frit_core::{Cause, Result, Sink, Source};
+use frit_media::Store;
+use frit_media::checksum::crc32c;
+
+/// Place of the summary, behind the state of the head.
+const SUMMARY_AT: u64 = 128;
+const SUMMARY_BYTES: usize = 64;
+const MAGIC: &[u8; 8] = b"fritSUM1";
+
+/// Counts and combines records. Two summaries are equal when they are of the same records.
+#[derive(Clone, Copy, PartialEq, Eq, Default, Debug)]
+pub(crate) struct Summary {
+    /// Number of records.
+    pub(crate) records: u32,
+    /// The highest sequence number that the layer had given when it halted.
+    pub(crate) seq: u64,
+    parity: [u64; 4],
+}
+
+/// A record as the parity has it.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(crate) struct Counted {
+    /// The slot or place whose record it is.
+    pub(crate) slot: u32,
+    /// The record.
+    pub(crate) record: Record,
+    /// The record says that its block was discarded.
+    pub(crate) ended: bool,
+}
+
+impl Counted {
+    fn words(&self) -> [u64; 4] {
+        let r = &self.record;
+        [
+            u64::from(self.slot) | u64::from(r.lbn) << 32,
+            u64::from(r.valid) | u64::from(self.ended) << 8,
+            r.seq,
+            r.digest,
+        ]
+    }
+
+    /// The record with these words, when there can be one.
+    fn of(words: [u64; 4]) -> Option<Counted> {
+        let [place, kind, seq, digest] = words;
+        let record = Record { lbn: (place >> 32) as u32, valid: kind as u8, seq, digest };
+        let counted = Counted { slot: place as u32, record, ended: kind >> 8 == 1 };
+        (kind >> 8 <= 1 && record.valid != 0).then_some(counted)
+    }
+}
+
+impl Summary {
+    /// Summary of no record, of a layer that gave numbers up to `seq`.
+    pub(crate) fn upto(seq: u64) -> Summary {
+        Summary { seq, ..Summary::default() }
+    }
+
+    /// Adds a record.
+    pub(crate) fn add(&mut self, counted: &Counted) {
+        self.records += 1;
+        for (sum, word) in self.parity.iter_mut().zip(counted.words()) {
+            *sum ^= word;
+        }
+    }
+
+    /// Returns `true` if both are of the same records.
+    pub(crate) fn same_records(&self, other: &Summary) -> bool {
+        (self.records, self.parity) == (other.records, other.parity)
+    }
+
+    /// Returns the record that `found` lacks, if it lacks exactly one.
+    pub(crate) fn missing_one(&self, found: &Summary) -> Option<Counted> {
+        if found.records.checked_add(1) != Some(self.records) {
+            return None;
+        }
+        let mut words = self.parity;
+        for (word, other) in words.iter_mut().zip(found.parity) {
+            *word ^= other;
+        }
+        Counted::of(words).filter(|c| c.record.seq > 0 && c.record.seq <= self.seq)
+    }
+
+    /// Returns how many records `found` lacks at least.
+    pub(crate) fn lacking(&self, found: &Summary) -> u32 {
+        self.records.saturating_sub(found.records).max(1)
+    }
+
+    fn bytes(&self) -> [u8; SUMMARY_BYTES] {
+        let mut b = [0; SUMMARY_BYTES];
+        b[..8].copy_from_slice(MAGIC);
+        b[8..12].copy_from_slice(&self.records.to_le_bytes());
+        b[16..24].copy_from_slice(&self.seq.to_le_bytes());
+        for (to, word) in b[24..56].chunks_exact_mut(8).zip(self.parity) {
+            to.copy_from_slice(&word.to_le_bytes());
+        }
+        let crc = crc32c(&b[..60]);
+        b[60..].copy_from_slice(&crc.to_le_bytes());
+        b
+    }
+
+    /// Reads the summary; returns none when it is damaged or was never written.
+    pub(crate) fn read<T: Token, P: Store>(pcm: &Leveled<T, P>) -> Result<Option<Summary>> {
+        let mut b = [0; SUMMARY_BYTES];
+        pcm.peek(SUMMARY_AT, &mut b)?;
+        let number = |at: usize| b[at..at + 8].iter().rev().fold(0_u64, |n, &byte| n << 8 | u64::from(byte));
+        let parity = [number(24), number(32), number(40), number(48)];
+        let summary = Summary { records: number(8) as u32, seq: number(16), parity };
+        Ok((summary.bytes() == b).then_some(summary))
+    }
+
+    /// Writes the summary: to be fenced.
+    pub(crate) fn put<S: Sink<Tok = T>, T: Token, P: Store>(
+        &self,
+        pcm: &mut Leveled<T, P>,
+        sink: &mut S,
+        after: T,
+    ) -> Result<T> {
+        pcm.write(sink, SUMMARY_AT, Source::Bytes(&self.bytes()), Cause::Meta, after)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn counted(n: u32) -> Counted {
+        let record = Record { lbn: n * 7, valid: 0x0F, seq: u64::from(n) + 1, digest: u64::from(n) << 33 };
+        Counted { slot: n, record, ended: n.is_multiple_of(3) }
+    }
+
+    fn of(numbers: impl IntoIterator<Item = u32>) -> Summary {
+        let mut sum = Summary { seq: 100, ..Summary::default() };
+        numbers.into_iter().for_each(|n| sum.add(&counted(n)));
+        sum
+    }
+
+    #[test]
+    fn one_missing_record_is_restored_and_more_are_counted() {
+        let all = of(0..50);
+        for gone in 0..50 {
+            let found = of((0..50).filter(|&n| n != gone));
+            assert!(!all.same_records(&found));
+            assert_eq!(all.missing_one(&found), Some(counted(gone)));
+        }
+        let found = of(3..50);
+        assert_eq!((all.missing_one(&found), all.lacking(&found)), (None, 3));
+        assert!(all.same_records(&of((0..50).rev())), "their order does not matter");
+        assert!(!all.same_records(&of(1..51)), "another record in place of one");
+    }
+
+    #[test]
+    fn a_damaged_summary_is_none() {
+        let whole = of(0..9).bytes();
+        for bit in 0..whole.len() * 8 {
+            let mut b = whole;
+            b[bit / 8] ^= 1 << (bit % 8);
+            let crc_holds = crc32c(&b[..60]).to_le_bytes() == b[60..];
+            assert!(!crc_holds, "bit {bit}");
+        }
+    }
+}

@@ -1,0 +1,128 @@
+//! Damage at rest: what changes in a medium that nobody uses.
+
+use crate::medium::Medium;
+use crate::stamp::{SECTOR, mix};
+use rand::Rng;
+use rand::rngs::SmallRng;
+use std::collections::HashSet;
+
+/// Damage at rest.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(crate) enum Rest {
+    Bit,
+    Byte,
+    TwoBits,
+    Zeros,
+    Garbage,
+    /// Two sectors lie in each other's place.
+    Swapped,
+    /// A sector is as it was some requests earlier.
+    Older,
+}
+
+impl Rest {
+    /// Draws one of them.
+    pub(crate) fn draw(rng: &mut SmallRng) -> Rest {
+        match rng.random_range(0..12u8) {
+            0..4 => Rest::Bit,
+            4 | 5 => Rest::Byte,
+            6 => Rest::TwoBits,
+            7 => Rest::Zeros,
+            8 | 9 => Rest::Swapped,
+            10 => Rest::Older,
+            _ => Rest::Garbage,
+        }
+    }
+
+    /// Bytes that it strikes, of a medium of `size` bytes, from `at` on.
+    fn range(self, at: u64, size: u64) -> (u64, usize) {
+        match self {
+            Rest::Bit | Rest::Byte => (at, 1),
+            Rest::TwoBits => (at, 8.min(size - at) as usize),
+            Rest::Zeros | Rest::Garbage => (at, (SECTOR as u64).min(size - at) as usize),
+            Rest::Swapped | Rest::Older => {
+                let at = at / SECTOR as u64 * SECTOR as u64;
+                (at, (SECTOR as u64).min(size - at) as usize)
+            }
+        }
+    }
+
+    /// Damages a medium, which was `earlier` some requests before.
+    pub(crate) fn strike(self, m: &mut Medium, earlier: &[u8], rng: &mut SmallRng) -> Struck {
+        let was = m.bytes().to_vec();
+        let size = m.bytes().len() as u64;
+        let (at, len) = self.range(place(m, size, rng), size);
+        let range = at as usize..at as usize + len;
+        let before = m.bytes()[range.clone()].to_vec();
+        let bytes = match self {
+            Rest::Older => earlier[range].to_vec(),
+            Rest::Swapped => {
+                let (other, there) = self.range(rng.random_range(0..size), size);
+                let n = len.min(there);
+                let there = m.bytes()[other as usize..other as usize + n].to_vec();
+                m.poke(other, |b| b.copy_from_slice(&before[..n]), n);
+                there
+            }
+            _ => {
+                let mut bytes = before;
+                damage(&mut bytes, self, rng.random());
+                bytes
+            }
+        };
+        m.poke(at, |b| b[..bytes.len()].copy_from_slice(&bytes), len);
+        Struck { at, len, both_copies: m.nand.is_none() && both_copies(&was, m.bytes()) }
+    }
+}
+
+/// Result of damage.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(crate) struct Struck {
+    /// The first byte, and how many.
+    pub(crate) at: u64,
+    pub(crate) len: usize,
+    /// It changed both copies of a record of a cache or of NTL.
+    pub(crate) both_copies: bool,
+}
+
+/// Returns `true` if both copies of a record changed: 24 bytes that lie at two places.
+fn both_copies(was: &[u8], now: &[u8]) -> bool {
+    const RECORD: usize = 32;
+    let mut changed = HashSet::new();
+    for (before, after) in was.chunks_exact(RECORD).zip(now.chunks_exact(RECORD)) {
+        let plain = before[4] != 0 && before[5..8] == [0; 3] && before[8..16] != [0; 8];
+        if plain && before != after && !changed.insert(&before[..24]) {
+            return true;
+        }
+    }
+    false
+}
+
+/// Where damage strikes: as often among data as among what says where data lies.
+fn place(m: &Medium, size: u64, rng: &mut SmallRng) -> u64 {
+    let range = match (m.nand, rng.random_range(0..4u8)) {
+        (Some(p), 0) => 0..p.records_at(),
+        (Some(p), 1 | 2) => p.records_at()..p.states_at(),
+        (Some(p), _) => p.states_at()..size,
+        (None, 0) => 0..512,
+        (None, 1) => 512..(4096).min(size),
+        (None, _) => 0..size,
+    };
+    rng.random_range(range)
+}
+
+fn damage(b: &mut [u8], what: Rest, seed: u64) {
+    let flip = |b: &mut [u8], n: u64| {
+        let bit = n as usize % (b.len() * 8);
+        b[bit / 8] ^= 1 << (bit % 8);
+    };
+    match what {
+        Rest::Bit => flip(b, seed),
+        Rest::TwoBits => {
+            flip(b, seed);
+            flip(b, mix(seed));
+        }
+        Rest::Zeros => b.fill(0),
+        Rest::Byte => b[0] ^= seed as u8 | 1,
+        _ => b.iter_mut().enumerate().for_each(|(i, x)| *x = mix(seed ^ i as u64) as u8),
+    }
+}

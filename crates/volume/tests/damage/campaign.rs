@@ -1,0 +1,127 @@
+//! Damage, every door, and what may come out of it.
+
+use super::doors::{DOORS, Door, Out, enter};
+use super::harm::{Damage, HARMS, Harm, strike};
+use super::subject::{Kind, Left, Subject};
+use rand::SeedableRng;
+use rand::rngs::SmallRng;
+use std::path::Path;
+
+/// Damage after which an older version of a block may be read without an error: each is named in
+/// docs/durability.md, and there is no other.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(crate) enum Exception {
+    /// HFSL: a part of PCM with entries of an earlier time, whose pages are still there. A check finds the newer pages
+    /// of a volume that was closed in order.
+    OlderEntries,
+    /// A whole medium, or the only one, of an earlier time: nothing in it is wrong.
+    OlderMedium,
+    /// Both copies of a record, of a volume that was not closed in order.
+    BothCopiesNotClosed,
+    /// A repair that was told that older versions may show.
+    RepairToOlder,
+}
+
+/// The exception that this damage falls under, behind this door.
+fn exception(subject: &Subject, damage: &Damage, door: Door) -> Option<Exception> {
+    let pcm = damage.file == "pcm.medium";
+    let hfsl = !subject.kind.is_halo() && !subject.kind.is_ntl();
+    match damage.harm {
+        Harm::OlderPage if hfsl && pcm => Some(Exception::OlderEntries),
+        Harm::OlderFile if pcm => Some(if hfsl { Exception::OlderEntries } else { Exception::OlderMedium }),
+        _ if damage.both_copies && subject.left == Left::Killed && !hfsl => {
+            Some(Exception::BothCopiesNotClosed)
+        }
+        _ if door == Door::Older => Some(Exception::RepairToOlder),
+        _ => None,
+    }
+}
+
+/// Returns the violation that a door shows, if any.
+fn judge(subject: &Subject, damage: &Damage, door: Door, out: &Out) -> Option<String> {
+    if let Some(wrong) = &out.wrong {
+        return Some(wrong.clone());
+    }
+    if damage.harm == Harm::Cut && damage.file != "frit.volume" {
+        let named = out.refused.as_ref().is_some_and(|why| why.contains("bytes and had"));
+        let told = out.told && out.blocks.is_empty();
+        return (!(named || door == Door::Grow && told))
+            .then(|| format!("a file that was cut: {:?}", out.refused));
+    }
+    let allowed = exception(subject, damage, door);
+    for (i, bytes) in out.blocks.iter().enumerate() {
+        let Some(bytes) = bytes else { continue };
+        if subject.is_right(i, bytes) {
+            continue;
+        }
+        match allowed {
+            Some(_) if subject.is_some_version(i, bytes) => {}
+            _ => return Some(format!("block {i} reads as something that is not what was written last")),
+        }
+    }
+    let errors = out.blocks.iter().filter(|b| b.is_none()).count();
+    let tells = matches!(door, Door::Check | Door::Recover | Door::Repair | Door::Older | Door::Rescue);
+    (tells && errors > 0 && !out.told)
+        .then(|| format!("{errors} blocks cannot be read, and nothing is said of it"))
+}
+
+/// Counts of what was tried.
+#[derive(Clone, Copy, Default, Debug)]
+pub(crate) struct Tally {
+    pub damages: usize,
+    /// Doors that were gone through.
+    pub doors: usize,
+    /// Of these, how many told of the damage.
+    pub told: usize,
+}
+
+/// Damages a volume of a kind in `each` ways of each kind of damage, and goes through every door. Returns the first
+/// violation with what repeats it.
+pub(crate) fn run(
+    kind: &'static Kind,
+    left: Left,
+    seed: u64,
+    each: u64,
+    dir: &Path,
+) -> Result<Tally, String> {
+    let subject = Subject::new(kind, left, seed, &dir.join("made"));
+    let volume = dir.join("vol");
+    let mut tally = Tally::default();
+    for round in 0..each {
+        for (i, harm) in HARMS.into_iter().enumerate() {
+            let mut rng = SmallRng::seed_from_u64(seed ^ (round << 8 | i as u64) << 20);
+            let Some((files, damage)) = strike(&subject, harm, &mut rng) else { continue };
+            tally.damages += 1;
+            let mut found_by_check = false;
+            let mut older = false;
+            for door in DOORS {
+                let out = enter(door, &subject, &files, &volume);
+                tally.doors += 1;
+                tally.told += usize::from(out.told);
+                found_by_check |= door == Door::Check && out.told;
+                let wrong = |what: &str| {
+                    let Damage { harm, file, at, .. } = &damage;
+                    let name = kind.name;
+                    format!(
+                        "{name} {left:?} seed {seed} round {round}: {harm:?} of {file} at {at:?}, {door:?}: {what}"
+                    )
+                };
+                if let Some(what) = judge(&subject, &damage, door, &out) {
+                    return Err(wrong(&what));
+                }
+                let stale =
+                    |(i, b): (usize, &Option<Vec<u8>>)| b.as_ref().is_some_and(|b| !subject.is_right(i, b));
+                older |= door == Door::ReadOnly && out.blocks.iter().enumerate().any(stale);
+                // A stop leaves pages of writes that were not acknowledged, which look like newer ones.
+                if older
+                    && left == Left::Closed
+                    && !found_by_check
+                    && exception(&subject, &damage, door) == Some(Exception::OlderEntries)
+                {
+                    return Err(wrong("an older version is read, and a check did not find the newer one"));
+                }
+            }
+        }
+    }
+    Ok(tally)
+}

@@ -1,0 +1,198 @@
+//! The doors of a volume: every way in which its bytes, or what is said of them, come out.
+
+use super::subject::{BLOCK, Files, Subject, lay};
+use frit_core::{CheckScope, Finding};
+use frit_volume::{ImageOut, OpenOptions, Volume, export, grow};
+use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::path::{Path, PathBuf};
+
+/// A way in.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(crate) enum Door {
+    /// `check --data`.
+    Check,
+    /// An opening for reading.
+    ReadOnly,
+    /// An opening for writing, and another one behind it.
+    ReadWrite,
+    /// The same after a stop of the machine, as the caller says.
+    Machine,
+    /// `recover`.
+    Recover,
+    /// `check --data --repair`.
+    Repair,
+    /// `check --data --repair --older`.
+    Older,
+    /// `grow`.
+    Grow,
+    /// `export`.
+    Export,
+    /// `export --rescue`.
+    Rescue,
+}
+
+/// All doors.
+pub(crate) const DOORS: [Door; 10] = [
+    Door::Check,
+    Door::ReadOnly,
+    Door::ReadWrite,
+    Door::Machine,
+    Door::Recover,
+    Door::Repair,
+    Door::Older,
+    Door::Grow,
+    Door::Export,
+    Door::Rescue,
+];
+
+/// Output of a door.
+#[derive(Default)]
+pub(crate) struct Out {
+    /// The blocks, where they could be read; nothing when the volume was refused.
+    pub blocks: Vec<Option<Vec<u8>>>,
+    /// Blocks that were said to be lost, or ranges that were listed.
+    pub named: Vec<u64>,
+    /// Something was said to be lost or damaged: a command would exit with 1.
+    pub told: bool,
+    /// The volume was refused, with the reason.
+    pub refused: Option<String>,
+    /// A violation that the door itself shows.
+    pub wrong: Option<String>,
+}
+
+impl Out {
+    fn refused(e: &dyn std::fmt::Display) -> Out {
+        Out { refused: Some(e.to_string()), told: true, ..Out::default() }
+    }
+}
+
+/// Reads each block by itself; a hole has to read as zeros.
+fn read(v: &mut Volume, out: &mut Out) {
+    let mut hole = vec![false; (v.bytes() as usize) / BLOCK];
+    let mut at = 0;
+    let told = v.extents(0, v.bytes(), &mut |len, place| {
+        let (first, end) = ((at as usize).div_ceil(BLOCK), (at + len) as usize / BLOCK);
+        if place.is_none() && first < end {
+            hole[first..end].fill(true);
+        }
+        at += len;
+    });
+    if let Err(e) = told {
+        out.wrong = Some(format!("extents: {e}"));
+    }
+    out.blocks.clear();
+    for (i, hole) in hole.into_iter().enumerate() {
+        let mut bytes = vec![0xEE; BLOCK];
+        let read = v.read((i * BLOCK) as u64, &mut bytes).ok().map(|()| bytes);
+        if hole && read.as_ref().is_none_or(|b| b.iter().any(|&b| b != 0)) {
+            out.wrong = Some(format!("block {i} is told to be a hole, and does not read as zeros"));
+        }
+        out.blocks.push(read);
+    }
+}
+
+fn options(read_only: bool, stop: Option<frit_core::Stop>) -> OpenOptions {
+    OpenOptions { read_only, stop }
+}
+
+/// Opens the volume and does something with it; then closes it.
+fn opened(dir: &Path, options: &OpenOptions, act: impl FnOnce(&mut Volume, &mut Out)) -> Out {
+    let mut v = match Volume::open(dir, options) {
+        Ok(v) => v,
+        Err(e) => return Out::refused(&e),
+    };
+    let mut out = Out { told: v.recovery().recovery.lost_any(), ..Out::default() };
+    act(&mut v, &mut out);
+    // A volume that refuses writes stays dirty, and says so.
+    out.told |= v.close().is_err();
+    out
+}
+
+fn check(dir: &Path, scope: CheckScope) -> Out {
+    opened(dir, &options(!scope.repair, None), |v, out| {
+        let mut left: Vec<Finding> = Vec::new();
+        let checked = v.check(scope, &mut |f| left.push(f));
+        let page = u64::from(v.page_bytes());
+        out.named = left.iter().filter_map(|f| f.lpn).map(|l| u64::from(l) * page).collect();
+        out.told |= checked.is_err() || left.iter().any(|f| !f.repaired);
+        if !scope.repair {
+            read(v, out);
+        }
+    })
+}
+
+/// Reads a volume behind a door that changed it.
+fn then_read(dir: &Path, mut out: Out) -> Out {
+    if out.refused.is_none() {
+        let again = opened(dir, &options(true, None), read);
+        out.wrong = out.wrong.or(again.wrong);
+        out.refused = again.refused;
+        out.blocks = again.blocks;
+    }
+    out
+}
+
+fn exported(dir: &Path, rescue: bool) -> Out {
+    opened(dir, &options(true, None), |v, out| {
+        let mut image = Vec::new();
+        match export(v, &mut ImageOut::Stream(&mut image), rescue, &mut |_| {}) {
+            Err(_) => out.told = true,
+            Ok(moved) => {
+                out.told |= !moved.damaged.is_empty();
+                out.blocks = image.chunks(BLOCK).map(|b| Some(b.to_vec())).collect();
+                for (at, len, _) in moved.damaged {
+                    let range = at as usize / BLOCK..((at + len) as usize).div_ceil(BLOCK);
+                    out.blocks[range].fill(None);
+                }
+            }
+        }
+    })
+}
+
+fn grown(dir: &Path, subject: &Subject) -> Out {
+    let larger = subject.kind.stack(subject.kind.larger);
+    let grown = catch_unwind(AssertUnwindSafe(|| grow(dir, &larger, &mut |_, _, _| {})));
+    let mut out = match grown {
+        Ok(Ok(_)) => Out::default(),
+        Ok(Err(_)) => Out { told: true, ..Out::default() },
+        Err(_) => return Out { wrong: Some("grow panicked".into()), ..Out::default() },
+    };
+    let beside: PathBuf = dir.with_file_name("vol.growing");
+    if beside.exists() {
+        // What a copy that failed leaves is removed by the next call.
+        std::fs::remove_dir_all(beside).unwrap();
+    }
+    let failed = out.told;
+    out = then_read(dir, out);
+    out.told |= failed;
+    out.blocks.truncate(subject.blocks());
+    if !failed && out.blocks.iter().any(Option::is_none) {
+        out.wrong = Some("grow said that it is done, and the volume has pages that cannot be read".into());
+    }
+    out
+}
+
+/// Goes through a door of a volume that is made of these files.
+pub(crate) fn enter(door: Door, subject: &Subject, files: &Files, dir: &Path) -> Out {
+    lay(dir, files);
+    let data = CheckScope { data: true, ..CheckScope::default() };
+    let out = catch_unwind(AssertUnwindSafe(|| match door {
+        Door::Check => check(dir, data),
+        Door::ReadOnly => opened(dir, &options(true, None), read),
+        Door::ReadWrite => then_read(dir, opened(dir, &options(false, None), read)),
+        Door::Machine => then_read(dir, opened(dir, &options(false, Some(frit_core::Stop::Machine)), read)),
+        Door::Recover => {
+            let out = opened(dir, &options(false, None), |v, out| {
+                out.told |= v.find_lost().is_err() || v.recovery().recovery.lost_any();
+            });
+            then_read(dir, out)
+        }
+        Door::Repair => then_read(dir, check(dir, CheckScope { repair: true, ..data })),
+        Door::Older => then_read(dir, check(dir, CheckScope { repair: true, older: true, ..data })),
+        Door::Grow => grown(dir, subject),
+        Door::Export => exported(dir, false),
+        Door::Rescue => exported(dir, true),
+    }));
+    std::fs::remove_dir_all(dir).unwrap();
+    out.unwrap_or_else(|_| Out { wrong: Some("a panic".into()), ..Out::default() })
+}

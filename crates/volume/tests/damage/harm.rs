@@ -1,0 +1,148 @@
+//! Kinds of damage.
+
+use super::subject::{Files, Subject};
+use rand::Rng;
+use rand::rngs::SmallRng;
+use std::collections::HashMap;
+
+/// Bytes of a page of a file.
+const PAGE: usize = 4096;
+
+/// A kind of damage to a file.
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
+pub(crate) enum Harm {
+    /// One bit flips.
+    Bit,
+    /// One byte changes.
+    Byte,
+    /// A sector, or a page, reads as zeros.
+    Zeros(usize),
+    /// A sector, or a page, holds anything.
+    Garbage(usize),
+    /// Two pages lie in each other's place.
+    Swapped,
+    /// A page is as it was at an earlier time.
+    OlderPage,
+    /// A bit flips in both copies of so many records.
+    BothCopies(usize),
+    /// The file ends early.
+    Cut,
+    /// The whole file is as it was at an earlier time.
+    OlderFile,
+}
+
+/// All kinds.
+pub(crate) const HARMS: [Harm; 12] = [
+    Harm::Bit,
+    Harm::Byte,
+    Harm::Zeros(512),
+    Harm::Zeros(PAGE),
+    Harm::Garbage(512),
+    Harm::Garbage(PAGE),
+    Harm::Swapped,
+    Harm::OlderPage,
+    Harm::BothCopies(1),
+    Harm::BothCopies(3),
+    Harm::Cut,
+    Harm::OlderFile,
+];
+
+/// Damage that was done.
+#[derive(Clone, Debug)]
+pub(crate) struct Damage {
+    pub harm: Harm,
+    pub file: String,
+    /// The bytes that begin it.
+    pub at: Vec<usize>,
+    /// It changed both copies of a record.
+    pub both_copies: bool,
+}
+
+/// Draws the place that damage strikes: as often among what says where data lies as among data.
+fn place(len: usize, rng: &mut SmallRng) -> usize {
+    match rng.random_range(0..6u8) {
+        0 => rng.random_range(0..512.min(len)),
+        1 => rng.random_range(0..len.min(32 << 10)),
+        2 => rng.random_range(len - len.min(16 << 10)..len),
+        _ => rng.random_range(0..len),
+    }
+}
+
+/// Pairs of places that hold the two copies of a record: 24 bytes that are the same, with a number in them.
+fn pairs(bytes: &[u8]) -> Vec<[usize; 2]> {
+    let mut first: HashMap<&[u8], usize> = HashMap::new();
+    let mut pairs = Vec::new();
+    for (i, record) in bytes.chunks_exact(32).enumerate() {
+        let sequence = u64::from_le_bytes(record[8..16].try_into().unwrap());
+        let plain = record[4] != 0 && record[5..8] == [0; 3] && (1..1 << 32).contains(&sequence);
+        let there = record[24..28] == [0; 4] && record[28..] != [0; 4] && record[16..24] != [0; 8];
+        if !plain || !there {
+            continue;
+        }
+        if let Some(other) = first.insert(&record[..24], i * 32) {
+            pairs.push([other, i * 32]);
+        }
+    }
+    pairs
+}
+
+/// Damages the files of a volume; none where this kind of damage cannot be.
+pub(crate) fn strike(subject: &Subject, harm: Harm, rng: &mut SmallRng) -> Option<(Files, Damage)> {
+    let mut files = subject.files.clone();
+    // A disk has no checksums of its own: what it holds is in the hands of whoever wrote it.
+    let media: Vec<&String> = files
+        .keys()
+        .filter(|n| n.ends_with(".medium") && (harm == Harm::Cut || *n != "disk.medium"))
+        .collect();
+    let of_volume = !matches!(harm, Harm::BothCopies(_)) && rng.random_bool(0.06);
+    let file =
+        if of_volume { "frit.volume".to_owned() } else { media[rng.random_range(0..media.len())].clone() };
+    let bytes = files.get_mut(&file)?;
+    let mut at = vec![place(bytes.len(), rng)];
+    match harm {
+        Harm::Bit => bytes[at[0]] ^= 1 << rng.random_range(0..8),
+        Harm::Byte => bytes[at[0]] ^= rng.random_range(1..=255u8),
+        Harm::Zeros(n) | Harm::Garbage(n) => {
+            at[0] = at[0] / n * n;
+            let end = (at[0] + n).min(bytes.len());
+            match harm {
+                Harm::Zeros(_) => bytes[at[0]..end].fill(0),
+                _ => rng.fill(&mut bytes[at[0]..end]),
+            }
+        }
+        Harm::Swapped => {
+            let pages = bytes.len() / PAGE;
+            let (a, b) = (at[0] / PAGE % pages, rng.random_range(0..pages));
+            at = vec![a * PAGE, b * PAGE];
+            for i in 0..PAGE {
+                bytes.swap(a * PAGE + i, b * PAGE + i);
+            }
+        }
+        Harm::OlderPage => {
+            let older = subject.earlier.get(&file)?;
+            let changed: Vec<usize> = (0..bytes.len() / PAGE)
+                .map(|p| p * PAGE)
+                .filter(|&p| bytes[p..p + PAGE] != older[p..p + PAGE])
+                .collect();
+            at = vec![*changed.get(rng.random_range(0..changed.len().max(1)))?];
+            bytes[at[0]..at[0] + PAGE].copy_from_slice(&older[at[0]..at[0] + PAGE]);
+        }
+        Harm::BothCopies(n) => {
+            let pairs = pairs(bytes);
+            at = (0..n)
+                .filter_map(|_| pairs.get(rng.random_range(0..pairs.len().max(1))))
+                .flatten()
+                .copied()
+                .collect();
+            at.sort_unstable();
+            at.dedup();
+            at.iter().for_each(|&record| bytes[record + 8 + record % 11] ^= 4);
+        }
+        Harm::Cut => bytes.truncate(at[0]),
+        Harm::OlderFile => bytes.clone_from(subject.earlier.get(&file)?),
+    }
+    let (now, was) = (&files[&file], &subject.files[&file]);
+    let hit = |at: usize| now.get(at..at + 32) != Some(&was[at..at + 32]);
+    let both_copies = file == "pcm.medium" && pairs(was).into_iter().any(|[a, b]| hit(a) && hit(b));
+    (now != was).then_some((files, Damage { harm, file, at, both_copies }))
+}

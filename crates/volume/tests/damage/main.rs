@@ -1,0 +1,39 @@
+//! Damage of volumes that nobody uses, through every door: what is read is what was written, or an error.
+//!
+//! Every kind of volume, closed in order and not; every kind of damage; every door. The environment variables `SEED` and
+//! `EACH` (damages of each kind) repeat and lengthen it, and `ONLY` names a kind of volume.
+
+// Helpers of tests are tests, which clippy does not know.
+#![allow(clippy::unwrap_used, clippy::panic, clippy::print_stdout)]
+
+mod campaign;
+#[path = "../common/mod.rs"]
+mod common;
+mod doors;
+mod harm;
+mod subject;
+
+use campaign::run;
+use subject::{KINDS, Left};
+
+fn asked(key: &str, default: u64) -> u64 {
+    std::env::var(key).ok().and_then(|v| v.parse().ok()).unwrap_or(default)
+}
+
+#[test]
+fn damage_is_never_read_as_data() {
+    let (seed, each) = (asked("SEED", 1), asked("EACH", 1));
+    let only = std::env::var("ONLY").ok();
+    println!("seed {seed}, {each} of each kind of damage");
+    let mut violations = Vec::new();
+    for kind in KINDS.iter().filter(|k| only.as_ref().is_none_or(|o| k.name == o)) {
+        for left in [Left::Closed, Left::Killed] {
+            let (dir, _) = common::place_in_memory();
+            match run(kind, left, seed, each, dir.path()) {
+                Ok(tally) => println!("{:<24} {left:?}: {tally:?}", kind.name),
+                Err(what) => violations.push(what),
+            }
+        }
+    }
+    assert!(violations.is_empty(), "{}", violations.join("\n"));
+}

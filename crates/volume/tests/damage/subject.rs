@@ -1,0 +1,219 @@
+//! Volumes whose contents are known, with all that was ever written to them.
+
+use super::common::pattern;
+use frit_core::Hints;
+use frit_stack::Stack;
+use frit_volume::{CreateOptions, OpenOptions, Volume};
+use rand::rngs::SmallRng;
+use rand::{Rng, SeedableRng};
+use std::collections::BTreeMap;
+use std::path::Path;
+
+/// Bytes of a block and of a sector.
+pub(crate) const BLOCK: usize = 4096;
+pub(crate) const SECTOR: usize = 512;
+/// Blocks that are written at most.
+const BLOCKS_MOST: usize = 480;
+
+/// A kind of volume: a builtin stack or one of these tests, its overrides, and those that make it larger.
+pub(crate) struct Kind {
+    pub name: &'static str,
+    pub base: &'static str,
+    pub sets: &'static str,
+    pub larger: &'static str,
+}
+
+const LEVELED: &str = "wear_ranks=1 wear_banks=2 wear_cubes=2 wear_stripe=4K wear_region=8 wear_interval=2";
+const LEVELED_NTL: &str =
+    "wear_ranks=1 wear_banks=1 wear_cubes=2 wear_stripe=16K wear_region=8 wear_interval=4";
+
+/// Every layer, and wear levelers below those that have them.
+pub(crate) const KINDS: [Kind; 8] = [
+    Kind { name: "hfsl", base: "hfsl", sets: "", larger: "nand.blocks_per_plane=48" },
+    Kind { name: "halo", base: "halo-small", sets: "", larger: "media.disk.bytes=3M" },
+    Kind {
+        name: "halo-start-gap",
+        base: "halo-small",
+        sets: "wear_leveling=start-gap",
+        larger: "media.disk.bytes=3M",
+    },
+    Kind {
+        name: "halo-security-refresh",
+        base: "halo-small",
+        sets: "wear_leveling=security-refresh",
+        larger: "media.disk.bytes=3M",
+    },
+    Kind { name: "ntl", base: "ntl-small", sets: "", larger: "media.pcm.chip_bytes=1M" },
+    Kind {
+        name: "ntl-dynamic-row",
+        base: "ntl-small",
+        sets: "mapping=dynamic merge=row",
+        larger: "media.pcm.chip_bytes=1M",
+    },
+    Kind {
+        name: "ntl-start-gap",
+        base: "ntl-small",
+        sets: "wear_leveling=start-gap",
+        larger: "media.pcm.chip_bytes=1M",
+    },
+    Kind { name: "ntl-sfc", base: "ntl-small", sets: "wear_leveling=sfc", larger: "media.pcm.chip_bytes=1M" },
+];
+
+impl Kind {
+    pub(crate) fn is_halo(&self) -> bool {
+        self.base == "halo-small"
+    }
+
+    pub(crate) fn is_ntl(&self) -> bool {
+        self.base == "ntl-small"
+    }
+
+    /// The stack, with more overrides.
+    pub(crate) fn stack(&self, more: &str) -> Stack {
+        let small = match self.base {
+            "halo-small" => "media.pcm.chip_bytes=160K media.disk.bytes=2M",
+            "ntl-small" => {
+                "chip_bytes=512K interleave_bytes=16K refresh_bytes=16K block_pages=4 log_share=0.05"
+            }
+            _ => "",
+        };
+        let leveled = match (self.sets.contains("wear_leveling"), self.is_ntl()) {
+            (true, true) => LEVELED_NTL,
+            (true, false) => LEVELED,
+            _ => "",
+        };
+        let sets = [small, leveled, self.sets, more].join(" ");
+        let sets: Vec<String> = sets.split_whitespace().map(str::to_owned).collect();
+        if self.base == "hfsl" {
+            return Stack::parse("small", super::common::SMALL, &sets).unwrap();
+        }
+        Stack::load(self.base, &sets).unwrap()
+    }
+}
+
+/// The files of a volume, by name.
+pub(crate) type Files = BTreeMap<String, Vec<u8>>;
+
+/// Reads the files of a volume.
+pub(crate) fn snapshot(dir: &Path) -> Files {
+    super::common::files(dir).into_iter().collect()
+}
+
+/// Makes the files of a volume.
+pub(crate) fn lay(dir: &Path, files: &Files) {
+    std::fs::create_dir_all(dir).unwrap();
+    for (name, bytes) in files {
+        std::fs::write(dir.join(name), bytes).unwrap();
+    }
+}
+
+/// State in which a volume was left.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(crate) enum Left {
+    /// Closed in order.
+    Closed,
+    /// Its program was killed behind a flush of everything.
+    Killed,
+}
+
+/// A volume that nobody uses.
+pub(crate) struct Subject {
+    pub kind: &'static Kind,
+    pub left: Left,
+    /// Its files, and those of an earlier time.
+    pub files: Files,
+    pub earlier: Files,
+    /// The versions that each sector ever had, the last one last; 0 reads as zeros.
+    pub history: Vec<Vec<u32>>,
+}
+
+/// The bytes of a sector in a version.
+pub(crate) fn sector(number: usize, version: u32) -> Vec<u8> {
+    if version == 0 { vec![0; SECTOR] } else { pattern((number * SECTOR) as u64, version, SECTOR) }
+}
+
+/// Changes a volume and what is known of it.
+struct Writer {
+    volume: Volume,
+    history: Vec<Vec<u32>>,
+    version: u32,
+}
+
+impl Writer {
+    fn write(&mut self, first: usize, sectors: usize) {
+        self.version += 1;
+        let bytes: Vec<u8> = (first..first + sectors).flat_map(|s| sector(s, self.version)).collect();
+        self.volume.write((first * SECTOR) as u64, &bytes, Hints::NONE).unwrap();
+        self.history[first..first + sectors].iter_mut().for_each(|h| h.push(self.version));
+    }
+
+    fn discard(&mut self, first: usize, sectors: usize) {
+        self.volume.discard((first * SECTOR) as u64, (sectors * SECTOR) as u64).unwrap();
+        self.history[first..first + sectors].iter_mut().for_each(|h| h.push(0));
+    }
+
+    fn some(&mut self, rng: &mut SmallRng, requests: usize) {
+        let all = self.history.len();
+        let used = all.min(BLOCKS_MOST * 8);
+        for _ in 0..requests {
+            let sectors = if rng.random_bool(0.5) { 8 } else { rng.random_range(1..=24) };
+            let first = rng.random_range(0..used - sectors);
+            let first = if sectors == 8 { first / 8 * 8 } else { first };
+            match rng.random_range(0..10u8) {
+                0 => self.discard(first, sectors),
+                1 => drop(self.volume.step(8).unwrap()),
+                _ => self.write(first, sectors),
+            }
+        }
+    }
+}
+
+impl Subject {
+    /// Makes a volume of a kind, uses it in two lives, and leaves it.
+    pub(crate) fn new(kind: &'static Kind, left: Left, seed: u64, dir: &Path) -> Subject {
+        let mut rng = SmallRng::seed_from_u64(seed);
+        let options = CreateOptions { stack: kind.stack(""), force: false };
+        let volume = Volume::create(dir, &options).unwrap();
+        let sectors = (volume.bytes() as usize) / SECTOR;
+        let mut w = Writer { volume, history: vec![vec![0]; sectors], version: 0 };
+        for block in 0..(sectors / 8).min(BLOCKS_MOST) {
+            if !block.is_multiple_of(5) {
+                w.write(block * 8, 8);
+            }
+        }
+        w.some(&mut rng, 60);
+        w.volume.close().unwrap();
+        let earlier = snapshot(dir);
+        w.volume = Volume::open(dir, &OpenOptions::default()).unwrap();
+        w.some(&mut rng, 160);
+        w.volume.flush().unwrap();
+        match left {
+            Left::Closed => w.volume.close().unwrap(),
+            Left::Killed => drop(w.volume),
+        }
+        let files = snapshot(dir);
+        std::fs::remove_dir_all(dir).unwrap();
+        Subject { kind, left, files, earlier, history: w.history }
+    }
+
+    /// Returns the number of its blocks.
+    pub(crate) fn blocks(&self) -> usize {
+        self.history.len() / 8
+    }
+
+    /// Returns `true` if the bytes of a block are what was written last.
+    pub(crate) fn is_right(&self, block: usize, bytes: &[u8]) -> bool {
+        self.each(block, bytes, |number, part| sector(number, *self.history[number].last().unwrap()) == part)
+    }
+
+    /// Returns `true` if each sector of a block is one of the versions that were written.
+    pub(crate) fn is_some_version(&self, block: usize, bytes: &[u8]) -> bool {
+        self.each(block, bytes, |number, part| {
+            self.history[number].iter().any(|&v| sector(number, v) == part)
+        })
+    }
+
+    fn each(&self, block: usize, bytes: &[u8], holds: impl Fn(usize, &[u8]) -> bool) -> bool {
+        bytes.chunks(SECTOR).enumerate().all(|(i, part)| holds(block * 8 + i, part))
+    }
+}

@@ -1,0 +1,55 @@
+//! The harness of `damage` is proved: bugs of this class are planted, and each is found by it.
+
+// Helpers of tests are tests, which clippy does not know.
+#![allow(clippy::unwrap_used, clippy::panic, clippy::print_stdout)]
+
+#[path = "damage/campaign.rs"]
+mod campaign;
+mod common;
+#[path = "damage/doors.rs"]
+mod doors;
+#[path = "damage/harm.rs"]
+mod harm;
+#[path = "damage/subject.rs"]
+mod subject;
+
+use campaign::run;
+use frit_core::planted::{self, Bug};
+use subject::{KINDS, Left};
+
+/// Rounds of damage after which a bug counts as missed.
+const EACH: u64 = 12;
+
+/// Each bug, with the kind of volume that shows it.
+const BUGS: [(Bug, &str); 11] = [
+    (Bug::HaltIgnored, "halo"),
+    (Bug::HaltIgnored, "halo-start-gap"),
+    (Bug::SummaryIgnored, "halo"),
+    (Bug::RepairDiscards, "halo"),
+    (Bug::NtlSummaryIgnored, "ntl"),
+    (Bug::GrowCopiesZeros, "halo"),
+    (Bug::ExportWritesZeros, "ntl"),
+    (Bug::NtlDataUnchecked, "ntl"),
+    (Bug::PcmDataUnchecked, "halo"),
+    (Bug::NandDataUnchecked, "hfsl"),
+    (Bug::LossesNotTold, "halo"),
+];
+
+#[test]
+fn every_planted_bug_of_damage_is_found() {
+    // Planted bugs may make a layer panic, which is one way to be found.
+    std::panic::set_hook(Box::new(|_| {}));
+    let mut missed = Vec::new();
+    for (bug, name) in BUGS {
+        let kind = KINDS.iter().find(|k| k.name == name).unwrap();
+        let (dir, _) = common::place_in_memory();
+        planted::set(Some(bug));
+        let found = run(kind, Left::Closed, 1, EACH, dir.path());
+        planted::set(None);
+        match found {
+            Err(what) => println!("{bug:?} on {name}: {what}"),
+            Ok(_) => missed.push((bug, name)),
+        }
+    }
+    assert!(missed.is_empty(), "not found: {missed:?}");
+}
