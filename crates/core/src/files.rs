@@ -171,7 +171,7 @@ fn is_in_place(path: &Path, kind: FileType) -> bool {
 }
 
 /// Creates a file of a new name beside a path.
-fn create_beside(path: &Path, name: &std::ffi::OsStr, mode: u32) -> io::Result<(File, PathBuf)> {
+fn create_beside(path: &Path, name: &OsStr, mode: u32) -> io::Result<(File, PathBuf)> {
     static NUMBER: AtomicU32 = AtomicU32::new(0);
     let text = name.to_string_lossy();
     let mut end = text.len().min(NAME_BYTES_MAX);
