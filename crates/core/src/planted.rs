@@ -339,6 +339,16 @@ mod on {
         PLANTED.store(bug.map_or(0, |b| b as u32), Ordering::SeqCst);
     }
 
+    /// Silences messages of panics while a bug is planted: a panic is one way to be found. Others print.
+    pub fn silence_panics() {
+        let print = std::panic::take_hook();
+        std::panic::set_hook(Box::new(move |info| {
+            if PLANTED.load(Ordering::SeqCst) == 0 {
+                print(info);
+            }
+        }));
+    }
+
     /// Whether a bug is planted.
     #[must_use]
     pub fn is(bug: Bug) -> bool {
@@ -347,7 +357,7 @@ mod on {
 }
 
 #[cfg(feature = "planted")]
-pub use on::{is, set};
+pub use on::{is, set, silence_panics};
 
 /// Whether a bug is planted: never, without the feature.
 #[cfg(not(feature = "planted"))]
