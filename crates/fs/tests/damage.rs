@@ -169,7 +169,7 @@ fn a_link_of_before_there_were_checks_of_targets_is_read_as_it_is() {
     let fs = fresh();
     let (ino, at, block) = link(&fs, "l", &[b't'; 1000]);
     // A start carries the last two transactions out again.
-    ["x", "y"].map(|name| fs.create(ROOT, TOP, name.as_bytes(), New::file(0)).unwrap());
+    let _ = ["x", "y"].map(|name| fs.create(ROOT, TOP, name.as_bytes(), New::file(0)).unwrap());
     let salt = crc32c::crc32c(&[7_u64.to_le_bytes(), 0_u64.to_le_bytes()].concat());
     let fs = again(fs, |medium| {
         medium.write_data(at + 144, &[0; 8]);

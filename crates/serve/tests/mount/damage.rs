@@ -19,7 +19,7 @@ fn damaged(damage: impl FnOnce(&Memory) -> Vec<u64>) -> Memory {
     }
     fs.create(ROOT, dir, b"sub", New::directory(0o755)).unwrap();
     // A start carries the last two transactions out again.
-    ["x", "y"].map(|name| fs.create(ROOT, Ino::ROOT, name.as_bytes(), New::file(0)).unwrap());
+    let _ = ["x", "y"].map(|name| fs.create(ROOT, Ino::ROOT, name.as_bytes(), New::file(0)).unwrap());
     let places = damage(&fs);
     let medium = fs.close().unwrap();
     for at in places {
