@@ -3,8 +3,8 @@
 use comfy_table::{CellAlignment, ContentArrangement, Table, presets};
 use frit_core::text::lines;
 use miette::{
-    Diagnostic, IntoDiagnostic, LabeledSpan, MietteHandlerOpts, Report, ReportHandler, Result, Severity,
-    SourceCode,
+    Diagnostic, IntoDiagnostic, LabeledSpan, MietteHandlerOpts, NamedSource, Report, ReportHandler, Result,
+    Severity, SourceCode,
 };
 use std::error::Error;
 use std::fmt;
@@ -90,13 +90,21 @@ struct Shown<'a> {
     message: String,
     cause: Option<Cause>,
     related: Vec<Shown<'a>>,
+    /// The text with the places, where that has control characters.
+    source: Option<NamedSource<String>>,
 }
 
 impl<'a> Shown<'a> {
     fn of(of: &'a dyn Diagnostic) -> Shown<'a> {
         let related = of.related().into_iter().flatten().map(Shown::of).collect();
         let cause = of.source().map(Cause::of);
-        Shown { of, message: lines(&of.to_string()), cause, related }
+        Shown {
+            of,
+            message: lines(&of.to_string()),
+            cause,
+            related,
+            source: of.source_code().and_then(masked),
+        }
     }
 }
 
@@ -132,7 +140,10 @@ impl Diagnostic for Shown<'_> {
     }
 
     fn source_code(&self) -> Option<&dyn SourceCode> {
-        self.of.source_code()
+        match &self.source {
+            Some(masked) => Some(masked),
+            None => self.of.source_code(),
+        }
     }
 
     fn labels(&self) -> Option<Box<dyn Iterator<Item = LabeledSpan> + '_>> {
@@ -145,6 +156,26 @@ impl Diagnostic for Shown<'_> {
         }
         Some(Box::new(self.related.iter().map(|r| r as &dyn Diagnostic)))
     }
+}
+
+/// The text of an error with `?` for each byte of a control character, so that places stay where they are;
+/// `None` of a text without any.
+fn masked(source: &dyn SourceCode) -> Option<NamedSource<String>> {
+    let whole = source.read_span(&(0, 0).into(), 0, u32::MAX as usize).ok()?;
+    let text = String::from_utf8_lossy(whole.data());
+    let name = whole.name().unwrap_or_default();
+    if lines(&text) == text && lines(name) == name {
+        return None;
+    }
+    let mut out = String::with_capacity(text.len());
+    for c in text.chars() {
+        if lines(c.encode_utf8(&mut [0; 4])).chars().eq([c]) {
+            out.push(c);
+        } else {
+            out.extend(std::iter::repeat_n('?', c.len_utf8()));
+        }
+    }
+    Some(NamedSource::new(lines(name), out))
 }
 
 /// A cause of an error, and its own.

@@ -55,14 +55,8 @@ pub(crate) fn run(args: &Args) -> Result<ExitCode> {
     } else {
         Some(File::open(&args.image).into_diagnostic().wrap_err_with(cannot)?)
     };
-    let head = head(file.as_ref()).into_diagnostic().wrap_err_with(cannot)?;
-    if let Some(format) = Format::of(&head).filter(|_| args.format.is_none()) {
-        return Err(miette!(
-            help = format.hint(&args.image, &args.volume),
-            "{} is no raw image, but {}",
-            shown(&args.image),
-            format.name()
-        ));
+    if let Some(file) = &file {
+        check_format(args, &head_of(file).into_diagnostic().wrap_err_with(cannot)?)?;
     }
     let mut volume = match open(&args.volume, false, args.json) {
         Ok(v) => v,
@@ -75,6 +69,16 @@ pub(crate) fn run(args: &Args) -> Result<ExitCode> {
             "{} holds data, and an import replaces all of it",
             shown(&args.volume)
         ));
+    }
+    let mut head = Vec::new();
+    if file.is_none() {
+        // The volume is held while standard input is waited for.
+        let read = std::io::stdin().lock().take(HEAD_BYTES as u64).read_to_end(&mut head);
+        let checked = read.into_diagnostic().wrap_err_with(cannot).and_then(|_| check_format(args, &head));
+        if let Err(e) = checked {
+            volume.close()?;
+            return Err(e);
+        }
     }
     let length = file.as_ref().and_then(|f| f.metadata().ok()).map(|m| m.len()).filter(|&n| n > 0);
     let bar = Bar::bytes(args.json, "importing", length);
@@ -103,19 +107,21 @@ pub(crate) fn run(args: &Args) -> Result<ExitCode> {
     Ok(ExitCode::SUCCESS)
 }
 
-/// The first bytes of the image: of standard input they are taken, and have to be put before the rest.
-fn head(file: Option<&File>) -> std::io::Result<Vec<u8>> {
-    let mut head = Vec::new();
-    match file {
-        None => std::io::stdin().lock().take(HEAD_BYTES as u64).read_to_end(&mut head)?,
-        // A pipe has no places, and gives its bytes once: it is not looked into.
-        Some(file) if !file.metadata()?.is_file() => 0,
-        Some(file) => {
-            head.resize(HEAD_BYTES, 0);
-            let n = file.read_at(&mut head, 0)?;
-            head.truncate(n);
-            n
-        }
-    };
+/// Refuses an image that is known by its first bytes not to be raw.
+fn check_format(args: &Args, head: &[u8]) -> Result<()> {
+    let Some(format) = Format::of(head).filter(|_| args.format.is_none()) else { return Ok(()) };
+    Err(miette!(
+        help = format.hint(&args.image, &args.volume),
+        "{} is no raw image, but {}",
+        shown(&args.image),
+        format.name()
+    ))
+}
+
+/// The first bytes of an image in a file; none of a pipe or a device.
+fn head_of(file: &File) -> std::io::Result<Vec<u8>> {
+    let mut head = vec![0; HEAD_BYTES];
+    let n = if file.metadata()?.is_file() { file.read_at(&mut head, 0)? } else { 0 };
+    head.truncate(n);
     Ok(head)
 }

@@ -133,12 +133,14 @@ pub(crate) fn run(args: &Args) -> Result<ExitCode> {
     }
     let mut reports = Vec::new();
     let ran = all(args, &inputs.workloads, &stacks, &mut reports);
-    if let Some(path) = json {
+    // Of a run that ended before its first report, files stay as they were.
+    let written = ran.is_ok() || !reports.is_empty();
+    if let Some(path) = json.filter(|_| written) {
         let mut out = Vec::new();
         write_json(&reports, &mut out).into_diagnostic()?;
         files::write(path, &out).into_diagnostic()?;
     }
-    if let Some(path) = &args.html {
+    if let Some(path) = args.html.as_ref().filter(|_| written) {
         html::write(&reports, path).map_err(explain)?;
     }
     show(args, &reports, stacks.len())?;
