@@ -36,7 +36,8 @@ fn word(medium: &Mapped, at: u64) -> u64 {
 
 #[track_caller]
 fn damaged<T: std::fmt::Debug>(answer: Result<T, Error>) {
-    assert!(matches!(answer, Err(Error::Damaged { .. })), "{answer:?}");
+    let error = answer.unwrap_err();
+    assert!(matches!(error, Error::Damaged { .. }), "{error:?}");
 }
 
 fn names(fs: &Subject, dir: Ino) -> (Vec<String>, Result<(), Error>) {
@@ -109,7 +110,7 @@ fn a_listing_tells_the_names_around_a_damaged_one_and_then_the_damage() {
         let at = block * 4096 + 7 * 32 + 16;
         let fs = again(fs, |medium| {
             if !late {
-                flip(medium, at, 0)
+                flip(medium, at, 0);
             }
         });
         if late {
