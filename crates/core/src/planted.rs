@@ -242,8 +242,6 @@ pub enum Bug {
     FsNamesNotCounted,
     /// File system: what counts as written around a write into allocated blocks is not zeroed.
     FsAroundNotZeroed,
-    /// File system: the block of a hole that holds extents is written before the hole is durable.
-    FsHoleBlockEarly,
     /// File system: a listing leaves out entries whose inode cannot be read.
     FsUnreadableUnlisted,
     /// File system: a listing of a directory with damaged names ends as if these had been all.

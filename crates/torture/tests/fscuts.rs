@@ -118,10 +118,10 @@ fn contents_with_checksums() {
 
 /// Operations that need no free block on a file system that has none.
 const ON_FULL: [&[&str]; 9] = [
-    &["root write x 90000 100 9"],
+    &["root write x 90000 100 9", "root write x 110000 100 8"],
     &["root write x 81920 4096 9", "root write x 126976 4096 8"],
     &["root write x 86016 4096 9", "root write x 94208 3 9"],
-    &["root allocate y punch 90112 4096"],
+    &["root allocate y punch 90112 4096", "root write a/e 0 4096 3", "root allocate y punch 102400 8192"],
     &["root allocate y punch 84000 20000", "root write all 0 5000 9"],
     &["root allocate y punch 86016 8192", "root create file n 600 0", "root write n 0 4096 3"],
     &["root allocate y punch 90112 4096", "root truncate y 0", "root append a/e 8192 4"],

@@ -41,7 +41,10 @@ const POOL: [&[&str]; 3] = [
 ];
 
 /// Those on a file system without a free block.
-const FULL: [&[&str]; 2] = [&["root write x 90000 100 9"], &["root allocate y punch 90112 4096"]];
+const FULL: [&[&str]; 2] = [
+    &["root write x 90000 100 9", "root write x 110000 100 8"],
+    &["root allocate y punch 90112 4096", "root write a/e 0 4096 3", "root allocate y punch 102400 8192"],
+];
 
 /// Those with more open files without names than the list of orphans has room for.
 const ORPHANS: [&[&str]; 1] =
@@ -66,9 +69,7 @@ fn hunts(sums: bool) -> impl Iterator<Item = (&'static [&'static str], Kind)> {
 /// The sequences that a bug is looked for with.
 fn hunts_of(bug: Bug) -> Box<dyn Iterator<Item = (&'static [&'static str], Kind)>> {
     match bug {
-        Bug::FsAroundNotZeroed | Bug::FsHoleBlockEarly => {
-            Box::new(special().filter(|hunt| hunt.1 == Kind::Full))
-        }
+        Bug::FsAroundNotZeroed => Box::new(special().filter(|hunt| hunt.1 == Kind::Full)),
         Bug::FsMoreOrphansNotNoted | Bug::FsMoreOrphansForgotten => {
             Box::new(special().filter(|hunt| hunt.1 == Kind::Orphans))
         }

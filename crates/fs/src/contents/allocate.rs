@@ -11,7 +11,6 @@ use crate::journal::{Run, Txn};
 use crate::medium::Medium;
 use crate::space::Want;
 use crate::types::{Allocate, FILE_MAX};
-use frit_core::planted::{Bug, is};
 use std::sync::atomic::Ordering;
 
 impl<M: Medium> Fs<M> {
@@ -214,9 +213,6 @@ impl<M: Medium> Fs<M> {
         change.finish(&mut txn);
         if rest.len > 0 {
             txn.free(rest);
-        }
-        if is(Bug::FsHoleBlockEarly) {
-            self.journal.carry_out_early(&self.medium, &txn);
         }
         self.keep_made(node, state, txn);
         Ok(())

@@ -97,15 +97,6 @@ impl Journal {
         txn.freed
     }
 
-    /// Carries a transaction out before it is written: a bug to be planted.
-    pub(crate) fn carry_out_early<M: Medium>(&self, medium: &M, txn: &Txn) {
-        for record in txn.records() {
-            if let Record::Write { at, words } = record {
-                write_words(medium, at, words);
-            }
-        }
-    }
-
     fn apply<M: Medium>(&self, medium: &M, txn: &Txn) {
         for record in txn.records() {
             match record {
