@@ -68,7 +68,7 @@ fn a_plan_shows_calls_and_commands() {
     let e = fsrun(&["--explain", "create", "--size", "64M"]);
     assert_eq!(e.code, 0, "{}", e.err);
     // As the library computes it, and its test by hand.
-    for part in ["answered after 15.9 µs", "journal", "fence", "inodes", "ledger", "pcm-fence", "waits for"]
+    for part in ["answered after 16.1 µs", "journal", "fence", "inodes", "ledger", "pcm-fence", "waits for"]
     {
         assert!(e.out.contains(part), "no {part} in\n{}", e.out);
     }

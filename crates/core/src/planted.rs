@@ -126,6 +126,8 @@ pub enum Bug {
     SummaryIgnored,
     /// A repair drops a damaged dirty block without being told that an older version may show.
     RepairDiscards,
+    /// A slot is written before the head says for certain that the cache is in use.
+    UseNotedLate,
     /// Wear leveling: a register does not wait for the copy of the stripe.
     WearRegisterEarly,
     /// Wear leveling: there is no fence between the copy of a stripe and the register.

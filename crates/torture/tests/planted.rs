@@ -199,7 +199,7 @@ const SHARED_IN_SINK: [(&str, Mutation, Mode); 4] = [
 #[test]
 fn every_planted_bug_is_found() {
     // Planted bugs may make the layer panic, which is one way to be found.
-    frit_core::planted::silence_panics();
+    planted::silence_panics();
     println!("| planted                            | found by   | mode       | stack     | seeds | time  |");
     println!("|---|---|---|---|---|---|");
     let only = std::env::var("BUG").ok();

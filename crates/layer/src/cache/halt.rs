@@ -29,12 +29,13 @@ impl<T: Token, P: Store, D: Store> Cache<T, P, D> {
         Head::new(MAGIC, &[VERSION, layout.slots, disk as u32, (disk >> 32) as u32, layout.copies])
     }
 
-    fn write_state<S: Sink<Tok = T>>(&mut self, sink: &mut S, state: Use) -> Result<()> {
+    /// Writes the state, and returns when it is certain.
+    fn write_state<S: Sink<Tok = T>>(&mut self, sink: &mut S, state: Use) -> Result<T> {
         let after = sink.start();
         let tok = put_state(&mut self.space.pcm, sink, state, after)?;
         let done = self.space.fence_after(sink, tok);
         sink.ack(done);
-        Ok(())
+        Ok(done)
     }
 
     /// The first write since the layer came up is noted.
@@ -52,7 +53,8 @@ impl<T: Token, P: Store, D: Store> Cache<T, P, D> {
     /// Notes that the layer is in use, before anything else changes. Over files the note is synced first, so that a
     /// head that says "halted" is true whatever stopped the machine.
     pub(super) fn note_use<S: Sink<Tok = T>>(&mut self, sink: &mut S) -> Result<()> {
-        self.write_state(sink, Use::Open)?;
+        let noted = self.write_state(sink, Use::Open)?;
+        self.space.noted = sink.join(self.space.noted, noted);
         if self.space.volatile() {
             self.space.pcm.flush(sink)?;
         }

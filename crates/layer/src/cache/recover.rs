@@ -57,6 +57,17 @@ impl Scanned {
     }
 }
 
+/// What becomes of an earlier version of a block.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+enum Earlier {
+    /// The disk was given what the later version has not.
+    Passed,
+    /// What the later version has not is damaged.
+    Damaged,
+    /// It has nothing that counts.
+    Needless,
+}
+
 /// What is known of blocks that left.
 #[derive(Debug)]
 struct Left<T> {
@@ -141,8 +152,7 @@ impl<T: Token, P: Store, D: Store> Cache<T, P, D> {
         }
         for f in found.iter().filter(|f| f.seq > 0 && !f.agreed) {
             let Some(record) = self.space.record(f.slot)? else { continue };
-            let start = sink.start();
-            self.space.put_record(sink, f.slot, &record, start)?;
+            self.space.put_record(sink, f.slot, &record, self.space.noted)?;
         }
         self.space.fence(sink);
         if self.space.volatile() {
@@ -154,6 +164,8 @@ impl<T: Token, P: Store, D: Store> Cache<T, P, D> {
             Some(written) => self.disk.flush(sink, Cause::Destage, written)?,
             None => sink.start(),
         };
+        // Not before the head says that the cache is in use: the summary of the halt has these records.
+        let after = sink.join(after, self.space.noted);
         for slot in gone.into_iter().chain(remains) {
             self.space.wipe_record(sink, slot, after)?;
         }
@@ -186,26 +198,37 @@ impl<T: Token, P: Store, D: Store> Cache<T, P, D> {
         let mut gone = Vec::new();
         for i in 0..found.len() {
             self.fetch_ahead(found, i);
-            let f = &mut found[i];
+            let f = &found[i];
             if !f.there {
                 left.gone.insert(f.lbn);
-                f.seq = 0;
+                found[i].seq = 0;
                 continue;
             }
             if left.gone.contains(&f.lbn) && !is(Bug::GoneForgotten) {
                 // A later version has left.
             } else if let Some(last) = self.dir.get(f.lbn) {
-                if self.take_along(sink, f, last, left, recovery)? {
-                    left.taken.push(f.slot);
-                    f.seq = 0;
-                    continue;
+                match self.take_along(sink, f, last, left, (sure, recovery))? {
+                    Earlier::Passed => {
+                        left.taken.push(f.slot);
+                        found[i].seq = 0;
+                        continue;
+                    }
+                    // Neither version has the whole block, and the disk may lack the rest: it stays as a damaged one.
+                    Earlier::Damaged => {
+                        self.dir.remove(f.lbn);
+                        self.dir.insert(f.lbn, f.slot, f.valid, true);
+                        gone.push(last);
+                        found[..i].iter_mut().filter(|f| f.slot == last).for_each(|f| f.seq = 0);
+                        continue;
+                    }
+                    Earlier::Needless => {}
                 }
             } else if f.lbn < self.dir.disk_blocks() && self.is_whole(f, sure, recovery)? {
                 self.dir.insert(f.lbn, f.slot, f.valid, true);
                 continue;
             }
             gone.push(f.slot);
-            f.seq = 0;
+            found[i].seq = 0;
         }
         Ok(gone)
     }
@@ -239,22 +262,26 @@ impl<T: Token, P: Store, D: Store> Cache<T, P, D> {
     /// An earlier record of a block whose last one is in slot `last`. A block that left the cache, and of which
     /// a part was written again, may leave both after a stop: the disk need not have got the rest yet. It gets
     /// it now. (While such a record is there the disk has nothing newer: whatever would go there first makes
-    /// certain that records of blocks that left are gone.) Returns whether the disk was given anything.
+    /// certain that records of blocks that left are gone.)
     fn take_along<S: Sink<Tok = T>>(
         &mut self,
         sink: &mut S,
         f: &Found,
         last: u32,
         left: &mut Left<T>,
-        recovery: &mut Recovery,
-    ) -> Result<bool> {
+        (sure, recovery): (u64, &mut Recovery),
+    ) -> Result<Earlier> {
         if self.trouble.missing.is_some() {
-            return Ok(false);
+            return Ok(Earlier::Needless);
         }
         let newer = self.dir.valid(last) | left.parts.get(&f.lbn).copied().unwrap_or(0);
         let rest = f.valid & !newer;
-        if rest == 0 || is(Bug::RestForgotten) || !self.is_whole(f, 0, recovery)? {
-            return Ok(false);
+        if rest == 0 || is(Bug::RestForgotten) {
+            return Ok(Earlier::Needless);
+        }
+        if !self.is_whole(f, 0, recovery)? {
+            let torn = f.seq > sure;
+            return Ok(if torn { Earlier::Needless } else { Earlier::Damaged });
         }
         left.parts.insert(f.lbn, newer | f.valid);
         let start = sink.start();
@@ -267,7 +294,7 @@ impl<T: Token, P: Store, D: Store> Cache<T, P, D> {
                 None => done,
             });
         }
-        Ok(true)
+        Ok(Earlier::Passed)
     }
 
     /// Whether all of a block is there that its record describes; it is in the block buffer when it was looked

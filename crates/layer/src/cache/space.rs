@@ -61,6 +61,9 @@ pub(super) struct Space<T, P: Store> {
     fences: Fences<T>,
     /// Records that were taken away, and not fenced since.
     loose: Option<T>,
+    /// When the head says for certain that the cache is in use. No slot is written before: blocks that a crash tore would
+    /// be taken for damage, since after a halt in order everything is certain.
+    pub(super) noted: T,
     /// The highest number given to a record.
     pub(super) seq: u64,
     /// Up to this number what was written outlives the machine.
@@ -84,6 +87,7 @@ impl<T: Token, P: Store> Space<T, P> {
             queued: 0,
             unsynced: Unsynced::default(),
             loose: None,
+            noted: T::default(),
             seq: 0,
             synced: 0,
             mark: 0,
@@ -100,18 +104,21 @@ impl<T: Token, P: Store> Space<T, P> {
 
     /// When a slot that was just taken from a free list of `free` slots, it included, may be written.
     #[inline]
-    pub(super) fn usable<S: Sink<Tok = T>>(&mut self, sink: &S, free: u32) -> T {
-        if free > self.queued {
-            return sink.start();
+    pub(super) fn usable<S: Sink<Tok = T>>(&mut self, sink: &mut S, free: u32) -> T {
+        if is(Bug::UseNotedLate) {
+            self.noted = sink.start();
         }
-        let Some((n, after)) = self.reuse.front_mut() else { return sink.start() };
+        if free > self.queued {
+            return self.noted;
+        }
+        let Some((n, after)) = self.reuse.front_mut() else { return self.noted };
         let after = *after;
         *n -= 1;
         self.queued -= 1;
         if *n == 0 {
             self.reuse.pop_front();
         }
-        if is(Bug::SlotReuseEarly) { sink.start() } else { after }
+        if is(Bug::SlotReuseEarly) { sink.start() } else { sink.join(after, self.noted) }
     }
 
     /// Starts to load what a write to a slot counts.

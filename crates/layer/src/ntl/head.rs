@@ -30,12 +30,13 @@ impl<T: Token, P: Store> Ntl<T, P> {
         Head::new(MAGIC, &words)
     }
 
-    fn write_state<S: Sink<Tok = T>>(&mut self, sink: &mut S, state: Use) -> Result<()> {
+    /// Writes the state, and returns when it is certain.
+    fn write_state<S: Sink<Tok = T>>(&mut self, sink: &mut S, state: Use) -> Result<T> {
         let after = self.space.fenced();
         let tok = put_state(&mut self.space.pcm, sink, state, after)?;
         let done = self.space.fence_after(sink, tok);
         sink.ack(done);
-        Ok(())
+        Ok(done)
     }
 
     /// The first write since the layer came up is noted, where somebody will ask.
@@ -56,7 +57,9 @@ impl<T: Token, P: Store> Ntl<T, P> {
     /// Notes that the layer is in use, before anything else changes. Over files the note is synced first, so that a
     /// head that says "halted" is true whatever stopped the machine.
     pub(super) fn note_use<S: Sink<Tok = T>>(&mut self, sink: &mut S) -> Result<()> {
-        self.write_state(sink, Use::Open)?;
+        // No page is written before: a crash would tear it while the head says that everything is certain.
+        let noted = self.write_state(sink, Use::Open)?;
+        self.gate = sink.join(self.gate, noted);
         if self.space.volatile() {
             self.space.pcm.flush(sink)?;
         }

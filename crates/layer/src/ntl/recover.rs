@@ -270,7 +270,7 @@ impl<T: Token, P: Store> Ntl<T, P> {
 
     /// Takes away what counts no more, mends records, and brings home what the log holds.
     fn put_right<S: Sink<Tok = T>>(&mut self, sink: &mut S, amend: &Amend) -> Result<()> {
-        let start = sink.start();
+        let start = self.gate;
         for &place in &amend.wipe {
             self.space.wipe_record(sink, place, start)?;
         }

@@ -207,3 +207,51 @@ fn a_head_that_is_older_than_the_records_says_nothing_of_them() {
     assert!(!found.clean && !found.lost_any(), "{found:?}");
     model.all(&mut layer);
 }
+
+/// A part of a block was written while the block was on its way to the disk, and a crash left both versions. The earlier
+/// one was dropped when it was damaged, and the disk's version of the rest was read.
+#[test]
+fn a_damaged_rest_of_a_block_that_was_leaving_is_an_error() {
+    for damaged in [false, true] {
+        let ((mut pcm, mut disk), mut model) = (files(), Model::new());
+        let mut layer = halted(&mut pcm, &mut disk, &mut model);
+        model.write(&mut layer, 96, 8);
+        layer.flush(&mut Null).unwrap();
+        let (earlier, slot) = (layer.dir.get(12).unwrap(), layer.space.layout.slots - 1);
+        assert!(layer.dir.iter().all(|(_, used)| used != slot));
+        // The first sector anew, in a slot of its own.
+        let (mut data, valid) = (vec![0; 4096], 1);
+        data[..512].fill(0x5A);
+        let record = crate::record::Record {
+            lbn: 12,
+            valid,
+            seq: layer.space.seq + 1,
+            digest: super::super::space::digest_of(&data, valid),
+        };
+        layer.space.pcm.store_mut().write(layer.space.layout.data(slot), &data).unwrap();
+        for place in layer.space.layout.places(slot) {
+            let at = layer.space.layout.record(place);
+            layer.space.pcm.store_mut().write(at, &record.bytes(place)).unwrap();
+        }
+        if damaged {
+            let at = layer.space.layout.data(earlier);
+            flip(&mut layer, at + 1000);
+        }
+        for _ in 0..2 {
+            let found = layer.recover(&mut Null, Stop::Process).unwrap();
+            assert!(!found.clean);
+            layer.audit();
+            match block(&mut layer, 12) {
+                Err(Error::Corrupt { .. }) => assert!(damaged),
+                Err(e) => panic!("{e}"),
+                Ok(back) => {
+                    assert!(
+                        !damaged
+                            && back[..512] == data[..512]
+                            && back[512..] == model.bytes[96 * 512 + 512..104 * 512]
+                    );
+                }
+            }
+        }
+    }
+}
