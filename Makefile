@@ -8,7 +8,7 @@ FRIT := target/release/frit
 # A target directory set from outside would hide the program from the line above.
 unexport CARGO_TARGET_DIR
 
-.PHONY: help toolchain clients build demo test lint docs unit guide test-peers explore bench stress conform clean
+.PHONY: help toolchain clients build demo test lint docs unit guide test-peers explore damage bench stress conform clean
 
 help: ## this list
 	@grep -E '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 12
@@ -64,6 +64,12 @@ test-peers: build ## hit counts of eviction policies beside libCacheSim's, from 
 
 explore: toolchain clients ## an hour of the tests with fresh seeds, each round in another order (docs/testing.md)
 	scripts/explore.sh --minutes 60
+
+# Seeds are fixed in `make test`; here each run has its own, which is printed.
+damage: toolchain ## damage of closed and killed volumes and images through every way to their data; SEED=N EACH=N CASES=N
+	@seed=$${SEED:-$$(od -An -N2 -tu2 /dev/urandom | tr -d ' ')}; echo "repeat with: make damage SEED=$$seed EACH=$${EACH:-8} CASES=$${CASES:-200}"; \
+	SEED=$$seed EACH=$${EACH:-8} $(CARGO) test --locked -q -p frit-volume --test damage -- --nocapture && \
+	SEED=$$seed CASES=$${CASES:-200} $(CARGO) test --locked -q -p frit-torture --test fsdoors --test fsdamage -- --nocapture
 
 bench: build ## speed and memory, each beside a baseline measured in the same run
 	$(CARGO) bench --locked -p frit-replay --bench frit

@@ -38,7 +38,7 @@ const BUGS: [(Bug, &str); 11] = [
 #[test]
 fn every_planted_bug_of_damage_is_found() {
     // Planted bugs may make a layer panic, which is one way to be found.
-    frit_core::planted::silence_panics();
+    planted::silence_panics();
     let mut missed = Vec::new();
     for (bug, name) in BUGS {
         let kind = KINDS.iter().find(|k| k.name == name).unwrap();

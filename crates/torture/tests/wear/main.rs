@@ -74,7 +74,7 @@ fn find(bug: Bug) -> Option<String> {
 #[test]
 fn planted_bugs_of_wear_leveling_are_found() {
     let _alone = PLANTED.lock().unwrap_or_else(std::sync::PoisonError::into_inner);
-    frit_core::planted::silence_panics();
+    planted::silence_panics();
     let mut missed = Vec::new();
     for bug in Bug::iter().filter(|b| b.is_of_wear()) {
         let name: &str = bug.into();
