@@ -5,7 +5,7 @@ cd "$(dirname "$0")/.."
 
 usage() {
   cat <<'TEXT'
-Usage: scripts/explore.sh [--rounds N] [--minutes M] [--fixed] [--seed S] [-- ARGUMENTS OF CARGO TEST]
+Usage: scripts/explore.sh [--rounds N] [--minutes M] [--fixed] [--seed S] [-- -p PACKAGE ...]
 
 Runs the tests of the workspace in rounds, each in another order. The seed of a round is printed before it begins, and
 again with the command that repeats it when a test fails. Output of a failed round stays in out/explore/.
