@@ -85,7 +85,7 @@ fn below(dir: &Path, all: &mut Vec<PathBuf>) {
     }
 }
 
-/// What the other user may do with files, a word and a path a line.
+/// Rights of the other user to files, a word and a path a line.
 fn rights(paths: &[PathBuf]) -> Vec<String> {
     let look = "for f; do [ -r \"$f\" ] && echo read $f; [ -w \"$f\" ] && echo write $f; done; true";
     let found = other(&["sh", "-c", look, "sh"]).args(paths).output().unwrap();

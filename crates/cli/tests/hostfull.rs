@@ -22,7 +22,7 @@ fn frit(args: &[&str]) -> Output {
     run(env!("CARGO_BIN_EXE_frit"), args)
 }
 
-/// What a command says, without the breaks of lines where the terminal ends.
+/// Output of a command, without the breaks of lines where the terminal ends.
 fn said(o: &Output) -> String {
     let all = format!("{}{}", String::from_utf8_lossy(&o.stdout), String::from_utf8_lossy(&o.stderr));
     all.replace("\n  │ ", " ").replace("\n        ", " ")
@@ -119,7 +119,7 @@ impl Drop for Disk {
     }
 }
 
-/// What syncs need was reserved when it was mounted.
+/// The space for syncs was reserved when it was mounted.
 #[test]
 fn a_disk_that_fills_up_while_it_is_mounted_fails_no_sync() {
     let Some(d) = Disk::new() else { return };

@@ -49,7 +49,7 @@ fn names(fs: &Subject, dir: Ino) -> (Vec<String>, Result<(), Error>) {
     (all, end)
 }
 
-/// What a name is good for whose inode cannot be used: nothing, and nothing else changes.
+/// A name whose inode cannot be used is good for nothing, and nothing else changes.
 fn is_of_no_use(fs: &Subject, dir: Ino, name: &[u8]) {
     damaged(fs.lookup(ROOT, dir, name));
     damaged(fs.unlink(ROOT, dir, name));

@@ -62,7 +62,7 @@ impl Place {
         has
     }
 
-    /// What is said of overlays here: other tests may have some elsewhere.
+    /// Sentences about overlays here: other tests may have some elsewhere.
     fn notes(&self, medium: &Overlaid) -> Vec<String> {
         let here = self.memory.path().to_str().unwrap();
         medium.notes().iter().filter(|note| note.contains(here)).cloned().collect()

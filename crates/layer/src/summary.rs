@@ -23,6 +23,8 @@ use frit_media::checksum::crc32c;
 const SUMMARY_AT: u64 = 128;
 const SUMMARY_BYTES: usize = 64;
 const MAGIC: &[u8; 8] = b"fritSUM1";
+/// Damaged records that a message names.
+const NAMED: usize = 8;
 
 /// Counts and combines records. Two summaries are equal when they are of the same records.
 #[derive(Clone, Copy, PartialEq, Eq, Default, Debug)]
@@ -133,6 +135,19 @@ impl Summary {
     ) -> Result<T> {
         pcm.write(sink, SUMMARY_AT, Source::Bytes(&self.bytes()), Cause::Meta, after)
     }
+}
+
+/// Names damaged records in a message: `all` of them, of which `name` describes each. Empty without any.
+///
+/// # Errors
+/// Those of `name`.
+pub(crate) fn damaged_records(all: &[u32], name: impl Fn(u32) -> Result<String>) -> Result<String> {
+    if all.is_empty() {
+        return Ok(String::new());
+    }
+    let named = all.iter().take(NAMED).map(|&place| name(place)).collect::<Result<Vec<_>>>()?;
+    let more = if all.len() > NAMED { ", and others" } else { "" };
+    Ok(format!("; damaged records: {}{more}", named.join(", ")))
 }
 
 #[cfg(test)]

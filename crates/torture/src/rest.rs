@@ -97,7 +97,7 @@ fn both_copies(was: &[u8], now: &[u8]) -> bool {
     false
 }
 
-/// Where damage strikes: as often among data as among what says where data lies.
+/// Places that damage strikes: as often among data as among what says where data lies.
 fn place(m: &Medium, size: u64, rng: &mut SmallRng) -> u64 {
     let range = match (m.nand, rng.random_range(0..4u8)) {
         (Some(p), 0) => 0..p.records_at(),

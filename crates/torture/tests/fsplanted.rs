@@ -50,7 +50,7 @@ const FULL: [&[&str]; 2] = [
 const ORPHANS: [&[&str]; 1] =
     [&["root unlink b/p", "root unlink a/e", "root unlink b/g", "root create file n 600 0"]];
 
-/// What files are made of, and what is there before.
+/// Parts of files, and the tree before.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 enum Kind {
     Plain,

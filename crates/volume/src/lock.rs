@@ -24,7 +24,7 @@ pub const FILE_NAME: &str = "frit.lock";
 /// that they fork has not yet closed what it inherits.
 const PATIENCE: Duration = Duration::from_millis(500);
 const PAUSE: Duration = Duration::from_millis(5);
-/// How often the lock file is opened again when another program has replaced it.
+/// Attempts to open the lock file again when another program has replaced it.
 const TRIES: u32 = 10;
 
 /// Locks a file until it is closed (flock); `dir` is what errors name. Others that hold it are waited for, half a

@@ -46,7 +46,7 @@ pub(crate) struct Index {
     fits_from: [u32; RUN_MAX + 1],
     /// The position of a name that does not match its check. No name can be said to be missing then.
     damaged: Option<u64>,
-    /// How many names there have to be, where there are others.
+    /// The number of names that the inode counts, where there are others.
     miscounted: Option<u64>,
 }
 
@@ -225,7 +225,7 @@ impl Index {
         self.damaged
     }
 
-    /// How many names there have to be, where there are others.
+    /// The number of names that the inode counts, where there are others.
     pub(crate) fn miscounted(&self) -> Option<u64> {
         self.miscounted
     }

@@ -44,7 +44,7 @@ pub(crate) struct Inode {
     pub(crate) xattrs: Run,
     /// The directory that a directory is in.
     pub(crate) parent: Ino,
-    /// How many names a directory has; nothing where nobody counted, in one that an older program made or changed.
+    /// Number of names of a directory; nothing where they were not counted: an older program made or changed it.
     pub(crate) names: Option<u64>,
     pub(crate) area: Area,
 }

@@ -11,10 +11,10 @@ use frit_media::Store;
 
 const MAGIC: &[u8; 8] = b"fritCACH";
 const VERSION: u32 = 1;
-/// Where the head has the slots: the word behind the version.
+/// The head's word for the slots: the one behind the version.
 const SLOTS_WORD: usize = 1;
 
-/// What the head in PCM says of the layer's use.
+/// Use of the layer as the head in PCM says it.
 #[derive(Clone, Copy, Default, Debug)]
 pub(super) struct Usage {
     /// The head says that the layer is in use.

@@ -8,7 +8,7 @@ use frit_core::{Cause, Result, Sink, Source};
 use frit_media::Store;
 
 impl<T: Token, P: Store> Space<T, P> {
-    /// Whether the mark should move: a quarter of the slots was written since.
+    /// Returns `true` if the mark should move: a quarter of the slots was written since.
     #[inline]
     pub(super) fn mark_due(&self) -> bool {
         self.seq - self.mark >= u64::from(self.layout.slots / 4).max(64)

@@ -57,12 +57,12 @@ impl Scanned {
     }
 }
 
-/// What becomes of an earlier version of a block.
+/// Use of an earlier version of a block.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 enum Earlier {
     /// The disk was given what the later version has not.
     Passed,
-    /// What the later version has not is damaged.
+    /// It is damaged, and has what the later version has not.
     Damaged,
     /// It has nothing that counts.
     Needless,

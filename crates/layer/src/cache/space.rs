@@ -61,8 +61,8 @@ pub(super) struct Space<T, P: Store> {
     fences: Fences<T>,
     /// Records that were taken away, and not fenced since.
     loose: Option<T>,
-    /// When the head says for certain that the cache is in use. No slot is written before: blocks that a crash tore would
-    /// be taken for damage, since after a halt in order everything is certain.
+    /// The time from which the head says for certain that the cache is in use. No slot is written before: blocks that a
+    /// crash tore would be taken for damage, since after a halt in order everything is certain.
     pub(super) noted: T,
     /// The highest number given to a record.
     pub(super) seq: u64,

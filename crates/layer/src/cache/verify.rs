@@ -8,13 +8,10 @@ use super::trouble::Missing;
 use crate::Token;
 use crate::head::Use;
 use crate::record::{Place, RECORD_BYTES, State};
-use crate::summary::{Counted, Summary};
+use crate::summary::{Counted, Summary, damaged_records};
 use frit_core::planted::{Bug, is};
 use frit_core::{Cause, Recovery, Result, Sink, Source};
 use frit_media::Store;
-
-/// Damaged records that a message names.
-const NAMED: usize = 8;
 
 impl<T: Token, P: Store, D: Store> Cache<T, P, D> {
     /// Compares the records with the summary of the halt, and returns `true` if the cache was halted in order. A record
@@ -64,7 +61,7 @@ impl<T: Token, P: Store, D: Store> Cache<T, P, D> {
             && scanned.found.iter().all(|f| f.slot != counted.slot)
     }
 
-    /// What was put right is certain before the head says that the cache is in use: cut off, it is put right again.
+    /// Makes certain what was put right, before the head says that the cache is in use: cut off, it is put right again.
     fn certain<S: Sink<Tok = T>>(&mut self, sink: &mut S) -> Result<()> {
         self.space.fence(sink);
         if self.space.volatile() { self.space.pcm.flush(sink) } else { Ok(()) }
@@ -106,8 +103,7 @@ impl<T: Token, P: Store, D: Store> Cache<T, P, D> {
     /// Records are missing, and nothing tells of which blocks: writes are refused, and what is not cached is not read.
     fn note_missing(&mut self, summary: &Summary, scanned: &Scanned, recovery: &mut Recovery) -> Result<()> {
         let records = summary.lacking(&scanned.summary());
-        let mut named = Vec::new();
-        for &slot in scanned.remains.iter().take(NAMED) {
+        let damaged = damaged_records(&scanned.remains, |slot| {
             let at = self.space.layout.record(Place { slot, copy: 0 });
             let mut lbn = [0; 4];
             self.space.pcm.peek(at, &mut lbn)?;
@@ -117,14 +113,8 @@ impl<T: Token, P: Store, D: Store> Cache<T, P, D> {
             } else {
                 String::new()
             };
-            named.push(format!("slot {slot} at {at}{of}"));
-        }
-        let more = if scanned.remains.len() > NAMED { ", and others" } else { "" };
-        let damaged = if named.is_empty() {
-            String::new()
-        } else {
-            format!("; damaged records: {}{more}", named.join(", "))
-        };
+            Ok(format!("slot {slot} at {at}{of}"))
+        })?;
         let what = format!(
             "the records of {records} or more cached blocks are damaged in all copies, and the disk has older versions of \
              these blocks{damaged}; put the file of PCM back as it was, or copy what can be read with frit export \

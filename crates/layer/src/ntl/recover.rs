@@ -38,7 +38,7 @@ pub(super) enum Copies {
     One(u32),
 }
 
-/// What the records say.
+/// Contents of the records.
 #[derive(Debug, Default)]
 pub(super) struct Scanned {
     /// The newest versions that lie in the log.

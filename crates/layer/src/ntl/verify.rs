@@ -10,14 +10,11 @@ use super::recover::{Copies, Scanned};
 use crate::Token;
 use crate::head::Use;
 use crate::record::{Place, RECORD_BYTES, Record, State};
-use crate::summary::{Counted, Summary};
+use crate::summary::{Counted, Summary, damaged_records};
 use frit_core::planted::{Bug, is};
 use frit_core::{Error, MediumKind, Recovery, Result, Sink};
 use frit_media::Store;
 use frit_media::checksum::digest;
-
-/// Damaged records that a message names.
-const NAMED: usize = 8;
 
 impl<T: Token, P: Store> Ntl<T, P> {
     /// Brings home what the log holds and writes the summary of all records, behind all that it is of.
@@ -142,7 +139,7 @@ impl<T: Token, P: Store> Ntl<T, P> {
         Ok(wiped || v.block.is_none() && v.ended.is_none())
     }
 
-    /// What was put right is certain before the head says that the layer is in use: cut off, it is put right again.
+    /// Makes certain what was put right, before the head says that the layer is in use: cut off, it is put right again.
     fn certain<S: Sink<Tok = T>>(&mut self, sink: &mut S) -> Result<()> {
         self.commit(sink);
         if self.space.volatile() { self.space.pcm.flush(sink) } else { Ok(()) }
@@ -180,21 +177,14 @@ impl<T: Token, P: Store> Ntl<T, P> {
     /// read.
     fn note_missing(&mut self, summary: &Summary, scanned: &Scanned, recovery: &mut Recovery) -> Result<()> {
         let records = summary.lacking(&scanned.homes);
-        let mut named = Vec::new();
-        for &place in scanned.damaged().iter().take(NAMED) {
+        let damaged = damaged_records(scanned.damaged(), |place| {
             let at = self.space.layout.record(place, 0);
             let mut lpn = [0; 4];
             self.space.pcm.peek(at, &mut lpn)?;
             let lpn = u32::from_le_bytes(lpn);
             let of = if lpn < self.pages() { format!(" (page {lpn}, as it says)") } else { String::new() };
-            named.push(format!("place {place} at {at}{of}"));
-        }
-        let more = if scanned.damaged().len() > NAMED { ", and others" } else { "" };
-        let damaged = if named.is_empty() {
-            String::new()
-        } else {
-            format!("; damaged records: {}{more}", named.join(", "))
-        };
+            Ok(format!("place {place} at {at}{of}"))
+        })?;
         let what = format!(
             "the records of {records} or more pages are damaged in both copies{damaged}; put the file of PCM back as it \
              was, or copy what can be read with frit export --rescue, or let these pages read as zeros with frit check \

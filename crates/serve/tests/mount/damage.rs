@@ -30,13 +30,13 @@ fn damaged(damage: impl FnOnce(&Memory) -> Vec<u64>) -> Memory {
     Fs::open(medium, Open::default()).unwrap()
 }
 
-/// Where the inode of `d/name` lies.
+/// Place of the inode of `d/name`.
 fn inode(fs: &Memory, name: &str) -> u64 {
     let dir = fs.lookup(ROOT, Ino::ROOT, b"d").unwrap().ino;
     fs.geometry().inode_at(fs.lookup(ROOT, dir, name.as_bytes()).unwrap().ino.0) + 40
 }
 
-/// Where a byte of a name of `d` lies, the `nth` as they were made.
+/// Place of a byte of a name of `d`, the `nth` as they were made.
 fn name(fs: &Memory, nth: u64) -> u64 {
     let dir = fs.lookup(ROOT, Ino::ROOT, b"d").unwrap().ino;
     let mut extents = Vec::new();

@@ -57,7 +57,7 @@ impl SuperblockFile {
         Ok(SuperblockFile { lock, file, path, now, other })
     }
 
-    /// What it says, and the lock of the volume without it.
+    /// Its contents, and the lock of the volume without it.
     pub(crate) fn into_lock(self) -> (VolumeLock, Superblock) {
         (self.lock, self.now)
     }

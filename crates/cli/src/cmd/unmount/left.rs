@@ -11,7 +11,7 @@ use std::time::Duration;
 
 use crate::output::print;
 
-/// How the names of overlays end.
+/// The end of the names of overlays.
 const OVERLAY: &str = ".overlay";
 /// Bytes that are copied at a time.
 const CHUNK: usize = 1 << 20;
@@ -20,7 +20,7 @@ const CHUNK: usize = 1 << 20;
 /// does not answer in time. Returns `false` if the server was killed.
 ///
 /// # Errors
-/// What fsync(2) says; the server does not answer.
+/// The error of fsync(2); the server does not answer.
 pub(super) fn sync(mountpoint: &Path, patience: Duration) -> io::Result<bool> {
     let (say, said) = channel();
     let at = mountpoint.to_owned();

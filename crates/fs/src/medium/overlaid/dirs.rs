@@ -12,12 +12,12 @@ use std::io::{self, ErrorKind};
 use std::os::unix::fs::{DirBuilderExt, MetadataExt};
 use std::path::{Path, PathBuf};
 
-/// What `statfs` calls file systems in memory (linux/magic.h): tmpfs, ramfs.
+/// Numbers that `statfs` gives for file systems in memory (linux/magic.h): tmpfs, ramfs.
 pub(super) const TMPFS: u64 = 0x0102_1994;
 pub(super) const RAMFS: u64 = 0x8584_58f6;
-/// Where changes are kept unless told otherwise: memory that all Linux systems have.
+/// The directory for changes unless another one is named: memory that all Linux systems have.
 const SHM: &str = "/dev/shm";
-/// How the name of a user's directory begins.
+/// The beginning of the name of a user's directory.
 const PREFIX: &str = "frit-";
 const STICKY: u32 = 0o1000;
 

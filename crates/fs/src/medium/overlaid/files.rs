@@ -23,7 +23,7 @@ pub struct ImageFile {
     memory: Memory,
     path: PathBuf,
     log: Mutex<Option<(File, PathBuf)>>,
-    /// What a new log is called.
+    /// The name of a new log.
     log_path: PathBuf,
 }
 

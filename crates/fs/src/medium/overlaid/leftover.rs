@@ -22,7 +22,7 @@ struct Leftover {
     file_system: u64,
 }
 
-/// What became of the image of an overlay, as far as its path tells.
+/// State of the image of an overlay, as far as its path tells.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 enum Fate {
     /// It is where it was.

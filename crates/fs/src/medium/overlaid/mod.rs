@@ -56,7 +56,7 @@ pub struct Overlaid<D: Disk = ImageFile> {
     store: Store,
     /// Where the overlay is, to be removed with the last change synced.
     path: Option<PathBuf>,
-    /// What was found of other images.
+    /// Overlays of other images that were found.
     notes: Vec<String>,
     gate: Gate,
     stripes: [Mutex<()>; STRIPES],

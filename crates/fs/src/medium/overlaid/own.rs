@@ -8,9 +8,9 @@ use std::io::{self, ErrorKind};
 use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 
-/// How often the file is made again when another process has removed it or its directory.
+/// Attempts to make the file again when another process has removed it or its directory.
 const TRIES: u32 = 100;
-/// How the name of a lock file begins and ends.
+/// Beginning and end of the name of a lock file.
 const NAME: (&str, &str) = ("frit-", ".lock");
 
 /// Returns `true` if a path names the file that is open.

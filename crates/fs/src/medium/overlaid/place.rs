@@ -24,9 +24,9 @@ const HUGETLBFS: u64 = 0x9584_58f6;
 pub(super) const NAME: (&str, &str) = ("frit-", ".overlay");
 /// The attribute of an image that names its overlay.
 const MARK: &str = "user.frit.overlay";
-/// How often an overlay is made again whose directory another process removed as empty.
+/// Attempts to make an overlay again whose directory another process removed as empty.
 const TRIES: u32 = 100;
-/// How long a lock is asked for again.
+/// The time for which a lock is asked for again.
 const PATIENCE: Duration = Duration::from_millis(500);
 const PAUSE: Duration = Duration::from_millis(5);
 
@@ -95,7 +95,7 @@ impl<'a> Wanted<'a> {
         format!("{}{device:x}-{inode:x}-{birth:x}{}", NAME.0, NAME.1)
     }
 
-    /// Where the overlay can be: where the image says, then everywhere that is searched.
+    /// Places of the overlay: the one that the image names, then all that are searched.
     fn candidates(&self) -> Result<Vec<PathBuf>> {
         let [device, inode, ..] = self.image;
         // As older versions name it.

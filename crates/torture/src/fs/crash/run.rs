@@ -120,7 +120,7 @@ impl Cuts {
         found
     }
 
-    /// How the file system is made, but for bodies.
+    /// Format of the file system, but for bodies.
     pub(super) fn format(&self) -> Format {
         Format {
             clock: Clock::counted(EPOCH),

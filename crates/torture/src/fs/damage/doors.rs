@@ -32,7 +32,7 @@ pub enum Door {
     Repair,
 }
 
-/// What came of it.
+/// Outcome of a look.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug, IntoStaticStr)]
 #[strum(serialize_all = "kebab-case")]
 pub enum Outcome {
@@ -68,7 +68,7 @@ fn open(medium: &Arc<Mapped>, read_only: bool) -> frit_fs::Result<Subject> {
     Fs::open(Arc::clone(medium), Open { read_only, clock: Clock::counted(LATER), ..Open::default() })
 }
 
-/// What of an inode no door changes.
+/// Attributes of an inode that no door changes.
 fn own(known: &Known) -> Known {
     let size = if known.attr.kind == Kind::Directory { 0 } else { known.attr.size };
     let [atime, mtime, ctime] = [Time(0); 3];
@@ -128,7 +128,7 @@ impl Doors {
     /// Goes through a door to a damaged image. `older`: pages of it may be as they were once.
     ///
     /// # Errors
-    /// What is silently another, or silently missing.
+    /// A message about what is silently another, or silently missing.
     pub fn look(&self, door: Door, image: &[u8], older: bool) -> Result<Outcome, String> {
         let medium = medium(image)?;
         match door {
@@ -243,7 +243,7 @@ impl Doors {
 struct Compared<'a> {
     fs: &'a Subject,
     states: Vec<&'a Whole>,
-    /// What a repair said.
+    /// Report of a repair.
     said: &'a [String],
     /// Times and counts have to be right as well.
     strict: bool,

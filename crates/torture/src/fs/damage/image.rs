@@ -44,7 +44,7 @@ fn image(fs: &Subject) -> Vec<u8> {
     image
 }
 
-/// How an image is made and left.
+/// Options with which an image is made and left.
 #[derive(Clone, Copy, PartialEq, Eq, Default, Debug)]
 pub struct How {
     /// Contents have checksums.
@@ -137,7 +137,7 @@ fn more(fs: &Subject, history: &mut Vec<Vec<u8>>) -> frit_fs::Result<()> {
     Ok(())
 }
 
-/// Where metadata are. Blocks of the data space that are used and hold no contents of files hold names, extents,
+/// Places of metadata. Blocks of the data space that are used and hold no contents of files hold names, extents,
 /// attributes, or the target of the long link, of which all bits are looked at elsewhere.
 fn metadata(fs: &Subject) -> (Vec<Piece>, Vec<u64>) {
     let g = *fs.geometry();
