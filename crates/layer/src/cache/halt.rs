@@ -29,9 +29,10 @@ impl<T: Token, P: Store, D: Store> Cache<T, P, D> {
         Head::new(MAGIC, &[VERSION, layout.slots, disk as u32, (disk >> 32) as u32, layout.copies])
     }
 
-    /// Writes the state, and returns when it is certain.
+    /// Writes the state, and returns when it is certain. A head that says "halted" is behind all that it vouches for,
+    /// the summary among it.
     fn write_state<S: Sink<Tok = T>>(&mut self, sink: &mut S, state: Use) -> Result<T> {
-        let after = sink.start();
+        let after = self.space.fenced();
         let tok = put_state(&mut self.space.pcm, sink, state, after)?;
         let done = self.space.fence_after(sink, tok);
         sink.ack(done);
