@@ -104,6 +104,7 @@ impl<'a> Session<'a> {
                 // A request is complete, or a piece of it.
                 self.doing = Doing::Idle;
             }
+            self.note_negotiated();
             let out = self.connection.output();
             if !out.is_empty() {
                 send(out)?;
@@ -122,13 +123,18 @@ impl<'a> Session<'a> {
         }
     }
 
-    /// Reads what the socket holds, at least a byte; 0 when the client has hung up.
-    fn receive(&mut self, whole: usize) -> io::Result<usize> {
-        let negotiated = self.connection.is_transmitting();
-        if negotiated && matches!(self.doing, Doing::Handshake(_)) {
+    /// Ends the handshake, as soon as the client has chosen an export. This comes before the reply is sent: a client
+    /// that has the reply must not count as one that has sent nothing complete, which another one may evict.
+    fn note_negotiated(&mut self) {
+        if matches!(self.doing, Doing::Handshake(_)) && self.connection.is_transmitting() {
             self.doing = Doing::Idle;
             self.place.busy();
         }
+    }
+
+    /// Reads what the socket holds, at least a byte; 0 when the client has hung up.
+    fn receive(&mut self, whole: usize) -> io::Result<usize> {
+        let negotiated = self.connection.is_transmitting();
         let looked = if negotiated { self.patience.read(self.stream, self.input.room(whole))? } else { None };
         let n = match looked {
             Some(n) => n,
