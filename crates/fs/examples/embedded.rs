@@ -6,10 +6,11 @@ use std::io::{BufRead, BufReader, Seek, SeekFrom, Write};
 
 pub(crate) fn main() -> Result<(), Box<dyn Error>> {
     // An image is a file of the size that the file system is to have. `Mapped::anonymous` is memory instead.
-    let image = tempfile::NamedTempFile::new()?;
-    image.as_file().set_len(4 << 20)?;
+    let directory = tempfile::tempdir()?;
+    let image = directory.path().join("notes.img");
+    std::fs::File::create(&image)?.set_len(4 << 20)?;
     let fs = Fs::format(
-        Image::open(image.path(), &Overlay::default())?,
+        Image::open(&image, &Overlay::default())?,
         Format { label: "notes".into(), ..Format::default() },
     )?;
 

@@ -28,19 +28,20 @@ fn finds(seed: u64) -> bool {
 /// Puts an older state of an image in its place while changes behind a newer one are left over. Whether it is opened.
 fn takes_what_belongs_to_another_state() -> bool {
     let memory = tempfile::tempdir_in("/dev/shm").unwrap();
-    let image = tempfile::NamedTempFile::new().unwrap();
-    image.as_file().set_len(1 << 20).unwrap();
+    let disk = tempfile::tempdir().unwrap();
+    let image = disk.path().join("image");
+    std::fs::File::create(&image).unwrap().set_len(1 << 20).unwrap();
     let overlay = Overlay { dir: Some(memory.path().into()), ..Overlay::default() };
-    let open = || Overlaid::open(image.path(), &overlay);
+    let open = || Overlaid::open(&image, &overlay);
     let fs = Fs::format(open().unwrap(), Format::default()).unwrap();
     fs.sync().unwrap();
-    let older = std::fs::read(image.path()).unwrap();
+    let older = std::fs::read(&image).unwrap();
     let new = |name| fs.create(&Caller::ROOT, Ino::ROOT, name, New::file(0o600)).unwrap();
     new(b"synced");
     fs.sync().unwrap();
     new(b"left over");
     drop(fs);
-    std::fs::write(image.path(), older).unwrap();
+    std::fs::write(&image, older).unwrap();
     open().is_ok()
 }
 

@@ -3,7 +3,7 @@
 use crate::watched::Watched;
 use crate::*;
 use frit_fs::{Image, Overlaid, Overlay};
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 #[test]
@@ -80,13 +80,27 @@ fn s57_read_only_changes_nothing() {
 #[test]
 fn s58_what_a_killed_process_did_is_there() {
     // On a disk, and in memory that outlives the process.
-    killed(&tempfile::NamedTempFile::new().unwrap());
-    killed(&tempfile::NamedTempFile::new_in("/dev/shm").unwrap());
+    killed(&Empty::new(&std::env::temp_dir(), 1 << 20));
+    killed(&Empty::new(Path::new("/dev/shm"), 1 << 20));
 }
 
-fn killed(image: &tempfile::NamedTempFile) {
-    image.as_file().set_len(1 << 20).unwrap();
-    let open = || Image::open(image.path(), &Overlay::default()).unwrap();
+/// An empty image in a directory of its own, which takes what lies beside the image with it.
+struct Empty(tempfile::TempDir);
+
+impl Empty {
+    fn new(parent: &Path, bytes: u64) -> Empty {
+        let empty = Empty(tempfile::tempdir_in(parent).unwrap());
+        std::fs::File::create(empty.path()).unwrap().set_len(bytes).unwrap();
+        empty
+    }
+
+    fn path(&self) -> PathBuf {
+        self.0.path().join("image")
+    }
+}
+
+fn killed(image: &Empty) {
+    let open = || Image::open(&image.path(), &Overlay::default()).unwrap();
     let fs = on(open());
     let f = file(&fs, "f");
     write(&fs, f, 0, &[1; 9000]);
@@ -125,9 +139,8 @@ fn s59_what_was_synced_last_outlives_the_machine() {
 }
 
 /// An image of 16 MiB on a disk, and a directory in memory for its overlay.
-fn on_disk() -> (tempfile::NamedTempFile, tempfile::TempDir) {
-    let image = tempfile::NamedTempFile::new().unwrap();
-    image.as_file().set_len(16 << 20).unwrap();
+fn on_disk() -> (Empty, tempfile::TempDir) {
+    let image = Empty::new(&std::env::temp_dir(), 16 << 20);
     (image, tempfile::tempdir_in("/dev/shm").unwrap())
 }
 
@@ -141,7 +154,7 @@ fn s92_the_image_is_written_by_syncs_which_bound_what_is_in_memory() {
         return;
     }
     let (image, memory) = on_disk();
-    let fs = on(overlaid(image.path(), memory.path(), 2 << 20).unwrap());
+    let fs = on(overlaid(&image.path(), memory.path(), 2 << 20).unwrap());
     let before = std::fs::read(image.path()).unwrap();
     let f = file(&fs, "f");
     write(&fs, f, 0, &[1; 100_000]);
@@ -159,7 +172,7 @@ fn s92_the_image_is_written_by_syncs_which_bound_what_is_in_memory() {
 #[test]
 fn s93_changes_left_over_are_taken_up_or_refused() {
     let (image, memory) = on_disk();
-    let open = || overlaid(image.path(), memory.path(), 64 << 20);
+    let open = || overlaid(&image.path(), memory.path(), 64 << 20);
     let fs = on(open().unwrap());
     fs.sync().unwrap();
     let older = std::fs::read(image.path()).unwrap();
@@ -179,7 +192,7 @@ fn s93_changes_left_over_are_taken_up_or_refused() {
 fn s94_nothing_is_left_beside_an_image_that_was_closed() {
     let (image, memory) = on_disk();
     let log = image.path().as_os_str().to_string_lossy().into_owned() + ".sync";
-    let fs = on(overlaid(image.path(), memory.path(), 64 << 20).unwrap());
+    let fs = on(overlaid(&image.path(), memory.path(), 64 << 20).unwrap());
     file(&fs, "f");
     assert!(Path::new(&log).exists() && std::fs::read_dir(memory.path()).unwrap().count() == 1);
     drop(fs.close().unwrap());
