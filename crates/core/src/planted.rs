@@ -128,6 +128,8 @@ pub enum Bug {
     RepairDiscards,
     /// A slot is written before the head says for certain that the cache is in use.
     UseNotedLate,
+    /// The head says that the cache was halted before the summary of its records is certain.
+    HaltedBeforeSummary,
     /// Wear leveling: a register does not wait for the copy of the stripe.
     WearRegisterEarly,
     /// Wear leveling: there is no fence between the copy of a stripe and the register.
@@ -184,6 +186,8 @@ pub enum Bug {
     NtlReuseBeforeSync,
     /// NTL: a recovery does not compare the records with the summary of the halt.
     NtlSummaryIgnored,
+    /// NTL: the head says that the layer was halted before the summary of its records is certain.
+    NtlHaltedBeforeSummary,
     /// File system: a transaction does not wait for the contents that it makes visible.
     FsDataNotFenced,
     /// File system: changes are carried out in place while their log is still on its way.

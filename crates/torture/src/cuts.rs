@@ -70,11 +70,25 @@ impl Item<'_> {
         let mix = Mix::draw(&mut rng, self.case.mode == Mode::Exhaustive);
         let mut all = mix.requests(&mut rng, blocks);
         if self.case.mode == Mode::Files {
-            let flush = Request { kind: Kind::Flush, first: 0, sectors: 0, client: 0 };
             for _ in 0..rng.random_range(0..6) {
                 let at = rng.random_range(0..=all.len());
-                all.insert(at, flush);
+                all.insert(at, Kind::Flush.alone());
             }
+        }
+        // The layer is halted once or twice: what is certain afterwards must not depend on an earlier halt, also where
+        // what lies between only takes blocks away.
+        if rng.random_bool(0.4) {
+            let at = rng.random_range(0..=all.len());
+            let mut halts = vec![Kind::Halt.alone()];
+            if rng.random_bool(0.5) {
+                let first = rng.random_range(0..blocks) * PER_BLOCK as u64;
+                let sectors =
+                    (rng.random_range(1..9) * PER_BLOCK as u64).min(blocks * PER_BLOCK as u64 - first);
+                halts.push(Request { first, sectors, ..Kind::Discard.alone() });
+                halts.push(Kind::Step(rng.random_range(1..60)).alone());
+                halts.push(Kind::Halt.alone());
+            }
+            all.splice(at..at, halts);
         }
         all
     }

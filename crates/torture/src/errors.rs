@@ -131,7 +131,7 @@ impl Item<'_> {
         let from = met.lasted.limit();
         let mix = Mix { requests: 160, clients: 2, hot_blocks: 0, most_sectors: 16, discards: 20 };
         let mut requests = mix.requests(rng, clients.history.len() as u64);
-        requests.push(Request { kind: Kind::Flush, first: 0, sectors: 0, client: 0 });
+        requests.push(Kind::Flush.alone());
         let mut lasted = Set::new(from + requests.len());
         lasted.add_all(&met.lasted);
         for (n, r) in (from..).zip(&requests) {

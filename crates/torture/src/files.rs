@@ -256,7 +256,7 @@ impl Item<'_> {
     fn files_run(&self) -> Result<(Run, Vec<Shared>, Vec<Request>), Violation> {
         let mut rng = SmallRng::seed_from_u64(self.seed(1));
         let mut session = Session::new(self.subject.over_files(), true, self.options.mutation)?;
-        let flush = Request { kind: Kind::Flush, first: 0, sectors: 0, client: 0 };
+        let flush = Kind::Flush.alone();
         let mut before = Vec::new();
         if rng.random_bool(0.7) {
             before.extend(fill_requests(session.blocks));
@@ -353,7 +353,7 @@ fn recovery_log(
 fn lasted(run: &Run, requests: &[Request], cut: FileCut) -> Set {
     let acknowledged = |r: usize| run.spans[r].2 && run.spans[r].1 as usize <= cut.at;
     let mut set = Set::new(requests.len());
-    let flushed = (0..requests.len()).rev().find(|&r| requests[r].kind == Kind::Flush && acknowledged(r));
+    let flushed = (0..requests.len()).rev().find(|&r| requests[r].kind.makes_certain() && acknowledged(r));
     for (r, request) in requests.iter().enumerate() {
         let fua = matches!(request.kind, Kind::Write(h) if h.has(Hints::FUA));
         let sure = cut.stop == Stop::Process && !run.in_dram || fua || flushed.is_some_and(|f| r < f);

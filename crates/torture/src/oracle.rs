@@ -6,7 +6,7 @@ use crate::medium::Shared;
 use crate::set::Set;
 use crate::stamp::{self, Bad, PER_BLOCK, SECTOR, Versions, mix};
 use crate::subject::Subject;
-use crate::workload::{Clients, Failure, Kind, Mix, Request, fill_requests};
+use crate::workload::{Clients, Failure, Kind, Mix, fill_requests};
 use frit_core::{CheckScope, Error, Hints, Null, Sector, Severity, Sink, Stop, Target, Top};
 use rand::SeedableRng;
 use rand::rngs::SmallRng;
@@ -297,7 +297,7 @@ fn alive(subject: &dyn Subject, stores: &[Shared], up: Up, depth: Depth) -> Resu
     let mut requests = fill_requests(blocks as u64);
     let mix = Mix { requests: 24, clients: 2, hot_blocks: 4, most_sectors: 24, discards: 60 };
     requests.extend(mix.requests(&mut rng, blocks as u64));
-    requests.push(Request { kind: Kind::Flush, first: 0, sectors: 0, client: 0 });
+    requests.push(Kind::Flush.alone());
     let mut lasted = Set::below(requests.len(), requests.len());
     for (i, r) in requests.iter().enumerate() {
         let done = clients.perform(layer.as_mut(), &mut Null, r, i as u32);

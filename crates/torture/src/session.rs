@@ -54,7 +54,7 @@ pub struct Run {
     pub late: Set,
     /// Acknowledged requests may be in DRAM alone until a flush.
     pub in_dram: bool,
-    /// Whether each request is a flush.
+    /// For each request, whether it makes what was acknowledged before certain.
     flushes: Vec<bool>,
     /// The version that comes next.
     pub version: u32,
@@ -235,7 +235,7 @@ impl<'a> Session<'a> {
             let fua = |r: usize| matches!(requests[r].kind, Kind::Write(h) if h.has(Hints::FUA));
             direct.iter().filter(|&r| !fua(r)).for_each(|r| late.add(r));
         }
-        let flushes = requests.iter().map(|r| r.kind == Kind::Flush).collect();
+        let flushes = requests.iter().map(|r| r.kind.makes_certain()).collect();
         Ok((
             Run { graph, history, log, spans, late, in_dram, flushes, version, commands, read_only },
             self.stores,

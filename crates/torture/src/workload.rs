@@ -22,6 +22,22 @@ pub enum Kind {
     Read,
     /// No request: background work of about so many commands.
     Step(u32),
+    /// No request: the layer is halted in order, and used again with what follows.
+    Halt,
+}
+
+impl Kind {
+    /// Returns `true` if everything that was acknowledged before is certain once this has succeeded.
+    #[must_use]
+    pub fn makes_certain(self) -> bool {
+        matches!(self, Kind::Flush | Kind::Halt)
+    }
+
+    /// A request of this kind that has no range.
+    #[must_use]
+    pub fn alone(self) -> Request {
+        Request { kind: self, first: 0, sectors: 0, client: 0 }
+    }
 }
 
 /// A request of a client.
@@ -47,6 +63,7 @@ impl std::fmt::Display for Request {
             Kind::Flush => write!(f, "{client}: flush"),
             Kind::Read => write!(f, "{client}: read {first}+{sectors}"),
             Kind::Step(n) => write!(f, "step {n}"),
+            Kind::Halt => write!(f, "halt"),
         }
     }
 }
@@ -229,6 +246,7 @@ impl Clients {
             }
             Kind::Flush => layer.flush(sink),
             Kind::Step(n) => layer.step(sink, n).map(|_| ()),
+            Kind::Halt => layer.halt(sink),
             Kind::Read => {
                 self.buffer.resize(bytes, 0);
                 layer.read(sink, at, Target::Bytes(&mut self.buffer[..bytes]), Hints::NONE)
