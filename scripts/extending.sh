@@ -18,7 +18,9 @@ grep -q DChoices "$copy/line"
 sed -i -e 's/^mod fifo;/mod d_choices;\nmod fifo;/' -e 's/^use fifo::Fifo;/use d_choices::DChoices;\nuse fifo::Fifo;/' "$gc/mod.rs"
 sed -i "/^pub enum Gc {/r $copy/line" "$gc/mod.rs"
 
-# The same target directory: what is not ours is built already.
-CARGO_TARGET_DIR="$PWD/target" cargo test --quiet --locked --manifest-path "$copy/Cargo.toml" -p frit-layer --lib
-CARGO_TARGET_DIR="$PWD/target" cargo clippy --quiet --locked --manifest-path "$copy/Cargo.toml" -p frit-layer --lib -- -D warnings
+# A directory of its own: cargo takes the crates of the copy for those of the workspace, and would then build neither
+# again when the other's sources change.
+export CARGO_TARGET_DIR="$PWD/target/extending-build"
+cargo test --quiet --locked --manifest-path "$copy/Cargo.toml" -p frit-layer --lib
+cargo clippy --quiet --locked --manifest-path "$copy/Cargo.toml" -p frit-layer --lib -- -D warnings
 echo "docs/extending.md: its policy builds and passes"
