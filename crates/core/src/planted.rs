@@ -86,6 +86,10 @@ pub enum Bug {
     OwnerUnchecked,
     /// A check does not look for pages that are newer than the map says.
     StaleEntryUnseen,
+    /// The head says "halted" while map entries and erases are on their way.
+    HaltedBeforeEntries,
+    /// The layer is used before the head says so for certain.
+    UsedBeforeNoted,
     /// After an error that nobody expected, writes go on.
     NotPoisoned,
     /// Growing a volume copies zeros for what cannot be read.

@@ -97,7 +97,9 @@ impl<T: Token, P: Store, D: Store> Cache<T, P, D> {
         if P::HOLDS {
             // What the summary says is not there before what it is of, also over files.
             self.space.pcm.flush(sink)?;
-            let after = self.space.fenced();
+            // Records that were taken away without a fence are not in the summary: they must not be found again.
+            let start = sink.start();
+            let after = self.space.settle(sink, start);
             let put = self.summary()?.put(&mut self.space.pcm, sink, after)?;
             self.space.fence_after(sink, put);
         }

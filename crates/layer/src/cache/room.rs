@@ -133,13 +133,13 @@ impl<T: Token, P: Store, D: Store> Cache<T, P, D> {
         let mut spent = 0;
         while spent < budget.max(1) && !self.left.busy() {
             let flying = self.flying.len();
-            let more = if self.over_threshold() {
-                self.destage(sink)?
-            } else if self.config.drain || f64::from(self.dirty_left()) > low {
-                self.clean(sink)?
-            } else {
-                false
-            };
+            let over = self.over_threshold();
+            if !over && !self.config.drain && f64::from(self.dirty_left()) <= low {
+                break;
+            }
+            // Behind a halt, background work is a use as well.
+            self.begin_use(sink)?;
+            let more = if over { self.destage(sink)? } else { self.clean(sink)? };
             if !more {
                 break;
             }

@@ -312,6 +312,8 @@ impl<T: Token, P: Store> Space<T, P> {
         record: Option<(&Record, End)>,
         after: T,
     ) -> Result<T> {
+        // A head that says "halted" vouches for the records as they were then.
+        let after = sink.join(after, self.noted);
         let mut tok = after;
         for place in self.layout.places(slot) {
             let at = self.layout.record(place) + STATE_WORD_AT;

@@ -62,7 +62,8 @@ impl<T: Token, N: Store> Flash<T, N> {
         let ppn = self.next_page(sink, page.unit, page.stream)?;
         let spare = Spare { lpn: page.lpn.0, seq: self.next_seq() };
         let begins = self.begins(ppn);
-        let after = if begins { sink.join(page.after, self.named) } else { page.after };
+        let after = sink.join(page.after, self.in_use);
+        let after = if begins { sink.join(after, self.named) } else { after };
         let done = match self.nand.program(sink, ppn, page.data, spare, page.cause, after) {
             Ok(done) => done,
             Err(Error::ProgramFailed { .. }) if is(Bug::ProgramFailureIgnored) => page.after,
@@ -164,9 +165,11 @@ impl<T: Token, N: Store> Flash<T, N> {
                 return Ok(block);
             }
             self.blocks.block[block as usize].suspect = false;
-            let start = sink.start();
-            match self.nand.erase(sink, BlockId(block), Cause::Meta, start) {
-                Ok(_) => return Ok(block),
+            match self.nand.erase(sink, BlockId(block), Cause::Meta, self.in_use) {
+                Ok(done) => {
+                    self.erased = sink.join(self.erased, done);
+                    return Ok(block);
+                }
                 Err(Error::EraseFailed { .. }) => self.retire(unit, block),
                 Err(e) => return Err(e),
             }

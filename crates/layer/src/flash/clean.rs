@@ -228,7 +228,7 @@ impl<T: Token, N: Store> Flash<T, N> {
         loop {
             let to = self.next_page(sink, unit, Stream::Gc)?;
             let spare = Spare { lpn: lpn.0, seq: self.next_seq() };
-            let after = if self.begins(to) { self.named } else { sink.start() };
+            let after = if self.begins(to) { sink.join(self.in_use, self.named) } else { self.in_use };
             let copied = if self.config.copyback {
                 self.nand.copyback(sink, from, to, spare, expect, cause, after)
             } else {
@@ -278,6 +278,7 @@ impl<T: Token, N: Store> Flash<T, N> {
             Some(&freed) if !is(Bug::EraseBeforeFreed) => sink.join(moved, freed),
             _ => moved,
         };
+        let after = sink.join(after, self.in_use);
         let erased = if v.doomed {
             Err(Error::EraseFailed { block: v.block })
         } else {
@@ -285,6 +286,7 @@ impl<T: Token, N: Store> Flash<T, N> {
         };
         match erased {
             Ok(done) => {
+                self.erased = sink.join(self.erased, done);
                 self.blocks.block[v.block as usize].state = BlockState::Free;
                 self.units[unit as usize].free.push_back(v.block);
                 if let Some(freed) = self.freed.get_mut(v.block as usize) {

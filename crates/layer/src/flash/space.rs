@@ -167,6 +167,11 @@ pub struct Flash<T, N: Store> {
     /// When entries name all pages that were programmed. Where the map is kept with each write a new block is begun
     /// after it: a stop leaves at most one block a stream with pages that no entry names, and cleaning room to go on.
     pub(super) named: T,
+    /// Time at which the header says for certain that the layer is in use: no page is programmed and no block is
+    /// erased before, since a recovery behind a header that says "halted" looks for neither.
+    pub(crate) in_use: T,
+    /// Time at which all erases so far are done.
+    pub(crate) erased: T,
     /// Blocks are emptied first and erased after the next flush.
     pub(super) holds_back: bool,
     /// Free blocks of a unit that only cleaning may take.
@@ -194,6 +199,8 @@ impl<T: Token, N: Store> Flash<T, N> {
             restless: true,
             freed: Vec::new(),
             named: T::default(),
+            in_use: T::default(),
+            erased: T::default(),
             holds_back: false,
             reserve: RESERVE,
             nand,
@@ -225,7 +232,7 @@ impl<T: Token, N: Store> Flash<T, N> {
         self.blocks = Blocks::new(g.units(), g.blocks_per_unit(), g.pages_per_block);
         self.reverse.fill(0);
         self.freed.fill(T::default());
-        self.named = T::default();
+        (self.named, self.in_use, self.erased) = (T::default(), T::default(), T::default());
         self.restless = true;
         self.units.clear();
         for unit in 0..g.units() {

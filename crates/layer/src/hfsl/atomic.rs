@@ -259,6 +259,7 @@ impl<T: Token, N: Store, P: Store> Hfsl<T, N, P> {
             written = sink.join(written, one);
         }
         let done = pcm.medium.fence(sink, written);
+        self.map.written = sink.join(self.map.written, done);
         // Whoever changes one of these entries next waits until the record cannot undo that.
         if !is(Bug::RedoNotCleared) {
             self.map.gate = pcm.clear_redo(sink, done)?;

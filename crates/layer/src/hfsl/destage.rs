@@ -181,6 +181,10 @@ impl<T: Token, N: Store, P: Store> Hfsl<T, N, P> {
         if self.flash.writable().is_err() {
             return Ok(Progress::Idle);
         }
+        if self.usage.formatted {
+            // Behind a halt, background work is a use as well.
+            self.begin_use(sink)?;
+        }
         for region in Region::ALL {
             if self.wants_out(region, self.config.pcm_high) {
                 return Ok(Progress::Busy(self.destage_from(sink, region)?));

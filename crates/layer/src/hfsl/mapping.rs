@@ -22,6 +22,8 @@ pub(crate) struct Mapping<T, P: Store> {
     pub(crate) persist: MapPersist,
     /// What each write of an entry waits for: that an older record can no longer undo it.
     pub(crate) gate: T,
+    /// Time at which all entries so far are as durable as the configuration wants them.
+    pub(crate) written: T,
     /// Pages that cannot be given back, and why. They are unmapped in the table.
     pub(crate) lost: BTreeMap<u32, String>,
     /// Entries that changed since the last flush, when there is a map of that.
@@ -32,7 +34,15 @@ impl<T: Token, P: Store> Mapping<T, P> {
     pub(crate) fn new(pages: u32, pcm: Option<PcmSpace<T, P>>, persist: MapPersist) -> Mapping<T, P> {
         let flush_map = pcm.as_ref().and_then(|p| p.flush_map_at).map(|_| FlushMap::new(pages));
         let table = frit_media::memory::table64(pages as usize);
-        Mapping { table, pcm, persist, gate: T::default(), lost: BTreeMap::new(), flush_map }
+        Mapping {
+            table,
+            pcm,
+            persist,
+            gate: T::default(),
+            written: T::default(),
+            lost: BTreeMap::new(),
+            flush_map,
+        }
     }
 
     /// Whether each change of an entry is written before it is acknowledged.
@@ -66,7 +76,9 @@ impl<T: Token, P: Store> Mapping<T, P> {
         let Some(pcm) = &mut self.pcm else { return Ok(after) };
         self.table[lpn.idx()] = entry.clean().0;
         let written = pcm.write_entry(sink, lpn.0, entry.clean().sealed(lpn.0), after)?;
-        Ok(if is(Bug::EntryNotFenced) { written } else { pcm.medium.fence(sink, written) })
+        let done = if is(Bug::EntryNotFenced) { written } else { pcm.medium.fence(sink, written) };
+        self.written = sink.join(self.written, done);
+        Ok(done)
     }
 
     /// Changes an entry in DRAM.

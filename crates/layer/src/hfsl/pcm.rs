@@ -86,6 +86,8 @@ pub(crate) struct PcmSpace<T, P: Store> {
     pub(crate) desc_free: VecDeque<u32>,
     /// When a free descriptor may be written again.
     pub(crate) desc_ready: Vec<T>,
+    /// Time at which the header says for certain that the layer is in use: no slot is written before.
+    pub(crate) in_use: T,
     /// Slots and descriptors that were given up since the last flush, while the map of that names them.
     pub(crate) held: Option<(Vec<u32>, Vec<u32>)>,
     /// A sub-page that is checked; empty without bytes.
@@ -146,6 +148,7 @@ impl<T: Token, P: Store> PcmSpace<T, P> {
             desc: Vec::new(),
             desc_free: VecDeque::new(),
             desc_ready: Vec::new(),
+            in_use: T::default(),
             held: flushed.map(|_| (Vec::new(), Vec::new())),
             sub: vec![0; if P::HOLDS { sub_bytes as usize } else { 0 }],
             regions: [region(), region()],
@@ -163,6 +166,7 @@ impl<T: Token, P: Store> PcmSpace<T, P> {
         self.desc = vec![none; self.slots as usize];
         self.desc_free = (0..self.slots).collect();
         self.desc_ready = vec![T::default(); self.slots as usize];
+        self.in_use = T::default();
         self.sums = vec![0; if P::HOLDS { self.slots as usize } else { 0 }];
         if let Some((slots, descs)) = &mut self.held {
             slots.clear();
@@ -189,9 +193,9 @@ impl<T: Token, P: Store> PcmSpace<T, P> {
     }
 
     /// Takes a free slot; `T` says when it may be written. The caller has made room.
-    pub(crate) fn take_slot(&mut self) -> Result<(u32, T)> {
+    pub(crate) fn take_slot<S: Sink<Tok = T>>(&mut self, sink: &mut S) -> Result<(u32, T)> {
         let slot = self.free.pop_front().ok_or_else(|| no_room("sub-page"))?;
-        Ok((slot, self.ready[slot as usize]))
+        Ok((slot, sink.join(self.ready[slot as usize], self.in_use)))
     }
 
     /// Gives a slot back, to be written again once `ready` is done.

@@ -60,6 +60,8 @@ impl<T: Token, N: Store, P: Store> Hfsl<T, N, P> {
             pcm.write_head(sink, limit, fill)?
         };
         self.map.gate = sink.join(self.map.gate, noted);
+        let first = if is(Bug::UsedBeforeNoted) { T::default() } else { noted };
+        (self.flash.in_use, pcm.in_use) = (first, first);
         // Behind a page cache, too, before the first data.
         pcm.medium.store_mut().sync()?;
         let filled = if self.usage.formatted { self.usage.filled } else { fill };
@@ -72,8 +74,11 @@ impl<T: Token, N: Store, P: Store> Hfsl<T, N, P> {
         self.note_use(sink, false)?;
         let flags = if self.flash.suspects() > 0 { SUSPECTS } else { 0 };
         if let Some(pcm) = &mut self.map.pcm {
-            let gate = self.map.gate;
-            let done = pcm.write_flags(sink, flags, gate)?;
+            // The head says "halted" when nothing is on its way any more: a recovery looks for nothing torn then.
+            let entries = sink.join(self.map.gate, self.map.written);
+            let all = sink.join(entries, self.flash.erased);
+            let all = if is(Bug::HaltedBeforeEntries) { self.map.gate } else { all };
+            let done = pcm.write_flags(sink, flags, all)?;
             sink.ack(done);
             pcm.medium.sync()?;
         }
@@ -119,7 +124,7 @@ impl<T: Token, N: Store, P: Store> Hfsl<T, N, P> {
     fn forget_all(&mut self) -> Result<()> {
         self.map.table.fill(0);
         self.map.lost.clear();
-        self.map.gate = T::default();
+        (self.map.gate, self.map.written) = (T::default(), T::default());
         self.flash.reset();
         if let Some(pcm) = &mut self.map.pcm {
             pcm.reset();
@@ -141,6 +146,7 @@ impl<T: Token, N: Store, P: Store> Hfsl<T, N, P> {
         }
         done = pcm.write_flags(sink, IN_USE, done)?;
         sink.ack(done);
+        (self.flash.in_use, pcm.in_use) = (done, done);
         pcm.medium.store_mut().sync()?;
         self.usage =
             Usage { formatted: true, filled: head.filled, in_use: true, seq_limit: limit, recovered };

@@ -100,7 +100,7 @@ impl<T: Token, N: Store, P: Store> Hfsl<T, N, P> {
             let start = part.sub as u32 * sub_bytes;
             let host = start < span.offset + span.len && span.offset < start + sub_bytes;
             let cause = if host { Cause::Host } else { Cause::Migrate };
-            let (slot, ready) = pcm.take_slot()?;
+            let (slot, ready) = pcm.take_slot(sink)?;
             pcm.attach(desc, part.sub, slot);
             let bytes = if P::HOLDS {
                 Source::Bytes(&page[start as usize..(start + sub_bytes) as usize])
@@ -273,7 +273,7 @@ impl<T: Token, P: Store> PcmSpace<T, P> {
         data: Source<'_>,
         old: Option<u32>,
     ) -> Result<T> {
-        let (slot, ready) = self.take_slot()?;
+        let (slot, ready) = self.take_slot(sink)?;
         self.attach(desc, part.sub, slot);
         let done = self.fill_slot(sink, desc, slot, (part, data), old, ready)?;
         self.ready[slot as usize] = done;
@@ -343,6 +343,7 @@ impl<T: Token, P: Store> PcmSpace<T, P> {
     pub(crate) fn write_desc<S: Sink<Tok = T>>(&mut self, sink: &mut S, desc: u32, after: T) -> Result<T> {
         let at = self.desc_at + u64::from(desc) * DESC_BYTES;
         let after = sink.join(after, self.desc_ready[desc as usize]);
+        let after = sink.join(after, self.in_use);
         if P::HOLDS {
             let d = &self.desc[desc as usize];
             let bytes = d.encode(|slot| self.sums[slot as usize]);
