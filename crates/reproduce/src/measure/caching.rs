@@ -1,4 +1,4 @@
-//! Figures over studies of caches.
+//! Measurement of metrics over studies of caches.
 
 use crate::caching::{Cell, Cells, Metric};
 use crate::describe::{CacheSize, CachingPlan, Experiment, Judged, PolicySpec, Study, View, WorkloadSpec};
@@ -10,10 +10,10 @@ use crate::{Error, Result, catalogue};
 use frit_trace::ReqOp;
 use frit_trace::identity::Kind;
 
-/// The smallest cache that is run: smaller ones hold less than a bucket's blocks.
+/// Minimum cache size, in bytes: a smaller cache holds less than a bucket's blocks.
 const CACHE_LEAST: u64 = 1 << 20;
 
-/// A workload that is here.
+/// An available workload.
 pub(super) struct Here<'a> {
     pub(super) spec: &'a WorkloadSpec,
     pub(super) input: Box<Input>,
@@ -90,7 +90,7 @@ pub(super) fn caching(
     })
 }
 
-/// The workloads of a figure that can be had.
+/// Returns the available workloads of a figure.
 pub(super) fn find<'a>(
     study: &'a Study,
     only: Option<&[String]>,
@@ -107,7 +107,7 @@ pub(super) fn find<'a>(
     here.map(|(spec, input)| Ok(Here { spec, facts: facts(spec, &input)?, input })).collect()
 }
 
-/// What a workload asks for.
+/// Returns the characteristics of a workload.
 fn facts(spec: &WorkloadSpec, input: &Input) -> Result<CachedWorkload> {
     let (mut workload, mut batch) = (input.open()?, Vec::new());
     let (mut requests, mut writes, mut bytes) = (0, 0, 0);
@@ -158,7 +158,7 @@ fn judge(j: &Judged, plan: &CachingPlan, metric: Option<&Metric>, row: &CachingR
     })
 }
 
-/// The mean over generated workloads that stand for the paper's.
+/// Returns the mean over generated workloads that stand for the paper's.
 fn mean(rows: &[CachingRow]) -> Option<MeanChange> {
     let about = |r: &CachingRow| {
         let j = r.judged?;

@@ -1,4 +1,4 @@
-//! Where one variant of a stack begins to cost less than another.
+//! Break-even points: prices at which one variant of a stack begins to cost less than another.
 
 use super::comparison::{Here, Sheet, Wanted, shows};
 use crate::Result;

@@ -1,4 +1,4 @@
-//! A figure over a sweep: rows, verdicts, means.
+//! A metric over a sweep: rows, verdicts, means.
 
 use super::explain::{Runs, explain};
 use super::{note_missing, note_workload, workload_outcome};
@@ -124,7 +124,8 @@ fn row(
     })
 }
 
-/// What becomes of a claim in one row. Bands are judged only with a base; those about means are judged elsewhere.
+/// Returns the verdict on a claim in one row. Bands are judged only with a baseline; bands about
+/// means are judged in `means`.
 fn verdict(
     claim: &Claim,
     stands_for: Option<&str>,
@@ -148,7 +149,7 @@ fn verdict(
     Verdict { claim: claim.id.clone(), direction, judged: claim.direction.is_some(), bands: bands.collect() }
 }
 
-/// Means over the workloads of a claim, recorded and generated ones apart.
+/// Returns the means over the workloads of a claim, separately for recorded and generated ones.
 fn means(claim: &Claim, columns: &[&Column], rows: &[FigureRow]) -> Vec<MeanRow> {
     let mut out = Vec::new();
     for band in claim.bands.iter().filter(|b| b.mean) {
