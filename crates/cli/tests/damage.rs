@@ -85,7 +85,7 @@ fn a_flipped_bit_is_told_by_every_command_and_replaced_by_none() {
         (&["check", "vol", "--data"][..], "bad-data"),
         (&["scrub", "vol"], "bad-data"),
         (&["recover", "vol"], "lost: 4096 bytes at 28672 (page 7)"),
-        (&["check", "vol", "--data", "--repair"], "could not be mended"),
+        (&["check", "vol", "--data", "--repair"], "could not be repaired"),
         (&["grow", "vol", "--size", "20M"], "block 7 of the disk"),
     ] {
         damaged(d, &flip);

@@ -248,7 +248,7 @@ fn what_is_damaged_is_repaired() {
     fs::write(&p.image, &image).unwrap();
     let found = frit(&["fsck", &p.image]);
     refused(&found, 1, "");
-    assert!(String::from_utf8_lossy(&found.stdout).contains("--repair mends"), "{found:?}");
+    assert!(String::from_utf8_lossy(&found.stdout).contains("--repair repairs"), "{found:?}");
     let repaired: serde_json::Value =
         serde_json::from_str(&good(&frit(&["fsck", &p.image, "--repair", "--json"]))).unwrap();
     assert_eq!((repaired["repaired"].as_u64(), repaired["ok"].as_bool()), (Some(1), Some(true)));

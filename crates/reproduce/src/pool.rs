@@ -61,6 +61,7 @@ impl<F: Send> Pool<F> {
             }
         });
         let mut done = done.into_inner().unwrap_or_else(std::sync::PoisonError::into_inner);
+        // Workers finish in any order; sorting makes the reported error independent of it.
         done.sort_by_key(|(i, _)| *i);
         for (i, found) in done {
             self.found.insert(new[i].key.clone(), found?);

@@ -93,6 +93,8 @@ impl Volume {
             }
             None => (VolumeLock::take(dir, false)?, None),
         };
+        // The superblock comes first, in the state "creating": an interrupted creation is never
+        // taken for a volume. It becomes clean only after the media are formatted and synced.
         let mut superblock = SuperblockFile::create(dir, first, lock)?;
         if let Some(old) = old {
             clear(dir, &old, &media)?;

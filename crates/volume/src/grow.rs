@@ -107,6 +107,7 @@ pub fn grow(dir: &Path, stack: &Stack, step: &mut dyn FnMut(&str, u64, u64)) -> 
         remove(&growing, dir, &kept, false)?;
         return Err(io(format!("cannot exchange {} and {}", growing.display(), full.display()))(e.into()));
     }
+    // The exchange has to be durable before the old volume is removed.
     sync_parent(&full)?;
     step("removing", 0, 0);
     remove(&growing, dir, &kept, true)?;

@@ -57,6 +57,7 @@ pub fn export<S: Sink>(
     let mut moved = Moved { bytes: v.bytes(), ..Moved::default() };
     let failed = || io("cannot write the image");
     if let ImageOut::Sparse(file) = out {
+        // Sets the full size first, so that zeros at the end become a hole as well.
         file.set_len(v.bytes()).map_err(failed())?;
     }
     let mut buffer = vec![0; CHUNK];
@@ -205,6 +206,7 @@ pub fn import<S: Sink>(v: &mut Volume<S>, from: &mut ImageIn<'_>, progress: Prog
             break;
         }
     }
+    // The rest of the volume has to read as zeros; its old contents are discarded.
     v.discard(moved.bytes, v.bytes() - moved.bytes)?;
     v.flush()?;
     Ok(moved)

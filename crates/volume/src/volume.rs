@@ -302,6 +302,7 @@ impl<S: Sink> Volume<S> {
             kept.map_err(core)
         });
         if done.is_err() {
+            // All or none: parameters that were set before the error get their old values back.
             self.in_some_order(&before)?;
         }
         done
@@ -413,6 +414,9 @@ impl<S: Sink> Volume<S> {
         if let Some(why) = self.layer.refuses() {
             return Err(Error::LeftDirty { why });
         }
+        // The order matters: `halt` writes the final state of the layer, the flush makes it
+        // durable, and only then may the superblock say clean. A crash in between is an ordinary
+        // recovery.
         self.layer.halt(&mut self.sink)?;
         self.flush()?;
         self.superblock.set_state(State::Clean, boot_id())?;

@@ -171,6 +171,7 @@ fn start(args: &Args, dir: &Path) -> Result<Attached> {
     serve.stdin(Stdio::null()).stdout(out).stderr(err).process_group(0).current_dir("/");
     let mut child = serve.spawn().into_diagnostic()?;
     let attached = Attached { mountpoint, server: child.id() as i32, started: true, device: None };
+    // Recorded before the server is ready, so that `frit detach` can stop it in the meantime.
     attached.write(dir)?;
     let ready = wait(&mut child, dir, &attached.mountpoint, Duration::from_secs(args.timeout));
     if ready.is_err() && child.try_wait().into_diagnostic()?.is_some() {

@@ -161,6 +161,7 @@ fn release(device: &Path, args: &Args) -> Result<()> {
             list.join(", ")
         ));
     }
+    // Unmounts in reverse order, since a later mount may be below an earlier one.
     for path in at.iter().rev() {
         unmount(path, true).into_diagnostic().wrap_err_with(|| path.display().to_string())?;
     }

@@ -89,6 +89,8 @@ pub(crate) fn run(args: &Args) -> Result<ExitCode> {
         let checked = Image::open(&image, &args.changes.overlay()).and_then(|medium| {
             image::say(&medium);
             let report = look(args, &medium, pool.as_deref())?;
+            // Opening the image may have completed interrupted operations, and a repair has changed
+            // it: both are synced.
             medium.sync().map(|()| report).map_err(|e| unsynced(&medium, e))
         });
         checked.map_err(|e: Error| miette!("{}: {e}", args.image.display()))
@@ -108,7 +110,7 @@ pub(crate) fn run(args: &Args) -> Result<ExitCode> {
 fn unsynced(medium: &Image, error: Error) -> Error {
     match medium.overlay() {
         Some(overlay) => Error::Image(format!(
-            "{error}. Changes that were not synced are only in memory, in {}: free space on the disk, and check again",
+            "{error}. Unsynced changes are only in memory, in {}: free space on the disk, and check again",
             overlay.display()
         )),
         None => error,
@@ -165,7 +167,7 @@ fn tell(args: &Args, r: &Report, seconds: f64) -> Result<()> {
         0 if r.repaired > 0 => format!("{} repairs; nothing is left ({seconds:.3} s).\n", r.repaired),
         0 => format!("Nothing is wrong ({seconds:.3} s).\n"),
         n if args.repair => format!("{} repairs; {n} problems are left ({seconds:.3} s).\n", r.repaired),
-        n => format!("{n} problems ({seconds:.3} s). frit fsck --repair mends them.\n"),
+        n => format!("{n} problems ({seconds:.3} s). frit fsck --repair repairs them.\n"),
     };
     print(&out)
 }

@@ -81,6 +81,8 @@ impl Locked {
                 return Ok(Locked { file, own: None });
             };
             lock(own.file(), false, image)?;
+            // The previous holder may have removed the lock file between opening and locking it;
+            // then the attempt is repeated.
             if own.is_current() {
                 let locked = Locked { file, own: Some(own) };
                 lock_beside(&locked.file, false, image)?;

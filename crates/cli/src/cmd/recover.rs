@@ -37,6 +37,7 @@ pub(crate) fn run(args: &Args) -> Result<ExitCode> {
     let looked = volume.find_lost();
     let found = volume.recovery().clone();
     let page_bytes = volume.page_bytes();
+    // The volume is closed before any error is reported, so that the recovery persists.
     let closed = volume.close();
     if args.json {
         print_json(&found)?;

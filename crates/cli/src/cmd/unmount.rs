@@ -57,6 +57,8 @@ pub(crate) fn run(args: &Args) -> Result<()> {
     // left.
     let overlay = left::overlay_of(&image);
     let patience = Duration::from_secs(args.timeout);
+    // The image is synced while it is still mounted: if the sync fails, it stays mounted and
+    // nothing is lost.
     let synced = left::sync(&found.mountpoint, patience);
     if let (Err(e), false, None) = (&synced, args.force, &args.save) {
         return Err(miette!(

@@ -136,7 +136,7 @@ pub struct FigureColumn {
     /// Number of decimals.
     #[serde(default)]
     pub digits: usize,
-    /// Value.
+    /// Expression of the value.
     pub value: Value,
 }
 
@@ -191,7 +191,7 @@ pub struct Axis {
 pub struct Mark {
     /// Label.
     pub name: String,
-    /// Value of the axis to which `price` belongs: a size.
+    /// Axis value to which `price` belongs: a size.
     #[serde(deserialize_with = "size::deserialize")]
     pub at: u64,
     /// Price at `at`.
@@ -213,7 +213,7 @@ pub struct Check {
     pub variant: String,
     /// Names of the workloads.
     pub workloads: Vec<String>,
-    /// Value.
+    /// Expression of the value.
     pub value: Value,
     /// Published value.
     pub published: Option<f64>,

@@ -113,7 +113,7 @@ pub struct TheoryPlan {
     pub within: f64,
 }
 
-/// Shape of a device of [`TheoryPlan`].
+/// Dimensions of a device of [`TheoryPlan`].
 #[derive(Clone, Copy, Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Shape {

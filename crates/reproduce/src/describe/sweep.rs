@@ -104,7 +104,7 @@ pub struct Scale {
 #[derive(Clone, Copy, PartialEq, Eq, Default, Debug, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Hints {
-    /// Hints are removed.
+    /// All hints are removed.
     #[default]
     Off,
     /// One row without hints, one with them.

@@ -138,6 +138,7 @@ pub(super) fn cache_bytes(study: &Study, h: &Here<'_>, times: f64, quick: bool) 
         Some(CacheSize::Share(s)) => (h.facts.asked_bytes as f64 * s) as u64,
         None => 0,
     };
+    // Whole blocks of 4 KiB.
     ((bytes as f64 * times) as u64).max(CACHE_LEAST) / 4096 * 4096
 }
 
@@ -146,6 +147,7 @@ fn judge(j: &Judged, plan: &CachingPlan, metric: Option<&Metric>, row: &CachingR
         let column = plan.policies.iter().position(|p| p == name)?;
         Some(metric?.of(row.found.get(column)?))
     };
+    // Without a base above zero there is no relative change.
     let base = at(plan.by.as_deref()?).filter(|b| *b > 0.0)?;
     let measured = (at(&j.policy)? / base - 1.0) * 100.0;
     let published = row.stands_for.as_ref().and_then(|s| j.published.get(s)).copied();
@@ -154,6 +156,7 @@ fn judge(j: &Judged, plan: &CachingPlan, metric: Option<&Metric>, row: &CachingR
         measured,
         published,
         direction: published.map(|p| (p < 0.0) == (measured < 0.0)),
+        // Recordings are only parts of the paper's workloads, so their values are not judged.
         value: published.filter(|_| row.kind == Kind::Generated).map(near),
     })
 }

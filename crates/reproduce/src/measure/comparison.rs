@@ -136,6 +136,7 @@ impl<'a> Sheet<'a> {
         'a: 'h,
     {
         let view = self.comparison.view(view)?;
+        // A relative value needs the run of its baseline as well.
         for name in [Some(variant), value.against.as_deref()].into_iter().flatten() {
             wanted.push((view, h, self.comparison.variant(name)?.set.clone()));
         }
@@ -232,6 +233,7 @@ impl<'a> Sheet<'a> {
 
     fn key(&self, stack: &Stack, (view, h, _): &Wanted<'_>) -> String {
         let packed = view.packed.is_some();
+        // Runs of different variants with equal stacks share a key, and so a result.
         format!("{} {} {} {packed} {}", h.spec.name, stack.identity().sha256, view.depth, self.seed)
     }
 

@@ -11,7 +11,7 @@ pub(super) struct Runs<'a> {
     pub(super) first: &'a Figures,
     /// Run with the largest threshold.
     pub(super) last: &'a Figures,
-    /// Runs that the claim is about, in its order.
+    /// The runs that the claim is about, in its order.
     pub(super) over: Vec<&'a Figures>,
     /// Run like `last` with more PCM, if there is one.
     pub(super) more: Option<&'a Figures>,

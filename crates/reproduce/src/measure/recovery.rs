@@ -50,6 +50,8 @@ fn crash(plan: &RecoveryPlan, pcm_bytes: u64, dir: &Path) -> Result<RecoveryRow>
     // Dropping the volume leaves the files in the state in which a killed program leaves them.
     drop(volume);
 
+    // The clock starts before the files are opened: `open_seconds` covers more than the layer's
+    // recovery.
     let begun = Instant::now();
     let mut volume =
         Volume::open(dir, &OpenOptions::default()).map_err(|e| failed("opening the volume again", &e))?;

@@ -76,7 +76,7 @@ pub struct CachingRow {
     pub judged: Option<Change>,
 }
 
-/// Change of the first metric relative to that of the baseline `by`, in percent.
+/// The change of the first metric relative to that of the baseline `by`, in percent.
 #[derive(Clone, Copy, PartialEq, Debug, Serialize)]
 pub struct Change {
     /// Measured change.

@@ -154,6 +154,8 @@ pub(crate) fn software(
     }
     for p in &mut paths {
         note(&format!("filling: {}", p.name));
+        // Filled before the measurement, so that measured reads and writes meet mapped blocks on
+        // every path.
         p.fill(plan)?;
     }
     let mut rng = SmallRng::seed_from_u64(SEED);

@@ -185,6 +185,8 @@ fn measure(cell: Cell<'_>, stack: &Stack, input: &Input, facts: &Facts, seed: u6
         Lead::None => {}
         Lead::Whole => {
             session.warm(&mut open()?, None, &mut |_| {})?;
+            // Warm-up and measurement are two workloads of one session, so that the measured one
+            // meets the state that the first has left.
             session.next_workload();
         }
         Lead::Requests(_) | Lead::Share(_) => {

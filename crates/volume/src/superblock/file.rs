@@ -153,6 +153,7 @@ impl SuperblockFile {
         let at = (next.sequence % 2) * COPY_BYTES as u64;
         let cannot = |source| io(format!("cannot write the superblock {}", self.path.display()))(source);
         self.file.write_all_at(&bytes, at).map_err(cannot)?;
+        // `next` replaces `self.now` only when it is durable.
         self.file.sync_data().map_err(cannot)?;
         self.now = next;
         self.other = None;

@@ -144,6 +144,7 @@ fn one(args: &Args, file: &str, path: &Path) -> Result<ScoreJson> {
     for _ in 0..REPEATS {
         let begin = Instant::now();
         modelled = replay()?;
+        // The fastest repetition is the one that other programs disturbed least.
         best = best.min(begin.elapsed().as_secs_f64());
     }
     let measured: Vec<Nanos> = trace.iter().map(|m| m.service).collect();

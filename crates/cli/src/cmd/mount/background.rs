@@ -57,6 +57,6 @@ fn log(args: &Args) -> Result<(File, u64)> {
 fn said(log: &File, before: u64) -> Result<String> {
     let end = log.metadata().into_diagnostic()?.len();
     let mut bytes = vec![0; end.saturating_sub(before) as usize];
-    log.read_exact_at(&mut bytes, before).map_err(|e| miette!("cannot read what the mount says: {e}"))?;
+    log.read_exact_at(&mut bytes, before).map_err(|e| miette!("cannot read the log of the mount: {e}"))?;
     Ok(String::from_utf8_lossy(&bytes).into_owned())
 }

@@ -11,7 +11,7 @@ pub(super) struct Inputs {
     pub(super) workloads: Vec<String>,
 }
 
-/// Kind of an argument.
+/// Classification of an argument.
 enum Kind {
     Stack,
     Workload,

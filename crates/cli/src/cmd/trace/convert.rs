@@ -11,7 +11,7 @@ use std::path::Path;
 /// Write a workload in another format.
 #[derive(clap::Args, Debug)]
 #[command(
-    after_help = "Devices stay apart where the output format has a device column, unless --devices or --volume says otherwise.
+    after_help = "Devices are kept separate if the output format has a device column, unless --devices or --volume is given.
 
 Examples:
   frit trace convert Financial1.spc fin1.csv.zst

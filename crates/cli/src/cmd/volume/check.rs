@@ -161,7 +161,7 @@ fn shown(dir: &Path, how: How, checked: &Checked, found: &Found<'_>, page_bytes:
     if found.findings.is_empty() {
         return out;
     }
-    let mut t = table(&["severity", "kind", "page", "from byte", "medium", "address", "what", "mended"]);
+    let mut t = table(&["severity", "kind", "page", "from byte", "medium", "address", "what", "repaired"]);
     for f in found.findings.iter().take(SHOWN) {
         let kind: &str = f.medium.into();
         let severity = if f.severity == frit_core::Severity::Major { "major" } else { "minor" };
@@ -185,10 +185,10 @@ fn shown(dir: &Path, how: How, checked: &Checked, found: &Found<'_>, page_bytes:
     }
     let left = found.findings.iter().any(|f| f.severity == frit_core::Severity::Major && !f.repaired);
     if left && how.repair {
-        out += "A page that could not be mended reads as an error until its bytes are written anew or discarded; frit \
+        out += "A page that could not be repaired reads as an error until its bytes are rewritten or discarded; frit \
                 export --rescue copies the rest.\n";
     } else if left {
-        out += "frit check --repair mends what it can.\n";
+        out += "frit check --repair repairs what it can.\n";
     }
     out
 }
