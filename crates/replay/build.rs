@@ -1,4 +1,4 @@
-//! Tells the crate which commit it is built from, when there is a repository to ask.
+//! Passes the commit of the build to the crate, if there is a repository.
 
 use std::path::Path;
 use std::process::Command;
@@ -10,7 +10,7 @@ fn git(arguments: &[&str]) -> Option<String> {
 
 fn main() {
     println!("cargo::rerun-if-changed=build.rs");
-    // A commit, and an edit of any crate, may change the answer.
+    // A commit, or an edit of any crate, may change the result.
     for path in
         [git(&["rev-parse", "--git-path", "logs/HEAD"]), Some("../../crates".into())].into_iter().flatten()
     {

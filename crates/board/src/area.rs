@@ -1,17 +1,17 @@
-//! What an access is for, told by where it lies: regions of the file system, and its data space by what was last
-//! written there.
+//! Purpose of an access, derived from its address: the regions of the file system, and for the data
+//! space the last write to the block.
 
 use frit_core::Cause;
 use frit_fs::{Geometry, Region};
 use serde::Serialize;
 use strum::{EnumCount, EnumIter, IntoEnumIterator, IntoStaticStr};
 
-/// What an access to the medium is for.
+/// Area of the medium, as the purpose of an access.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug, Serialize, EnumCount, EnumIter, IntoStaticStr)]
 #[serde(rename_all = "kebab-case")]
 #[strum(serialize_all = "kebab-case")]
 pub enum Area {
-    /// The contents of files.
+    /// Contents of files.
     Contents,
     /// The journal.
     Journal,
@@ -25,10 +25,10 @@ pub enum Area {
     Ledger,
     /// The list of orphans.
     Orphans,
-    /// Blocks of the data space with names, places of extents or extended attributes, and those that are zeroed whole,
-    /// as a directory's new ones are.
+    /// Blocks of the data space with names, tables of extents or extended attributes, and blocks
+    /// that are zeroed as a whole, as for new blocks of a directory.
     Tables,
-    /// Zeros into parts of blocks: what a file's first write leaves of them.
+    /// Zeros in parts of blocks: the rest of a block around the first write of a file to it.
     Zeros,
     /// Superblocks.
     Superblock,
@@ -37,20 +37,20 @@ pub enum Area {
 }
 
 impl Area {
-    /// Why its commands are given: contents for the host, everything else is metadata.
+    /// Returns the cause of its commands: the host for contents, metadata for all other areas.
     #[must_use]
     pub fn cause(self) -> Cause {
         if self == Area::Contents { Cause::Host } else { Cause::Meta }
     }
 
-    /// Its name in tables and JSON.
+    /// Returns its name in tables and JSON.
     #[must_use]
     pub fn name(self) -> &'static str {
         self.into()
     }
 }
 
-/// How an access was made.
+/// Kind of an access.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) enum Access {
     Read,
@@ -59,11 +59,11 @@ pub(crate) enum Access {
     Zero,
 }
 
-/// Which blocks of the data space hold metadata.
+/// Map of the data space: the blocks that hold metadata.
 #[derive(Debug)]
 pub(crate) struct Areas {
     geometry: Geometry,
-    /// One bit a block of the medium: metadata was written there last.
+    /// One bit for each block of the medium: the last write to the block was metadata.
     tables: Vec<u64>,
 }
 
@@ -76,8 +76,8 @@ impl Areas {
         Self { geometry, tables: vec![0; blocks.div_ceil(64) as usize] }
     }
 
-    /// What an access from `at` on is for. Accesses of the file system stay in one region, and in the data space in
-    /// what one file has.
+    /// Returns the area of an access that starts at `at`. An access of the file system does not
+    /// cross regions, and in the data space it does not cross files.
     pub(crate) fn of(&mut self, access: Access, at: u64, len: u64) -> Area {
         match self.geometry.region_of(at) {
             Region::Superblock => Area::Superblock,
@@ -102,6 +102,8 @@ impl Areas {
             }
             Access::Zero if !(at | len).is_multiple_of(BLOCK) => Area::Zeros,
             Access::Metadata | Access::Contents | Access::Zero => {
+                // A block that is zeroed as a whole is a new block of a directory, until contents
+                // are written to it.
                 let is_table = access != Access::Contents;
                 for block in blocks {
                     let word = &mut self.tables[(block / 64) as usize];
@@ -113,24 +115,24 @@ impl Areas {
     }
 }
 
-/// Accesses of the file system to one area, and what they came to on the medium.
+/// Number of accesses of the file system to one area, and of the resulting commands.
 #[derive(Clone, Copy, PartialEq, Eq, Default, Debug, Serialize)]
 pub struct AreaCount {
-    /// Reads that the file system made.
+    /// Reads by the file system.
     pub reads: u64,
-    /// Bytes that it asked for.
+    /// Bytes that the file system read.
     pub read_bytes: u64,
-    /// Writes that it made.
+    /// Writes by the file system.
     pub writes: u64,
-    /// Bytes that it wrote.
+    /// Bytes that the file system wrote.
     pub written_bytes: u64,
     /// Commands to the medium.
     pub commands: u64,
-    /// Bytes of write units that the medium wrote for it.
+    /// Bytes of write units that the medium wrote for these accesses.
     pub medium_bytes: u64,
 }
 
-/// What went to a medium, by area.
+/// Traffic to a medium, by area.
 #[derive(Clone, PartialEq, Eq, Default, Debug)]
 pub struct Traffic {
     areas: [AreaCount; Area::COUNT],
@@ -139,7 +141,7 @@ pub struct Traffic {
 }
 
 impl Traffic {
-    /// One area.
+    /// Returns the counts of one area.
     #[must_use]
     pub fn of(&self, area: Area) -> AreaCount {
         self.areas[area as usize]
@@ -149,12 +151,12 @@ impl Traffic {
         &mut self.areas[area as usize]
     }
 
-    /// The areas with any access.
+    /// Returns the areas that were accessed.
     pub fn iter(&self) -> impl Iterator<Item = (Area, AreaCount)> + '_ {
         Area::iter().map(|area| (area, self.of(area))).filter(|(_, c)| c.reads + c.writes > 0)
     }
 
-    /// What was counted since `earlier`, a former state of this count.
+    /// Returns the traffic since `earlier`, a former state of these counts.
     #[must_use]
     pub fn since(&self, earlier: &Traffic) -> Traffic {
         let mut d = self.clone();
@@ -170,7 +172,7 @@ impl Traffic {
         d
     }
 
-    /// Bytes that the medium wrote for areas of a cause.
+    /// Returns the bytes that the medium wrote for areas of a cause.
     #[must_use]
     pub fn medium_bytes(&self, cause: Cause) -> u64 {
         self.iter().filter(|(area, _)| area.cause() == cause).map(|(_, c)| c.medium_bytes).sum()

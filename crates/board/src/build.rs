@@ -1,4 +1,4 @@
-//! The devices of a board: the memory of a profile, and what the host has before it.
+//! Devices of a board: the memory of a profile, and the devices of the host in front of it.
 
 use crate::error::{Error, Result};
 use crate::host::Host;
@@ -8,11 +8,11 @@ use frit_media::{
 };
 use std::path::Path;
 
-/// The largest transfer over a link or copy, in bytes.
+/// Largest transfer over a link or copy, in bytes.
 const TRANSFER_MAX: u64 = 1 << 32;
 
-/// Something of the host's that is busy for a time and holds nothing: a link, copying, code. To the engine it is a
-/// volatile memory: what it carries is not durable.
+/// A device of the host that is busy for a time and stores nothing: a link, copying, software. The
+/// engine treats it as volatile memory, so its commands are not durable.
 #[derive(Debug)]
 pub(crate) struct Carrier(Dram<NoStore>);
 
@@ -23,7 +23,7 @@ impl Carrier {
         Dram::new(config, NoStore, hw).map(Carrier).map_err(Error::Build)
     }
 
-    /// Towards the processor.
+    /// Transfers bytes towards the processor.
     pub(crate) fn inwards<S: Sink>(
         &mut self,
         sink: &mut S,
@@ -34,7 +34,7 @@ impl Carrier {
         self.0.read(sink, 0, Target::Len(len), cause, after)
     }
 
-    /// Away from the processor.
+    /// Transfers bytes away from the processor.
     pub(crate) fn outwards<S: Sink>(
         &mut self,
         sink: &mut S,
@@ -46,25 +46,26 @@ impl Carrier {
     }
 }
 
-/// What a unit of the hardware is.
+/// Name of a unit of the hardware.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct UnitName {
     /// The unit.
     pub unit: UnitId,
-    /// Its name: `c0 g1` for group 1 of channel (controller) 0, `link` …
+    /// Name of the unit: `c0 g1` for group 1 of channel (controller) 0, `link` …
     pub name: String,
 }
 
-/// All devices of a board, before a sink is chosen for their commands.
+/// Devices of a board, without a sink for their commands.
 #[derive(Debug)]
 pub struct Parts {
-    /// The host.
+    /// Host.
     pub host: Host,
-    /// The devices, for an engine.
+    /// Devices, for an engine.
     pub hardware: Hardware,
-    /// Bytes that the file system has.
+    /// Size of the file system in bytes.
     pub bytes: u64,
-    /// Whether the file system will have checksums of contents ([`frit_fs::Format::sums`]): its regions differ.
+    /// `true` if the file system has checksums of contents ([`frit_fs::Format::sums`]), which
+    /// changes its layout.
     pub sums: bool,
     pub(crate) pcm: Pcm<MemoryStore>,
     pub(crate) link: Option<Carrier>,
@@ -73,11 +74,11 @@ pub struct Parts {
 }
 
 impl Parts {
-    /// The memory of a profile (a name, or the path of a TOML file) behind a host. The file system has `bytes` of it,
-    /// or all up to 1 GiB.
+    /// Creates the devices for the memory of a profile (a name, or the path of a TOML file) and a
+    /// host. The file system has `bytes` of it, or all of it up to 1 GiB.
     ///
     /// # Errors
-    /// A profile that is not there or no byte-addressable durable memory, or one that is too small.
+    /// A profile that does not exist, is not byte-addressable durable memory, or is too small.
     pub fn new(profile: &str, host: Host, bytes: Option<u64>) -> Result<Parts> {
         let keys = MediumConfig { profile: Some(profile.into()), ..MediumConfig::default() };
         let config = match keys.resolve("pcm", Path::new("."))? {
@@ -92,10 +93,10 @@ impl Parts {
         Parts::of(config, host, bytes)
     }
 
-    /// The same of a device that is given.
+    /// Creates the devices for a given configuration of the memory.
     ///
     /// # Errors
-    /// A device that cannot be, or is too small.
+    /// A configuration that is invalid or too small.
     pub fn of(config: PcmConfig, host: Host, bytes: Option<u64>) -> Result<Parts> {
         let all = config.geometry.bytes() / 4096 * 4096;
         let bytes = bytes.unwrap_or(all.min(1 << 30)) / 4096 * 4096;
@@ -115,7 +116,7 @@ impl Parts {
         Ok(Parts { host, hardware, bytes, sums: false, pcm, link, copies, calls })
     }
 
-    /// The names of all units.
+    /// Returns the names of all units.
     #[must_use]
     pub fn units(&self) -> Vec<UnitName> {
         let g = *self.pcm.geometry();
@@ -136,7 +137,8 @@ impl Parts {
         units
     }
 
-    /// The channels of the memory whose bus is told apart from its cells: their numbers in the hardware, and names.
+    /// Returns the channels of the memory whose bus is modelled apart from its cells: their numbers
+    /// in the hardware, and names.
     #[must_use]
     pub fn buses(&self) -> Vec<(usize, String)> {
         if self.pcm.config().timing.bus_ps_per_byte == 0 {

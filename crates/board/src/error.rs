@@ -1,13 +1,13 @@
-//! Why a run ended.
+//! Errors of runs.
 
 /// Shorthand for results with [`enum@Error`].
 pub type Result<T> = std::result::Result<T, Error>;
 
-/// Why a run ended without a report. The doc comment of each variant is what it means; its message is what the user
-/// sees.
+/// Error of a run. The doc comment of each variant is its meaning; its message is the text for the
+/// user.
 #[derive(Debug, thiserror::Error)]
 pub enum Error {
-    /// A parameter is wrong.
+    /// A parameter is invalid.
     #[error(transparent)]
     Param(#[from] frit_core::Error),
     /// The board cannot be built.
@@ -16,15 +16,16 @@ pub enum Error {
     /// The file system refused an operation.
     #[error("{what}: {source}")]
     Fs {
-        /// What was being done.
+        /// Operation that failed.
         what: &'static str,
-        /// What it said.
+        /// Error of the file system.
         source: frit_fs::Error,
     },
 }
 
 impl Error {
-    /// For `map_err`: what was being done when the file system refused.
+    /// Returns a function for `map_err` that adds the failed operation to an error of the file
+    /// system.
     pub(crate) fn fs(what: &'static str) -> impl Fn(frit_fs::Error) -> Error {
         move |source| Error::Fs { what, source }
     }

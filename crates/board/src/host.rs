@@ -1,5 +1,5 @@
-//! The host side of a board: how the processor reaches the memory, and what its code costs. Every value names its
-//! source.
+//! Model of the host: how the processor reaches the memory, and the cost of its code. Every value
+//! has a source.
 
 use frit_core::{Error, Nanos, Result, size};
 use frit_media::DramTiming;
@@ -10,46 +10,49 @@ use std::collections::BTreeMap;
 const BUILTINS: [&str; 2] =
     [include_str!("../hosts/zedboard-2018.toml"), include_str!("../hosts/direct.toml")];
 
-/// The values of a host.
+/// Parameters of a host.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Values {
-    /// The link between processor and board, which carries one direction at a time: time for one byte. 0: no link.
+    /// Time for one byte on the link between processor and board, which transfers in one direction
+    /// at a time; 0 for no link.
     pub link_per_byte: Time,
-    /// What each transfer over the link takes beside its bytes.
+    /// Additional time of each transfer over the link.
     pub link_latency: Time,
-    /// The largest request of the processor, in bytes, a power of two; larger accesses are cut at its multiples, and
-    /// a load brings all of it over the link. 0: an access is one request.
+    /// Largest request of the processor in bytes, a power of two. Larger accesses are split at its
+    /// multiples, and a load transfers it completely over the link. 0 means that an access is one
+    /// request.
     pub burst_bytes: Size,
-    /// Requests of one load that are under way at a time.
+    /// Number of requests of one load that are in flight at a time.
     pub outstanding: u32,
-    /// Bytes of stores that the processor need not wait for; of more, the oldest has to be in the cells first.
+    /// Bytes of stores that the processor does not wait for. Beyond these it waits until the oldest
+    /// store is in the cells.
     pub posted_bytes: Size,
-    /// Processor time of each operation of the file system, before its first access.
+    /// Processor time of each file system operation, before its first access.
     pub software: Time,
     /// Processor time for each byte that is copied between the memory and the caller.
     pub copy_per_byte: Time,
 }
 
-/// A host: its values and where they come from.
+/// A host: its parameters and their sources.
 #[derive(Clone, PartialEq, Debug, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Host {
-    /// Its name.
+    /// Name of the host.
     pub name: String,
-    /// What it stands for, and what it leaves out.
+    /// Description of the modelled system, and of what the model omits.
     pub about: String,
-    /// Its values.
+    /// Parameters.
     pub values: Values,
-    /// Where each value comes from.
+    /// Source of each parameter.
     pub sources: BTreeMap<String, String>,
 }
 
 impl Host {
-    /// All hosts that come with frit.
+    /// Returns the built-in hosts.
     ///
     /// # Errors
-    /// None, as their test shows.
+    /// None; a test parses all of them.
     pub fn builtins() -> Result<Vec<Host>> {
         let parse = |text: &&str| {
             toml::from_str(text).map_err(|e| Error::param("host", "", e.to_string().trim_end()))
@@ -57,17 +60,18 @@ impl Host {
         BUILTINS.iter().map(parse).collect()
     }
 
-    /// A host by name, with values of its own after commas: `zedboard-2018,software=2 us`.
+    /// Returns a built-in host by name, with parameters changed after commas:
+    /// `zedboard-2018,software=2 us`.
     ///
     /// # Errors
-    /// An unknown name or key, or a value that cannot be.
+    /// An unknown name or key, or an invalid value.
     pub fn find(spec: &str) -> Result<Host> {
         let mut parts = spec.split(',');
         let name = parts.next().unwrap_or_default();
         let all = Host::builtins()?;
         let names: Vec<String> = all.iter().map(|h| h.name.clone()).collect();
         let mut host = all.into_iter().find(|h| h.name == name).ok_or_else(|| {
-            Error::param("host", name, format!("no such host; there are {}", names.join(", ")))
+            Error::param("host", name, format!("no such host; the hosts are {}", names.join(", ")))
         })?;
         for part in parts {
             let (key, value) = part.split_once('=').unwrap_or((part, ""));
@@ -83,10 +87,10 @@ impl Host {
 }
 
 impl Values {
-    /// Sets a value by its name.
+    /// Sets a parameter by its name.
     ///
     /// # Errors
-    /// An unknown name, or what is no value.
+    /// An unknown name, or an invalid value.
     pub fn set(&mut self, key: &str, text: &str) -> Result<()> {
         let time = || Time::parse(text).map_err(|why| Error::param(key, text, why));
         let bytes = || size::parse(text).map(Size).map_err(|why| Error::param(key, text, why));
@@ -101,7 +105,7 @@ impl Values {
             "software" => self.software = time()?,
             "copy_per_byte" => self.copy_per_byte = time()?,
             _ => {
-                let why = "no key of a host; its keys are link_per_byte, link_latency, burst_bytes, outstanding, \
+                let why = "is not a key of a host; the keys are link_per_byte, link_latency, burst_bytes, outstanding, \
                            posted_bytes, software, copy_per_byte";
                 return Err(Error::param(key, text, why));
             }
@@ -109,10 +113,10 @@ impl Values {
         Ok(())
     }
 
-    /// Refuses values that cannot be.
+    /// Validates the parameters.
     ///
     /// # Errors
-    /// The first that is wrong, and what would be right.
+    /// The first invalid value, with the allowed values.
     pub fn check(&self) -> Result<()> {
         let burst = self.burst_bytes.0;
         if burst != 0 && !(burst.is_power_of_two() && (8..=1 << 20).contains(&burst)) {
@@ -125,18 +129,18 @@ impl Values {
         Ok(())
     }
 
-    /// What a transfer over the link costs, where there is a link.
+    /// Returns the cost of a transfer over the link, or `None` without a link.
     pub(crate) fn link(&self) -> Option<DramTiming> {
         let timing = DramTiming { latency: self.link_latency.nanos(), ps_per_byte: self.link_per_byte.0 };
         (self.link_per_byte.0 > 0 || self.link_latency.0 > 0).then_some(timing)
     }
 
-    /// What the code of an operation costs, where it costs anything.
+    /// Returns the cost of an operation's code, or `None` if it is free.
     pub(crate) fn calls(&self) -> Option<DramTiming> {
         (self.software.0 > 0).then_some(DramTiming { latency: self.software.nanos(), ps_per_byte: 0 })
     }
 
-    /// What copying costs, where it costs anything.
+    /// Returns the cost of copying, or `None` if it is free.
     pub(crate) fn copies(&self) -> Option<DramTiming> {
         let timing = DramTiming { latency: Nanos::ZERO, ps_per_byte: self.copy_per_byte.0 };
         (self.copy_per_byte.0 > 0).then_some(timing)

@@ -1,10 +1,11 @@
-//! The file system on modelled memory, in virtual time: a [`Board`] is a medium whose reads, writes and fences are
-//! commands with causes and orders, so that operations have plans and latency.
+//! The file system on modelled memory in virtual time. A [`Board`] is a medium whose reads, writes
+//! and fences are commands with causes and dependencies, so that operations have plans and latency.
 //!
-//! [`bench::run`] plays patterns of files and names on it; [`plan::explain`] shows one operation command by command.
+//! [`bench::run`] runs patterns on files and names; [`plan::explain`] shows the commands of one
+//! operation.
 //!
-//! It is not: a simulator of the processor. What of the host is modelled is in [`host`], and `docs/fs-model.md` says
-//! what is not.
+//! The crate does not simulate the processor. [`host`] is the model of the host, and
+//! `docs/fs-model.md` says what it omits.
 
 pub mod area;
 pub mod bench;

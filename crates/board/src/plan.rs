@@ -1,5 +1,5 @@
-//! The plan of one operation: every call of the file system to its medium and every command that it becomes, with
-//! what each waits for, when it starts and ends.
+//! The plan of one operation: every call of the file system to its medium and every command of the
+//! call, with dependencies, start and end.
 
 use crate::area::Area;
 use crate::bench::{directory, format};
@@ -20,52 +20,52 @@ use strum::{EnumString, IntoStaticStr, VariantNames};
 pub enum Operation {
     /// Reads from the start of a file.
     Read,
-    /// Writes over what was written.
+    /// Overwrites written bytes.
     Write,
-    /// Writes at the end of a file.
+    /// Appends to a file.
     Append,
-    /// Cuts a file to nothing.
+    /// Truncates a file to size 0.
     Truncate,
-    /// Makes a file.
+    /// Creates a file.
     Create,
-    /// Makes a directory.
+    /// Creates a directory.
     Mkdir,
-    /// Looks a name up.
+    /// Looks up a name.
     Stat,
-    /// Gives a file another name in its directory.
+    /// Renames a file within its directory.
     Rename,
-    /// Removes the only name of a file of these bytes.
+    /// Removes the only name of a file with this many bytes.
     Unlink,
     /// Changes permissions.
     Chmod,
-    /// Syncs a file just after a write over what was written.
+    /// Syncs a file just after an overwrite.
     Fsync,
 }
 
-/// An operation and its bytes.
+/// An operation and its size.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Asked {
-    /// What is done.
+    /// Operation.
     pub operation: Operation,
-    /// With how many bytes, where it has any.
+    /// Number of bytes, if the operation has a size.
     pub bytes: u64,
 }
 
-/// Bytes of an operation that names none.
+/// Bytes of an operation without a given size.
 const BYTES: u64 = 4096;
-/// Most bytes of an operation: its plan has a command for every few.
+/// Largest size of an operation in bytes, because its plan has a command for every few bytes.
 const BYTES_MAX: u64 = 64 << 20;
 
 impl Asked {
-    /// Reads `write 4K`, `create` …
+    /// Parses an operation: `write 4K`, `create` …
     ///
     /// # Errors
-    /// An unknown operation, or no size.
+    /// An unknown operation, or an invalid size.
     pub fn parse(text: &str) -> std::result::Result<Asked, String> {
         let (name, bytes) = text.trim().split_once(' ').unwrap_or((text.trim(), ""));
         let operation = name
             .parse()
-            .map_err(|_| format!("'{name}' has no plan; there are {}", Operation::VARIANTS.join(", ")))?;
+            .map_err(|_| format!("'{name}' has no plan; available: {}", Operation::VARIANTS.join(", ")))?;
         let bytes = if bytes.is_empty() { BYTES } else { size::parse(bytes)? };
         if bytes == 0 || bytes > BYTES_MAX {
             return Err(format!("{}: has to be 1 byte to {}", size::show(bytes), size::show(BYTES_MAX)));
@@ -77,98 +77,99 @@ impl Asked {
 /// A call of the file system to its medium.
 #[derive(Clone, PartialEq, Eq, Debug, Serialize)]
 pub struct PlanStep {
-    /// What was called.
+    /// Kind of call.
     pub call: Call,
-    /// Where, in bytes.
+    /// Position in bytes.
     pub at: u64,
-    /// How many bytes.
+    /// Number of bytes.
     pub bytes: u64,
-    /// What for.
+    /// Area of the access.
     pub area: Option<Area>,
-    /// Its first command, as an index into the plan's.
+    /// Index of its first command in the plan.
     pub first: u64,
-    /// The command behind its last.
+    /// Index after its last command.
     pub end: u64,
-    /// The steps that its commands wait for, counted from 0.
+    /// Indexes of the steps that its commands wait for.
     pub after: Vec<usize>,
-    /// When its first command starts, counted from the start of the operation.
+    /// Start of its first command, from the start of the operation.
     pub start_ns: u64,
-    /// When its last command is done.
+    /// End of its last command.
     pub end_ns: u64,
 }
 
-/// A command.
+/// A command of a plan.
 #[derive(Clone, PartialEq, Eq, Debug, Serialize)]
 pub struct PlanCommand {
-    /// What does it: a unit of the memory, the link, copying, software.
+    /// Device that executes it: a unit of the memory, the link, copying, software.
     pub unit: String,
-    /// What it does: an operation of the memory; `in` or `out` of the link; `work` of the processor.
+    /// Operation of the device: one of the memory; `in` or `out` for the link; `work` for the
+    /// processor.
     pub op: &'static str,
-    /// Why.
+    /// Cause of the command.
     pub cause: Cause,
-    /// Where, in bytes of the memory; 0 of what is no memory.
+    /// Position in bytes of the memory; 0 for other devices.
     pub at: u64,
-    /// How many bytes.
+    /// Number of bytes.
     pub bytes: u32,
-    /// The commands of this plan that it waits for, by index.
+    /// Indexes of the commands in this plan that it waits for.
     pub after: Vec<u64>,
-    /// When it starts, counted from the start of the operation.
+    /// Start, from the start of the operation.
     pub start_ns: u64,
-    /// When it is done.
+    /// End.
     pub end_ns: u64,
 }
 
-/// Commands of one kind, summed.
+/// Total of the commands of one kind.
 #[derive(Clone, PartialEq, Eq, Debug, Serialize)]
 pub struct PlanSum {
-    /// What does them.
+    /// Device that executes them.
     pub unit: String,
-    /// What they do.
+    /// Operation of the device.
     pub op: &'static str,
-    /// Why.
+    /// Cause of the commands.
     pub cause: Cause,
-    /// How many.
+    /// Number of commands.
     pub commands: u64,
-    /// Their bytes.
+    /// Sum of their bytes.
     pub bytes: u64,
-    /// Time from start to end of each, added up.
+    /// Sum of their times from start to end.
     pub busy_ns: u64,
 }
 
 /// The plan of an operation.
 #[derive(Clone, PartialEq, Eq, Debug, Serialize)]
 pub struct Plan {
-    /// The operation.
+    /// Operation.
     pub operation: String,
-    /// The profile of the memory.
+    /// Profile of the memory.
     pub profile: String,
-    /// The host.
+    /// Host.
     pub host: String,
-    /// From the start of the operation to its answer.
+    /// Time from the start of the operation to its result.
     pub latency_ns: u64,
-    /// From the start of the operation to when the last of its commands is done.
+    /// Time from the start of the operation to the end of its last command.
     pub done_ns: u64,
-    /// Calls to the medium, in their order.
+    /// Calls to the medium, in order.
     pub steps: Vec<PlanStep>,
     /// Commands, in order of emission.
     pub commands: Vec<PlanCommand>,
-    /// Commands by unit, operation and cause.
+    /// Totals of the commands by unit, operation and cause.
     pub sums: Vec<PlanSum>,
 }
 
 type Planned = Record<Timed>;
 
-/// An operation that was made.
+/// An executed operation.
 struct Made {
-    /// When it began.
+    /// Start time.
     began: Nanos,
-    /// How long it took.
+    /// Latency.
     took: Nanos,
-    /// The first of its commands, counted from the board's first.
+    /// Number of its first command, counted from the board's first command.
     first: u64,
 }
 
-/// Makes a file system with a file, and in it the operation, of which the board has kept the calls.
+/// Creates a file system with a file and executes the operation, whose calls the board records.
 fn make(board: &Board<Planned>, asked: Asked, sums: bool) -> Result<Made> {
     let (me, bytes) = (Caller::ROOT, vec![1; asked.bytes as usize]);
     let fs = Fs::format(board, format(0, sums)).map_err(Error::fs("format"))?;
@@ -177,7 +178,7 @@ fn make(board: &Board<Planned>, asked: Asked, sums: bool) -> Result<Made> {
     fs.write(file, 0, &bytes).map_err(Error::fs("write"))?;
     board.quiet();
     if asked.operation == Operation::Fsync {
-        // What is written here is on its way when the sync begins.
+        // The write is still in flight when the sync begins.
         board.operation(|| fs.write(file, 0, &bytes)).0.map_err(Error::fs("write"))?;
     }
     let (began, first) = (board.now(), board.commands());
@@ -200,11 +201,12 @@ fn make(board: &Board<Planned>, asked: Asked, sums: bool) -> Result<Made> {
     Ok(Made { began, took, first })
 }
 
-/// The plan of an operation on a new file system. Its file, of as many bytes as the operation has, and its directory
-/// are in use, so that their maps are in DRAM; nothing is on its way when it begins, but for what `fsync` waits for.
+/// Returns the plan of an operation on a new file system. Its file, of the size of the operation,
+/// and its directory are in use, so their maps are in DRAM. Nothing is in flight when the operation
+/// begins, except the write before `fsync`.
 ///
 /// # Errors
-/// A board that cannot be, or a file system that refuses the operation.
+/// An invalid board, or an error of the file system.
 pub fn explain(asked: Asked, profile: &str, host: &str, bytes: Option<u64>, sums: bool) -> Result<Plan> {
     let mut parts = Parts::new(profile, Host::find(host)?, bytes)?;
     parts.sums = sums;
@@ -255,7 +257,8 @@ fn name(units: &[UnitName], unit: UnitId) -> String {
     units.iter().find(|u| u.unit == unit).map_or_else(String::new, |u| u.name.clone())
 }
 
-/// What a command is called: the host's carriers are no memory.
+/// Returns the name of a command. Commands of the host's devices are transfers or processor time,
+/// not accesses to memory.
 fn operation_of(op: Op, is_link: bool) -> &'static str {
     match op {
         Op::DramRead if is_link => "in",
@@ -265,8 +268,9 @@ fn operation_of(op: Op, is_link: bool) -> &'static str {
     }
 }
 
-/// The calls, with times and orders of their commands.
+/// Returns the calls, with times and dependencies of their commands.
 fn told(steps: &[Step], first: u64, commands: &[PlanCommand]) -> Vec<PlanStep> {
+    // Each command belongs to the step that issued it.
     let mut of_command = vec![usize::MAX; commands.len()];
     for (i, step) in steps.iter().enumerate() {
         of_command[(step.first - first) as usize..(step.end - first) as usize].fill(i);
@@ -296,7 +300,7 @@ fn told(steps: &[Step], first: u64, commands: &[PlanCommand]) -> Vec<PlanStep> {
     steps.iter().enumerate().map(tell).collect()
 }
 
-/// Commands by unit, operation and cause, in the order in which they occur first.
+/// Sums the commands by unit, operation and cause, in the order of first occurrence.
 fn added_up(commands: &[PlanCommand]) -> Vec<PlanSum> {
     let mut sums: Vec<PlanSum> = Vec::new();
     for c in commands {

@@ -1,10 +1,10 @@
-//! A sink that notes when each command starts and ends.
+//! A sink that records the start and the end of each command.
 
 use frit_core::{Cmd, Nanos, Sink, UnitId, UnitState};
 use frit_engine::driver::{Done, Tag};
 use frit_engine::{Eager, Engine};
 
-/// The eager engine, with the start and end of every command that it was given.
+/// The eager engine, with the start and the end of every command.
 #[derive(Clone, Debug)]
 pub struct Timed {
     below: Eager,
@@ -12,13 +12,14 @@ pub struct Timed {
 }
 
 impl Timed {
-    /// Notes what goes into `below`.
+    /// Creates a recorder in front of `below`.
     #[must_use]
     pub fn new(below: Eager) -> Timed {
         Timed { below, spans: Vec::new() }
     }
 
-    /// For each command, in order of emission: when its unit took it up, and when it was done.
+    /// Returns the time at which the unit of each command started it, and the time of its end, in
+    /// order of emission.
     #[must_use]
     pub fn spans(&self) -> &[(Nanos, Nanos)] {
         &self.spans
@@ -41,6 +42,8 @@ impl Sink for Timed {
     }
 
     fn emit(&mut self, cmd: Cmd, after: Nanos) -> Nanos {
+        // The eager engine starts a command when its dependencies are complete and its unit is
+        // idle.
         let ready = self.below.now().max(after);
         let start = match self.below.unit(cmd.unit) {
             UnitState::BusyUntil(free) => ready.max(free),

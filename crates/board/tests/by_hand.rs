@@ -1,8 +1,9 @@
 //! Latencies of single operations, computed by hand from the profile and the host.
 //!
-//! The memory: rows of 64 bytes on two controllers in turn, of which the file system uses the first group; a row is
-//! read in 181 ns and 32 ns on the bus, and written in 32 ns on the bus and 3556 ns; a part of a row costs as much but
-//! for the bus, which takes 0.5 ns a byte. The link: 40 ns and 2.5 ns a byte, one transfer at a time: 200 ns a row.
+//! The memory has rows of 64 bytes on two controllers in turn, and the file system uses the first
+//! group of these. A row is read in 181 ns plus 32 ns on the bus, and written in 32 ns on the bus
+//! plus 3556 ns. A part of a row costs as much, except that the bus takes 0.5 ns a byte. The link
+//! takes 40 ns plus 2.5 ns a byte, one transfer at a time: 200 ns a row.
 
 #![allow(clippy::unwrap_used, reason = "a test that cannot go on fails")]
 
@@ -13,7 +14,7 @@ const PAPER: &str = "lpddr2-nvm-ispfs-2018";
 const LINK: u64 = 200;
 const READ: u64 = 181 + 32;
 const WRITE: u64 = 32 + 3556;
-/// What a fence takes when nothing is on its way: a status word over the link.
+/// Time of a fence with nothing in flight: a status word over the link.
 const STATUS: u64 = 40 + 10;
 
 fn plan(what: &str, host: &str) -> Plan {
@@ -22,14 +23,15 @@ fn plan(what: &str, host: &str) -> Plan {
 
 #[test]
 fn a_read_of_a_file_in_use_is_its_first_row_and_the_link() {
-    // The first row comes from the cells; from there on the link is the slower one.
+    // The first row comes from the cells. After it the link is the bottleneck.
     assert_eq!(plan("read 4K", "zedboard-2018").latency_ns, READ + 64 * LINK);
     assert_eq!(plan("read 64", "zedboard-2018").latency_ns, READ + LINK);
-    // A few bytes: the cells take as long, the bus 8 × 0.5 ns, and the processor takes the whole line.
+    // Few bytes: the cells take as long, the bus takes 8 × 0.5 ns, and the processor fetches the
+    // whole line.
     assert_eq!(plan("read 8", "zedboard-2018").latency_ns, 181 + 4 + LINK);
-    // Without others on their way each row waits for the one before it.
+    // With one request in flight, each row waits for the one before it.
     assert_eq!(plan("read 4K", "zedboard-2018,outstanding=1").latency_ns, 64 * (READ + LINK));
-    // Software comes before, copying behind.
+    // Software time comes before the access, copying after it.
     let more = plan("read 4K", "zedboard-2018,software=2 us,copy_per_byte=1 ns");
     assert_eq!(more.latency_ns, 2000 + READ + 64 * LINK + 4096);
 }
@@ -39,11 +41,12 @@ fn a_write_over_what_is_there_is_the_link_and_the_rest_is_posted() {
     let p = plan("write 4K", "zedboard-2018");
     assert_eq!((p.latency_ns, p.done_ns), (64 * LINK, 2 * LINK + 32 * WRITE));
     assert_eq!((p.commands.len(), p.steps.len()), (128, 1));
-    // With room for half of it, it waits until the 32nd row from the end is in the cells: row 31 of 0 to 63, the 16th
-    // of the second controller, and goes on with the last row once the link has carried it.
+    // Half of the write may be posted. It waits until all rows except the last 32 are in the cells:
+    // up to row 31 of 0 to 63, the 16th of the second controller. It continues with the last row
+    // once the link has carried it.
     let half = plan("write 4K", "zedboard-2018,posted_bytes=2K");
     assert_eq!(half.latency_ns, 2 * LINK + 16 * WRITE);
-    // Nothing is posted: each row is in the cells before the next one goes out.
+    // Nothing is posted: each row is in the cells before the next one starts.
     assert_eq!(plan("write 4K", "zedboard-2018,posted_bytes=0").latency_ns, 64 * (LINK + WRITE));
 }
 
@@ -55,12 +58,12 @@ fn a_create_is_a_slot_a_fence_and_the_words_at_home() {
     let homes = [write(256), write(32), write(8), write(16), write(8), write(64)];
     assert_eq!(calls[..2], [write(456), (Call::Fence, 0)], "header, records and their words");
     assert_eq!(calls[2..], homes, "inode, name, three places of the directory's inode, ledger");
-    // The slot: seven rows and 8 bytes. The second controller has four of them, the last with 4 ns on the bus; it
-    // begins when the link is free of the first row.
+    // The slot takes seven rows and 8 bytes. The second controller has four of them, the last with
+    // 4 ns on the bus. It starts when the link is free of the first row.
     let slot = LINK + LINK + 3 * WRITE + 4 + 3556;
     assert_eq!(p.steps[0].end_ns, slot);
     assert_eq!((p.steps[1].start_ns, p.steps[1].end_ns), (slot, slot + STATUS));
-    // The words at home are posted: the program waits for the link alone.
+    // The words at their home locations are posted: the program waits only for the link.
     let link: u64 = homes.iter().map(|(_, bytes)| bytes.div_ceil(64) * 40 + bytes * 5 / 2).sum();
     assert_eq!(p.latency_ns, slot + STATUS + link);
     assert!(p.done_ns > p.latency_ns);
@@ -70,15 +73,16 @@ fn a_create_is_a_slot_a_fence_and_the_words_at_home() {
 
 #[test]
 fn a_sync_waits_for_what_is_on_its_way() {
-    // A row was written just before: its answer came with the link, its cells are at work for WRITE.
+    // A row was written just before: the program waited only for the link, and the cells are busy
+    // for WRITE.
     let p = plan("fsync 64", "zedboard-2018");
     let calls: Vec<Call> = p.steps.iter().map(|s| s.call).collect();
-    // The time of the write is in DRAM until now: a transaction, and the fence of the sync.
+    // The time of the write was only in DRAM: the sync writes a transaction, and fences.
     assert_eq!(calls, [Call::Write, Call::Fence, Call::Write, Call::Write, Call::Fence]);
     assert!(p.steps[1].end_ns >= WRITE + STATUS, "{}", p.steps[1].end_ns);
     assert_eq!(p.latency_ns, p.steps[4].end_ns);
     assert_eq!(p.latency_ns, p.steps[3].end_ns + STATUS);
-    assert_eq!(p.done_ns, p.latency_ns, "nothing is left");
+    assert_eq!(p.done_ns, p.latency_ns, "nothing is in flight");
 }
 
 #[test]
@@ -88,7 +92,7 @@ fn a_stat_reads_the_name_and_an_append_fences_twice() {
     let p = plan("append 4K", "zedboard-2018");
     let fences: Vec<&_> = p.steps.iter().filter(|s| s.call == Call::Fence).collect();
     assert_eq!(fences.len(), 2);
-    // The contents are in the cells before the slot goes out.
+    // The contents are in the cells before the slot is written.
     assert_eq!(fences[0].end_ns, 2 * LINK + 32 * WRITE + STATUS);
     assert_eq!(p.steps[2].start_ns, fences[0].end_ns);
 }
@@ -101,7 +105,7 @@ fn other_memories_cost_what_their_profiles_say() {
     assert_eq!(of("read 4K", "dimm-optane-2019").latency_ns, 916);
     assert_eq!(of("read 64K", "cxl-mem-2023").latency_ns, 2978);
     let p = of("write 4K", "dimm-optane-2019");
-    assert_eq!((p.latency_ns, p.done_ns), (0, 1781), "room for 4 KiB is in the controller's queues");
+    assert_eq!((p.latency_ns, p.done_ns), (0, 1781), "the controller's queues hold 4 KiB");
 }
 
 #[test]

@@ -1,5 +1,5 @@
-//! Orders between commands: what was posted never passes a fence, on which the file system's answers about power cuts
-//! stand (`frit torture fs` cuts between fences).
+//! Order of commands: a posted write never passes a fence. The file system's promises about power
+//! cuts depend on it (`frit torture fs` cuts between fences).
 
 #![allow(clippy::unwrap_used, reason = "a test that cannot go on fails")]
 
@@ -8,7 +8,7 @@ use frit_core::Op;
 use frit_engine::{Record, Recording};
 use frit_fs::{Caller, Changes, Clock, Files, Format, Fs, Ino, New, RenameMode};
 
-/// For each command, all that must be durable before it.
+/// Returns for each command the set of commands that must be durable before it.
 fn ancestors(recording: &Recording) -> Vec<Vec<bool>> {
     let mut all: Vec<Vec<bool>> = Vec::with_capacity(recording.ops.len());
     for (i, op) in recording.ops.iter().enumerate() {
@@ -24,7 +24,7 @@ fn ancestors(recording: &Recording) -> Vec<Vec<bool>> {
     all
 }
 
-/// Makes operations of every kind; their calls and commands.
+/// Executes operations of every kind. Returns their calls and commands.
 fn recorded(host: &str) -> (Vec<Step>, Recording) {
     let parts = Parts::new("lpddr2-nvm-ispfs-2018", Host::find(host).unwrap(), Some(1 << 20)).unwrap();
     let board = Board::new(parts, Record::default()).unwrap();
@@ -76,7 +76,8 @@ fn what_was_posted_never_passes_a_fence() {
 fn a_slot_is_in_the_cells_before_the_words_that_it_names() {
     let (steps, recording) = recorded("zedboard-2018");
     let before = ancestors(&recording);
-    // The file system is made by the first three fences; behind them, metadata is written under the journal.
+    // The first three fences belong to the format. After them, metadata is protected by the
+    // journal.
     let made = steps.iter().position(|s| s.area == Some(Area::Journal) && s.call == Call::Write).unwrap();
     let mut slot: Option<&Step> = None;
     let mut homes = 0;

@@ -1,4 +1,4 @@
-//! Runs: the same for the same options, verified, on every memory; and the engines agree.
+//! Benchmark runs: they are repeatable, verified, work on every memory, and agree between engines.
 
 #![allow(clippy::unwrap_used, reason = "a test that cannot go on fails")]
 
@@ -33,13 +33,13 @@ fn of<'r>(report: &'r Report, name: &str, record: Option<u64>) -> &'r frit_board
 fn a_run_is_verified_and_the_same_again() {
     let first = run(&options(PAPER, "zedboard-2018")).unwrap();
     let checked = first.verified.as_ref().unwrap();
-    // Two reads of the file with each size of records, and one after a start.
+    // Two reads of the file with each record size, and one after a recovery.
     assert_eq!((checked.mismatches, checked.bytes), (0, 5 * (256 << 10)), "{:?}", checked.first);
     assert!(checked.names >= 300);
     assert_eq!(run(&options(PAPER, "zedboard-2018")).unwrap(), first);
     let other = Options { seed: 4, ..options(PAPER, "zedboard-2018") };
     assert_ne!(run(&other).unwrap().measured, first.measured, "another seed, another order");
-    // What is compared has no part in what is measured.
+    // The comparison must not affect the metrics.
     let plain = Options { verify: false, ..options(PAPER, "zedboard-2018") };
     assert_eq!(run(&plain).unwrap().measured, first.measured);
 }
@@ -64,7 +64,7 @@ fn figures_are_those_of_the_table_of_fences() {
     for name in ["stat", "create", "rename", "unlink"] {
         let m = of(&r, name, None);
         let least = if name == "stat" { 0 } else { m.operations };
-        // Directories that grow take one more.
+        // A directory that grows takes one more fence.
         assert!((least..least + 6).contains(&m.fences), "{name}: {}", m.fences);
         assert_eq!(m.areas.iter().any(|a| a.area == Area::Journal), name != "stat");
     }
@@ -108,7 +108,7 @@ fn wrong_options_are_refused_by_name() {
     }
 }
 
-/// Latencies of a few operations.
+/// Returns the latencies of a few operations.
 fn latencies<S: Engine + Send>(host: &str, engine: impl FnOnce(&Parts) -> S) -> Vec<Nanos> {
     let parts = Parts::new(PAPER, Host::find(host).unwrap(), Some(16 << 20)).unwrap();
     let sink = engine(&parts);

@@ -1,4 +1,4 @@
-//! A board is a medium like any other: the same operations leave the same words, whatever its commands go into.
+//! A board is a medium like any other: the same operations leave the same bytes, with any sink.
 
 #![allow(clippy::unwrap_used, reason = "a test that cannot go on fails")]
 
@@ -17,7 +17,7 @@ fn parts(host: &str) -> Parts {
     Parts::new("lpddr2-nvm-ispfs-2018", Host::find(host).unwrap(), Some(BYTES)).unwrap()
 }
 
-/// Operations of every kind, and a start in the middle.
+/// Executes operations of every kind, with a close and an open in between.
 fn play<M: Medium>(medium: M) -> M {
     let me = Caller::ROOT;
     let format = Format { uuid: Some(7), clock: Clock::counted(1), ..Format::default() };

@@ -1,4 +1,4 @@
-//! `frit`: storage for mixed media that can be looked into.
+//! `frit`: a storage system for mixed media, with full visibility into its state.
 
 mod cmd;
 mod output;
@@ -6,7 +6,7 @@ mod output;
 use clap::{Parser, Subcommand};
 use std::process::ExitCode;
 
-/// Storage for mixed media, software-defined, and visible inside.
+/// Storage for mixed media (PCM, NAND, disk), defined in software, with full visibility
 #[derive(Parser, Debug)]
 #[command(name = "frit", version, arg_required_else_help = true)]
 struct Cli {
@@ -18,33 +18,33 @@ struct Cli {
 enum Command {
     /// Run workloads over stacks in virtual time, and report.
     Run(Box<cmd::run::Args>),
-    /// Check stacks, and say what they come to; check volumes.
+    /// Check stacks and show their properties; check volumes.
     Check(cmd::check::Args),
     /// Make a volume from a stack.
     Create(cmd::create::Args),
-    /// Say what a volume is and how it was left.
+    /// Show the configuration and state of a volume.
     Inspect(cmd::inspect::Args),
-    /// Bring a volume up after a stop, and say what was found.
+    /// Recover a volume after a crash or power loss, and report the result.
     Recover(cmd::recover::Args),
     /// Read and verify all data of a volume.
     Scrub(cmd::scrub::Args),
     /// Make a volume larger.
     Grow(cmd::grow::Args),
-    /// Write a volume out as a raw image.
+    /// Export a volume as a raw image.
     Export(cmd::export::Args),
-    /// Fill a volume from a raw image.
+    /// Import a raw image into a volume.
     Import(cmd::import::Args),
-    /// List the profiles of media, and where their values come from.
+    /// List the profiles of media, with the sources of their values.
     Profiles(cmd::profiles::Args),
-    /// Look into disk drives: profiles, figures, and how their models compare with measurements.
+    /// Show disk drives: profiles, metrics, and models compared with measurements.
     Disk(cmd::disk::Args),
     /// Count hits and misses of eviction policies on a workload.
     Cache(Box<cmd::cache::Args>),
     /// List the layers, their parameters and policies.
     Layers(cmd::layers::Args),
-    /// Measure what papers report: published beside measured.
+    /// Reproduce published results, and compare them with measured ones.
     Reproduce(cmd::reproduce::Args),
-    /// Make a block device of a volume.
+    /// Attach a volume as a block device.
     Attach(cmd::attach::Args),
     /// Release the block device of a volume.
     Detach(cmd::detach::Args),
@@ -56,19 +56,19 @@ enum Command {
     Unmount(cmd::unmount::Args),
     /// Check a file system that is not mounted.
     Fsck(cmd::fsck::Args),
-    /// Put the pieces of files together in a file system that is not mounted.
+    /// Defragment the files of a file system that is not mounted.
     Defrag(cmd::defrag::Args),
     /// Run a file system on modelled memory in virtual time; show the plan of an operation.
     Fsrun(Box<cmd::fsrun::Args>),
-    /// Look into a volume and change its parameters, also while clients use it.
+    /// Show the state of a volume and change its parameters, also while clients use it.
     Ctl(cmd::ctl::Args),
     /// Serve a volume to other programs.
     Serve(Box<cmd::serve::Args>),
-    /// Cut the power of a stack at every media operation, damage its media, and see what holds.
+    /// Test a stack with power cuts at every media operation and with damaged media.
     Torture(cmd::torture::Args),
-    /// Look into block traces, convert them, and generate workloads.
+    /// Analyze block traces, convert them, and generate workloads.
     Trace(Box<cmd::trace::Args>),
-    /// Count how a workload wears PCM under each wear leveling.
+    /// Measure the wear of PCM by a workload under each wear leveler.
     Wear(Box<cmd::wear::Args>),
 }
 

@@ -10,13 +10,13 @@ use std::error::Error;
 use std::fmt;
 use std::io::{self, ErrorKind, Write};
 
-/// Writes to standard output; a reader that has seen enough (`| head`) is no error. Control characters of names
-/// and values in the text are escaped.
+/// Writes to standard output. A reader that closes the pipe (`| head`) is no error. Control
+/// characters of names and values in the text are escaped.
 pub(crate) fn print(text: &str) -> Result<()> {
     print_raw(&lines(text))
 }
 
-/// Writes to standard output as it is: for what has control characters of its own.
+/// Writes to standard output without escaping, for text with intentional control characters.
 pub(crate) fn print_raw(text: &str) -> Result<()> {
     let mut out = io::stdout().lock();
     match out.write_all(text.as_bytes()).and_then(|()| out.flush()) {
@@ -36,13 +36,13 @@ pub(crate) fn complain(text: &str) -> Result<()> {
     io::stderr().lock().write_all(lines(text).as_bytes()).into_diagnostic()
 }
 
-/// Writes an error or a warning to standard error, as the end of a command shows it.
+/// Writes an error or a warning to standard error, in the format of a command's final error.
 pub(crate) fn report(report: &Report) -> Result<()> {
     io::stderr().lock().write_all(format!("{report:?}\n").as_bytes()).into_diagnostic()
 }
 
-/// A table without lines, whose long cells wrap at the width of the terminal (100 columns where there
-/// is none).
+/// Returns a table without rules, whose long cells wrap at the width of the terminal (100 columns
+/// without a terminal).
 pub(crate) fn table(header: &[&str]) -> Table {
     let mut t = Table::new();
     t.load_preset(presets::NOTHING).set_content_arrangement(ContentArrangement::Dynamic);
@@ -54,19 +54,19 @@ pub(crate) fn table(header: &[&str]) -> Table {
     t
 }
 
-/// Aligns a column to the right: numbers.
+/// Aligns a column of numbers to the right.
 pub(crate) fn right(t: &mut Table, column: usize) {
     if let Some(c) = t.column_mut(column) {
         c.set_cell_alignment(CellAlignment::Right);
     }
 }
 
-/// A table as text, without blanks at the ends of lines.
+/// Returns a table as text, without trailing blanks.
 pub(crate) fn text(t: &Table) -> String {
     t.lines().map(|l| format!("{}\n", l.trim_end())).collect()
 }
 
-/// Shows an error with its causes, but for those that it tells of itself.
+/// Report handler that prints the causes of an error, unless its message already contains them.
 #[derive(Debug)]
 pub(crate) struct Teller;
 
@@ -84,13 +84,13 @@ impl ReportHandler for Teller {
     }
 }
 
-/// An error whose texts have no control characters: they hold names of files, keys and values.
+/// A diagnostic with escaped texts: names of files, keys and values may contain control characters.
 struct Shown<'a> {
     of: &'a dyn Diagnostic,
     message: String,
     cause: Option<Cause>,
     related: Vec<Shown<'a>>,
-    /// The text with the places, where that has control characters.
+    /// The source text of the labels, masked if it contains control characters.
     source: Option<NamedSource<String>>,
 }
 
@@ -158,8 +158,8 @@ impl Diagnostic for Shown<'_> {
     }
 }
 
-/// The text of an error with `?` for each byte of a control character, so that places stay where they are;
-/// `None` of a text without any.
+/// Returns the source text of an error with `?` for each byte of a control character, so that the
+/// offsets of labels stay valid; `None` if the text has no control characters.
 fn masked(source: &dyn SourceCode) -> Option<NamedSource<String>> {
     let whole = source.read_span(&(0, 0).into(), 0, u32::MAX as usize).ok()?;
     let text = String::from_utf8_lossy(whole.data());
@@ -178,7 +178,7 @@ fn masked(source: &dyn SourceCode) -> Option<NamedSource<String>> {
     Some(NamedSource::new(lines(name), out))
 }
 
-/// A cause of an error, and its own.
+/// A cause of an error, with its own cause.
 #[derive(Debug)]
 struct Cause {
     message: String,

@@ -1,5 +1,5 @@
-//! What another user of the machine can do with what the programs leave on it: read, lock, put in the way. Skipped
-//! where it takes root, setpriv or FUSE and there is none.
+//! Access of another user of the machine to the files of the programs: reading, locking, planted
+//! files. Skipped without root, setpriv or FUSE, where they are needed.
 
 // Helpers of tests are tests, which clippy does not know.
 #![allow(clippy::unwrap_used, clippy::panic, clippy::print_stderr)]
@@ -11,14 +11,14 @@ use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Output, Stdio};
 
 const FRIT: &str = env!("CARGO_BIN_EXE_frit");
-/// Another user.
+/// User ID of another user.
 const OTHER: u32 = 65534;
 
-/// A directory that all users can pass.
+/// A directory that all users can traverse.
 struct Place(tempfile::TempDir);
 
 impl Place {
-    /// `None` where another user cannot be had.
+    /// Creates the directory; `None` if processes of another user cannot be started.
     fn new() -> Option<Place> {
         let root = fs::metadata("/proc/self").is_ok_and(|m| m.uid() == 0);
         if !root || Command::new("setpriv").arg("--version").output().is_err() {
@@ -39,7 +39,7 @@ fn chmod(path: &Path, mode: u32) {
     fs::set_permissions(path, Permissions::from_mode(mode)).unwrap();
 }
 
-/// With a umask that takes no right away.
+/// Runs frit with a umask that removes no permissions.
 fn frit(args: &[&str]) -> Output {
     Command::new("timeout")
         .args(["60", "sh", "-c", "umask 000; exec \"$0\" \"$@\"", FRIT])
@@ -50,7 +50,7 @@ fn frit(args: &[&str]) -> Output {
 
 fn said(o: &Output) -> String {
     let said = format!("{}{}", String::from_utf8_lossy(&o.stdout), String::from_utf8_lossy(&o.stderr));
-    // Long lines are broken where the terminal ends.
+    // The terminal width breaks long lines.
     said.replace("\n  │ ", " ")
 }
 
@@ -65,14 +65,14 @@ fn refused(o: &Output, words: &str) {
     assert!(!o.status.success() && said(o).contains(words), "{:?}: {}", o.status, said(o));
 }
 
-/// A command of the other user.
+/// Returns a command of the other user.
 fn other(words: &[&str]) -> Command {
     let mut command = Command::new("setpriv");
     command.args(["--reuid=65534", "--regid=65534", "--clear-groups"]).args(words);
     command
 }
 
-/// All that is below a directory, but for what is mounted.
+/// Collects all paths below a directory, except for mounted file systems.
 fn below(dir: &Path, all: &mut Vec<PathBuf>) {
     let device = |path: &Path| path.symlink_metadata().unwrap().dev();
     for entry in fs::read_dir(dir).unwrap() {
@@ -85,7 +85,7 @@ fn below(dir: &Path, all: &mut Vec<PathBuf>) {
     }
 }
 
-/// Rights of the other user to files, a word and a path a line.
+/// Returns the permissions of the other user, one line a permission and path.
 fn rights(paths: &[PathBuf]) -> Vec<String> {
     let look = "for f; do [ -r \"$f\" ] && echo read $f; [ -w \"$f\" ] && echo write $f; done; true";
     let found = other(&["sh", "-c", look, "sh"]).args(paths).output().unwrap();
@@ -93,7 +93,7 @@ fn rights(paths: &[PathBuf]) -> Vec<String> {
     String::from_utf8(found.stdout).unwrap().lines().map(str::to_owned).collect()
 }
 
-/// A lock of the other user, until this is dropped.
+/// A lock of the other user, held until this is dropped.
 struct Foreign(Child, i32);
 
 impl Foreign {
@@ -114,7 +114,7 @@ impl Drop for Foreign {
     }
 }
 
-/// A server or a mount in the foreground, ended in order.
+/// A server or a mount in the foreground, stopped cleanly when this is dropped.
 struct Running(Child);
 
 impl Running {
@@ -147,7 +147,7 @@ fn another_user_can_use_nothing_that_is_left() {
     let [nbd, trace] = ["nbd.sock", "trace.csv"].map(|name| place.at(name));
     let _serving = Running::start(&["serve", &vol, "--nbd", &format!("unix:{nbd}"), "--record", &trace]);
     good(&frit(&["ctl", &vol, "set", "SSW=1024"]));
-    // Each file by itself, not only behind its directory.
+    // The files themselves must be inaccessible, not only their directory.
     chmod(Path::new(&vol), 0o755);
     chmod(Path::new(&pool), 0o755);
     let mnt = place.at("mnt");
@@ -170,7 +170,7 @@ fn another_user_can_use_nothing_that_is_left() {
     let own = Path::new("/dev/shm/frit-0");
     assert!(!fuse || own.is_dir());
     if own.is_dir() {
-        // Other tests come and go there: what it has is behind its own mode.
+        // Other tests use this directory at the same time; its contents are protected by its mode.
         assert_eq!(own.metadata().unwrap().mode() & 0o7777, 0o700);
         all.push(own.into());
     }
@@ -199,7 +199,7 @@ fn who_may_read_cannot_stop_the_owner() {
         assert!(checked.contains(warning) && checked.contains("chmod go-rwx"), "{checked}");
         let checked = good(&frit(&["fsck", &img]));
         assert!(checked.contains(warning) && checked.contains("img (mode 0644)"), "{checked}");
-        // Those who may write are kept out, whoever else holds a lock.
+        // Users who may write still lock each other out.
         if Path::new("/dev/fuse").exists() {
             let mnt = place.at("mnt");
             fs::create_dir_all(&mnt).unwrap();
@@ -208,7 +208,7 @@ fn who_may_read_cannot_stop_the_owner() {
             good(&frit(&["unmount", &mnt, "--timeout", "20"]));
         }
     }
-    // To read the volume takes the right to lock it, which its owner can give.
+    // Reading the volume needs the right to lock it, which its owner can grant.
     let check = || other(&["timeout", "60", FRIT, "check", &vol]).output().unwrap();
     if other(&["test", "-x", FRIT]).status().unwrap().success() {
         refused(&check(), "chmod g+r");
@@ -236,7 +236,7 @@ fn what_another_user_puts_in_the_way_is_not_used() {
     refused(&frit(&["create", &vol, "--stack", "hfsl-small"]), "belongs to user 65534");
     refused(&frit(&["mkfs", &img, "--size", "8M"]), "belongs to user 65534");
     refused(&frit(&["mkfs", "--pool", &pool, "--size", "20M"]), "belongs to user 65534");
-    // Links are not followed when something is made.
+    // Creating a file does not follow symbolic links.
     let links =
         [place.at("img2"), place.at("img3.sync"), raw.clone(), place.at("vol2"), place.at("trace.csv")];
     for link in &links {
@@ -251,7 +251,8 @@ fn what_another_user_puts_in_the_way_is_not_used() {
     let nbd = format!("unix:{}", place.at("nbd.sock"));
     refused(&frit(&["serve", &place.at("vol3"), "--nbd", &nbd, "--record", &links[4]]), "");
     assert_eq!(fs::read(&precious).unwrap(), b"precious");
-    // A directory in memory for all, with the names that the program would use.
+    // A world-writable directory in memory, with files that have the names which the program would
+    // use.
     let memory = tempfile::tempdir_in("/dev/shm").unwrap();
     chmod(memory.path(), 0o1777);
     fs::write(memory.path().join("frit-0"), b"").unwrap();

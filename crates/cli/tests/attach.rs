@@ -1,5 +1,6 @@
-//! `frit attach` and `frit detach` with file systems of the kernel. Skipped where there is no root, no FUSE, no
-//! loop device, or no mkfs. Everything that could hang runs under `timeout`, and a guard detaches at the end.
+//! `frit attach` and `frit detach` with file systems of the kernel. Skipped without root, FUSE, a
+//! loop device, or mkfs. Everything that could hang runs under `timeout`, and a guard detaches at
+//! the end.
 
 // Helpers of tests are tests, which clippy does not know.
 #![allow(clippy::unwrap_used, clippy::panic, clippy::print_stderr)]
@@ -9,15 +10,15 @@ use std::path::{Path, PathBuf};
 use std::process::{Command, Output};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
-/// One at a time: the tools of btrfs look at the files behind all loop devices, and give up when the server of
-/// another one was killed.
+/// Serializes the tests: the tools of btrfs read the files behind all loop devices, and fail when
+/// the server of another one was killed.
 static ALONE: Mutex<()> = Mutex::new(());
 
 fn alone() -> MutexGuard<'static, ()> {
     ALONE.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
-/// Seconds after which a program is killed.
+/// Time limit of a program, in seconds.
 const BOUND: &str = "120";
 
 fn frit(args: &[&str]) -> Output {
@@ -61,7 +62,7 @@ fn missing(tools: &[&str]) -> bool {
     tool.is_some()
 }
 
-/// A volume, and a directory to mount on; detached when it is dropped, whatever happened.
+/// A volume, and a directory to mount it on; detached when this is dropped.
 struct Volume {
     root: tempfile::TempDir,
     path: String,
@@ -110,7 +111,7 @@ impl Drop for Volume {
     }
 }
 
-/// Files of many sizes, some removed again, as text to compare.
+/// Writes files of many sizes, some of them removed again, as text for comparison.
 fn write_tree(at: &Path, seed: u8) {
     for i in 0..120u32 {
         let dir = at.join(format!("d{}", i % 7)).join(format!("e{}", i % 3));
@@ -153,7 +154,7 @@ fn file_system(mkfs: &[&str], fsck: &[&str]) {
     v.mount(&device);
     check_tree(Path::new(&v.at), expected.path());
     v.umount();
-    // And once more from the media.
+    // The same after a detach, from the media.
     good(&frit(&["detach", &v.path]));
     assert_eq!(good(&frit(&["detach", &v.path])), format!("{} is not attached", v.path));
     let device = v.attach();
@@ -192,7 +193,7 @@ fn attaching_twice_and_in_use() {
     let refused = frit(&["detach", &v.path]);
     assert!(!refused.status.success() && said(&refused).contains("still mounted at"), "{}", said(&refused));
     fs::write(Path::new(&v.at).join("still"), "here").unwrap();
-    // It can be looked into and changed meanwhile.
+    // The volume can be inspected and changed while it is attached.
     assert!(good(&frit(&["ctl", &v.path, "set", "SSW=8K"])).contains("2048 -> 8192"));
     let stat: serde_json::Value =
         serde_json::from_str(&good(&frit(&["ctl", &v.path, "stat", "--json"]))).unwrap();
@@ -217,7 +218,7 @@ fn a_killed_server_hangs_nobody_and_is_recovered() {
     write_tree(&at.join("a"), 3);
     good(&run("sync", &["-f", &v.at]));
     good(&run("kill", &["-9", &v.server()]));
-    // Whatever still asks gets an answer: an error.
+    // Every pending request gets an error.
     let o = run("dd", &["if=/dev/zero", &format!("of={}/more", v.at), "bs=64k", "count=100", "oflag=direct"]);
     assert!(!o.status.success() && o.status.code() != Some(124), "{}", said(&o));
     v.umount();
@@ -240,7 +241,7 @@ fn a_killed_server_hangs_nobody_and_is_recovered() {
     good(&run("e2fsck", &["-fn", &device]));
 }
 
-/// A few rounds; scripts/kill-loop.sh runs as many as one likes.
+/// Runs a few rounds; scripts/kill-loop.sh runs any number.
 #[test]
 fn databases_find_what_was_acknowledged_after_kills() {
     let _alone = alone();

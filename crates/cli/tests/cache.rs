@@ -1,4 +1,4 @@
-//! `frit cache` as a user or a script sees it.
+//! `frit cache` for a user or a script.
 
 // Helpers of tests are tests, which clippy does not know.
 #![allow(clippy::unwrap_used)]
@@ -23,7 +23,7 @@ const LOOP: &str = "gen:sequential,count=3000,size=4K,span=4M";
 
 #[test]
 fn a_loop_larger_than_the_cache_defeats_lru_but_not_the_oracle() {
-    // 1024 blocks, round and round, 3000 accesses; the cache holds 512.
+    // 1024 blocks in a loop, 3000 accesses; the cache holds 512 blocks.
     let rows = rows(&["cache", LOOP, "--policy", "lru,belady", "--size", "2M,4M", "--json"]);
     let hits: Vec<_> =
         rows.iter().map(|r| (r["policy"].as_str().unwrap(), r["hits"].as_u64().unwrap())).collect();
@@ -45,7 +45,7 @@ fn a_table_has_a_row_a_policy_and_parameters_count() {
             "{name}:\n{table}"
         );
     }
-    // Larger groups leave together.
+    // Larger groups are evicted together.
     let groups = |set: &str| {
         let rows = rows(&["cache", LOOP, "--policy", "wow", "--size", "2M", "--set", set, "--json"]);
         rows[0]["evictions"].as_u64().unwrap()

@@ -1,4 +1,5 @@
-//! `frit ctl` at the command line, and who may do what. What needs another user is skipped without root.
+//! `frit ctl` on the command line, with its access rights. Tests that need another user are skipped
+//! without root.
 
 // Helpers of tests are tests, which clippy does not know.
 #![allow(clippy::unwrap_used, clippy::panic, clippy::print_stderr)]
@@ -28,7 +29,7 @@ fn volume(dir: &Path) -> String {
     path
 }
 
-/// A server that is stopped when it is dropped.
+/// A server that is stopped when this is dropped.
 struct Server(Child);
 
 impl Server {
@@ -79,7 +80,7 @@ fn a_volume_is_controlled_served_or_not() {
     assert_eq!(log.lines().count(), 3, "{log}");
 }
 
-/// Another user: 65534 is nobody.
+/// Runs frit as user 65534 (nobody).
 fn as_nobody(args: &[&str]) -> Output {
     let frit = env!("CARGO_BIN_EXE_frit");
     let user = ["--reuid", "65534", "--regid", "65534", "--clear-groups", frit];
@@ -102,7 +103,7 @@ fn others_look_when_they_may_and_change_nothing() {
     assert!(!o.status.success() && said(&o).contains("--ctl-read-all"), "{}", said(&o));
     drop(server);
     let server = Server::start(&v, &["--ctl-read-all"]);
-    // The directory is its owner's alone until it is opened up; its files stay closed.
+    // The directory belongs to its owner alone until its mode is changed; its files stay protected.
     assert!(!as_nobody(&["ctl", &v, "get"]).status.success());
     std::fs::set_permissions(&v, std::fs::Permissions::from_mode(0o711)).unwrap();
     assert!(good(&as_nobody(&["ctl", &v, "get"])).contains("SSW"));

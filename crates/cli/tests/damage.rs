@@ -1,5 +1,5 @@
-//! A cache that was closed in order and then damaged, through the commands: what cannot be given back is said, with its
-//! place and an exit code, and no command replaces it by what the disk has.
+//! A cache that was closed cleanly and then damaged, through the commands: a loss is reported with
+//! its address and an exit code, and no command replaces lost data by the disk's stale data.
 
 // Helpers of tests are tests, which clippy does not know.
 #![allow(clippy::unwrap_used, clippy::panic)]
@@ -9,19 +9,19 @@ use std::process::Command;
 
 const BLOCK: usize = 4096;
 const BLOCKS: usize = 200;
-/// The block that is damaged.
+/// Number of the damaged block.
 const DAMAGED: usize = 7;
 
-/// Runs it, and it has to end with this code; returns what it said.
+/// Runs frit, asserts the exit code, and returns the output.
 fn ends(dir: &Path, args: &[&str], code: i32) -> String {
     let out = Command::new(env!("CARGO_BIN_EXE_frit")).current_dir(dir).args(args).output().unwrap();
     let shown = [out.stdout, out.stderr].map(|b| String::from_utf8(b).unwrap()).concat();
     assert_eq!(out.status.code(), Some(code), "{args:?}: {shown}");
-    // Words that a line break may have torn apart.
+    // Rejoins words that the terminal width has separated.
     shown.split_whitespace().filter(|w| *w != "│").collect::<Vec<_>>().join(" ")
 }
 
-/// Bytes of which no stretch comes twice.
+/// Returns bytes without repeated sequences.
 fn noise(len: usize) -> Vec<u8> {
     let mut x = 1u64;
     let next = || {
@@ -31,7 +31,7 @@ fn noise(len: usize) -> Vec<u8> {
     std::iter::repeat_with(next).take(len).collect()
 }
 
-/// A cache with an image in it, which the disk has not got; and the image.
+/// Creates a cache that holds an image which is not on the disk yet. Returns the image.
 fn made(dir: &Path) -> Vec<u8> {
     let image = noise(BLOCKS * BLOCK);
     std::fs::write(dir.join("image"), &image).unwrap();
@@ -40,7 +40,7 @@ fn made(dir: &Path) -> Vec<u8> {
     image
 }
 
-/// A copy of the volume, whose PCM is changed.
+/// Copies the volume and changes its PCM.
 fn damaged(dir: &Path, change: &dyn Fn(&mut Vec<u8>)) {
     drop(std::fs::remove_dir_all(dir.join("vol")));
     std::fs::create_dir(dir.join("vol")).unwrap();
@@ -53,7 +53,8 @@ fn damaged(dir: &Path, change: &dyn Fn(&mut Vec<u8>)) {
     std::fs::write(&pcm, bytes).unwrap();
 }
 
-/// Reads the volume out; `right` or not is compared, and otherwise the damaged block has to be named.
+/// Exports the volume. With `right`, compares it with the image; otherwise the damaged block has to
+/// be named.
 fn exported(dir: &Path, image: &[u8], right: bool) {
     drop(std::fs::remove_file(dir.join("out")));
     if right {
@@ -84,7 +85,7 @@ fn a_flipped_bit_is_told_by_every_command_and_replaced_by_none() {
         (&["check", "vol", "--data"][..], "bad-data"),
         (&["scrub", "vol"], "bad-data"),
         (&["recover", "vol"], "lost: 4096 bytes at 28672 (page 7)"),
-        (&["check", "vol", "--data", "--repair"], "could not be mended"),
+        (&["check", "vol", "--data", "--repair"], "could not be repaired"),
         (&["grow", "vol", "--size", "20M"], "block 7 of the disk"),
     ] {
         damaged(d, &flip);
@@ -93,7 +94,7 @@ fn a_flipped_bit_is_told_by_every_command_and_replaced_by_none() {
         exported(d, &image, false);
         assert!(!d.join("vol.growing").exists());
     }
-    // Told that an older version may show, it does.
+    // With `--older`, an older version of the data is accepted.
     damaged(d, &flip);
     ends(d, &["check", "vol", "--data", "--repair", "--older"], 0);
     ends(d, &["export", "vol", "older"], 0);
@@ -101,7 +102,7 @@ fn a_flipped_bit_is_told_by_every_command_and_replaced_by_none() {
     assert!(out[DAMAGED * BLOCK..][..BLOCK].iter().all(|&b| b == 0), "the disk's version");
 }
 
-/// Both copies of the records of these blocks are damaged.
+/// Damages both copies of the records of these blocks.
 fn lose(bytes: &mut [u8], blocks: &[u32]) {
     let mut lost = 0;
     for record in bytes.chunks_exact_mut(32).skip(256) {
@@ -144,7 +145,7 @@ fn lost_records_are_restored_or_everything_that_may_be_theirs_is_an_error() {
     ends(d, &["export", "vol", "again"], 0);
 }
 
-/// A file that was cut is refused by every command, with the file, its size and what to do.
+/// Every command refuses a truncated file, with the file, its size and the remedy.
 #[test]
 fn a_file_that_was_cut_is_refused_and_named() {
     let dir = tempfile::tempdir().unwrap();

@@ -1,4 +1,4 @@
-//! `frit disk` as a user or a script sees it.
+//! `frit disk` for a user or a script.
 
 // Helpers of tests are tests, which clippy does not know.
 #![allow(clippy::unwrap_used, clippy::print_stderr)]
@@ -20,7 +20,7 @@ fn json(args: &[&str]) -> serde_json::Value {
     serde_json::from_slice(&out.stdout).unwrap()
 }
 
-/// What a failing command says, in one line.
+/// Returns the error message of a failing command, in one line.
 fn told(args: &[&str]) -> String {
     let out = frit(args);
     assert_eq!(out.status.code(), Some(1), "{args:?}");

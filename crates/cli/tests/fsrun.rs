@@ -1,4 +1,4 @@
-//! `frit fsrun` as a user meets it: output, errors, exit codes.
+//! `frit fsrun` for a user: output, errors, exit codes.
 
 #![allow(clippy::unwrap_used, reason = "a test that cannot go on fails")]
 
@@ -54,7 +54,7 @@ fn a_run_shows_its_tables_and_json() {
     assert_eq!(first["verified"], Value::Null);
     let reread = &first["measured"].as_array().unwrap()[3];
     assert_eq!((&reread["name"], &reread["record"]), (&"reread".into(), &1024.into()));
-    // 16 rows over the link behind the first: 213 ns and 16 times 200 ns.
+    // 16 rows over the link after the first one: 213 ns and 16 times 200 ns.
     assert_eq!(reread["latency"]["p50_ns"], 3413);
     assert_eq!(first["host"]["values"]["burst_bytes"], 64);
     let other = json(&["--profile", "dimm-optane-2019"]);
@@ -67,7 +67,7 @@ fn a_run_shows_its_tables_and_json() {
 fn a_plan_shows_calls_and_commands() {
     let e = fsrun(&["--explain", "create", "--size", "64M"]);
     assert_eq!(e.code, 0, "{}", e.err);
-    // As the library computes it, and its test by hand.
+    // The values are those of the library, and of its test by hand.
     for part in ["answered after 16.1 µs", "journal", "fence", "inodes", "ledger", "pcm-fence", "waits for"]
     {
         assert!(e.out.contains(part), "no {part} in\n{}", e.out);

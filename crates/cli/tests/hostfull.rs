@@ -1,5 +1,6 @@
-//! `frit mount` and `unmount` of an image whose disk is full. Skipped where there is no root, no FUSE, no loop device
-//! or no mkfs.ext4. Everything that could hang runs under `timeout`, and a guard unmounts at the end.
+//! `frit mount` and `unmount` of an image whose disk is full. Skipped without root, FUSE, a loop
+//! device or mkfs.ext4. Everything that could hang runs under `timeout`, and a guard unmounts at
+//! the end.
 
 // Helpers of tests are tests, which clippy does not know.
 #![allow(clippy::unwrap_used, clippy::panic, clippy::print_stderr)]
@@ -10,7 +11,7 @@ use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Output};
 
-/// Bytes of the disk, as mkfs.ext4 takes them, and of the image on it.
+/// Size of the disk in bytes, and size of the image on it.
 const DISK: u64 = 48 << 20;
 const IMAGE: &str = "16M";
 
@@ -22,7 +23,7 @@ fn frit(args: &[&str]) -> Output {
     run(env!("CARGO_BIN_EXE_frit"), args)
 }
 
-/// Output of a command, without the breaks of lines where the terminal ends.
+/// Returns the output of a command, without the line breaks of the terminal width.
 fn said(o: &Output) -> String {
     let all = format!("{}{}", String::from_utf8_lossy(&o.stdout), String::from_utf8_lossy(&o.stderr));
     all.replace("\n  │ ", " ").replace("\n        ", " ")
@@ -43,7 +44,7 @@ fn fails(o: &Output, code: i32, words: &[&str]) {
     );
 }
 
-/// A small disk with an image on it, and a directory to mount that on.
+/// A small disk with an image on it, and a directory to mount the image on.
 struct Disk {
     root: tempfile::TempDir,
     image: String,
@@ -51,7 +52,7 @@ struct Disk {
 }
 
 impl Disk {
-    /// `None` where none can be made.
+    /// Creates the disk; `None` if that is not possible.
     fn new() -> Option<Disk> {
         let root = fs::metadata("/proc/self").is_ok_and(|m| m.uid() == 0);
         if !root || !Path::new("/dev/fuse").exists() || !Path::new("/dev/loop-control").exists() {
@@ -78,7 +79,7 @@ impl Disk {
         self.root.path().join(name)
     }
 
-    /// Takes all the room that the disk has.
+    /// Fills the disk.
     fn fill(&self) {
         let mut file = File::create(self.path("host/filler")).unwrap();
         for size in [1 << 20, 4096, 512] {
@@ -91,14 +92,14 @@ impl Disk {
         fs::remove_file(self.path("host/filler")).unwrap();
     }
 
-    /// Nothing is synced but for what is asked.
+    /// Mounts without periodic syncs: only requested syncs happen.
     fn mount(&self) -> String {
         let mounted = frit(&["mount", &self.image, &self.at, "--sync-every", "0"]);
         good(&mounted);
         said(&mounted)
     }
 
-    /// Writes a file, and returns what it holds.
+    /// Writes a file, and returns its contents.
     fn write(&self) -> Vec<u8> {
         let bytes: Vec<u8> =
             (0..4_000_000_u32).map(|i| (i.wrapping_mul(2_654_435_761) >> 24) as u8).collect();
@@ -119,7 +120,7 @@ impl Drop for Disk {
     }
 }
 
-/// The space for syncs was reserved when it was mounted.
+/// The space for syncs is reserved at mount.
 #[test]
 fn a_disk_that_fills_up_while_it_is_mounted_fails_no_sync() {
     let Some(d) = Disk::new() else { return };
@@ -143,13 +144,13 @@ fn a_disk_that_is_full_is_said_and_nothing_is_lost() {
     let mounted = d.mount();
     assert!(mounted.contains("cannot reserve space for"), "{mounted}");
     let bytes = d.write();
-    fails(&frit(&["unmount", &d.at]), 1, &["stays mounted", "No space left", "in memory alone", "--save"]);
+    fails(&frit(&["unmount", &d.at]), 1, &["stays mounted", "No space left", "only in memory", "--save"]);
     assert!(fs::read(d.path("mnt/f")).unwrap() == bytes, "it is mounted");
     let forced = frit(&["unmount", &d.at, "--force"]);
     fails(&forced, 1, &["is unmounted, and", "is not up to date", ".overlay"]);
     assert!(fs::read_dir(d.path("mnt")).unwrap().next().is_none(), "it is unmounted");
     let checked = d.fsck();
-    fails(&checked, 2, &["No space left", "in memory alone"]);
+    fails(&checked, 2, &["No space left", "only in memory"]);
     assert!(!said(&checked).contains("in order"), "{}", said(&checked));
     d.make_room();
     d.mount();
@@ -174,7 +175,7 @@ fn what_a_full_disk_does_not_take_is_written_to_another() {
     good(&frit(&["mount", saved, other]));
     assert!(fs::read(d.path("other/f")).unwrap() == bytes);
     good(&frit(&["unmount", other]));
-    // The changes of the image itself are still to be had.
+    // The changes of the image itself are still accessible.
     d.make_room();
     good(&d.fsck());
     d.mount();

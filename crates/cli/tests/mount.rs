@@ -1,5 +1,5 @@
-//! `frit mkfs`, `mount`, `unmount` and `fsck`. Skipped where there is no root or no FUSE. Everything that could hang runs
-//! under `timeout`, and a guard unmounts at the end.
+//! `frit mkfs`, `mount`, `unmount` and `fsck`. Skipped without root or FUSE. Everything that could
+//! hang runs under `timeout`, and a guard unmounts at the end.
 
 // Helpers of tests are tests, which clippy does not know.
 #![allow(clippy::unwrap_used, clippy::panic, clippy::print_stderr)]
@@ -9,7 +9,7 @@ use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Output};
 
-/// Seconds after which a program is killed.
+/// Time limit of a program, in seconds.
 const BOUND: &str = "60";
 
 fn run(program: &str, args: &[&str]) -> Output {
@@ -32,12 +32,12 @@ fn good(o: &Output) -> String {
 
 #[track_caller]
 fn refused(o: &Output, code: i32, words: &str) {
-    // Long lines are broken where the terminal ends.
+    // The terminal width breaks long lines.
     let said = said(o).replace("\n  │ ", " ");
     assert!(o.status.code() == Some(code) && said.contains(words), "{:?}: {said}", o.status);
 }
 
-/// An image, and a directory to mount on; unmounted when it is dropped, whatever happened.
+/// An image, and a directory to mount it on; unmounted when this is dropped.
 struct Place {
     _root: tempfile::TempDir,
     image: String,
@@ -45,7 +45,7 @@ struct Place {
 }
 
 impl Place {
-    /// `None` where nothing can be mounted.
+    /// Creates the image and the directory; `None` if mounting is not possible.
     fn new() -> Option<Place> {
         let root = fs::metadata("/proc/self").is_ok_and(|m| m.uid() == 0);
         if !root || !Path::new("/dev/fuse").exists() {
@@ -73,7 +73,7 @@ impl Place {
         frit(&args)
     }
 
-    /// The process that has it mounted.
+    /// Returns the ID of the process that serves the mount.
     fn server(&self) -> String {
         let busy = said(&frit(&["fsck", &self.image]));
         let pid = busy.split("process ").nth(1).unwrap_or_else(|| panic!("{busy}"));
@@ -83,7 +83,7 @@ impl Place {
 
 impl Drop for Place {
     fn drop(&mut self) {
-        // Most tests have done so.
+        // Most tests have unmounted it already.
         let _ = run("umount", &["-l", self.at()]);
     }
 }
@@ -143,7 +143,7 @@ fn a_kill_loses_nothing_that_was_written() {
     assert!(checked.contains("Nothing is wrong") && checked.contains("not unmounted in order"), "{checked}");
 }
 
-/// Waits until the image file itself holds some bytes, and says after how long.
+/// Waits until the image file itself holds some bytes. Returns the time taken.
 fn in_the_file(image: &str, bytes: &[u8]) -> std::time::Duration {
     let begin = std::time::Instant::now();
     while !fs::read(image).unwrap().windows(bytes.len()).any(|found| found == bytes) {
@@ -162,7 +162,7 @@ fn s95_an_image_on_a_disk_is_synced_from_time_to_time() {
     in_the_file(&p.image, b"nobody asked for a sync of this");
     good(&frit(&["unmount", p.at()]));
     assert!(!Path::new(&format!("{}.sync", p.image)).exists());
-    // 5 s unless told.
+    // The default interval is 5 s.
     good(&p.mount(&[]));
     fs::write(p.at.join("f"), "nor a sync of that").unwrap();
     assert!(in_the_file(&p.image, b"nor a sync of that").as_secs() < 20);
@@ -196,7 +196,7 @@ fn a_signal_unmounts() {
     }
 }
 
-/// Each file of a pool that is open is an open file of the server.
+/// Each open file of a pool is an open file of the server.
 #[test]
 fn a_server_that_may_open_no_more_files_says_so() {
     let Some(p) = Place::new() else { return };
@@ -219,7 +219,7 @@ fn a_server_that_may_open_no_more_files_says_so() {
     let (some, none): (Vec<_>, Vec<_>) = opened.into_iter().partition(|(_, file)| file.is_ok());
     assert!(some.len() > 10 && none.len() > 10, "{} of 100 were opened", some.len());
     for (_, file) in &none {
-        // ENFILE of errno(3).
+        // ENFILE, see errno(3).
         assert_eq!(file.as_ref().unwrap_err().raw_os_error(), Some(23));
     }
     assert_eq!(open(1000).unwrap_err().raw_os_error(), Some(23));
@@ -230,7 +230,7 @@ fn a_server_that_may_open_no_more_files_says_so() {
         assert_eq!(words, i.to_string());
         std::os::unix::fs::FileExt::write_all_at(&file, b"new", 0).unwrap();
     }
-    // Now there is room again.
+    // File descriptors are available again.
     for i in 0..100 {
         let words = fs::read(path(i)).unwrap();
         assert!(words == i.to_string().as_bytes() || words == b"new", "file {i} holds {words:?}");
@@ -248,7 +248,7 @@ fn what_is_damaged_is_repaired() {
     fs::write(&p.image, &image).unwrap();
     let found = frit(&["fsck", &p.image]);
     refused(&found, 1, "");
-    assert!(String::from_utf8_lossy(&found.stdout).contains("--repair mends"), "{found:?}");
+    assert!(String::from_utf8_lossy(&found.stdout).contains("--repair repairs"), "{found:?}");
     let repaired: serde_json::Value =
         serde_json::from_str(&good(&frit(&["fsck", &p.image, "--repair", "--json"]))).unwrap();
     assert_eq!((repaired["repaired"].as_u64(), repaired["ok"].as_bool()), (Some(1), Some(true)));
@@ -312,7 +312,7 @@ fn pieces_are_put_together() {
 fn what_cannot_be_mounted() {
     let Some(p) = Place::new() else { return };
     refused(&p.mount(&[]), 1, "cannot open");
-    refused(&frit(&["mkfs", &p.image]), 1, "--size says how large");
+    refused(&frit(&["mkfs", &p.image]), 1, "give its size with --size");
     assert!(!Path::new(&p.image).exists(), "nothing is left");
     refused(&frit(&["mkfs", &p.image, "--size", "4K"]), 1, "cannot make a file system");
     assert!(!Path::new(&p.image).exists(), "nothing is left");
@@ -329,7 +329,7 @@ fn what_cannot_be_mounted() {
     good(&frit(&["unmount", p.at()]));
 }
 
-/// How often threads of a server were woken that answer requests.
+/// Returns how often the request threads of a server were woken.
 fn wakeups(server: &str) -> u64 {
     let tasks = fs::read_dir(format!("/proc/{server}/task")).unwrap().map(|task| task.unwrap().path());
     let answering = tasks.filter(|task| fs::read_to_string(task.join("comm")).unwrap().starts_with("fuser"));
@@ -397,7 +397,7 @@ fn a_pool_is_made_mounted_killed_and_checked() {
     let checked: serde_json::Value =
         serde_json::from_str(&good(&frit(&["fsck", &p.image, "--json"]))).unwrap();
     assert_eq!((checked["strays"].as_u64(), checked["closed"].as_bool()), (Some(0), Some(true)));
-    // What belongs to nobody is told, and removed.
+    // A content file that belongs to no inode is reported and removed.
     let body = Path::new(&p.image).join("bodies/77/777-1");
     fs::write(&body, "of nobody").unwrap();
     refused(&frit(&["fsck", &p.image]), 1, "777-1 belongs to no inode");
@@ -406,7 +406,7 @@ fn a_pool_is_made_mounted_killed_and_checked() {
     let image = Path::new(&p.image).join("image");
     refused(&frit(&["mount", image.to_str().unwrap(), p.at()]), 1, "are in a pool");
     refused(&frit(&["mount", "/proc", p.at()]), 1, "is no pool");
-    // Made anew it is empty, and keeps its size.
+    // A pool that is made again is empty, and keeps its size.
     let made = good(&frit(&["mkfs", "--pool", &p.image, "--force", "--json"]));
     assert!(made.contains("17801216"), "{made}");
     good(&p.mount(&[]));

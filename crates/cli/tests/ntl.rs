@@ -1,4 +1,4 @@
-//! The worked example of `docs/ntl.md`: its tables, row by row, are what the program counts.
+//! The worked example of `docs/ntl.md`: the program reproduces its tables, row by row.
 
 // Helpers of tests are tests, which clippy does not know.
 #![allow(clippy::unwrap_used, clippy::panic)]
@@ -10,7 +10,7 @@ use std::process::Command;
 const STACK: &str = "examples/ntl-example.toml";
 const WORKLOAD: &str = "examples/ntl-dozen.csv";
 
-/// The times of the example's memory, in microseconds.
+/// Latencies of the example's memory, in microseconds.
 const READ_US: f64 = 50.0;
 const CLEAN_US: f64 = 200.0;
 const DIRTY_US: f64 = 250.0;
@@ -23,14 +23,14 @@ fn manual() -> String {
     std::fs::read_to_string(root().join("docs/ntl.md")).unwrap()
 }
 
-/// A table of the manual: the cells by the names of their columns.
+/// A table of the manual, with its cells by column name.
 struct Table {
     columns: Vec<String>,
     rows: Vec<Vec<String>>,
 }
 
 impl Table {
-    /// The first table below a heading.
+    /// Returns the first table below a heading.
     fn below(heading: &str) -> Table {
         let text = manual();
         let mut lines = text
@@ -53,7 +53,7 @@ impl Table {
     }
 }
 
-/// What the program counts after the first requests, with one of the three mappings.
+/// Counts of the program after the first requests, with one of the three mappings.
 struct Counted(serde_json::Value);
 
 impl Counted {
@@ -85,7 +85,7 @@ fn close(a: f64, b: f64) -> bool {
     (a - b).abs() < 1e-3 * b.abs().max(1e-9)
 }
 
-/// Counts so far, and that what a row adds is what it says.
+/// Compares the counts so far, and the increase of a row, with the table.
 fn check_row(table: &Table, row: usize, counted: &Counted) {
     let before = |column: &str| if row == 0 { 0.0 } else { table.number(row - 1, column) };
     for (one, column, metric) in [
@@ -100,7 +100,7 @@ fn check_row(table: &Table, row: usize, counted: &Counted) {
     assert!(close(table.number(row, "µs so far"), us), "row {}: {us} µs", row + 1);
 }
 
-/// Adds to each chip what the row `page→chip` gives it to do: microseconds.
+/// Adds the busy time of a row's `page→chip` entries to each chip, in microseconds.
 fn work(cells: &str, read: bool, busy: &mut [f64; 4]) {
     for (_, to) in cells.split_whitespace().filter_map(|c| c.split_once('→')) {
         let (chip, update) = to.strip_suffix('*').map_or((to, false), |chip| (chip, true));
@@ -113,7 +113,7 @@ fn work(cells: &str, read: bool, busy: &mut [f64; 4]) {
     }
 }
 
-/// Whether chips were busy with so much: shares of the same time, a chip beside the first.
+/// Returns `true` if the busy times of the chips have these ratios, relative to the first chip.
 fn is_work(counted: &Counted, busy: &[f64; 4]) -> bool {
     let is = counted.busy();
     (1..4).all(|chip| close(is[chip] / is[0], busy[chip] / busy[0]))
@@ -153,7 +153,7 @@ fn the_tables_of_the_example_are_what_the_program_counts() {
     }
 }
 
-/// The chip of each page, which never changes.
+/// Returns the chip of each page, which never changes.
 fn chips_of(table: &Table) -> BTreeMap<u32, usize> {
     let mut chips = BTreeMap::new();
     for row in 0..table.rows.len() {
@@ -166,7 +166,7 @@ fn chips_of(table: &Table) -> BTreeMap<u32, usize> {
     chips
 }
 
-/// Each page is where the tables say: a read of it is work for that chip.
+/// Each page is on the chip that the tables name: a read of it makes that chip busy.
 #[test]
 fn the_pages_of_the_example_lie_on_the_chips_that_its_tables_name() {
     let tables = ["### Static", "### Dynamic, round-robin"].map(Table::below);
@@ -189,7 +189,8 @@ fn the_pages_of_the_example_lie_on_the_chips_that_its_tables_name() {
     }
 }
 
-/// Slots of the log are filled in turn, first writes lie as without it, and the merge brings home what it says.
+/// Slots of the log are filled in turn, first writes go to their home pages, and a merge writes
+/// back the pages that the tables name.
 #[test]
 fn the_log_of_the_example_is_filled_in_turn_and_merged_as_told() {
     let log = Table::below("### Static, with a full log");

@@ -1,4 +1,4 @@
-//! Files that commands write: whole, or as they were. Full disks, kills, links, devices.
+//! Output files of commands are complete, or unchanged: full disks, kills, links, devices.
 
 // Helpers of tests are tests, which clippy does not know.
 #![allow(clippy::unwrap_used, clippy::panic, clippy::print_stderr)]
@@ -15,7 +15,7 @@ fn frit(dir: &Path, args: &[&str]) -> Output {
     Command::new(env!("CARGO_BIN_EXE_frit")).current_dir(dir).args(args).output().unwrap()
 }
 
-/// The output, without the line breaks of a narrow terminal.
+/// Returns the output, without the line breaks of a narrow terminal.
 fn said(o: &Output) -> String {
     let text = format!("{}{}", String::from_utf8_lossy(&o.stdout), String::from_utf8_lossy(&o.stderr));
     text.split_whitespace().filter(|w| *w != "│").collect::<Vec<_>>().join(" ")
@@ -52,7 +52,8 @@ fn a_run_that_is_killed_leaves_the_report_as_it_was() {
         .stderr(Stdio::null())
         .spawn()
         .unwrap();
-    // It has far more to do than that; a report that is emptied at the start is empty by then.
+    // The run takes much longer than this second; a report that is truncated at the start would be
+    // empty by then.
     std::thread::sleep(Duration::from_secs(1));
     assert_eq!(child.try_wait().unwrap(), None, "it runs still");
     child.kill().unwrap();
@@ -107,7 +108,7 @@ fn links_are_replaced_and_not_followed() {
     fails(&frit(d, &["export", "vol", "image"]), "image is there already");
     good(&frit(d, &["export", "vol", "image", "--force"]));
     assert_eq!(fs::metadata(d.join("image")).unwrap().len(), 8 << 20);
-    // Also one whose target is not there: it must not be made.
+    // A dangling link must not create its target either.
     symlink(d.join("made"), d.join("dangling")).unwrap();
     fails(&frit(d, &["export", "vol", "dangling"]), "dangling is there already");
     link("pid");

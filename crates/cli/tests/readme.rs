@@ -1,4 +1,4 @@
-//! The commands that the README shows do what it says.
+//! The commands in the README work as described.
 
 // Helpers of tests are tests, which clippy does not know.
 #![allow(clippy::unwrap_used, clippy::expect_used)]
@@ -7,7 +7,7 @@ use std::path::Path;
 use std::process::{Child, Command, Stdio};
 use std::time::{Duration, Instant};
 
-/// A server that goes on while other commands run.
+/// A server that runs while other commands run.
 struct Served(Child);
 
 impl Served {
@@ -45,11 +45,11 @@ fn commands_in_the_readme_work() {
     std::fs::create_dir(out.path().join("mnt")).unwrap();
     for line in readme.lines().filter_map(|l| l.strip_prefix("target/release/frit ")) {
         let command = line.split('#').next().unwrap_or(line).trim();
-        // It has tests of its own, and takes minutes without optimisation.
+        // `reproduce` has tests of its own, and takes minutes without optimization.
         if command.starts_with("reproduce") {
             continue;
         }
-        // What takes a minute there takes two seconds here.
+        // Runs of a minute are shortened to two seconds.
         let command = command.replace("--minutes 1", "--minutes 0.03").replace("--size 4G", "--size 64M");
         if command.contains("/mnt") && !Path::new("/dev/fuse").exists() {
             println!("skipped: no /dev/fuse: {command}");

@@ -1,5 +1,5 @@
-//! Refusals of commands: images that are not raw, data that would be overwritten, sizes that cannot be, files
-//! that never end, and control characters in what they show.
+//! Refusals of commands: images that are not raw, data that would be overwritten, invalid sizes,
+//! endless files, and control characters in output.
 
 // Helpers of tests are tests, which clippy does not know.
 #![allow(clippy::unwrap_used, clippy::panic, clippy::print_stderr)]
@@ -11,7 +11,8 @@ use std::path::Path;
 use std::process::{Command, Output, Stdio};
 
 fn frit(dir: &Path, args: &[&str]) -> Output {
-    // A limit far above what any of these needs: a file that is read for ever ends here, and not the machine.
+    // The time limit is far above the need of any test: reading an endless file fails here, and
+    // does not exhaust the machine.
     let mut limited = Command::new("timeout");
     limited.args(["-k", "1", "120", env!("CARGO_BIN_EXE_frit")]).args(args).current_dir(dir).output().unwrap()
 }
@@ -147,7 +148,7 @@ fn of_very_many_mistakes_the_first_are_told() {
     ends(d, &["check", "many.toml"], 1, "it is longer than 1 MiB");
 }
 
-/// Escape sequences that would reach a terminal.
+/// Returns the escape sequences that would reach a terminal.
 fn control_characters(o: &Output) -> Vec<char> {
     let text = format!("{}{}", String::from_utf8_lossy(&o.stdout), String::from_utf8_lossy(&o.stderr));
     text.chars().filter(|c| c.is_control() && *c != '\n').collect()

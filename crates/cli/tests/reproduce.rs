@@ -1,4 +1,4 @@
-//! `frit reproduce` as a user meets it.
+//! `frit reproduce` for a user.
 
 #![allow(clippy::unwrap_used, reason = "a test that cannot go on fails")]
 
@@ -15,7 +15,7 @@ fn ok(args: &[&str]) -> (String, String) {
     (out, err)
 }
 
-/// The message of a command that must fail, with the line breaks of its layout taken out.
+/// Returns the error message of a failing command, without its line breaks.
 fn fails(args: &[&str]) -> String {
     let o = frit(args);
     assert!(!o.status.success(), "{args:?}");
@@ -58,7 +58,7 @@ fn a_figure_is_measured_with_the_user_s_own_trace() {
     let json: serde_json::Value = serde_json::from_str(&out).unwrap();
     let table = &json["experiments"][0]["measured"]["figure"]["tables"][0];
     let row = table["rows"].as_array().unwrap().iter().find(|r| r["workload"] == "fin1-spc").unwrap();
-    // Writes of 1 KB: at SSW = 512 all in NAND, from 1024 on all in PCM.
+    // Writes of 1 KB: at SSW = 512 all go to NAND, from 1024 on all go to PCM.
     let values: Vec<f64> = row["values"].as_array().unwrap().iter().map(|v| v.as_f64().unwrap()).collect();
     assert!(values[0] == 4000.0 && values[1] == 4000.0 && values[2] == 0.0, "{row}");
     assert_eq!(row["verdicts"][0]["direction"], true, "{row}");

@@ -1,4 +1,4 @@
-//! `frit run` as a user meets it: output, errors, exit codes.
+//! `frit run` for a user: output, errors, exit codes.
 
 #![allow(clippy::unwrap_used, reason = "a test that cannot go on fails")]
 
@@ -8,7 +8,7 @@ use std::process::{Command, Stdio};
 struct Ended {
     code: i32,
     out: String,
-    /// Standard error, with the line breaks of its layout taken out.
+    /// Standard error, without the line breaks of its layout.
     err: String,
 }
 
@@ -67,7 +67,7 @@ fn several_runs_show_one_table_and_are_written_as_json() {
     assert_eq!(json.as_array().unwrap().len(), 4);
     assert_eq!(of(0), ("no-pcm-small", "uniform", 3000));
     assert_eq!(of(3), ("hfsl-small", "zipf", 2000));
-    // To standard output there is nothing else.
+    // Standard output holds nothing but the JSON.
     let e = frit(&["hfsl-small", LOAD, "--json", "-"]);
     assert!(serde_json::from_str::<serde_json::Value>(&e.out).is_ok(), "{}", e.out);
 }
@@ -135,7 +135,7 @@ fn a_trace_that_is_too_large_names_both_sizes_and_what_was_finished_is_kept() {
     }
     assert_eq!(frit(&["hfsl-small", trace, "--compact", "--verify"]).code, 0);
     assert_eq!(frit(&["hfsl-small", trace, "--wrap", "--verify"]).code, 0);
-    // The second workload fails in the run; the report of the first is written all the same.
+    // The second workload fails during its run; the report of the first is written all the same.
     let json = dir.path().join("r.json");
     let e = frit(&[
         "hfsl-small",
@@ -149,7 +149,7 @@ fn a_trace_that_is_too_large_names_both_sizes_and_what_was_finished_is_kept() {
     assert_eq!(reports.as_array().unwrap().len(), 1);
 }
 
-/// All traces of `../shared/traces`, the first requests of each.
+/// Returns all traces of `../shared/traces`, to be used with their first requests.
 fn traces() -> Vec<PathBuf> {
     let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../../shared/traces");
     let mut all = Vec::new();
@@ -168,7 +168,7 @@ fn real_traces_come_back_byte_by_byte() {
         eprintln!("SKIPPED: there is no ../shared/traces beside the repository");
         return;
     }
-    // Each trace on another fusion method and way of cleaning.
+    // Each trace runs with another fusion method and cleaning policy.
     let (fusion, gc) = (["same-level", "cache", "both", "none"], ["greedy", "cost-benefit", "fifo"]);
     for (i, trace) in all.iter().enumerate() {
         let sets = [format!("FUSION_METHOD={}", fusion[i % 4]), format!("gc={}", gc[i % 3])];

@@ -1,4 +1,4 @@
-//! `frit serve` as a script sees it: one line when it is ready, a clean volume when it ends.
+//! `frit serve` for a script: one line when it is ready, a clean volume after it ends.
 
 // Helpers of tests are tests, which clippy does not know.
 #![allow(clippy::unwrap_used, clippy::panic, clippy::print_stderr)]
@@ -22,7 +22,7 @@ fn create(volume: &str) {
     assert!(out.status.success(), "{}", text(&out.stderr));
 }
 
-/// A server that is ready, and the line that said so.
+/// Starts a server. Returns it when it is ready, with its line of output.
 fn serve(args: &[&str]) -> (Child, String) {
     let mut child = Command::new(env!("CARGO_BIN_EXE_frit"))
         .arg("serve")
@@ -91,7 +91,7 @@ fn a_signal_ends_it_in_order_and_a_kill_is_recovered_from() {
     write(Path::new(&socket));
     signal(&child, "-KILL");
     child.wait_with_output().unwrap();
-    // The socket's name was left; the next server takes it.
+    // The dead server's socket file is left; the next server replaces it.
     let (child, line) = serve(&[&volume, "--nbd", &nbd, "--read-only"]);
     assert!(line.contains("read-only"), "{line}");
     signal(&child, "-INT");
@@ -100,7 +100,8 @@ fn a_signal_ends_it_in_order_and_a_kill_is_recovered_from() {
     assert!(text(&out.stderr).starts_with("recovered in "), "{}", text(&out.stderr));
 }
 
-/// A terminal that is closed stops a server in order; one that was started to ignore that (nohup) goes on.
+/// Closing the terminal stops a server cleanly; a server that was started with SIGHUP ignored
+/// (nohup) keeps running.
 #[test]
 fn a_hangup_ends_it_in_order_unless_it_is_ignored() {
     let dir = tempfile::tempdir().unwrap();
@@ -146,7 +147,7 @@ fn what_cannot_be_served_says_what_to_do() {
     assert!(text(&out.stdout).contains("clean"), "none of them left it dirty");
 }
 
-/// A client that has taken the export.
+/// Connects a client and selects the export.
 fn connect(socket: &Path) -> std::io::Result<UnixStream> {
     let mut s = UnixStream::connect(socket)?;
     s.set_read_timeout(Some(Duration::from_secs(30)))?;
@@ -161,7 +162,7 @@ fn head(number: u16, len: u32) -> Vec<u8> {
     [&[0x25, 0x60, 0x95, 0x13, 0, 0][..], &number.to_be_bytes(), &[0; 16], &len.to_be_bytes()].concat()
 }
 
-/// The most memory that a process had of its own, in KiB: pages of its files are the machine's.
+/// Returns the peak anonymous memory of a process in KiB. Pages of its files are not included.
 fn own_kib(pid: u32) -> u64 {
     let status = std::fs::read_to_string(format!("/proc/{pid}/status")).unwrap();
     let line = status.lines().find(|l| l.starts_with("RssAnon:")).unwrap();
@@ -203,7 +204,7 @@ fn half_sent_writes_do_not_fill_the_memory() {
     assert_eq!(child.try_wait().unwrap(), None, "the server has ended");
     let kib = own_kib(child.id());
     assert!(kib < 200 << 10, "the server holds {kib} KiB");
-    // It serves others, and a write that goes on.
+    // The server serves others, and completes a write whose data arrives.
     write(&socket);
     halves[0].write_all(&vec![7; 16 << 20]).unwrap();
     let mut reply = [0; 16];

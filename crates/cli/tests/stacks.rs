@@ -1,4 +1,4 @@
-//! `frit check`, `frit profiles` and `frit layers` as a user or a script sees them.
+//! `frit check`, `frit profiles` and `frit layers` for a user or a script.
 
 // Helpers of tests are tests, which clippy does not know.
 #![allow(clippy::unwrap_used, clippy::panic)]

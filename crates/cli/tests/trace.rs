@@ -1,4 +1,4 @@
-//! `frit trace` as a user meets it.
+//! `frit trace` for a user.
 
 #![allow(clippy::unwrap_used, reason = "a test that cannot go on fails")]
 
@@ -28,7 +28,7 @@ fn ok(args: &[&str]) -> (String, String) {
     (out, err)
 }
 
-/// The message of a command that must fail, with the line breaks of its layout taken out.
+/// Returns the error message of a failing command, without its line breaks.
 fn fails(args: &[&str]) -> String {
     let o = frit(args, None);
     assert!(!o.status.success(), "{args:?}");
@@ -66,7 +66,7 @@ fn stat_says_what_it_read_and_how() {
         (v["duration_ns"].as_u64(), v["identity"]["kind"].as_str()),
         (Some(500_000_000), Some("real"))
     );
-    // One device behind the other: 303581 sectors end in the 149th MiB.
+    // The devices are concatenated: 303581 sectors end in the 149th MiB.
     assert_eq!(v["end_sector"].as_u64(), Some(149 * 2048 + 240_846));
     assert_eq!(json(&["--devices", "merge", &path])["end_sector"].as_u64(), Some(303_581));
 }
@@ -114,7 +114,7 @@ fn errors_say_what_to_do() {
     let out = file(dir.path(), "there.csv", "precious");
     assert!(fails(&["convert", &path, &out]).contains("--force"));
     assert_eq!(std::fs::read_to_string(&out).unwrap(), "precious");
-    // A conversion that fails leaves no half file.
+    // A failed conversion leaves no partial file.
     let bad = file(dir.path(), "bad.spc", &format!("{SPC}oops\n"));
     let half = dir.path().join("half.csv");
     fails(&["convert", "--strict", &bad, half.to_str().unwrap()]);

@@ -1,4 +1,4 @@
-//! Volumes as a user or a script handles them.
+//! Volumes on the command line.
 
 // Helpers of tests are tests, which clippy does not know.
 #![allow(clippy::unwrap_used, clippy::panic)]
@@ -14,12 +14,12 @@ fn text(bytes: &[u8]) -> String {
     String::from_utf8(bytes.to_vec()).unwrap()
 }
 
-/// Runs it, and it has to end with this code.
+/// Runs frit, asserts the exit code, and returns the output.
 fn ends(dir: &Path, args: &[&str], code: i32) -> String {
     let out = frit(dir, args);
     let shown = format!("{}{}", text(&out.stdout), text(&out.stderr));
     assert_eq!(out.status.code(), Some(code), "{args:?}: {shown}");
-    // Words that a line break may have torn apart.
+    // Rejoins words that the terminal width has separated.
     shown.split_whitespace().filter(|w| *w != "│").collect::<Vec<_>>().join(" ")
 }
 
@@ -27,7 +27,7 @@ fn json(dir: &Path, args: &[&str]) -> serde_json::Value {
     serde_json::from_slice(&frit(dir, args).stdout).unwrap()
 }
 
-/// Bytes of which no stretch comes twice.
+/// Returns bytes without repeated sequences.
 fn noise(len: usize) -> Vec<u8> {
     let mut x = 1u64;
     let next = || {
@@ -55,7 +55,7 @@ fn a_volume_from_making_to_growing() {
     std::fs::write(d.join("image"), &image).unwrap();
     assert!(ends(d, &["import", "vol", "image"], 0).contains("imported"));
     let seen = ends(d, &["inspect", "vol"], 0);
-    for words in ["state clean", "8 MiB", "no parameter", "nand block", "never: it was always closed"] {
+    for words in ["state clean", "8 MiB", "no parameter", "nand block", "never: always closed properly"] {
         assert!(seen.contains(words), "{words} in {seen}");
     }
     let seen = json(d, &["inspect", "vol", "--json"]);
@@ -81,13 +81,13 @@ fn a_volume_from_making_to_growing() {
     assert!(ends(d, &["export", "vol", "out"], 1).contains("--force overwrites it"));
     let out = frit(d, &["export", "vol", "-"]);
     assert!(out.status.success() && out.stdout[..image.len()] == image);
-    // The stack that inspect prints makes the same again.
+    // The stack that inspect prints creates the same volume again.
     let stack = frit(d, &["inspect", "vol", "--stack"]).stdout;
     std::fs::write(d.join("same.toml"), stack).unwrap();
     ends(d, &["create", "again", "--stack", "same.toml"], 0);
     let hash = |v: &str| json(d, &["inspect", v, "--json"])["sha256"].clone();
     assert_eq!(hash("again"), hash("vol"));
-    assert!(ends(d, &["recover", "vol"], 0).contains("closed in order"));
+    assert!(ends(d, &["recover", "vol"], 0).contains("closed properly"));
 }
 
 #[test]
@@ -119,7 +119,7 @@ fn mistakes_have_words_and_codes() {
     assert!(ends(d, &["inspect", "vol"], 2).contains("is missing"));
     std::fs::rename(d.join("vol/pcm.gone"), d.join("vol/pcm.medium")).unwrap();
     std::fs::write(d.join("file"), b"x").unwrap();
-    assert!(ends(d, &["inspect", "file"], 2).contains("it is no directory"));
+    assert!(ends(d, &["inspect", "file"], 2).contains("it is not a directory"));
     assert!(ends(d, &["torture", "--mode", "foo"], 2).contains("cuts, exhaustive, files"));
     assert!(ends(d, &["torture", "--replay", "c0.0.99999"], 1).contains("no case c0.0.99999"));
     assert!(ends(d, &["ctl", "vol", "set", "copyback=yes"], 1).contains("neither true nor false"));
@@ -182,7 +182,7 @@ fn a_volume_in_use_says_by_whom() {
     let dir = tempfile::tempdir().unwrap();
     let d = dir.path();
     create(d, "vol");
-    // An import that waits for its image holds the volume.
+    // An import that waits for its image keeps the volume locked.
     let mut child = Command::new(env!("CARGO_BIN_EXE_frit"))
         .current_dir(d)
         .args(["import", "vol", "-"])
@@ -209,7 +209,7 @@ fn a_volume_in_use_says_by_whom() {
     child.wait().unwrap();
     assert!(ends(d, &["inspect", "vol"], 0).contains("dirty"));
     assert!(ends(d, &[&["create", "vol", "--force"], SIZE].concat(), 1).contains("was not closed"));
-    assert!(ends(d, &["recover", "vol"], 0).contains("The program had been stopped"));
+    assert!(ends(d, &["recover", "vol"], 0).contains("The program crashed or was killed"));
     let seen = ends(d, &["inspect", "vol"], 0);
-    assert!(seen.contains("state clean") && seen.contains("after a stop of the program"), "{seen}");
+    assert!(seen.contains("state clean") && seen.contains("after a crash of the program"), "{seen}");
 }

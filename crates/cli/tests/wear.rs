@@ -1,4 +1,4 @@
-//! `frit wear` as a user or a script sees it.
+//! `frit wear` for a user or a script.
 
 // Helpers of tests are tests, which clippy does not know.
 #![allow(clippy::unwrap_used)]
@@ -13,7 +13,7 @@ fn text(bytes: &[u8]) -> String {
     String::from_utf8(bytes.to_vec()).unwrap()
 }
 
-/// What a failing command says, in one line.
+/// Returns the error message of a failing command, in one line.
 fn told(args: &[&str]) -> String {
     let out = frit(args);
     assert!(!out.status.success() && out.stdout.is_empty(), "{args:?}");

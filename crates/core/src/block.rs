@@ -1,108 +1,111 @@
-//! The block interface: what sits on what.
+//! The block interface between the layers of a stack.
 
 use crate::{
     Buffer, Deferred, Durable, Hints, Intent, Nanos, Params, Result, Sector, Sink, Source, Target, Visible,
 };
 
-/// What a layer can do.
+/// Identity and sizes of a layer.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Info {
     /// The layer's name in a stack file.
     pub name: &'static str,
-    /// Size, in sectors.
+    /// Capacity, in sectors.
     pub sectors: u64,
-    /// The size of one mapped page, in bytes: requests aligned to it need no read-modify-write.
+    /// Size of one mapped page, in bytes. Requests aligned to it need no read-modify-write.
     pub page_bytes: u32,
-    /// DRAM that the layer holds for its mapping, in bytes.
+    /// DRAM that the layer uses for its mapping, in bytes.
     pub dram_bytes: u64,
     /// Durable memory that the layer reserves for its mapping, in bytes.
     pub durable_map_bytes: u64,
 }
 
-/// What background work there is.
+/// State of the background work of a layer after a step.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Progress<T> {
-    /// None: call again after the next request.
+    /// No work is pending. Call again after the next request.
     Idle,
-    /// A step was taken; more is to do once the token is done.
+    /// A step was taken. More work is pending once the token is done.
     Busy(T),
-    /// Nothing to do before this time.
+    /// No work is due before this time.
     At(Nanos),
 }
 
-/// A layer that serves blocks.
+/// A layer that serves block requests.
 ///
-/// Requests are in sectors of 512 bytes. What was never written, and what was discarded, reads as
-/// zeros. Every call has taken its functional effect when it returns; its time is the sink's affair.
+/// Requests are in sectors of 512 bytes. Sectors that were never written or were discarded read as
+/// zeros. The functional effect of a call is complete when the call returns; the sink decides how
+/// long the call takes in virtual time.
 pub trait BlockLayer<S: Sink> {
-    /// What it is and can do.
+    /// Returns the identity and the sizes of the layer.
     fn info(&self) -> Info;
 
-    /// These requests (first sector, length in sectors) will come next. Nothing follows from it; a
-    /// layer whose tables are larger than the processor's cache can fetch their rows together instead
-    /// of waiting for each.
+    /// Announces the next requests (first sector, length in sectors). The call has no functional
+    /// effect. A layer whose tables are larger than the processor's cache can prefetch their rows
+    /// together instead of waiting for each cache miss.
     fn expect(&self, _next: &[(Sector, u32)]) {}
 
     /// Reads `into.len()` bytes (whole sectors) from `at`.
     ///
     /// # Errors
-    /// A range outside the layer, or a medium that cannot give the bytes back.
+    /// Returns an error if the range is outside the layer, or if the medium cannot return the data.
     fn read(&mut self, sink: &mut S, at: Sector, into: Target<'_>, hints: Hints) -> Result<()>;
 
     /// Writes `data` (whole sectors) at `at`.
     ///
     /// # Errors
-    /// A range outside the layer, no space, or a volume that became read-only; then nothing that was
-    /// written before is lost.
+    /// Returns an error if the range is outside the layer, no space is left, or the volume became
+    /// read-only. Data that was written before is not lost then.
     fn write(&mut self, sink: &mut S, at: Sector, data: Source<'_>, hints: Hints) -> Result<()>;
 
-    /// Makes all that was acknowledged durable.
+    /// Makes all acknowledged writes durable.
     ///
     /// # Errors
-    /// A medium that fails.
+    /// Returns an error if the medium fails.
     fn flush(&mut self, sink: &mut S) -> Result<()>;
 
-    /// Forgets sectors: they read as zeros afterwards.
+    /// Discards sectors. They read as zeros afterwards.
     ///
     /// # Errors
-    /// A range outside the layer, or a medium that fails.
+    /// Returns an error if the range is outside the layer, or if the medium fails.
     fn discard(&mut self, sink: &mut S, at: Sector, sectors: u64) -> Result<()>;
 
-    /// Background work, at most about `budget` media commands.
+    /// Does background work, at most about `budget` media commands.
     ///
     /// # Errors
-    /// A medium that fails in a way that the layer cannot mend.
+    /// Returns an error if the medium fails in a way that the layer cannot repair.
     fn step(&mut self, sink: &mut S, budget: u32) -> Result<Progress<S::Tok>>;
 
-    /// Leaves accesses to slow media to the caller from now on, or no longer ([`crate::deferred`]). Returns whether
-    /// it does: a layer without slow media never does.
+    /// Turns deferral on or off: if it is on, the layer leaves accesses to slow media to the caller
+    /// ([`crate::deferred`]). Returns `true` if the layer defers from now on. A layer without slow
+    /// media always returns `false`.
     fn defer(&mut self, _on: bool) -> bool {
         false
     }
 
-    /// Whether a request would have to wait for a slow medium now. It is a hint, for callers that choose who waits:
-    /// nothing changes by asking, the answer costs little, and a wrong one costs time only.
+    /// Returns `true` if a request would have to wait for a slow medium now. It is a hint for
+    /// callers that choose which thread waits. The call changes nothing and is cheap; a wrong
+    /// answer costs only time.
     fn slow(&self, _what: Intent, _at: Sector, _sectors: u64) -> bool {
         false
     }
 
-    /// What the last call left to be carried out before its request is done.
+    /// Returns the accesses that must be carried out before the last request is complete.
     fn deferred(&mut self) -> Option<Deferred> {
         None
     }
 
-    /// Background work that waits to be carried out. Whoever takes it carries it out.
+    /// Returns background work that is ready. The caller that takes it must carry it out.
     ///
     /// # Errors
-    /// A medium that fails.
+    /// Returns an error if the medium fails.
     fn job(&mut self, _sink: &mut S) -> Result<Option<Deferred>> {
         Ok(None)
     }
 
-    /// Accesses were carried out, or failed; `buffer` is that of their request.
+    /// Completes accesses that were carried out or failed. `buffer` is the buffer of their request.
     ///
     /// # Errors
-    /// What the request of the accesses ends with; a medium that fails.
+    /// Returns the error with which the request of the accesses ends, or an error of the medium.
     fn settle(
         &mut self,
         _sink: &mut S,
@@ -113,49 +116,50 @@ pub trait BlockLayer<S: Sink> {
         outcome
     }
 
-    /// Adds what the layer and its media can show.
+    /// Adds the metrics of the layer and of its media to the view.
     fn visible(&self, view: &mut Visible);
 
-    /// The layer's parameters, readable and changeable while it runs.
+    /// Returns the parameters of the layer, which can be read and changed while it runs.
     fn params(&mut self) -> &mut dyn Params;
 }
 
-/// A layer that can be stopped and started.
+/// A layer that can be shut down and opened again.
 pub trait Quiesce<S: Sink> {
-    /// Writes down what must outlive a stop (mapping tables).
+    /// Shuts down in order: persists the state that must survive (mapping tables).
     ///
     /// # Errors
-    /// A medium that fails.
+    /// Returns an error if the medium fails.
     fn halt(&mut self, sink: &mut S) -> Result<()>;
 
-    /// Reads it back into a layer that has forgotten everything.
+    /// Reads the persisted state back into a layer whose volatile state is empty.
     ///
     /// # Errors
-    /// A medium that fails, or bytes that are damaged.
+    /// Returns an error if the medium fails or the stored data is damaged.
     fn boot(&mut self, sink: &mut S) -> Result<()>;
 }
 
-/// What a volume has gone through before a run.
+/// State of a volume before a run.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Precondition {
     /// Every page was written once, in order.
     Fill,
-    /// Every page was written at random for so long that the state of the media is stationary.
+    /// Every page was written at random until the state of the media is stationary.
     Steady {
-        /// Of the random choices.
+        /// Seed of the random choices.
         seed: u64,
     },
 }
 
-/// A layer that can start as if it had been used.
+/// A layer that can start in a preconditioned state.
 pub trait Condition {
-    /// Puts a new volume into the state, at once: nothing is emitted or counted. Pages hold zeros.
+    /// Brings a new volume into the state at once: no command is emitted or counted. Pages hold
+    /// zeros.
     ///
     /// # Errors
-    /// A volume that is not new.
+    /// Returns an error if the volume is not new.
     fn precondition(&mut self, how: Precondition) -> Result<()>;
 }
 
-/// All that a layer on top of a stack can do.
+/// All interfaces of a complete stack, the device that a client uses.
 pub trait Top<S: Sink>: BlockLayer<S> + Quiesce<S> + Condition + Durable<S> + Send {}
 impl<S: Sink, L: BlockLayer<S> + Quiesce<S> + Condition + Durable<S> + Send> Top<S> for L {}

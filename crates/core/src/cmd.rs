@@ -1,16 +1,16 @@
-//! Commands to media: what, where, and why.
+//! Commands to media: operation, address and cause.
 
 use serde::{Deserialize, Serialize};
 use strum::{EnumCount, EnumIter, FromRepr, IntoStaticStr};
 
-/// A unit of a medium that does one thing at a time (a NAND plane, a PCM channel), numbered through
-/// all media of a stack.
+/// A unit of a medium that executes one command at a time (a NAND plane, a PCM channel), numbered
+/// through all media of a stack.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug, Serialize, Deserialize)]
 #[serde(transparent)]
 pub struct UnitId(pub u16);
 
 impl UnitId {
-    /// As an index into a table with one row a unit.
+    /// Returns the number as an index into a table with one row for each unit.
     #[inline]
     #[must_use]
     pub fn idx(self) -> usize {
@@ -18,7 +18,7 @@ impl UnitId {
     }
 }
 
-/// What kind of medium something lies on.
+/// Kind of a medium.
 #[derive(
     Clone, Copy, PartialEq, Eq, Hash, Debug, Serialize, Deserialize, EnumCount, EnumIter, IntoStaticStr,
 )]
@@ -27,15 +27,15 @@ impl UnitId {
 pub enum MediumKind {
     /// NAND flash: pages, erase blocks.
     Nand,
-    /// Byte-addressable durable memory (PCM and its kin).
+    /// Byte-addressable durable memory (PCM and similar).
     Pcm,
     /// Volatile memory.
     Dram,
-    /// A disk with an arm.
+    /// Hard disk.
     Disk,
 }
 
-/// What a command does.
+/// Operation of a command.
 #[derive(
     Clone,
     Copy,
@@ -70,7 +70,7 @@ pub enum Op {
     PcmFence,
     /// Write PCM cells that were refreshed (RESET) beforehand.
     PcmWriteClean,
-    /// Refresh a block of PCM, so that later writes are clean.
+    /// Refresh a block of PCM, so that later writes find RESET cells ([`Op::PcmWriteClean`]).
     PcmRefresh,
     /// Read DRAM.
     DramRead,
@@ -78,14 +78,14 @@ pub enum Op {
     DramWrite,
     /// Read sectors of a disk.
     DiskRead,
-    /// Write sectors of a disk: certain once flushed.
+    /// Write sectors of a disk. They are durable after a flush.
     DiskWrite,
-    /// Put all that a disk has acknowledged on its platters.
+    /// Write the volatile cache of a disk to its platters.
     DiskFlush,
 }
 
 impl Op {
-    /// The kind of medium that carries the command out.
+    /// Returns the kind of medium that executes the operation.
     #[must_use]
     pub fn medium(self) -> MediumKind {
         match self {
@@ -96,14 +96,15 @@ impl Op {
         }
     }
 
-    /// Whether the command orders those before it on its unit before those behind it, and makes them certain.
+    /// Returns `true` if the operation is a barrier on its unit that makes earlier commands
+    /// durable.
     #[inline]
     #[must_use]
     pub fn is_fence(self) -> bool {
         matches!(self, Op::PcmFence | Op::DiskFlush)
     }
 
-    /// Whether the command writes data.
+    /// Returns `true` if the operation writes data.
     #[inline]
     #[must_use]
     pub fn is_write(self) -> bool {
@@ -118,7 +119,8 @@ impl Op {
         )
     }
 
-    /// Whether the command only reads: what a read-first scheduler lets pass.
+    /// Returns `true` if the operation only reads. A read-first scheduler gives such operations
+    /// priority.
     #[inline]
     #[must_use]
     pub fn is_read(self) -> bool {
@@ -126,7 +128,7 @@ impl Op {
     }
 }
 
-/// Why a command was given.
+/// Cause of a command.
 #[derive(
     Clone,
     Copy,
@@ -145,9 +147,9 @@ impl Op {
 #[serde(rename_all = "kebab-case")]
 #[strum(serialize_all = "kebab-case")]
 pub enum Cause {
-    /// The host asked for it.
+    /// A request of the host.
     Host,
-    /// A write smaller than a page made the old page be read and merged.
+    /// Read of the old page for a write smaller than a page, which is merged with it.
     Merge,
     /// Garbage collection.
     Gc,
@@ -157,13 +159,13 @@ pub enum Cause {
     Meta,
     /// Data moved between media because of its heat or size.
     Migrate,
-    /// Dirty data written from a cache to what is behind it.
+    /// Dirty data written from a cache to the medium behind it.
     Destage,
 }
 
 impl Cause {
-    /// Whether the command is work of the layer's own and no part of a request: neither the host's data nor the old
-    /// data that a small write is merged with.
+    /// Returns `true` if the command is work of the layer itself and not part of a request: neither
+    /// the host's data nor the old data that a small write is merged with.
     #[inline]
     #[must_use]
     pub fn is_background(self) -> bool {
@@ -171,22 +173,22 @@ impl Cause {
     }
 }
 
-/// One command to one unit of a medium. `Copy`, at most 24 bytes.
+/// One command to one unit of a medium. It is `Copy` and has at most 24 bytes.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize, Deserialize)]
 pub struct Cmd {
-    /// Where: NAND, the physical page (erase: the block's first page); PCM, DRAM and
-    /// disks, the byte address.
+    /// Address. NAND: the physical page (erase: the first page of the block). PCM, DRAM and disks:
+    /// the byte address.
     pub addr: u64,
     /// Payload in bytes (0 for an erase or a fence).
     pub len: u32,
-    /// What may not be reordered against what: commands with the same hazard on the same unit keep
-    /// their order. NAND: the block; PCM: the line; disks: the MiB.
+    /// Hazard: commands with the same hazard on the same unit keep their order. NAND: the block.
+    /// PCM: the line. Disks: the MiB.
     pub hazard: u32,
-    /// Who does it.
+    /// Unit that executes the command.
     pub unit: UnitId,
-    /// What.
+    /// Operation.
     pub op: Op,
-    /// Why.
+    /// Cause.
     pub cause: Cause,
 }
 

@@ -1,10 +1,10 @@
-//! How many commands of each kind were given, and why: the only such statistics in frit.
+//! Number of commands by operation and cause. There are no other such statistics in frit.
 
 use crate::{Cause, Op};
 use serde::Serialize;
 use strum::{EnumCount, IntoEnumIterator};
 
-/// Commands and the bytes they carried.
+/// Number of commands and of the bytes that they carried.
 #[derive(Clone, Copy, PartialEq, Eq, Default, Debug, Serialize)]
 pub struct Count {
     /// Commands given.
@@ -34,13 +34,13 @@ impl Counts {
         c.bytes += u64::from(bytes);
     }
 
-    /// One cell.
+    /// Returns the count of one operation and cause.
     #[must_use]
     pub fn get(&self, op: Op, cause: Cause) -> Count {
         self.cells[op as usize][cause as usize]
     }
 
-    /// All causes of one operation.
+    /// Returns the sum over all causes of one operation.
     #[must_use]
     pub fn of(&self, op: Op) -> Count {
         self.cells[op as usize].iter().fold(Count::default(), |a, c| Count {
@@ -49,7 +49,7 @@ impl Counts {
         })
     }
 
-    /// The cells that are not zero, by operation and cause.
+    /// Iterates over the counts that are not zero, by operation and cause.
     pub fn iter(&self) -> impl Iterator<Item = (Op, Cause, Count)> + '_ {
         Op::iter().flat_map(move |op| {
             Cause::iter().filter_map(move |cause| {
@@ -68,7 +68,7 @@ impl Counts {
         }
     }
 
-    /// What was counted since `earlier`, a former state of this table.
+    /// Returns the difference to `earlier`, a former state of this table.
     #[must_use]
     pub fn since(&self, earlier: &Counts) -> Counts {
         let mut d = self.clone();

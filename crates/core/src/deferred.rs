@@ -1,45 +1,48 @@
-//! Accesses to a slow medium that a layer leaves to its caller, so that nobody else waits for them.
+//! Accesses to a slow medium that a layer leaves to its caller, so that other requests need not
+//! wait for them.
 //!
-//! A layer that was told to [defer](crate::BlockLayer::defer) does at once what is in memory. What is left
-//! of a request it hands out with [`BlockLayer::deferred`](crate::BlockLayer::deferred); the caller lets go of
-//! its lock, [carries it out](Deferred::run), takes the lock again and [settles](crate::BlockLayer::settle) it.
-//! Background work comes from [`BlockLayer::job`](crate::BlockLayer::job) in the same way. Ranges that are under way
-//! stay as they are meanwhile: what would touch them gets [`Error::Later`](crate::Error::Later), and is asked for again
-//! after the next one was settled.
+//! A layer in [deferred mode](crate::BlockLayer::defer) does the work in memory at once. It hands
+//! out the remaining accesses of a request with
+//! [`BlockLayer::deferred`](crate::BlockLayer::deferred). The caller releases its lock, [carries
+//! the accesses out](Deferred::run), takes the lock again and [settles](crate::BlockLayer::settle)
+//! them. [`BlockLayer::job`](crate::BlockLayer::job) hands out background work in the same way.
+//! Ranges with accesses in flight do not change meanwhile: a request that would change them gets
+//! [`Error::Later`](crate::Error::Later), and the caller repeats it after the next accesses are
+//! settled.
 
 use crate::Result;
 use std::fmt::Debug;
 use std::ops::Range;
 use std::sync::Arc;
 
-/// A medium on which accesses take long, from any thread.
+/// A medium with slow accesses, which can be made from any thread.
 pub trait SlowMedium: Debug + Send + Sync {
-    /// Fills `into` from byte `at`.
+    /// Reads `into.len()` bytes from byte address `at`.
     ///
     /// # Errors
-    /// A medium that fails.
+    /// Returns an error if the medium fails.
     fn read(&self, at: u64, into: &mut [u8]) -> Result<()>;
 
-    /// Writes `data` at byte `at`.
+    /// Writes `data` at byte address `at`.
     ///
     /// # Errors
-    /// A medium that fails.
+    /// Returns an error if the medium fails.
     fn write(&self, at: u64, data: &[u8]) -> Result<()>;
 
-    /// Makes bytes read as zeros.
+    /// Zeros a range of bytes.
     ///
     /// # Errors
-    /// A medium that fails.
+    /// Returns an error if the medium fails.
     fn zero(&self, at: u64, len: u64) -> Result<()>;
 
-    /// Makes all that was written outlive the machine.
+    /// Makes all earlier writes survive a power loss of the machine.
     ///
     /// # Errors
-    /// A medium that fails.
+    /// Returns an error if the medium fails.
     fn sync(&self) -> Result<()>;
 }
 
-/// What is about to be asked of a layer ([`BlockLayer::slow`](crate::BlockLayer::slow)).
+/// Kind of a request that a caller intends to make ([`BlockLayer::slow`](crate::BlockLayer::slow)).
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Intent {
     /// A read.
@@ -52,68 +55,68 @@ pub enum Intent {
     Flush,
 }
 
-/// One access.
+/// One access to a slow medium.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub enum SlowAccess {
     /// Read bytes from `at` into this part of the request's buffer.
     Read {
         /// Byte address on the medium.
         at: u64,
-        /// Part of the buffer.
+        /// Range in the buffer.
         into: Range<usize>,
     },
     /// Write this part of the request's buffer at `at`.
     Write {
         /// Byte address on the medium.
         at: u64,
-        /// Part of the buffer.
+        /// Range in the buffer.
         from: Range<usize>,
     },
-    /// Write these bytes at `at`.
+    /// Write the given bytes at `at`.
     Put {
         /// Byte address on the medium.
         at: u64,
-        /// What to write.
+        /// Bytes to write.
         data: Vec<u8>,
     },
-    /// Make `len` bytes from `at` on zero.
+    /// Zero `len` bytes from `at` on.
     Zero {
         /// Byte address on the medium.
         at: u64,
         /// Length in bytes.
         len: u64,
     },
-    /// Make all before it outlive the machine.
+    /// Make all earlier writes survive a power loss of the machine.
     Sync,
 }
 
-/// The buffer of the request that accesses were left of.
+/// Buffer of the request to which deferred accesses belong.
 #[derive(Debug)]
 pub enum Buffer<'a> {
-    /// It has none.
+    /// The request has no buffer.
     None,
-    /// What is read goes here.
+    /// Buffer of a read, into which data is read.
     In(&'a mut [u8]),
-    /// What is written comes from here.
+    /// Buffer of a write, from which data is written.
     Out(&'a [u8]),
 }
 
-/// Accesses to be carried out in order.
+/// Deferred accesses, to be carried out in order.
 #[derive(Debug)]
 pub struct Deferred {
-    /// What the layer knows it by.
+    /// Number by which the layer identifies the accesses.
     pub id: u64,
     /// The accesses.
     pub accesses: Vec<SlowAccess>,
-    /// Where.
+    /// The medium to access.
     pub medium: Arc<dyn SlowMedium>,
 }
 
 impl Deferred {
-    /// Carries the accesses out, up to the first that fails.
+    /// Carries out the accesses in order and stops at the first that fails.
     ///
     /// # Errors
-    /// What the medium says.
+    /// Returns the error of the medium.
     pub fn run(&self, buffer: &mut Buffer<'_>) -> Result<()> {
         for access in &self.accesses {
             match (access, &mut *buffer) {
@@ -122,7 +125,7 @@ impl Deferred {
                 (SlowAccess::Put { at, data }, _) => self.medium.write(*at, data),
                 (SlowAccess::Zero { at, len }, _) => self.medium.zero(*at, *len),
                 (SlowAccess::Sync, _) => self.medium.sync(),
-                // A layer leaves only accesses that fit the request.
+                // A layer defers only accesses that match the buffer of the request.
                 (SlowAccess::Read { .. } | SlowAccess::Write { .. }, _) => Ok(()),
             }?;
         }

@@ -1,127 +1,131 @@
-//! What a layer owes to a volume: to come up after any stop, to say what it found, to be checked.
+//! Durability of a layer: recovery after a crash or a power loss, its result, and checks.
 
 use crate::{MediumKind, Result, Sector, Sink};
 use serde::Serialize;
 
-/// What ended before a recovery.
+/// Kind of failure that precedes a recovery.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Stop {
-    /// The program, or power on modelled media: what the stores took is there.
+    /// Crash of the process, or power loss of modelled media. All data that the stores accepted is
+    /// present.
     Process,
-    /// The machine under backing files: only what was synced is sure to be there.
+    /// Power loss of the machine that holds the backing files. Only synced data is sure to be
+    /// present.
     Machine,
 }
 
-/// When an acknowledged write is certain.
+/// Point at which an acknowledged write is durable.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Lasting {
-    /// At once.
+    /// At the acknowledgement.
     OnAck,
-    /// Once a flush is done that was asked for after the acknowledgement.
+    /// At the completion of a flush that was requested after the acknowledgement.
     OnFlush,
 }
 
-/// What an acknowledgement promises.
+/// Guarantees of an acknowledgement.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Promise {
-    /// When what was acknowledged is certain.
+    /// Point at which an acknowledged write is durable.
     pub lasting: Lasting,
-    /// Aligned parts of a volume of so many bytes are old or new as a whole, whatever stops a write: a
-    /// multiple of a sector.
+    /// Unit of atomicity in bytes, a multiple of a sector. Aligned parts of a volume of this size
+    /// are old or new as a whole after any interruption of a write.
     pub atomic_bytes: u32,
 }
 
 impl Default for Promise {
-    /// Certain at once, by blocks of 4 KiB.
+    /// Durable at the acknowledgement, atomic in blocks of 4 KiB.
     fn default() -> Promise {
         Promise { lasting: Lasting::OnAck, atomic_bytes: 4096 }
     }
 }
 
-/// What a recovery found and did.
+/// Result of a recovery.
 #[derive(Clone, PartialEq, Eq, Default, Debug, Serialize)]
 pub struct Recovery {
-    /// The layer had been halted in order: nothing had to be mended.
+    /// The layer had been shut down in order, so nothing had to be repaired.
     pub clean: bool,
-    /// The map as of the last flush was taken, since the machine had stopped.
+    /// The map as of the last flush was taken, because the machine had lost power.
     pub from_flush: bool,
-    /// Pages that are mapped.
+    /// Number of mapped pages.
     pub pages: u64,
-    /// Of these, pages in durable memory.
+    /// Number of mapped pages in durable memory.
     pub pages_in_pcm: u64,
-    /// Map entries of a commit that the stop had cut in two, completed.
+    /// Map entries that the recovery completed from the redo record of an interrupted commit.
     pub redone: u32,
-    /// Pages programmed without content where a program may have been cut off.
+    /// Pages programmed with padding because a program may have been interrupted there.
     pub padded: u32,
-    /// Free blocks that are erased again before use, since an erase may have been cut off.
+    /// Free blocks that are erased again before use, because an erase may have been interrupted.
     pub suspect_blocks: u32,
-    /// Pages that cannot be given back: reading them is an error that names them.
+    /// Pages whose data is lost. A read of one returns an error that names the page.
     pub lost: Vec<LostPage>,
-    /// Losses of pages that nothing names any more: every page that may be one of them is an error when it is read.
+    /// Losses of pages that no record names any more. A read of any page that may be affected
+    /// returns an error.
     pub unnamed: Vec<String>,
-    /// Bytes of media that recovery read.
+    /// Bytes that the recovery read from media.
     pub bytes_read: u64,
 }
 
 impl Recovery {
-    /// Returns `true` if a page cannot be given back.
+    /// Returns `true` if the data of a page is lost.
     #[must_use]
     pub fn lost_any(&self) -> bool {
         !self.lost.is_empty() || !self.unnamed.is_empty()
     }
 }
 
-/// A logical page that cannot be given back.
+/// A logical page whose data is lost.
 #[derive(Clone, PartialEq, Eq, Debug, Serialize)]
 pub struct LostPage {
-    /// Its number.
+    /// Logical page number.
     pub lpn: u32,
-    /// What is wrong with it, and where.
+    /// Kind and place of the damage.
     pub why: String,
 }
 
-/// How far a check goes.
+/// Extent of a check.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub struct CheckScope {
-    /// Reads all data that is mapped and verifies its checksums (a scrub).
+    /// Read all mapped data and verify its checksums (a scrub).
     pub data: bool,
-    /// Mends what can be mended: stale entries point to the newest page again, lost pages that were
-    /// found are mapped.
+    /// Repair where possible: stale entries point to the newest page again, and lost pages that
+    /// were found are mapped.
     pub repair: bool,
-    /// With `repair`: also maps versions that are, or may be, older than those that cannot be given back.
+    /// With `repair`: also map versions that are, or may be, older than the lost ones.
     pub older: bool,
 }
 
-/// How bad a finding is.
+/// Severity of a finding.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug, Serialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Severity {
-    /// Costs space or speed, no data.
+    /// Space or speed is lost, but no data.
     Minor,
     /// Data is stale or lost.
     Major,
 }
 
-/// Something that is not as it should be.
+/// An inconsistency that a check found.
 #[derive(Clone, PartialEq, Eq, Debug, Serialize)]
 pub struct Finding {
-    /// A word for scripts: `bad-entry`, `bad-data`, `stale-entry`, `bad-descriptor`, `double-use` …
+    /// Keyword for scripts: `bad-entry`, `bad-data`, `stale-entry`, `bad-descriptor`, `double-use`
+    /// …
     pub kind: &'static str,
-    /// How bad it is.
+    /// Severity.
     pub severity: Severity,
-    /// The logical page, when it is about one.
+    /// The logical page, if the finding concerns one.
     pub lpn: Option<u32>,
     /// The medium.
     pub medium: MediumKind,
-    /// The address there, in the medium's own terms.
+    /// Address on the medium, in the medium's own terms.
     pub at: u64,
-    /// What was found and what should be there.
+    /// Description: the state that was found and the expected state.
     pub what: String,
-    /// It was mended.
+    /// `true` if the check repaired it.
     pub repaired: bool,
 }
 
-/// What a check looked at.
+/// Numbers of items that a check examined.
 #[derive(Clone, Copy, PartialEq, Eq, Default, Debug, Serialize)]
 pub struct Checked {
     /// Map entries.
@@ -130,55 +134,60 @@ pub struct Checked {
     pub pages_read: u64,
     /// Bytes of data verified.
     pub bytes_verified: u64,
-    /// Spare areas and descriptors.
+    /// Spare areas and descriptors examined.
     pub records: u64,
 }
 
-/// A stretch of a volume that lies in one way.
+/// A range of a volume that lies on one medium.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Extent {
-    /// Its length.
+    /// Length in sectors.
     pub sectors: u64,
-    /// Where it lies; nowhere when it was never written or was discarded, and reads as zeros.
+    /// The medium. `None` if the range was never written or was discarded; it reads as zeros.
     pub place: Option<MediumKind>,
 }
 
-/// A layer that a volume can stand on. Every request that was acknowledged is found again by
-/// [`Durable::recover`], whatever stopped the layer and wherever.
+/// A layer that can serve a volume. [`Durable::recover`] restores every acknowledged request after
+/// a crash or power loss at any point.
 pub trait Durable<S: Sink> {
-    /// Writes down that the media belong to this layer. Media that are blank need it once.
+    /// Writes the metadata that assigns the media to this layer. Blank media need it once.
     ///
     /// # Errors
-    /// A configuration that cannot be durable (no durable memory for the map), a medium that fails.
+    /// Returns an error if the configuration cannot be durable (no durable memory for the map), or
+    /// if a medium fails.
     fn format(&mut self, sink: &mut S) -> Result<()>;
 
-    /// Comes up from what the media hold. Repeating it, or being stopped in it, changes nothing.
+    /// Recovers the state from the contents of the media. The call is idempotent: it may be
+    /// repeated or interrupted.
     ///
     /// # Errors
-    /// Media that were never formatted, or belong to another configuration; a store that fails.
+    /// Returns an error if the media were never formatted or belong to another configuration, or if
+    /// a store fails.
     fn recover(&mut self, sink: &mut S, stop: Stop) -> Result<Recovery>;
 
-    /// What an acknowledgement promises with the parameters as they are. Of a layer that takes some requests
-    /// past its durable memory it is the weakest: what it did not take past it keeps the default.
+    /// Returns the guarantees of an acknowledgement under the current parameters. If a layer lets
+    /// some requests bypass its durable memory, this is the weakest guarantee; requests that do not
+    /// bypass it keep the default.
     fn promise(&self) -> Promise {
         Promise::default()
     }
 
-    /// Compares map, spare areas and descriptors, and data when asked to.
+    /// Compares map, spare areas and descriptors, and also the data if `scope` asks for it.
     ///
     /// # Errors
-    /// A store that fails. What is wrong with the contents is a [`Finding`].
+    /// Returns an error if a store fails. Damaged contents are reported as [`Finding`]s.
     fn check(&mut self, sink: &mut S, scope: CheckScope, found: &mut dyn FnMut(Finding)) -> Result<Checked>;
 
-    /// Where a range lies, in order.
+    /// Calls `each` with the extents of a range, in ascending order.
     ///
     /// # Errors
-    /// A range outside the layer.
+    /// Returns an error if the range is outside the layer.
     fn extents(&self, at: Sector, sectors: u64, each: &mut dyn FnMut(Extent)) -> Result<()>;
 
-    /// Why writes are refused, when they are.
+    /// Returns the reason for which the layer refuses writes, if it does.
     fn refuses(&self) -> Option<String>;
 
-    /// Refuses writes from now on; reads go on. For what a volume finds out and its layer cannot.
+    /// Makes the layer refuse writes from now on; reads continue. The volume calls it for failures
+    /// that the layer itself cannot detect.
     fn refuse(&mut self, why: String);
 }

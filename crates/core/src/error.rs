@@ -1,12 +1,12 @@
-//! What can go wrong below the command line, in words a user can act on.
+//! Errors below the command line, worded so that a user can act on them.
 
 use crate::MediumKind;
 
 /// Shorthand for results with [`enum@Error`].
 pub type Result<T> = std::result::Result<T, Error>;
 
-/// An error of a medium or a layer. The doc comment of each variant is what it means; its message is
-/// what the user sees.
+/// An error of a medium or a layer. The doc comment of a variant states its meaning; the message is
+/// the text that the user sees.
 #[derive(Debug, thiserror::Error)]
 pub enum Error {
     /// A request reaches past the end of the volume.
@@ -15,21 +15,22 @@ pub enum Error {
          use a larger volume, or --wrap or --compact for a trace"
     )]
     OutOfRange {
-        /// First sector asked for.
+        /// First sector of the request.
         at: u64,
         /// Length in sectors.
         sectors: u64,
-        /// The volume's size in sectors.
+        /// Size of the volume, in sectors.
         capacity: u64,
     },
-    /// A layer broke a rule of the medium: a bug of the layer, never of the user.
-    #[error("{medium:?} rule broken at {at}: {what}")]
+    /// A layer violated a rule of the medium. This is a bug of the layer, never a mistake of the
+    /// user.
+    #[error("{medium:?} rule violated at {at}: {what}")]
     Rule {
         /// The medium.
         medium: MediumKind,
         /// The address, in the medium's own terms.
         at: u64,
-        /// Which rule.
+        /// The violated rule.
         what: &'static str,
     },
     /// A NAND program reported failure; the page is lost and the block should be retired.
@@ -44,26 +45,26 @@ pub enum Error {
         /// The block.
         block: u32,
     },
-    /// Bytes that were read are not those that were written.
+    /// Data that was read differs from the data that was written.
     #[error("{medium:?} data at {at} is damaged: {what}")]
     Corrupt {
         /// The medium.
         medium: MediumKind,
         /// The address, in the medium's own terms.
         at: u64,
-        /// What was found.
+        /// Description of the damage.
         what: String,
     },
-    /// No free space is left where data has to go.
+    /// No free space is left for the data.
     #[error("no space: {what}")]
     NoSpace {
-        /// What ran out, and what would help.
+        /// The exhausted resource, and a remedy.
         what: String,
     },
     /// The volume refuses writes.
     #[error("read-only: {why}")]
     ReadOnly {
-        /// Why it does.
+        /// Reason.
         why: String,
     },
     /// A caller without the right to address media directly.
@@ -72,38 +73,39 @@ pub enum Error {
         /// The caller.
         who: String,
     },
-    /// A parameter has a value that cannot be.
+    /// A parameter has an invalid value.
     #[error("{key} = {value}: {why}")]
     Param {
         /// The parameter.
         key: String,
         /// The value that was given.
         value: String,
-        /// Why it cannot be, and what can.
+        /// Reason, and the valid values.
         why: String,
     },
-    /// A medium that cannot be used: of an impossible shape, or over bytes that are not its own.
+    /// A medium that cannot be used: its shape is impossible, or its backing bytes belong to
+    /// another use.
     #[error("{what}")]
     Medium {
-        /// Which one, what is wrong, and what would help.
+        /// Name of the medium, description of the problem, and a remedy.
         what: String,
     },
-    /// What is asked for meets accesses that are under way (see [`crate::deferred`]): it is to be asked for again
-    /// once the next of them is settled. No user sees it.
-    #[error("accesses to a slow medium are under way")]
+    /// The request conflicts with accesses in flight (see [`crate::deferred`]). The caller must
+    /// repeat it after the next of them is settled. Users never see this error.
+    #[error("accesses to a slow medium are in flight")]
     Later,
     /// The host failed to read or write a backing file.
     #[error("{what}: {source}")]
     Io {
-        /// What was being done, and to what.
+        /// Operation that failed, and its object.
         what: String,
-        /// What the operating system said.
+        /// Error of the operating system.
         source: std::io::Error,
     },
 }
 
 impl Error {
-    /// A parameter error.
+    /// Creates a parameter error.
     pub fn param(key: &str, value: impl std::fmt::Display, why: impl Into<String>) -> Error {
         Error::Param { key: key.into(), value: format!("{value}"), why: why.into() }
     }

@@ -1,4 +1,4 @@
-//! Files that users name: read with a limit, and written whole or not at all.
+//! Files that users name: reads with a size limit, and atomic writes.
 
 use std::ffi::{OsStr, OsString};
 use std::fs::{File, FileType, OpenOptions, Permissions};
@@ -7,20 +7,22 @@ use std::os::unix::fs::{FileTypeExt, OpenOptionsExt, PermissionsExt};
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicU32, Ordering};
 
-/// The longest text file that is read whole (stack files, profiles, experiments, curves), in bytes: far more
-/// than any has.
+/// Largest size of a text file that is read (stack files, profiles, experiments, curves), in bytes.
+/// Real files are far smaller.
 pub const TEXT_BYTES_MAX: u64 = 1 << 20;
-/// Bytes of a name that a temporary name repeats: it has to fit into a name itself.
+/// Largest number of bytes of a file's name that the name of its temporary file repeats, because
+/// that name is longer but has to fit into the limit of the file system too.
 const NAME_BYTES_MAX: usize = 200;
 
-/// Reads a text file of at most `bytes_max` bytes. Pipes and devices are read as well, up to the limit.
+/// Reads a text file of at most `bytes_max` bytes. Pipes and devices are read too, up to the limit.
 ///
 /// # Errors
-/// A file that cannot be read, is longer than the limit (`FileTooLarge`), or is no UTF-8 (`InvalidData`).
+/// Returns an error if the file cannot be read, is longer than the limit (`FileTooLarge`), or is
+/// not UTF-8 (`InvalidData`).
 pub fn read_text(path: &Path, bytes_max: u64) -> io::Result<String> {
     let bytes = read(path, bytes_max)?;
     String::from_utf8(bytes).map_err(|e| {
-        let what = format!("it is no text: byte {} is not UTF-8", e.utf8_error().valid_up_to());
+        let what = format!("it is not text: byte {} is not UTF-8", e.utf8_error().valid_up_to());
         io::Error::new(ErrorKind::InvalidData, what)
     })
 }
@@ -28,22 +30,23 @@ pub fn read_text(path: &Path, bytes_max: u64) -> io::Result<String> {
 /// Reads a file of at most `bytes_max` bytes.
 ///
 /// # Errors
-/// A file that cannot be read, or is longer than the limit (`FileTooLarge`).
+/// Returns an error if the file cannot be read, or is longer than the limit (`FileTooLarge`).
 pub fn read(path: &Path, bytes_max: u64) -> io::Result<Vec<u8>> {
     let mut bytes = Vec::new();
     File::open(path)?.take(bytes_max + 1).read_to_end(&mut bytes)?;
     if bytes.len() as u64 > bytes_max {
-        let what = format!("it is longer than {}, and not read", crate::size::show(bytes_max));
+        let what = format!("it is longer than {}, the limit", crate::size::show(bytes_max));
         return Err(io::Error::new(ErrorKind::FileTooLarge, what));
     }
     Ok(bytes)
 }
 
-/// A file that takes the place of its name when it is complete.
+/// A file that replaces the file of its name only when it is complete.
 ///
-/// The bytes go into a temporary file beside it. [`OutputFile::commit`] syncs and renames that one; dropped
-/// without it, the temporary file is removed and the name is as it was. A symbolic link is replaced, not
-/// followed. Devices, pipes and sockets, and whatever is named under /dev and /proc, are written in place.
+/// The bytes are written to a temporary file in the same directory. [`OutputFile::commit`] syncs
+/// and renames the temporary file. If the value is dropped without a commit, the temporary file is
+/// removed and the named file is unchanged. A symbolic link is replaced, not followed. Devices,
+/// pipes and sockets, and all paths under /dev and /proc, are written in place.
 #[derive(Debug)]
 pub struct OutputFile {
     file: File,
@@ -51,10 +54,10 @@ pub struct OutputFile {
     temporary: Option<PathBuf>,
 }
 
-/// Writes a whole file, as [`OutputFile`] does.
+/// Writes a whole file through an [`OutputFile`].
 ///
 /// # Errors
-/// A file that cannot be written; the message names it.
+/// Returns an error that names the file if the file cannot be written.
 pub fn write(path: &Path, bytes: &[u8]) -> io::Result<()> {
     let mut file = OutputFile::create(path)?;
     file.write_all(bytes).map_err(|e| named(path, &e))?;
@@ -62,20 +65,20 @@ pub fn write(path: &Path, bytes: &[u8]) -> io::Result<()> {
 }
 
 impl OutputFile {
-    /// Begins a file. The new one has the access rights of the one that it replaces, else those that the
-    /// umask leaves.
+    /// Creates a file. It gets the access rights of the file that it replaces, or else those that
+    /// the umask allows.
     ///
     /// # Errors
-    /// A path at which no file can be written; the message names it.
+    /// Returns an error that names the file if no file can be written at the path.
     pub fn create(path: &Path) -> io::Result<OutputFile> {
         OutputFile::begin(path, 0o666).map_err(|e| named(path, &e))
     }
 
-    /// Begins a file that holds users' data: a new one can be read by its owner alone. One that it replaces keeps
-    /// its access rights.
+    /// Creates a file for users' data: a new one is readable by its owner only. A file that it
+    /// replaces keeps its access rights.
     ///
     /// # Errors
-    /// As for [`OutputFile::create`].
+    /// Returns the errors of [`OutputFile::create`].
     pub fn create_private(path: &Path) -> io::Result<OutputFile> {
         OutputFile::begin(path, 0o600).map_err(|e| named(path, &e))
     }
@@ -95,13 +98,14 @@ impl OutputFile {
         }
         let replaced = there.filter(std::fs::Metadata::is_file);
         if replaced.is_some() {
-            // A file that may not be written is not replaced either.
+            // A file without write permission must not be replaced either: the rename alone would
+            // not check it.
             OpenOptions::new().write(true).open(path)?;
         }
         let Some(name) = path.file_name() else {
-            return Err(io::Error::new(ErrorKind::InvalidInput, "this is no name of a file"));
+            return Err(io::Error::new(ErrorKind::InvalidInput, "the path does not end in a file name"));
         };
-        // No more rights than the file will have, at any moment.
+        // The temporary file never has more access rights than the final file.
         let mode = if replaced.is_some() { 0o600 } else { mode };
         let (file, temporary) = create_beside(path, name, mode)?;
         let output = OutputFile { file, path: path.into(), temporary: Some(temporary) };
@@ -111,22 +115,23 @@ impl OutputFile {
         Ok(output)
     }
 
-    /// The file, for what `Write` does not have.
+    /// Returns the open file, for operations that `Write` does not offer.
     #[must_use]
     pub fn file(&self) -> &File {
         &self.file
     }
 
-    /// Returns `true` if the bytes go to the path itself: a device, a pipe, or the like.
+    /// Returns `true` if the bytes are written to the path itself, such as a device or a pipe.
     #[must_use]
     pub fn is_in_place(&self) -> bool {
         self.temporary.is_none()
     }
 
-    /// Syncs the file and gives it its name.
+    /// Syncs the file and renames it to its final name.
     ///
     /// # Errors
-    /// A file that cannot be written; the message names it, and the name is as it was.
+    /// Returns an error that names the file if it cannot be written. The named file is unchanged
+    /// then.
     pub fn commit(mut self) -> io::Result<()> {
         self.finish().map_err(|e| named(&self.path, &e))
     }
@@ -136,7 +141,8 @@ impl OutputFile {
         self.file.sync_all()?;
         std::fs::rename(&temporary, &self.path)?;
         self.temporary = None;
-        // The file is whole under either name; what may be lost without this is the new name.
+        // The contents are complete under either name. Without this sync only the rename may be
+        // lost.
         let dir = self.path.parent().filter(|d| !d.as_os_str().is_empty()).unwrap_or(Path::new("."));
         let _ = File::open(dir).and_then(|d| d.sync_all());
         Ok(())
@@ -156,21 +162,22 @@ impl Write for OutputFile {
 impl Drop for OutputFile {
     fn drop(&mut self) {
         if let Some(temporary) = &self.temporary {
-            // Nothing can be done about one that cannot be removed; its name says what it is.
+            // A failure here has no remedy. The name of the file shows that it is temporary.
             let _ = std::fs::remove_file(temporary);
         }
     }
 }
 
-/// Returns `true` for a path that is written in place: renaming onto it would replace a device by a file.
+/// Returns `true` for a path that is written in place: a rename onto it would replace a device by a
+/// file.
 fn is_in_place(path: &Path, kind: FileType) -> bool {
     let special = kind.is_char_device() || kind.is_block_device() || kind.is_fifo() || kind.is_socket();
     let within = |dir: &str| path.strip_prefix(dir).is_ok_and(|rest| rest.components().count() > 0);
-    // Under /dev/shm are files of users.
+    // /dev/shm holds ordinary files of users.
     special || within("/proc") || (within("/dev") && !within("/dev/shm"))
 }
 
-/// Creates a file of a new name beside a path.
+/// Creates a temporary file with a new name in the directory of a path.
 fn create_beside(path: &Path, name: &OsStr, mode: u32) -> io::Result<(File, PathBuf)> {
     static NUMBER: AtomicU32 = AtomicU32::new(0);
     let text = name.to_string_lossy();
@@ -184,14 +191,15 @@ fn create_beside(path: &Path, name: &OsStr, mode: u32) -> io::Result<(File, Path
         let temporary = path.with_file_name(OsString::from(temporary));
         match OpenOptions::new().read(true).write(true).create_new(true).mode(mode).open(&temporary) {
             Ok(file) => return Ok((file, temporary)),
-            // Left by a process of the same number that was killed, or planted: another name will do.
+            // A killed process with the same process id, or an attacker, created this name: try the
+            // next one.
             Err(e) if e.kind() == ErrorKind::AlreadyExists => {}
             Err(e) => return Err(e),
         }
     }
 }
 
-/// An error of the same kind that names the file, once.
+/// Returns an error of the same kind that names the file exactly once.
 fn named(path: &Path, e: &io::Error) -> io::Error {
     let prefix = format!("cannot write {}", crate::text::shown(path));
     let text = e.to_string();
@@ -269,7 +277,7 @@ mod tests {
         let e = read_text(Path::new("/dev/zero"), 1 << 20).unwrap_err();
         assert_eq!(
             (e.kind(), e.to_string()),
-            (ErrorKind::FileTooLarge, "it is longer than 1 MiB, and not read".into())
+            (ErrorKind::FileTooLarge, "it is longer than 1 MiB, the limit".into())
         );
         let dir = dir("limit");
         let path = dir.join("text");
@@ -277,7 +285,7 @@ mod tests {
         assert_eq!(read_text(&path, 4).unwrap(), "1234");
         assert_eq!(read(&path, 3).unwrap_err().kind(), ErrorKind::FileTooLarge);
         fs::write(&path, [b'a', 0xff]).unwrap();
-        assert_eq!(read_text(&path, 4).unwrap_err().to_string(), "it is no text: byte 1 is not UTF-8");
+        assert_eq!(read_text(&path, 4).unwrap_err().to_string(), "it is not text: byte 1 is not UTF-8");
         fs::remove_dir_all(&dir).unwrap();
     }
 }

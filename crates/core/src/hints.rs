@@ -1,31 +1,31 @@
-//! What the host knows about a request and a layer may use.
+//! Hints of the host about a request, which a layer may use.
 
-/// Hints of one request. A layer may ignore them all and stays correct.
+/// Hints of one request. A layer that ignores all of them is still correct.
 #[derive(Clone, Copy, PartialEq, Eq, Default, Debug)]
 pub struct Hints(u8);
 
 impl Hints {
-    /// None.
+    /// No hint.
     pub const NONE: Hints = Hints(0);
-    /// File-system metadata or journal.
+    /// The data is metadata or journal of a file system.
     pub const METADATA: Hints = Hints(1);
-    /// Must be durable when acknowledged (force unit access).
+    /// The write must be durable when it is acknowledged (force unit access).
     pub const FUA: Hints = Hints(2);
-    /// Somebody waits for it (synchronous).
+    /// A caller waits for the request (synchronous).
     pub const SYNC: Hints = Hints(4);
-    /// The host says that it will be written again soon.
+    /// The host expects that the data is written again soon.
     pub const HOT: Hints = Hints(8);
-    /// The host says that it will not be written again soon.
+    /// The host expects that the data is not written again soon.
     pub const COLD: Hints = Hints(16);
 
-    /// Whether all of `other` is set.
+    /// Returns `true` if all hints of `other` are set.
     #[inline]
     #[must_use]
     pub fn has(self, other: Hints) -> bool {
         self.0 & other.0 == other.0
     }
 
-    /// Both together.
+    /// Returns the union of both sets of hints.
     #[inline]
     #[must_use]
     pub fn with(self, other: Hints) -> Hints {

@@ -1,11 +1,13 @@
-//! The words that every room of frit shares.
+//! Types and traits that all crates of frit share.
 //!
-//! Units ([`Nanos`], [`Sector`], [`Lpn`], [`Ppn`] …), the commands that layers give to media and why
-//! ([`Cmd`], [`Op`], [`Cause`]), where commands go ([`Sink`]), payloads that may be absent
-//! ([`Source`], [`Target`]), the block interface between layers ([`BlockLayer`]), errors, and the
-//! [`Visible`] view that reports, pages and policies read.
+//! Units ([`Nanos`], [`Sector`], [`Lpn`], [`Ppn`] …), the commands that layers give to media and
+//! the cause of each ([`Cmd`], [`Op`], [`Cause`]), the receiver of commands ([`Sink`]), payloads
+//! that may be absent ([`Source`], [`Target`]), the block interface between layers
+//! ([`BlockLayer`]), errors, and the [`Visible`] view, which reports, report pages and policies
+//! read.
 //!
-//! It is not: a place for behaviour. Nothing here knows what a NAND page or a cache is.
+//! It is not: a place for behavior. Nothing in this crate depends on the properties of a NAND page
+//! or of a cache.
 
 pub mod block;
 pub mod cmd;

@@ -1,35 +1,36 @@
-//! Parameters by name: what `--set`, a stack file and management software change.
+//! Parameters by name, which `--set`, stack files and management software change.
 
 use crate::{Error, Result};
 
-/// One parameter as documentation and `frit layers` show it.
+/// One parameter, as documentation and `frit layers` show it.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct ParamInfo {
-    /// Its name.
+    /// Name.
     pub key: &'static str,
-    /// What it does, its unit and its values.
+    /// Description with unit and valid values.
     pub help: &'static str,
-    /// Its value now.
+    /// Current value.
     pub value: String,
-    /// Whether it can change while the layer runs.
+    /// `true` if the parameter can change while the layer runs.
     pub live: bool,
 }
 
-/// Something with parameters.
+/// An object with parameters.
 pub trait Params {
-    /// All parameters with their values.
+    /// Returns all parameters with their values.
     fn list(&self) -> Vec<ParamInfo>;
 
-    /// Changes one; it takes effect with the next request.
+    /// Changes a parameter. The change takes effect with the next request.
     ///
     /// # Errors
-    /// An unknown key, a value that cannot be, or a parameter that is fixed once the layer runs.
+    /// Returns an error if the key is unknown, the value is invalid, or the parameter is fixed once
+    /// the layer runs.
     fn set(&mut self, key: &str, value: &str) -> Result<()>;
 
-    /// The value of one.
+    /// Returns the value of a parameter.
     ///
     /// # Errors
-    /// An unknown key.
+    /// Returns an error if the key is unknown.
     fn get(&self, key: &str) -> Result<String> {
         let all = self.list();
         all.iter().find(|p| p.key == key).map(|p| p.value.clone()).ok_or_else(|| {

@@ -1,16 +1,16 @@
-//! Payloads that may be absent: pure simulation moves lengths, a volume moves bytes.
+//! Payloads whose bytes may be absent: a simulation moves only lengths, a volume moves bytes.
 
-/// What is to be written.
+/// Data to be written.
 #[derive(Clone, Copy, Debug)]
 pub enum Source<'a> {
-    /// Only its length in bytes is known.
+    /// Only the length in bytes is known.
     Len(u32),
     /// The bytes.
     Bytes(&'a [u8]),
 }
 
 impl<'a> Source<'a> {
-    /// Length in bytes.
+    /// Returns the length in bytes.
     #[inline]
     #[must_use]
     pub fn len(&self) -> u32 {
@@ -20,13 +20,13 @@ impl<'a> Source<'a> {
         }
     }
 
-    /// Whether it is empty.
+    /// Returns `true` if the payload is empty.
     #[must_use]
     pub fn is_empty(&self) -> bool {
         self.len() == 0
     }
 
-    /// `len` bytes from `from` on; both must lie inside.
+    /// Returns `len` bytes that start at `from`. The range must lie inside the payload.
     #[inline]
     #[must_use]
     pub fn part(&self, from: u32, len: u32) -> Source<'a> {
@@ -36,7 +36,7 @@ impl<'a> Source<'a> {
         }
     }
 
-    /// The bytes, when there are any.
+    /// Returns the bytes, if they are present.
     #[inline]
     #[must_use]
     pub fn bytes(&self) -> Option<&'a [u8]> {
@@ -47,17 +47,17 @@ impl<'a> Source<'a> {
     }
 }
 
-/// Where what is read goes.
+/// Destination of data that is read.
 #[derive(Debug)]
 pub enum Target<'a> {
-    /// Nowhere; only its length in bytes is known.
+    /// No destination; only the length in bytes is known.
     Len(u32),
-    /// Into these bytes, all of which are written.
+    /// A buffer. A read writes all of it.
     Bytes(&'a mut [u8]),
 }
 
 impl Target<'_> {
-    /// Length in bytes.
+    /// Returns the length in bytes.
     #[inline]
     #[must_use]
     pub fn len(&self) -> u32 {
@@ -67,13 +67,13 @@ impl Target<'_> {
         }
     }
 
-    /// Whether it is empty.
+    /// Returns `true` if the destination is empty.
     #[must_use]
     pub fn is_empty(&self) -> bool {
         self.len() == 0
     }
 
-    /// `len` bytes from `from` on, borrowed anew; both must lie inside.
+    /// Reborrows `len` bytes that start at `from`. The range must lie inside the destination.
     #[inline]
     pub fn part(&mut self, from: u32, len: u32) -> Target<'_> {
         match self {
@@ -82,7 +82,7 @@ impl Target<'_> {
         }
     }
 
-    /// Fills all of it with zeros: what was never written reads as zero.
+    /// Fills the destination with zeros, the contents of sectors that were never written.
     #[inline]
     pub fn zero(&mut self) {
         if let Target::Bytes(b) = self {
@@ -90,7 +90,7 @@ impl Target<'_> {
         }
     }
 
-    /// The bytes, when there are any.
+    /// Returns the bytes, if they are present.
     #[inline]
     pub fn bytes(&mut self) -> Option<&mut [u8]> {
         match self {

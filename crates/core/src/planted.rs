@@ -1,9 +1,9 @@
-//! Bugs planted on purpose, so that the torture can prove that it finds them.
+//! Bugs planted on purpose, so that tests can prove that the torture finds them.
 //!
-//! The feature `planted` is for tests only: without it [`is`] is constant, and nothing of this is
+//! The feature `planted` is for tests only. Without it [`is`] is constant, and none of this code is
 //! compiled in.
 
-/// A bug, named by what it does.
+/// A bug, named by its effect.
 #[derive(
     Clone,
     Copy,
@@ -18,25 +18,27 @@
 #[strum(serialize_all = "kebab-case")]
 #[repr(u32)]
 pub enum Bug {
-    /// A block is erased before the pages that cleaning moved out of it are durable elsewhere.
+    /// A block is erased before the pages that garbage collection moved out of it are durable
+    /// elsewhere.
     EraseBeforeMoved = 1,
-    /// A block is erased before the entries are durable that gave its pages up.
+    /// A block is erased before the map entries that freed its pages are durable.
     EraseBeforeFreed,
-    /// A free block that may not be wholly erased is used as it is after a stop.
+    /// After a crash, a free block that may not be completely erased is used without an erase.
     SuspectNotErased,
-    /// A block that was begun is filled on, over a page in which a program may have been cut off.
+    /// A partly written block is continued after a page in which a program may have been
+    /// interrupted.
     ResumeTornPage,
-    /// A sub-page slot is written again before the entry is durable that gave it up.
+    /// A sub-page slot is reused before the entry that freed it is durable.
     SlotReuseEarly,
-    /// A descriptor is written again before the entry is durable that gave it up.
+    /// A descriptor is reused before the entry that freed it is durable.
     DescReuseEarly,
-    /// A sub-page in PCM is overwritten where it is.
+    /// A sub-page in PCM is overwritten in place.
     OverwriteInPlace,
-    /// An entry does not wait for the data that it names.
+    /// An entry does not wait for the data that it refers to.
     EntryBeforeData,
     /// A descriptor and its entry do not wait for each other.
     EntryBeforeDesc,
-    /// There is no fence behind an entry.
+    /// There is no fence after an entry.
     EntryNotFenced,
     /// A page in NAND is acknowledged when it is programmed, not when it is mapped.
     AckBeforeMap,
@@ -44,229 +46,235 @@ pub enum Bug {
     NoRedo,
     /// The entries do not wait for the redo record.
     RedoNotFenced,
-    /// The redo record stays after its entries are durable.
+    /// The redo record is not cleared after its entries are durable.
     RedoNotCleared,
     /// The next change of an entry does not wait for the redo record to be cleared.
     RedoGateOpen,
-    /// A redo record is not completed after a stop.
+    /// Recovery does not apply a redo record.
     RedoForgotten,
-    /// A discard changes the table in DRAM only.
+    /// A discard changes only the table in DRAM.
     DropTrim,
     /// A discard is acknowledged before its entry is durable.
     TrimNotAcked,
     /// A flush does nothing.
     FlushIgnored,
-    /// A flush syncs PCM and not NAND.
+    /// A flush syncs PCM but not NAND.
     FlushOneMedium,
-    /// A flush brings the second map up to date before the data is synced.
+    /// A flush updates the second map before the data is synced.
     FlushMapFirst,
     /// Blocks that were emptied since the last flush are erased at once.
     EraseBeforeFlush,
-    /// Slots that were given up since the last flush are written at once.
+    /// Slots that were freed since the last flush are reused at once.
     ReuseBeforeFlush,
-    /// After a stop of the machine the map is taken that is ahead of its data.
+    /// After a power loss of the machine, recovery takes the current map, which may be newer than
+    /// its data.
     FlushedMapIgnored,
-    /// A page is taken over after a stop whatever version it is.
+    /// Recovery adopts a page regardless of its version.
     AdoptAnyVersion,
-    /// The check bits of entries are not looked at.
+    /// The check bits of entries are not verified.
     EntryCheckIgnored,
-    /// The checksum of a descriptor is not looked at.
+    /// The checksum of a descriptor is not verified.
     DescCheckIgnored,
-    /// Sequence numbers start anew after a stop.
+    /// Sequence numbers restart after a crash.
     SeqRestarts,
-    /// Slots of pages in PCM are free after a stop.
+    /// Slots of pages in PCM count as free after a crash.
     SlotsForgotten,
-    /// A program that failed is taken for done.
+    /// A failed program counts as successful.
     ProgramFailureIgnored,
-    /// The data checksum of a NAND page is not looked at.
+    /// The data checksum of a NAND page is not verified.
     NandDataUnchecked,
-    /// The data checksum of a sub-page in PCM is not looked at.
+    /// The data checksum of a sub-page in PCM is not verified.
     PcmDataUnchecked,
-    /// Which page and version a NAND page is, is not looked at.
+    /// Logical page and version of a NAND page are not verified.
     OwnerUnchecked,
-    /// A check does not look for pages that are newer than the map says.
+    /// A check does not search for pages that are newer than the map.
     StaleEntryUnseen,
     /// The head says "halted" while map entries and erases are on their way.
     HaltedBeforeEntries,
     /// The layer is used before the head says so for certain.
     UsedBeforeNoted,
-    /// After an error that nobody expected, writes go on.
+    /// Writes continue after an unexpected error.
     NotPoisoned,
-    /// Growing a volume copies zeros for what cannot be read.
+    /// Growing a volume copies zeros for data that cannot be read.
     GrowCopiesZeros,
-    /// An export without `rescue` writes zeros for what cannot be read.
+    /// An export without `rescue` writes zeros for data that cannot be read.
     ExportWritesZeros,
-    /// The damage that a look for losses finds is not told.
+    /// The losses that a search finds are not reported.
     LossesNotTold,
     /// A cached block and its record are acknowledged without a fence.
     RecordNotFenced,
-    /// The record of a block's earlier version goes before the later one is certain.
+    /// The record of a block's earlier version ends before the later version is durable.
     OldRecordFirst,
-    /// The record of a block's earlier version stays.
+    /// The record of a block's earlier version does not end.
     OldRecordStays,
-    /// Records that were taken away are not fenced before others, or the disk, go on.
+    /// Ends of records are not fenced before later records or writes to the disk.
     RecordNotSettled,
-    /// Records of destaged blocks go before the disk is flushed.
+    /// Records of destaged blocks end before the disk is flushed.
     DestageNotFlushed,
-    /// Records count as whole before they are fenced.
+    /// Records count as complete before they are fenced.
     MarkTooEarly,
-    /// Records that may be torn are taken as they are.
+    /// Records that may be torn are accepted without verification.
     TornBlockTaken,
-    /// The first version of a block that is found is taken.
+    /// Recovery takes the first version of a block that it finds.
     AnyVersionTaken,
-    /// The rest of a block that was leaving when a part of it was written again is not given to the disk.
+    /// If a part of a block was written again during its writeback, the rest of the block is not
+    /// written to the disk.
     RestForgotten,
-    /// A clean block leaves before the disk was flushed that has it.
+    /// A clean block is evicted before the disk was flushed after its write.
     CleanLeavesEarly,
-    /// A version of a block that has left is forgotten: an earlier one may come back.
+    /// Recovery ignores that a version of a block has left the cache, so an earlier one may be
+    /// restored.
     GoneForgotten,
-    /// Blocks go to the disk before they are certain in the cache.
+    /// Blocks are destaged before they are durable in the cache.
     DestagedEarly,
-    /// After a flush that failed, what was written past the cache counts as there once another succeeds.
+    /// After a failed flush, data that bypassed the cache counts as durable once another flush
+    /// succeeds.
     LostDirectIgnored,
-    /// A recovery from a stop of the machine does not look whether the cache was halted before.
+    /// A recovery from a power loss of the machine ignores a clean shutdown before it.
     HaltIgnored,
-    /// A recovery does not compare the records with the summary of the halt.
+    /// A recovery does not compare the records with the summary of the clean shutdown.
     SummaryIgnored,
-    /// A repair drops a damaged dirty block without being told that an older version may show.
+    /// A repair drops a damaged dirty block without the option that permits an older version.
     RepairDiscards,
-    /// A slot is written before the head says for certain that the cache is in use.
+    /// A slot is written before the header durably states that the cache is in use.
     UseNotedLate,
-    /// The head says that the cache was halted before the summary of its records is certain.
+    /// The header states a clean shutdown before the summary of its records is durable.
     HaltedBeforeSummary,
     /// Wear leveling: a register does not wait for the copy of the stripe.
     WearRegisterEarly,
     /// Wear leveling: there is no fence between the copy of a stripe and the register.
     WearCopyNotFenced,
-    /// Wear leveling: there is no fence behind a register.
+    /// Wear leveling: there is no fence after a register.
     WearRegisterNotFenced,
-    /// Wear leveling: a copy does not wait for what was written to the stripe.
+    /// Wear leveling: a copy does not wait for earlier writes to the stripe.
     WearCopyEarly,
-    /// Wear leveling: a place is overwritten before the register is durable that gave it up.
+    /// Wear leveling: a place is overwritten before the register that freed it is durable.
     WearGapEarly,
     /// Wear leveling: a write to a stripe does not wait for the register of its move.
     WearWriteEarly,
-    /// Wear leveling: the steps of an exchange by way of the scratch stripe are not noted.
+    /// Wear leveling: the steps of an exchange through the scratch stripe are not recorded.
     WearSwapNotNoted,
-    /// Wear leveling: after a stop, a register is taken for the newest though a newer one is damaged.
+    /// Wear leveling: recovery takes a register for the newest although a newer one is damaged.
     WearDamageUnseen,
     /// Wear leveling: a region moves twice between two flushes.
     WearMovedTwice,
     /// Wear leveling: registers as of the last flush are written before the data is synced.
     WearSyncedFirst,
-    /// Wear leveling: after a stop of the machine the registers are taken that are ahead of their data.
+    /// Wear leveling: after a power loss of the machine, recovery takes registers that are newer
+    /// than their data.
     WearSyncedIgnored,
-    /// Wear leveling: registers that a stop of the machine made void stay.
+    /// Wear leveling: registers that a power loss of the machine made invalid are not cleared.
     WearVoidKept,
-    /// Wear leveling: a recovery from a stop of the machine is not marked as begun.
+    /// Wear leveling: a recovery from a power loss of the machine is not marked as begun.
     WearRestoreUnmarked,
     /// NTL: a page and its record are acknowledged without a fence.
     NtlNotFenced,
-    /// NTL: a page comes home before its copy in the log is certain.
+    /// NTL: a page is overwritten at home before its copy in the log is durable.
     NtlHomeEarly,
-    /// NTL: log pages are written again before what they held is certain at home.
+    /// NTL: log pages are reused before their contents are durable at home.
     NtlReuseEarly,
-    /// NTL: the log is taken for merged before its pages are certain at home.
+    /// NTL: the log counts as merged before its pages are durable at home.
     NtlTailEarly,
-    /// NTL: records count as whole before they are fenced.
+    /// NTL: records count as complete before they are fenced.
     NtlMarkTooEarly,
-    /// NTL: pages that may be torn are taken as they are.
+    /// NTL: pages that may be torn are accepted without verification.
     NtlTornTaken,
-    /// NTL: the first version of a page that is found in the log is taken.
+    /// NTL: recovery takes the first version of a page that it finds in the log.
     NtlOldVersionTaken,
-    /// NTL: what a stop left of a record stays.
+    /// NTL: recovery does not clear invalid remains of a record.
     NtlRemainsKept,
-    /// NTL: sequence numbers start anew after a stop.
+    /// NTL: sequence numbers restart after a crash.
     NtlSeqRestarts,
-    /// NTL: a discard changes the tables in DRAM only.
+    /// NTL: a discard changes only the tables in DRAM.
     NtlDiscardNotNoted,
-    /// NTL: when the log is merged, a page that was discarded there stays at home.
+    /// NTL: a merge does not carry the discard of a page from the log to its home location.
     NtlDiscardForgotten,
-    /// NTL: the digest of a page is not looked at when it is read.
+    /// NTL: the digest of a page is not verified on a read.
     NtlDataUnchecked,
-    /// NTL: over files, pages come home before the log is synced.
+    /// NTL: over files, pages are overwritten at home before the log is synced.
     NtlHomeBeforeSync,
-    /// NTL: over files, log pages are written again before what they held is synced at home.
+    /// NTL: over files, log pages are reused before their contents are synced at home.
     NtlReuseBeforeSync,
-    /// NTL: a recovery does not compare the records with the summary of the halt.
+    /// NTL: a recovery does not compare the records with the summary of the clean shutdown.
     NtlSummaryIgnored,
-    /// NTL: the head says that the layer was halted before the summary of its records is certain.
+    /// NTL: the header states a clean shutdown before the summary of its records is durable.
     NtlHaltedBeforeSummary,
     /// File system: a transaction does not wait for the contents that it makes visible.
     FsDataNotFenced,
-    /// File system: changes are carried out in place while their log is still on its way.
+    /// File system: changes are applied in place before their journal entry is durable.
     FsApplyBeforeLog,
-    /// File system: changes are carried out in place without a fence behind their log.
+    /// File system: changes are applied in place without a fence after their journal entry.
     FsLogNotFenced,
-    /// File system: a start takes a transaction that does not match its check.
+    /// File system: replay applies a transaction that does not match its checksum.
     FsTornLogTaken,
-    /// File system: a start carries the last transaction out again and not the one before.
+    /// File system: replay applies the last transaction but not the one before.
     FsReplayLastOnly,
-    /// File system: a start carries no transaction out again.
+    /// File system: a mount does not replay the journal.
     FsReplayForgotten,
-    /// File system: what a write leaves of a new block is not zeroed.
+    /// File system: the parts of a new block that a write does not cover are not zeroed.
     FsEdgesNotZeroed,
-    /// File system: bytes behind the end are not zeroed before the size grows over them.
+    /// File system: bytes after the end of a file are not zeroed before the file grows over them.
     FsTailNotZeroed,
     /// File system: new blocks of a directory are not zeroed.
     FsDirectoryNotZeroed,
-    /// File system: of a long name that is removed only the first slot is emptied.
+    /// File system: when a long name is removed, only its first slot is cleared.
     FsNameHalfCleared,
-    /// File system: a name that is removed stays on the medium.
+    /// File system: a removed name stays on the medium.
     FsNameStays,
-    /// File system: an orphan that is freed stays on the list.
+    /// File system: a freed orphan stays on the list of orphans.
     FsOrphanStays,
-    /// File system: a file without names that is open is not listed.
+    /// File system: an open file without names is not added to the list of orphans.
     FsOrphanNotListed,
-    /// File system: a start does not look after orphans.
+    /// File system: a mount does not process the list of orphans.
     FsOrphansForgotten,
     /// File system: a new directory is not counted as a link of its parent.
     FsParentNotCounted,
-    /// File system: a directory that moved keeps its old parent.
+    /// File system: a moved directory keeps its old parent.
     FsParentStays,
-    /// File system: a link is counted in a transaction of its own, behind its name.
+    /// File system: a link is counted in a separate transaction after its name.
     FsLinkCountLater,
-    /// File system: a move makes the new name and takes the old one away in two transactions.
+    /// File system: a rename adds the new name and removes the old one in two transactions.
     FsRenameTwoSteps,
-    /// File system: extended attributes are overwritten where they are.
+    /// File system: extended attributes are overwritten in place.
     FsXattrInPlace,
-    /// File system: the body of a file goes before its inode is durably free.
+    /// File system: the external contents of a file are removed before its inode is durably free.
     FsBodyBeforeName,
-    /// File system: the generation of an inode is left out of the name of its body.
+    /// File system: the file name of external contents lacks the generation of the inode.
     FsBodyUnnumbered,
-    /// File system: a start leaves bodies of inodes that are gone.
+    /// File system: a mount does not remove external contents of inodes that no longer exist.
     FsBodiesNotSwept,
-    /// File system: blocks of a file are said to be where they were copied to before the copies are durable.
+    /// File system: moved blocks are mapped at their new place before the copies are durable.
     FsMovedUnfenced,
-    /// File system: bytes are overwritten before it is durable that their block has no checksum.
+    /// File system: bytes are overwritten before the removal of their block's checksum is durable.
     FsSumClearedLate,
-    /// File system: a checksum may be durable before the bytes that it is of.
+    /// File system: a checksum may be durable before the bytes that it covers.
     FsSumBeforeBytes,
-    /// File system: a block that is used again keeps the checksum of what it held before.
+    /// File system: a reused block keeps the checksum of its former contents.
     FsSumOfOtherStays,
-    /// File system: more inodes without names than the list of orphans has room for are not noted.
+    /// File system: an overflow of the list of orphans is not noted.
     FsMoreOrphansNotNoted,
-    /// File system: a start frees the orphans on the list alone, where there are more.
+    /// File system: a mount frees only the orphans on the list, although the list had overflowed.
     FsMoreOrphansForgotten,
-    /// File system: the count of names of a directory stays as it was when names change.
+    /// File system: the count of names of a directory is not updated when names change.
     FsNamesNotCounted,
-    /// File system: what counts as written around a write into allocated blocks is not zeroed.
+    /// File system: the rest of a block that counts as written after a write into allocated blocks
+    /// is not zeroed.
     FsAroundNotZeroed,
-    /// File system: a listing leaves out entries whose inode cannot be read.
+    /// File system: a listing omits entries whose inode cannot be read.
     FsUnreadableUnlisted,
-    /// File system: a listing of a directory with damaged names ends as if these had been all.
+    /// File system: a listing of a directory with damaged names ends without an error.
     FsDamagedNamesUntold,
     /// File system: a directory is not compared with the count of its names.
     FsNamesNotCompared,
-    /// File system: the target of a symbolic link is not compared with its check.
+    /// File system: the target of a symbolic link is not compared with its checksum.
     FsTargetUnchecked,
-    /// File system: contents are not compared with their checksums where they are read.
+    /// File system: contents are not compared with their checksums on a read.
     FsContentsUnchecked,
-    /// File system: a part of a block is written without a look at what the rest of it is.
+    /// File system: a part of a block is written without verification of the rest of the block.
     FsPartUnchecked,
-    /// File system: a repair empties a damaged name without a word.
+    /// File system: a repair clears a damaged name without a report.
     FsRepairUntold,
-    /// File system: a check does not compare targets of symbolic links.
+    /// File system: a check does not verify targets of symbolic links.
     FsCheckSkipsTargets,
     /// File system: the extents of a file are not compared with the count of its blocks.
     FsBlocksNotCompared,
@@ -274,58 +282,61 @@ pub enum Bug {
     FileLogNotSynced,
     /// Image in an ordinary file: the name of a new double-write file is not synced.
     FileNameNotSynced,
-    /// Image in an ordinary file: the double-write file is marked as done before the image is synced.
+    /// Image in an ordinary file: the double-write file is marked as done before the image is
+    /// synced.
     FileDoneEarly,
-    /// Image in an ordinary file: a double-write file that does not match its checks is carried out.
+    /// Image in an ordinary file: a double-write file that does not match its checksums is applied.
     FileTornLogTaken,
-    /// Image in an ordinary file: a start does not look for a double-write file.
+    /// Image in an ordinary file: a mount does not search for a double-write file.
     FileLogForgotten,
-    /// Image in an ordinary file: pages are changed where they are while a sync writes them.
+    /// Image in an ordinary file: pages change in place while a sync writes them.
     FileNotFrozen,
-    /// Image in an ordinary file: a sync writes pages that were changed since it began.
+    /// Image in an ordinary file: a sync writes pages that were changed after it began.
     FileLaterPages,
-    /// Image in an ordinary file: which sync the image is at is not compared.
+    /// Image in an ordinary file: the sync number of the image is not compared.
     FileNumberIgnored,
 }
 
 impl Bug {
-    /// Whether it is one of the file system, or of the file that it is in.
+    /// Returns `true` for a bug of the file system, or of the file that holds its image.
     #[must_use]
     pub fn is_of_fs(self) -> bool {
         self as u32 >= Bug::FsDataNotFenced as u32
     }
 
-    /// Returns `true` if damage shows it, and power cuts do not.
+    /// Returns `true` for a bug that damage reveals and power loss does not.
     #[must_use]
     pub fn is_of_damaged_fs(self) -> bool {
+        // The variants are ordered by layer and test, so that ranges of them select a group.
         (Bug::FsUnreadableUnlisted as u32..Bug::FileLogNotSynced as u32).contains(&(self as u32))
     }
 
-    /// Returns `true` for a bug of the commands on whole volumes, which a layer alone cannot show.
+    /// Returns `true` for a bug of the commands on whole volumes, which tests of a single layer
+    /// cannot reveal.
     #[must_use]
     pub fn is_of_volume(self) -> bool {
         matches!(self, Bug::GrowCopiesZeros | Bug::ExportWritesZeros | Bug::LossesNotTold)
     }
 
-    /// Whether it is one of an image in an ordinary file, which other media cannot show.
+    /// Returns `true` for a bug of an image in an ordinary file, which other media cannot reveal.
     #[must_use]
     pub fn is_of_file(self) -> bool {
         self as u32 >= Bug::FileLogNotSynced as u32
     }
 
-    /// Whether it is one of wear leveling, which a stack without it cannot show.
+    /// Returns `true` for a bug of wear leveling, which a stack without it cannot reveal.
     #[must_use]
     pub fn is_of_wear(self) -> bool {
         !self.is_of_fs() && !self.is_of_ntl() && self as u32 >= Bug::WearRegisterEarly as u32
     }
 
-    /// Whether it is one of address mapping on byte-addressable memory, which other stacks cannot show.
+    /// Returns `true` for a bug of NTL, which other stacks cannot reveal.
     #[must_use]
     pub fn is_of_ntl(self) -> bool {
         !self.is_of_fs() && self as u32 >= Bug::NtlNotFenced as u32
     }
 
-    /// Whether it is one of the cache of a disk, which other stacks cannot show.
+    /// Returns `true` for a bug of the disk cache, which other stacks cannot reveal.
     #[must_use]
     pub fn is_of_cache(self) -> bool {
         !self.is_of_fs()
@@ -342,12 +353,13 @@ mod on {
 
     static PLANTED: AtomicU32 = AtomicU32::new(0);
 
-    /// Plants a bug in the whole process, or none.
+    /// Plants a bug in the whole process, or removes it.
     pub fn set(bug: Option<Bug>) {
         PLANTED.store(bug.map_or(0, |b| b as u32), Ordering::SeqCst);
     }
 
-    /// Silences messages of panics while a bug is planted: a panic is one way to be found. Others print.
+    /// Silences panic messages while a bug is planted, because a panic is one way to find it. Other
+    /// panics are printed.
     pub fn silence_panics() {
         let print = std::panic::take_hook();
         std::panic::set_hook(Box::new(move |info| {
@@ -357,7 +369,7 @@ mod on {
         }));
     }
 
-    /// Whether a bug is planted.
+    /// Returns `true` if this bug is planted.
     #[must_use]
     pub fn is(bug: Bug) -> bool {
         PLANTED.load(Ordering::Relaxed) == bug as u32
@@ -367,7 +379,7 @@ mod on {
 #[cfg(feature = "planted")]
 pub use on::{is, set, silence_panics};
 
-/// Whether a bug is planted: never, without the feature.
+/// Returns `false`: without the feature no bug is planted.
 #[cfg(not(feature = "planted"))]
 #[inline(always)]
 #[must_use]

@@ -1,4 +1,4 @@
-//! Richer interfaces than blocks: bytes, and media addressed directly.
+//! Interfaces beside blocks: access by bytes, and direct access to media.
 
 use crate::{Cause, MediumKind, Result, Sink, Source, Target};
 
@@ -7,23 +7,24 @@ pub trait ByteAccess<S: Sink> {
     /// Reads bytes from byte address `at`.
     ///
     /// # Errors
-    /// A range outside the layer, or a medium that cannot give the bytes back.
+    /// Returns an error if the range is outside the layer, or if the medium cannot return the data.
     fn read_bytes(&mut self, sink: &mut S, at: u64, into: Target<'_>) -> Result<()>;
 
-    /// Writes bytes at byte address `at`, wherever they lie.
+    /// Writes bytes at byte address `at`, on any medium.
     ///
     /// # Errors
-    /// As for a block write.
+    /// Returns the errors of a block write.
     fn write_bytes(&mut self, sink: &mut S, at: u64, data: Source<'_>) -> Result<()>;
 }
 
-/// Physical access to media, for callers that the configuration names (write protection: section
+/// Physical access to media for callers that the configuration names (write protection: section
 /// 2.7.4 of the HFSL paper).
 pub trait RawAccess<S: Sink> {
     /// Reads physical bytes.
     ///
     /// # Errors
-    /// `Protected` for a caller that is not named; else as the medium says.
+    /// Returns [`Error::Protected`](crate::Error::Protected) for a caller that the configuration
+    /// does not name, or an error of the medium.
     fn raw_read(
         &mut self,
         sink: &mut S,
@@ -36,6 +37,7 @@ pub trait RawAccess<S: Sink> {
     /// Writes physical bytes of a byte-addressable medium outside the areas that the layer manages.
     ///
     /// # Errors
-    /// `Protected` for a caller that is not named or an area that the layer owns.
+    /// Returns [`Error::Protected`](crate::Error::Protected) for a caller that the configuration
+    /// does not name, or for an area that the layer owns.
     fn raw_write(&mut self, sink: &mut S, who: &str, at: u64, data: Source<'_>, cause: Cause) -> Result<()>;
 }

@@ -1,53 +1,54 @@
-//! Where commands go: the one place where "function now" meets "time".
+//! The receiver of commands: it connects the functional layers, which act at once, with virtual
+//! time.
 
 use crate::{Cmd, Nanos, UnitId};
 
-/// Whether a unit can start at once.
+/// State of a unit of a medium.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum UnitState {
-    /// It has nothing to do.
+    /// The unit has no work.
     Idle,
-    /// It has work until about this time.
+    /// The unit has work until about this time.
     BusyUntil(Nanos),
 }
 
 impl UnitState {
-    /// Whether it is idle.
+    /// Returns `true` if the unit is idle.
     #[must_use]
     pub fn is_idle(self) -> bool {
         matches!(self, UnitState::Idle)
     }
 }
 
-/// Takes the commands that media emit and decides what they mean in time.
+/// Receives the commands that media emit and decides how long they take.
 ///
-/// A token ([`Sink::Tok`]) says when a command is done: nothing for [`Null`], a time for an eager
-/// engine, an id for an event engine or a recorder. `after` edges are also the order of durability:
-/// a power cut leaves a set of commands that is closed under them.
+/// A token ([`Sink::Tok`]) stands for the completion of a command: nothing for [`Null`], a time for
+/// an eager engine, an id for an event engine or a recorder. `after` edges are also the order of
+/// durability: the set of commands that is durable after a power loss is closed under them.
 pub trait Sink {
-    /// When a command is done.
+    /// Token of the completion of a command.
     type Tok: Copy + Default + Send;
 
     /// The time at which the current request was admitted.
     fn now(&self) -> Nanos;
 
-    /// A token that is done already: a command after it waits for nothing but its unit.
+    /// Returns a token that is already done. A command after it waits only for its unit.
     fn start(&self) -> Self::Tok;
 
-    /// Whether a unit is idle. Policies may decide from it.
+    /// Returns the state of a unit, from which policies may decide.
     fn unit(&self, unit: UnitId) -> UnitState;
 
-    /// Gives a command, to be carried out once `after` is done.
+    /// Emits a command, to be carried out once `after` is done.
     fn emit(&mut self, cmd: Cmd, after: Self::Tok) -> Self::Tok;
 
-    /// Done when both are done.
+    /// Returns a token that is done when both are done.
     fn join(&mut self, a: Self::Tok, b: Self::Tok) -> Self::Tok;
 
-    /// The acknowledgement of the current request waits for `tok`.
+    /// Makes the acknowledgement of the current request wait for `tok`.
     fn ack(&mut self, tok: Self::Tok);
 }
 
-/// The sink of live use: nothing takes time but the machine itself.
+/// The sink of live use. It models no time, so all tokens are done.
 #[derive(Clone, Copy, Default, Debug)]
 pub struct Null;
 

@@ -1,12 +1,12 @@
-//! Sizes as people write them: `512`, `4K`, `2KiB`, `32G`.
+//! Sizes in human-readable form: `512`, `4K`, `2KiB`, `32G`.
 
 use serde::de::{self, Deserializer, Visitor};
 use std::fmt;
 
-/// Reads a size in bytes. `k`, `M`, `G`, `T` are powers of 1024, with or without `iB` or `B`.
+/// Parses a size in bytes. `k`, `M`, `G`, `T` are powers of 1024, with or without `iB` or `B`.
 ///
 /// # Errors
-/// A sentence that says what was wrong and what is understood.
+/// Returns a sentence that names the invalid text and the accepted forms.
 pub fn parse(text: &str) -> Result<u64, String> {
     let t = text.trim();
     let bad =
@@ -22,6 +22,7 @@ pub fn parse(text: &str) -> Result<u64, String> {
         _ => return Err(bad()),
     };
     let number = number.replace('_', "");
+    // Integers are exact. Only other numbers are computed as floats.
     if let Ok(n) = number.parse::<u64>() {
         return n.checked_mul(1 << shift).ok_or_else(|| format!("'{text}' is larger than 2^64 bytes"));
     }
@@ -33,7 +34,7 @@ pub fn parse(text: &str) -> Result<u64, String> {
     Ok(bytes.round() as u64)
 }
 
-/// Writes a size with the largest unit that divides it, or with one decimal.
+/// Formats a size with the largest unit that divides it, or with one decimal.
 #[must_use]
 pub fn show(bytes: u64) -> String {
     const UNITS: [&str; 5] = ["B", "KiB", "MiB", "GiB", "TiB"];
@@ -67,10 +68,11 @@ impl Visitor<'_> for SizeVisitor {
     }
 }
 
-/// For `#[serde(deserialize_with)]`: a number of bytes, or a text that [`parse`] understands.
+/// Deserializes a size for `#[serde(deserialize_with)]`: a number of bytes, or a text that
+/// [`parse`] accepts.
 ///
 /// # Errors
-/// What [`parse`] says.
+/// Returns the error of [`parse`].
 pub fn deserialize<'de, D: Deserializer<'de>>(d: D) -> Result<u64, D::Error> {
     d.deserialize_any(SizeVisitor)
 }

@@ -1,15 +1,16 @@
-//! Text from outside (names of files, of exports, values that clients set), made safe to show.
+//! Escaping of text from outside (names of files and of exports, values that clients set) for
+//! messages.
 
 use std::fmt;
 use std::path::Path;
 
-/// Returns `true` for a character that a terminal may act upon, or that changes how the text around it is
-/// shown: control characters, and marks of the direction of writing.
+/// Returns `true` for a character that a terminal may interpret, or that changes the display of the
+/// text around it: control characters, and marks of the writing direction.
 fn is_unsafe(c: char) -> bool {
     c.is_control() || matches!(c, '\u{200e}' | '\u{200f}' | '\u{2028}'..='\u{202e}' | '\u{2066}'..='\u{2069}')
 }
 
-/// Text from outside in a message of one line: control characters are escaped (`\n`, `\u{1b}`).
+/// Text from outside in a one-line message. Control characters are escaped (`\n`, `\u{1b}`).
 #[derive(Clone, Copy, Debug)]
 pub struct Escaped<'a>(pub &'a str);
 
@@ -19,8 +20,8 @@ impl fmt::Display for Escaped<'_> {
     }
 }
 
-/// A message of several lines that holds text from outside: all control characters but tabs and the ends of
-/// lines are escaped.
+/// Escapes a message of several lines that contains text from outside: all control characters
+/// except tabs and line ends.
 #[must_use]
 pub fn lines(message: &str) -> String {
     if !message.contains(is_unsafe) {
@@ -32,7 +33,7 @@ pub fn lines(message: &str) -> String {
     out
 }
 
-/// Returns a path as a message shows it.
+/// Returns a path as text that is safe in a message.
 #[must_use]
 pub fn shown(path: &Path) -> String {
     Escaped(&path.to_string_lossy()).to_string()

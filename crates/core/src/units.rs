@@ -1,13 +1,13 @@
-//! Addresses and time, each a type of its own so that they cannot be mixed.
+//! Addresses and time. Each is a separate type, so that they cannot be mixed up.
 
 use serde::{Deserialize, Serialize};
 use std::fmt;
 use std::ops::{Add, AddAssign, Sub};
 
-/// Bytes in a sector, the unit of every block address in frit.
+/// Size of a sector in bytes, the unit of every block address in frit.
 pub const SECTOR_BYTES: u64 = 512;
 
-/// The page number that means "none", in [`Lpn`] and [`Ppn`] alike.
+/// Reserved page number that means "no page", both as [`Lpn`] and as [`Ppn`].
 pub const PAGE_NONE: u32 = u32::MAX;
 
 /// A point in (virtual or real) time, or a duration, in nanoseconds.
@@ -18,29 +18,30 @@ pub struct Nanos(pub u64);
 impl Nanos {
     /// Time zero.
     pub const ZERO: Nanos = Nanos(0);
-    /// Later than any time that occurs.
+    /// A time later than any that occurs.
     pub const MAX: Nanos = Nanos(u64::MAX);
 
-    /// From microseconds, rounded to the nearest nanosecond; negative and NaN become zero.
+    /// Converts microseconds, rounded to the nearest nanosecond. Negative values and NaN become
+    /// zero.
     #[must_use]
     pub fn from_us(us: f64) -> Nanos {
         // A float-to-int cast saturates, so no value can wrap.
         Nanos((us * 1e3).round() as u64)
     }
 
-    /// As microseconds.
+    /// Returns the time in microseconds.
     #[must_use]
     pub fn as_us(self) -> f64 {
         self.0 as f64 / 1e3
     }
 
-    /// As seconds.
+    /// Returns the time in seconds.
     #[must_use]
     pub fn as_secs(self) -> f64 {
         self.0 as f64 / 1e9
     }
 
-    /// `self - other`, or zero when `other` is later.
+    /// Returns `self - other`, or zero if `other` is later.
     #[must_use]
     pub fn since(self, other: Nanos) -> Nanos {
         Nanos(self.0.saturating_sub(other.0))
@@ -78,25 +79,25 @@ impl fmt::Display for Nanos {
     }
 }
 
-/// A host block address, in sectors of 512 bytes.
+/// A block address of the host, in sectors of 512 bytes.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Default, Debug, Serialize, Deserialize)]
 #[serde(transparent)]
 pub struct Sector(pub u64);
 
 impl Sector {
-    /// The address in bytes.
+    /// Returns the address in bytes.
     #[must_use]
     pub fn bytes(self) -> u64 {
         self.0 * SECTOR_BYTES
     }
 }
 
-/// Logical page number: what the host addresses, in pages.
+/// Logical page number (LPN): the address that the host uses, in pages.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug, Serialize, Deserialize)]
 #[serde(transparent)]
 pub struct Lpn(pub u32);
 
-/// Physical page number of NAND: `block × pages per block + page`.
+/// Physical page number (PPN) of NAND: `block × pages per block + page`.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug, Serialize, Deserialize)]
 #[serde(transparent)]
 pub struct Ppn(pub u32);
@@ -109,7 +110,7 @@ pub struct BlockId(pub u32);
 macro_rules! index {
     ($($t:ty),*) => {$(
         impl $t {
-            /// As an index into a table with one row each.
+            /// Returns the number as an index into a table with one row for each.
             #[inline]
             #[must_use]
             pub fn idx(self) -> usize {

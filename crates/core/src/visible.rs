@@ -1,26 +1,25 @@
-//! What can be seen of a running stack: one view, from which policies decide, reports count and
-//! pages draw.
+//! The observable state of a running stack: one view that policies, reports and report pages read.
 
 use crate::{Counts, MediumKind, UnitId};
 use serde::Serialize;
 
-/// Everything that the parts of a stack show of themselves.
+/// Metrics and state of all parts of a stack.
 #[derive(Clone, Default, Debug)]
 pub struct Visible {
-    /// One entry a medium.
+    /// The media, one entry for each.
     pub media: Vec<MediumView>,
-    /// One entry a layer, top first.
+    /// The layers, one entry for each, top first.
     pub layers: Vec<LayerView>,
 }
 
 impl Visible {
-    /// The first medium of a kind.
+    /// Returns the first medium of a kind.
     #[must_use]
     pub fn medium(&self, kind: MediumKind) -> Option<&MediumView> {
         self.media.iter().find(|m| m.kind == kind)
     }
 
-    /// Counts of all media together.
+    /// Returns the sum of the counts of all media.
     #[must_use]
     pub fn counts(&self) -> Counts {
         let mut all = Counts::default();
@@ -30,27 +29,27 @@ impl Visible {
         all
     }
 
-    /// A layer's figure by name.
+    /// Returns a metric of a layer by name.
     #[must_use]
     pub fn metric(&self, name: &str) -> Option<f64> {
         self.layers.iter().flat_map(|l| &l.metrics).find(|m| m.name == name).map(|m| m.value)
     }
 }
 
-/// What a medium shows: geometry, wear, counts.
+/// View of a medium: geometry, wear, counts.
 #[derive(Clone, Debug)]
 pub struct MediumView {
-    /// Its name in the stack.
+    /// Name in the stack.
     pub name: String,
-    /// What it is.
+    /// Kind of the medium.
     pub kind: MediumKind,
-    /// Size, in bytes.
+    /// Capacity, in bytes.
     pub bytes: u64,
-    /// Channels.
+    /// Number of channels.
     pub channels: u32,
-    /// The first of its units.
+    /// Number of its first unit.
     pub first_unit: UnitId,
-    /// How many units it has.
+    /// Number of its units.
     pub units: u32,
     /// Geometry by name, in the medium's own terms.
     pub geometry: Vec<(&'static str, u64)>,
@@ -60,34 +59,34 @@ pub struct MediumView {
     pub wear: Wear,
 }
 
-/// How worn a medium is.
+/// Wear of a medium.
 #[derive(Clone, Default, Debug)]
 pub struct Wear {
-    /// What one entry of `cycles` stands for ("block", "line of 512 B").
+    /// Cell group that one entry of `cycles` stands for ("block", "line of 512 B").
     pub per: String,
-    /// Erases or writes, one entry a cell group.
+    /// Erases or writes, one entry for each cell group.
     pub cycles: Vec<u32>,
-    /// Cycles that a cell group is specified for.
+    /// Number of cycles that a cell group is specified for.
     pub limit: u64,
-    /// Cell groups out of use.
+    /// Number of cell groups out of use.
     pub bad: u32,
 }
 
-/// Mean, extremes and spread of wear.
+/// Mean, extremes and standard deviation of wear.
 #[derive(Clone, Copy, PartialEq, Default, Debug, Serialize)]
 pub struct WearSummary {
-    /// Mean cycles.
+    /// Mean number of cycles.
     pub mean: f64,
-    /// Fewest cycles.
+    /// Lowest number of cycles.
     pub min: u32,
-    /// Most cycles.
+    /// Highest number of cycles.
     pub max: u32,
     /// Standard deviation.
     pub deviation: f64,
 }
 
 impl Wear {
-    /// Mean, extremes and spread.
+    /// Returns mean, extremes and standard deviation.
     #[must_use]
     pub fn summary(&self) -> WearSummary {
         if self.cycles.is_empty() {
@@ -105,18 +104,18 @@ impl Wear {
     }
 }
 
-/// What a layer shows: figures, and where data lies.
+/// View of a layer: metrics, and the residence of data.
 #[derive(Clone, Default, Debug)]
 pub struct LayerView {
-    /// Its name.
+    /// Name of the layer.
     pub name: String,
-    /// Figures.
+    /// Metrics.
     pub metrics: Vec<Metric>,
-    /// Where data lies over the address space, in equal slices.
+    /// Number of pages on each medium, for equal slices of the address space.
     pub residence: Vec<Residence>,
 }
 
-/// One figure, as reports, JSON and metrics name it.
+/// One metric, with the name that reports, JSON and exported metrics use.
 #[derive(Clone, Debug, Serialize)]
 pub struct Metric {
     /// Name, in snake case.
@@ -125,22 +124,22 @@ pub struct Metric {
     pub value: f64,
     /// Unit.
     pub unit: &'static str,
-    /// What it counts.
+    /// Description of the counted quantity.
     pub help: &'static str,
 }
 
-/// Pages of one slice of the address space, by where they lie.
+/// Number of pages of one slice of the address space, by medium.
 #[derive(Clone, Copy, PartialEq, Eq, Default, Debug, Serialize)]
 pub struct Residence {
-    /// Never written, or discarded.
+    /// Pages never written, or discarded.
     pub unmapped: u32,
-    /// In NAND.
+    /// Pages in NAND.
     pub nand: u32,
-    /// In PCM as storage.
+    /// Pages in PCM as storage.
     pub pcm_level: u32,
-    /// In PCM as a cache.
+    /// Pages in PCM as a cache.
     pub pcm_cache: u32,
-    /// On a disk alone.
+    /// Pages on a disk only.
     pub disk: u32,
 }
 

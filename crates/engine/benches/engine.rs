@@ -1,5 +1,6 @@
-//! Nanoseconds a command for each engine, and a request for the driver with a host that does nothing.
-//! A plain program: the best of five rounds, so that other load on the machine matters little.
+//! Benchmark of the engines in nanoseconds per command, and of the driver with a host that does no
+//! work per request. It is a plain program that reports the best of five rounds, to reduce the
+//! effect of other load on the machine.
 
 #![allow(missing_docs)]
 #![allow(clippy::expect_used, clippy::print_stdout)] // a program for people, not a library
@@ -34,7 +35,7 @@ fn hardware() -> Hardware {
     hw
 }
 
-/// A cheap deterministic sequence (SplitMix64), so that the generator does not weigh in the figure.
+/// A cheap deterministic sequence (SplitMix64), so that the generator adds little to the result.
 struct Rng(u64);
 
 impl Rng {
@@ -69,7 +70,7 @@ fn best(what: &str, per: &str, n: u64, mut round: impl FnMut() -> u64) {
     println!("{what:<44} {least:8.1} ns/{per}");
 }
 
-/// Requests of `commands` commands each, in parallel; none for an engine-free figure.
+/// Requests of `commands` commands each, in parallel; 0 to measure the driver alone.
 struct Requests {
     rng: Rng,
     left: u64,

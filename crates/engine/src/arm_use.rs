@@ -1,22 +1,23 @@
-//! What the arm of a disk had to do: how far requests are apart, in the order of service.
+//! Statistics of a disk's arm: distances between consecutive requests in the order of service.
 
 use frit_core::{Cmd, Nanos, Op, SECTOR_BYTES};
 
-/// Buckets of distances: none at all, then one for each power of two.
+/// Number of distance buckets: one for zero, and one for each power of two.
 const BUCKETS: usize = 65;
 
-/// Reads and writes of a disk, and the distances between them.
+/// Number and service time of the reads and writes of a disk, and the distances between them.
 ///
-/// A distance is from behind the last sector of a request to the first sector of the next one, in sectors
-/// of 512 bytes, in either direction; what continues the request before has none. Its mean is the *average
-/// inter-request LBN distance* of the HALO paper (section V.A, Figure 8), which does not say from which
-/// sector it counts. The paper takes requests as they were given to the disk; here the order is that of
-/// service, which is the same for a disk that serves first in, first out.
+/// A distance is measured from the end of a request to the first sector of the next one, in sectors
+/// of 512 bytes, in either direction; it is zero for a request that continues the previous one. The
+/// mean is the *average inter-request LBN distance* of the HALO paper (section V.A, Figure 8),
+/// which does not state from which sector it is measured. The paper uses the order in which
+/// requests were issued to the disk; here it is the order of service, which is the same for a FIFO
+/// disk.
 #[derive(Clone, PartialEq, Debug)]
 pub struct ArmUse {
     accesses: u64,
     served: Nanos,
-    /// Behind the last request.
+    /// The sector after the last request.
     next: Option<u64>,
     distances: u64,
     sum: u128,
@@ -30,7 +31,7 @@ impl Default for ArmUse {
 }
 
 impl ArmUse {
-    /// Counts a command that was served next.
+    /// Counts the next command in the order of service.
     pub(crate) fn command(&mut self, cmd: &Cmd, took: Nanos) {
         if cmd.op == Op::DiskFlush {
             return;
@@ -46,32 +47,32 @@ impl ArmUse {
         self.buckets[(u64::BITS - distance.leading_zeros()) as usize] += 1;
     }
 
-    /// Forgets all but where the arm is.
+    /// Resets all counters, and keeps the position of the arm.
     pub(crate) fn reset(&mut self) {
         *self = ArmUse { next: self.next, ..ArmUse::default() };
     }
 
-    /// Reads and writes.
+    /// Number of reads and writes.
     #[must_use]
     pub fn accesses(&self) -> u64 {
         self.accesses
     }
 
-    /// Mean time of a read or write, from when the drive took it up to its end, in nanoseconds; none
-    /// without any.
+    /// Mean service time of a read or write, from its start in the drive to its end, in
+    /// nanoseconds; `None` if there were none.
     #[must_use]
     pub fn served_mean(&self) -> Option<f64> {
         (self.accesses > 0).then(|| self.served.0 as f64 / self.accesses as f64)
     }
 
-    /// Mean distance in sectors; none without two requests.
+    /// Mean distance in sectors; `None` before the second request.
     #[must_use]
     pub fn distance_mean(&self) -> Option<f64> {
         (self.distances > 0).then(|| self.sum as f64 / self.distances as f64)
     }
 
-    /// The distances: the largest of a bucket, in sectors (0, 1, 3, 7, …), and how many there are. Buckets
-    /// without any are left out.
+    /// Returns the histogram of the distances: for each bucket that is not empty, the largest
+    /// distance in sectors (0, 1, 3, 7, …) and the count.
     pub fn distances(&self) -> impl Iterator<Item = (u64, u64)> + '_ {
         let largest = |i: usize| if i == 0 { 0 } else { u64::MAX >> (64 - i) };
         self.buckets.iter().enumerate().filter(|(_, n)| **n > 0).map(move |(i, &n)| (largest(i), n))
@@ -95,7 +96,7 @@ mod tests {
         a.command(&cmd(Op::DiskRead, 100, 8), Nanos(10));
         assert_eq!(a.distance_mean(), None);
         a.command(&cmd(Op::DiskWrite, 108, 8), Nanos(20)); // continues: 0
-        a.command(&cmd(Op::DiskFlush, 0, 0), Nanos(1000)); // moves nothing
+        a.command(&cmd(Op::DiskFlush, 0, 0), Nanos(1000)); // does not move the arm
         a.command(&cmd(Op::DiskRead, 117, 1), Nanos(30)); // 1
         a.command(&cmd(Op::DiskRead, 110, 2), Nanos(40)); // back: 8
         a.command(&cmd(Op::DiskRead, 119, 1), Nanos(50)); // 7

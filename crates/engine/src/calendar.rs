@@ -1,28 +1,28 @@
-//! When a channel is free: a tail and the last few gaps before it.
+//! Reservations of a channel: its tail, and the last few gaps before it.
 
 use frit_core::Nanos;
 
-/// Gaps that a channel remembers. A gap opens when a bus phase is reserved later than the channel's
-/// tail; one per unit of the channel is the usual number.
+/// Number of gaps that are remembered per channel. A gap arises when a bus phase is reserved later
+/// than the tail; usually there is one gap per unit of the channel.
 const GAPS: usize = 8;
 
-/// The reservations of one channel, from the first gap that is remembered to the end of time.
+/// The reservations of one channel, from the first remembered gap on.
 ///
-/// Phases are reserved in the order in which they are asked for, each at the first place where it
-/// fits whole. A reservation is never moved: a phase that could have gone first on a real bus goes
-/// behind one that was reserved earlier. When there are more than eight gaps the oldest is
-/// forgotten, that is, counted as used.
+/// Phases are reserved in the order of the requests, each at the first position where it fits
+/// completely. A reservation is never moved: a phase that would be first on a real bus is placed
+/// behind one that was reserved earlier. If there are more than eight gaps, the oldest is dropped
+/// and counts as used.
 #[derive(Clone, Debug)]
 pub(crate) struct Calendar {
-    /// Free from here on.
+    /// The channel is free from this time on.
     tail: u64,
-    /// Gaps before the tail, in order of time: a ring of those numbered `first..next`.
+    /// Gaps before the tail in order of time: a ring with the numbers `first..next`.
     first: u32,
     next: u32,
     gaps: [Gap; GAPS],
 }
 
-/// Free in `[start, end)`.
+/// A gap: the channel is free in `[start, end)`.
 #[derive(Clone, Copy, PartialEq, Eq, Default, Debug)]
 struct Gap {
     start: u64,
@@ -39,7 +39,7 @@ impl Calendar {
         &mut self.gaps[i as usize % GAPS]
     }
 
-    /// Reserves `len` from `earliest` on and returns where it starts.
+    /// Reserves `len` at the first possible time from `earliest` on, and returns the start.
     #[inline]
     pub(crate) fn reserve(&mut self, earliest: Nanos, len: Nanos) -> Nanos {
         let (earliest, len) = (earliest.0, len.0);
@@ -55,7 +55,7 @@ impl Calendar {
     }
 
     fn fill(&mut self, earliest: u64, len: u64) -> u64 {
-        // Gaps that end too early are all at the front, so the search goes from the back.
+        // Gaps that end too early are all at the front, so the search starts at the back.
         let mut best = None;
         let mut i = self.next;
         while i != self.first {
@@ -86,7 +86,7 @@ impl Calendar {
         at
     }
 
-    /// Puts a gap before the one numbered `at`, forgetting the oldest when there are too many.
+    /// Inserts a gap before the gap with number `at`. If there are too many, the oldest is dropped.
     #[inline]
     fn insert(&mut self, at: u32, gap: Gap) {
         let mut i = self.next;

@@ -1,48 +1,50 @@
-//! The loop that takes requests through an engine: arrival, admission, acknowledgement, and the
-//! background steps between them.
+//! The loop that runs requests on an engine: arrival, admission, acknowledgement, and the
+//! background steps in between.
 
 use crate::pace::{Pace, Unpaced};
 use frit_core::{Error, Nanos, Null, Progress, Result, Sink};
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;
 
-/// What a driver calls a token that it waits for.
+/// Identifier under which a driver waits for a token.
 pub type Tag = u32;
 
-/// The tag of the background step.
+/// Tag of the background step.
 const BACKGROUND: Tag = Tag::MAX;
 
-/// Background steps in one instant, without a request between them, after which the next waits for a
-/// request: a layer that always says "busy" without giving a command must not stop time.
+/// Maximum number of background steps at one point in time without a request in between; after them
+/// the next step waits for a request. Without this limit, a layer that always reports "busy"
+/// without emitting a command would stop time.
 const STEPS_AN_INSTANT: u32 = 1 << 16;
 
 /// A watched token that is done.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Done {
-    /// The tag it was given.
+    /// Tag under which it was watched.
     pub tag: Tag,
-    /// When.
+    /// Time at which it was done.
     pub at: Nanos,
 }
 
-/// A sink that a [`Driver`] can take through time.
+/// A sink whose time a [`Driver`] can advance.
 pub trait Engine: Sink {
-    /// A request begins, now: acknowledgements are collected for it.
+    /// Begins a request at the current time; acknowledgements are collected for it.
     fn begin(&mut self);
 
-    /// The request has given all its commands: what its acknowledgement waits for.
+    /// Ends the emission of a request's commands. Returns the token that its acknowledgement waits
+    /// for.
     fn end(&mut self) -> Self::Tok;
 
-    /// When `tok` is (or will be) done, if that is known. Otherwise [`Engine::next_done`] reports it
-    /// later, under `tag`.
+    /// Returns the time at which `tok` is (or will be) done, if it is known. Otherwise
+    /// [`Engine::next_done`] reports the token later, under `tag`.
     fn settle(&mut self, tok: Self::Tok, tag: Tag) -> Option<Nanos>;
 
-    /// Advances time to the next watched token that is done and returns it; when there is none until
-    /// `limit`, advances to `limit` ([`Nanos::MAX`]: to the last thing that happens).
+    /// Advances time to the next watched token that is done, and returns it. If none is done until
+    /// `limit`, advances to `limit` ([`Nanos::MAX`]: to the last event).
     fn next_done(&mut self, limit: Nanos) -> Option<Done>;
 }
 
-/// Live use: everything is done at once.
+/// Live use without modelled time: each command is done when it is emitted.
 impl Engine for Null {
     #[inline]
     fn begin(&mut self) {}
@@ -61,35 +63,35 @@ impl Engine for Null {
 /// A request as the driver sees it.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Arrival {
-    /// When it was made, on the clock of the workload, which may start anywhere. Closed loops ignore
-    /// it.
+    /// Time of arrival on the clock of the workload, which may start at any value. Closed loops
+    /// ignore it.
     pub at: Nanos,
-    /// What the host wants to tell apart in its figures.
+    /// Class of the request, which the host assigns to separate its metrics (read, write, …).
     pub class: u8,
 }
 
 /// The times of one request, in the engine's time.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Times {
-    /// Its number, from 0, in order of arrival.
+    /// Number of the request, from 0 on, in order of arrival.
     pub index: u64,
-    /// When it entered the host's queue.
+    /// Time at which it entered the host's queue.
     pub arrived: Nanos,
-    /// When the layer was called.
+    /// Time at which the layer was called.
     pub admitted: Nanos,
-    /// When it was acknowledged.
+    /// Time at which it was acknowledged.
     pub acknowledged: Nanos,
 }
 
 impl Times {
-    /// What the user of the device waits.
+    /// Latency as the user of the device sees it: from arrival to acknowledgement.
     #[inline]
     #[must_use]
     pub fn latency(&self) -> Nanos {
         self.acknowledged - self.arrived
     }
 
-    /// What of it the device needs, without the host's queue.
+    /// Service time: the latency without the wait in the host's queue.
     #[inline]
     #[must_use]
     pub fn service(&self) -> Nanos {
@@ -97,44 +99,45 @@ impl Times {
     }
 }
 
-/// Where requests come from and what carries them out.
+/// Source of requests, with the layer that executes them.
 pub trait Host<S: Sink> {
-    /// The next request, in order of arrival; `None` at the end.
+    /// Returns the next request in order of arrival; `None` at the end.
     ///
     /// # Errors
-    /// Whatever ends the run.
+    /// Any error ends the run.
     fn next(&mut self) -> Result<Option<Arrival>>;
 
-    /// Carries out the request that [`Host::next`] returned last: calls the layer.
+    /// Executes the request that [`Host::next`] returned last, by calling the layer.
     ///
     /// # Errors
-    /// Whatever ends the run.
+    /// Any error ends the run.
     fn serve(&mut self, sink: &mut S) -> Result<()>;
 
-    /// Background work, at most about `budget` media commands.
+    /// Does background work of at most about `budget` media commands.
     ///
     /// # Errors
-    /// Whatever ends the run.
+    /// Any error ends the run.
     fn background(&mut self, sink: &mut S, budget: u32) -> Result<Progress<S::Tok>>;
 
-    /// A request is acknowledged. The eager engine knows when that will be and calls in order of
-    /// admission; an event engine calls in order of completion.
+    /// Reports that a request is acknowledged. The eager engine knows the time in advance and calls
+    /// this in order of admission; an event engine calls it in order of completion.
     fn done(&mut self, class: u8, times: Times);
 }
 
-/// When requests are admitted.
+/// Rule for the admission of requests.
 #[derive(Clone, Copy, PartialEq, Debug)]
 pub enum Mode {
-    /// A request arrives when one of `depth` slots is free.
+    /// Closed loop: a request arrives when one of `depth` slots is free.
     Closed {
-        /// Requests outstanding at a time, at least 1.
+        /// Maximum number of outstanding requests, at least 1.
         depth: u32,
     },
-    /// Requests arrive at their times.
+    /// Open loop: requests arrive at their own times.
     Open {
-        /// Arrival times, counted from the first, are divided by it.
+        /// Speed-up: the arrival times, counted from the first, are divided by it.
         speed: f64,
-        /// Requests outstanding at a time; more wait in the host's queue.
+        /// Maximum number of outstanding requests; further ones wait in the host's queue. `None`:
+        /// unlimited.
         depth: Option<u32>,
     },
 }
@@ -143,7 +146,7 @@ impl Mode {
     fn check(self) -> Result<()> {
         match self {
             Mode::Closed { depth: 0 } | Mode::Open { depth: Some(0), .. } => {
-                Err(Error::param("depth", 0, "at least one request has to be outstanding"))
+                Err(Error::param("depth", 0, "the queue depth has to be at least 1"))
             }
             Mode::Open { speed, .. } if !(speed > 0.0 && speed.is_finite()) => Err(Error::param(
                 "speed",
@@ -162,19 +165,19 @@ impl Mode {
     }
 }
 
-/// What a driver did so far.
+/// Counters of a driver.
 #[derive(Clone, Copy, PartialEq, Eq, Default, Debug)]
 pub struct Outcome {
-    /// Requests served.
+    /// Number of requests served.
     pub requests: u64,
-    /// Requests whose arrival was earlier than that of the one before them; they count as arriving
-    /// with it.
+    /// Number of requests whose arrival time was earlier than that of the previous request; they
+    /// are treated as arriving with it.
     pub unordered: u64,
-    /// Background steps taken.
+    /// Number of background steps.
     pub steps: u64,
-    /// When the first request arrived.
+    /// Arrival time of the first request.
     pub first_arrival: Nanos,
-    /// The latest acknowledgement that is known.
+    /// Latest acknowledgement that is known.
     pub last_ack: Nanos,
 }
 
@@ -184,16 +187,16 @@ struct Outstanding {
     times: Times,
 }
 
-/// Where background work stands.
+/// State of the background work.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 enum Background {
-    /// The next request wakes it.
+    /// No work: the next request triggers a step.
     Idle,
-    /// This time wakes it, or the next request.
+    /// The next step is at this time, or at the next request if that is earlier.
     Sleep(Nanos),
-    /// It goes on at this time.
+    /// The next step is at this time.
     Resume(Nanos),
-    /// It goes on when the engine reports [`BACKGROUND`].
+    /// The next step is taken when the engine reports [`BACKGROUND`].
     Watched,
 }
 
@@ -207,28 +210,29 @@ impl Background {
     }
 }
 
-/// Takes requests through an engine. Its state outlives a call, so that a run can be made in parts (a
-/// warm-up and the rest).
+/// Runs requests on an engine. The state persists between calls, so that a run can be made in parts
+/// (a warm-up and a measurement).
 #[derive(Debug)]
 pub struct Driver<P = Unpaced> {
     mode: Mode,
     budget: u32,
     pace: P,
-    /// Requests whose end the engine will report, by tag.
+    /// Requests whose completion the engine will report, by tag.
     slots: Vec<Outstanding>,
     free: Vec<Tag>,
-    /// Known ends of outstanding requests.
+    /// Known completion times of outstanding requests.
     ends: BinaryHeap<Reverse<Nanos>>,
     background: Background,
     instant: (Nanos, u32),
-    /// Arrival of the first request on the workload's clock, and where that is in the engine's time.
+    /// Arrival of the first request: on the clock of the workload, and in the engine's time.
     origin: Option<(Nanos, Nanos)>,
     last_arrival: Nanos,
     outcome: Outcome,
 }
 
 impl Driver {
-    /// A driver that goes as fast as the machine computes, with background steps of about 4 commands.
+    /// Creates a driver that runs as fast as the machine computes, with background steps of about
+    /// 4 commands.
     ///
     /// # Errors
     /// A depth of zero, or a speed that is not a positive number.
@@ -249,7 +253,8 @@ impl Driver {
         })
     }
 
-    /// The same, held back by a pacer. Acknowledgements come in time with an event engine only.
+    /// Adds a pacer that delays the driver. Acknowledgements are reported in time only with an
+    /// event engine.
     #[must_use]
     pub fn paced<P: Pace>(self, pace: P) -> Driver<P> {
         Driver {
@@ -269,24 +274,25 @@ impl Driver {
 }
 
 impl<P: Pace> Driver<P> {
-    /// Sets the size of a background step, in media commands (at least 1).
+    /// Sets the size of a background step in media commands (at least 1).
     #[must_use]
     pub fn budget(mut self, commands: u32) -> Driver<P> {
         self.budget = commands.max(1);
         self
     }
 
-    /// What was done so far.
+    /// Returns the counters of the requests served so far.
     #[must_use]
     pub fn outcome(&self) -> Outcome {
         self.outcome
     }
 
-    /// Serves requests until the host has no more, or `limit` of them in this call, and returns how
-    /// many. What is outstanding then stays so; [`Driver::finish`] waits for it.
+    /// Serves requests until the host has no more, or `limit` of them, and returns the number
+    /// served in this call. Outstanding requests remain outstanding; [`Driver::finish`] waits for
+    /// them.
     ///
     /// # Errors
-    /// What the host returns, or a scheduler that holds back what others wait for.
+    /// An error of the host, or a scheduler that never sends commands that requests wait for.
     pub fn run<E: Engine, H: Host<E>>(
         &mut self,
         engine: &mut E,
@@ -304,10 +310,10 @@ impl<P: Pace> Driver<P> {
         Ok(served)
     }
 
-    /// Waits until all that was served is acknowledged. Background work goes on until then.
+    /// Waits until all served requests are acknowledged. Background work continues until then.
     ///
     /// # Errors
-    /// As for [`Driver::run`].
+    /// The errors of [`Driver::run`].
     pub fn finish<E: Engine, H: Host<E>>(&mut self, engine: &mut E, host: &mut H) -> Result<Outcome> {
         while self.watched() > 0 {
             self.wait_report(engine, host)?;
@@ -322,15 +328,15 @@ impl<P: Pace> Driver<P> {
         self.slots.len() - self.free.len()
     }
 
-    /// Advances to the admission of a request and returns its arrival.
+    /// Advances time to the admission of a request and returns its arrival time.
     #[inline]
     fn admit<E: Engine, H: Host<E>>(&mut self, engine: &mut E, host: &mut H, at: Nanos) -> Result<Nanos> {
         let arrived = match self.mode {
             Mode::Closed { .. } => None,
             Mode::Open { speed, .. } => Some(self.arrival(engine.now(), at, speed)),
         };
-        // In the instant of the last admission nothing else happens first: requests that arrive
-        // together are seen together.
+        // A request that arrives at the time of the previous admission is admitted before any
+        // completion is processed, so that the scheduler sees simultaneous requests together.
         match arrived {
             Some(t) if t > engine.now() => self.run_until(engine, host, t)?,
             _ => {
@@ -357,7 +363,7 @@ impl<P: Pace> Driver<P> {
     fn arrival(&mut self, now: Nanos, at: Nanos, speed: f64) -> Nanos {
         let (first, start) = *self.origin.get_or_insert((at, now));
         let after = at.since(first).0;
-        // Whole nanoseconds stay exact at the speed of the trace.
+        // At the original speed no conversion to floating point is made: the times stay exact.
         let scaled = if speed == 1.0 { after } else { (after as f64 / speed).round() as u64 };
         let arrived = start + Nanos(scaled);
         if arrived < self.last_arrival || at < first {
@@ -385,6 +391,7 @@ impl<P: Pace> Driver<P> {
         let tok = engine.end();
         self.outcome.requests += 1;
         let mut times = Times { index, arrived, admitted, acknowledged: admitted };
+        // The tag is taken only if the engine has to report the completion.
         let tag = self.free.last().copied().unwrap_or(self.slots.len() as Tag);
         match engine.settle(tok, tag) {
             Some(at) => {
@@ -397,6 +404,8 @@ impl<P: Pace> Driver<P> {
             }
             None => self.hold(tag, Outstanding { class, times }),
         }
+        // The request may have created background work, so work that sleeps takes a step now. A
+        // request also resets the limit of steps at one point in time.
         if matches!(self.background, Background::Idle | Background::Sleep(_)) {
             self.instant.1 = 0;
             self.step(engine, host)?;
@@ -412,7 +421,7 @@ impl<P: Pace> Driver<P> {
         }
     }
 
-    /// Advances to `target`, delivering what is done and taking background steps on the way.
+    /// Advances to `target`; delivers completions and takes background steps on the way.
     #[inline]
     fn run_until<E: Engine, H: Host<E>>(
         &mut self,
@@ -443,8 +452,8 @@ impl<P: Pace> Driver<P> {
                 self.step(engine, host)?;
             } else {
                 let why = format!(
-                    "it holds back commands that {before} requests wait for, and nothing will wake it: \
-                     a bug of the scheduler"
+                    "it never sends commands that {before} requests wait for, and no event is pending: \
+                     this is a bug of the scheduler"
                 );
                 return Err(Error::param("scheduler", "stalled", why));
             }
@@ -480,7 +489,7 @@ impl<P: Pace> Driver<P> {
         Ok(())
     }
 
-    /// `next`, unless too many steps were taken in this instant.
+    /// Returns `next`, or `Idle` if too many steps were taken at this point in time.
     #[inline]
     fn go_on(&mut self, now: Nanos, next: Background) -> Background {
         if self.instant.0 != now {

@@ -1,4 +1,4 @@
-//! The fast engine of replay: a token is a time, and there is no event queue.
+//! The fast engine for replay: a token is a completion time, and there is no event queue.
 
 use crate::calendar::Calendar;
 use crate::driver::{Done, Engine, Tag};
@@ -13,16 +13,16 @@ struct Unit {
     device: u8,
 }
 
-/// Computes the end of each command when it is emitted.
+/// Computes the completion time of each command when it is emitted.
 ///
-/// A command begins once `after` is done and its unit has finished all that was emitted for it
-/// before (first in, first out). It occupies the unit from the grant of its first phase to its end,
-/// and the channel in its bus phases only.
+/// A command begins when `after` is done and its unit has finished all commands that were emitted
+/// to it before (FIFO). It occupies the unit from the start of its first phase to its end, and the
+/// channel only in its bus phases.
 ///
-/// What is approximate: a unit never runs a later command while an earlier one waits for its `after`; and
-/// bus phases are reserved in the order of emission, each in the first gap where it fits, while a
-/// real channel goes by who asks first. Where no two units share a channel, or no command has a bus
-/// phase, the result is that of the event engine with the FIFO scheduler.
+/// Approximations: a unit never runs a later command while an earlier one waits for its `after`;
+/// and bus phases are reserved in the order of emission, each in the first gap where it fits, while
+/// a real channel is granted in the order of requests. If no two units share a channel, or no
+/// command has a bus phase, the result equals that of the event engine with the FIFO scheduler.
 #[derive(Clone, Debug)]
 pub struct Eager {
     now: Nanos,
@@ -34,7 +34,7 @@ pub struct Eager {
 }
 
 impl Eager {
-    /// An engine for these devices, at time zero.
+    /// Creates an engine for these devices, at time zero.
     #[must_use]
     pub fn new(hardware: &Hardware) -> Eager {
         let units = (0..hardware.units())
@@ -55,18 +55,18 @@ impl Eager {
         }
     }
 
-    /// What units and channels did.
+    /// Usage of units and channels.
     #[must_use]
     pub fn usage(&self) -> &Usage {
         &self.usage
     }
 
-    /// The same, to reset it or to ask for more.
+    /// Mutable usage, to reset it or to enable further statistics.
     pub fn usage_mut(&mut self) -> &mut Usage {
         &mut self.usage
     }
 
-    /// Where the command starts and ends when its unit is free at `begin`.
+    /// Returns the start and the end of a command whose unit is free at `begin`.
     #[inline]
     fn place(&mut self, channel: u16, begin: Nanos, p: Phases) -> (Nanos, Nanos) {
         if p.bus_in > Nanos::ZERO && p.bus_out > Nanos::ZERO {
@@ -74,10 +74,12 @@ impl Eager {
             let out = self.bus(channel, start + p.bus_in + p.array, p.bus_out);
             return (start, out + p.bus_out);
         }
+        // Both are zero: the case of two bus phases is handled above.
         if p.bus_in == p.bus_out {
             return (begin, begin + p.array);
         }
-        // One bus phase: the same steps for both kinds, because which it is cannot be predicted.
+        // One bus phase: both kinds take the same steps, to avoid a branch that the processor
+        // cannot predict.
         let goes_in = p.bus_in > Nanos::ZERO;
         let (before, after) = if goes_in { (Nanos::ZERO, p.array) } else { (p.array, Nanos::ZERO) };
         let len = p.bus_in + p.bus_out;

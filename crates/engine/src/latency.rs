@@ -1,17 +1,17 @@
-//! Latency of requests: histograms of bounded size and the figures that reports give.
+//! Request latencies: histograms of bounded size, and their summaries for reports.
 
 use crate::driver::Times;
 use frit_core::Nanos;
 use hdrhistogram::Histogram;
 use serde::{Deserialize, Serialize};
 
-/// The largest time that keeps its place in a histogram (above 4 hours); longer ones count as it. Mean and
-/// maximum are exact at any length.
+/// The largest time that a histogram distinguishes (above 4 hours); longer times are counted as
+/// this one. Mean and maximum are exact for any time.
 const LONGEST_NS: u64 = 1 << 44;
-/// Significant decimal digits of a quantile: an error of at most 0.1 %.
+/// Number of significant decimal digits of a quantile: an error of at most 0.1 %.
 const DIGITS: u8 = 3;
 
-/// A latency distribution: quantiles within 0.1 %, mean and maximum exact.
+/// A latency distribution: quantiles are accurate to 0.1 %, mean and maximum are exact.
 #[derive(Clone, Debug)]
 pub struct Latency {
     histogram: Histogram<u64>,
@@ -26,7 +26,7 @@ impl Default for Latency {
 }
 
 impl Latency {
-    /// An empty distribution.
+    /// Creates an empty distribution.
     #[must_use]
     #[expect(clippy::expect_used, reason = "the library accepts these constants; the tests run it")]
     pub fn new() -> Latency {
@@ -34,7 +34,7 @@ impl Latency {
         Latency { histogram, sum: 0, max: 0 }
     }
 
-    /// Counts one time.
+    /// Records one time.
     #[inline]
     pub fn record(&mut self, time: Nanos) {
         self.histogram.saturating_record(time.0);
@@ -42,34 +42,36 @@ impl Latency {
         self.max = self.max.max(time.0);
     }
 
-    /// Forgets all.
+    /// Removes all recorded times.
     pub fn reset(&mut self) {
         self.histogram.reset();
         self.sum = 0;
         self.max = 0;
     }
 
-    /// Adds another distribution.
+    /// Adds the times of another distribution.
     pub fn merge(&mut self, other: &Latency) {
-        // Both have the same bounds, so that nothing can fall outside.
+        // Both histograms have the same bounds, so that no value can be out of range.
         let _ = self.histogram.add(&other.histogram);
         self.sum += other.sum;
         self.max = self.max.max(other.max);
     }
 
-    /// How many times were counted.
+    /// Number of recorded times.
     #[must_use]
     pub fn count(&self) -> u64 {
         self.histogram.len()
     }
 
-    /// The time that the part `q` (0 to 1) of all does not exceed; zero when nothing was counted.
+    /// Returns the `q`-quantile (`q` from 0 to 1): the time that this fraction of all times does
+    /// not exceed; zero if nothing was recorded.
     #[must_use]
     pub fn quantile(&self, q: f64) -> Nanos {
+        // The upper end of the bucket may exceed the exact maximum.
         Nanos(self.histogram.value_at_quantile(q).min(self.max))
     }
 
-    /// The figures of a report.
+    /// Returns the summary for a report.
     #[must_use]
     pub fn summary(&self) -> Summary {
         let count = self.count();
@@ -84,8 +86,8 @@ impl Latency {
         }
     }
 
-    /// The distribution for a plot: for each occupied bucket, its upper end and how many times lie in
-    /// it, in order.
+    /// Returns the distribution for a plot: for each occupied bucket, in order, its upper end and
+    /// its count.
     pub fn buckets(&self) -> impl Iterator<Item = (Nanos, u64)> + '_ {
         self.histogram
             .iter_recorded()
@@ -93,10 +95,10 @@ impl Latency {
     }
 }
 
-/// Figures of a distribution, in nanoseconds.
+/// The summary of a distribution, in nanoseconds.
 #[derive(Clone, Copy, PartialEq, Default, Debug, Serialize, Deserialize)]
 pub struct Summary {
-    /// How many.
+    /// Number of recorded times.
     pub count: u64,
     /// Mean.
     pub mean_ns: f64,
@@ -106,33 +108,33 @@ pub struct Summary {
     pub p99_ns: Nanos,
     /// 99.9th percentile.
     pub p999_ns: Nanos,
-    /// The longest.
+    /// Maximum.
     pub max_ns: Nanos,
 }
 
-/// Two distributions of the requests of one class.
+/// The latency and the service time of the requests of one class.
 #[derive(Clone, Default, Debug)]
 pub struct ClassLatency {
-    /// From arrival to acknowledgement.
+    /// Time from arrival to acknowledgement.
     pub latency: Latency,
-    /// From admission to acknowledgement: without the wait in the host's queue.
+    /// Time from admission to acknowledgement, without the wait in the host's queue.
     pub service: Latency,
 }
 
-/// Distributions by class of request (what a class is, the host decides: read, write, …).
+/// Distributions by class of request; the host defines the classes (read, write, …).
 #[derive(Clone, Default, Debug)]
 pub struct Latencies {
     classes: Vec<Option<Box<ClassLatency>>>,
 }
 
 impl Latencies {
-    /// None yet.
+    /// Creates an empty collection.
     #[must_use]
     pub fn new() -> Latencies {
         Latencies::default()
     }
 
-    /// Counts one request.
+    /// Records one request.
     #[inline]
     pub fn record(&mut self, class: u8, times: Times) {
         if let Some(Some(c)) = self.classes.get_mut(usize::from(class)) {
@@ -154,18 +156,18 @@ impl Latencies {
         c.service.record(times.service());
     }
 
-    /// One class, if it occurred.
+    /// Distributions of a class, or `None` if it did not occur.
     #[must_use]
     pub fn class(&self, class: u8) -> Option<&ClassLatency> {
         self.classes.get(usize::from(class))?.as_deref()
     }
 
-    /// The classes that occurred, in order.
+    /// Returns the classes that occurred, in order.
     pub fn iter(&self) -> impl Iterator<Item = (u8, &ClassLatency)> + '_ {
         self.classes.iter().enumerate().filter_map(|(i, c)| Some((i as u8, c.as_deref()?)))
     }
 
-    /// All classes as one.
+    /// Returns the merged distributions of all classes.
     #[must_use]
     pub fn all(&self) -> ClassLatency {
         let mut all = ClassLatency::default();
@@ -176,7 +178,7 @@ impl Latencies {
         all
     }
 
-    /// Forgets all, as at the end of a warm-up.
+    /// Removes all distributions, as at the end of a warm-up.
     pub fn reset(&mut self) {
         self.classes.clear();
     }

@@ -1,17 +1,17 @@
-//! Virtual time paced by the wall clock.
+//! Pacing of virtual time by the wall clock.
 
 use frit_core::Nanos;
 use std::time::{Duration, Instant};
 
-/// A clock that can be waited on.
+/// A clock with a sleep function, so that tests can replace the system clock.
 pub trait WallClock {
-    /// Time since some fixed point.
+    /// Time since a fixed point.
     fn elapsed(&self) -> Duration;
-    /// Waits about this long.
+    /// Sleeps for about the given time.
     fn sleep(&mut self, time: Duration);
 }
 
-/// The clock of the machine.
+/// The monotonic clock of the machine.
 #[derive(Clone, Copy, Debug)]
 pub struct SystemClock(Instant);
 
@@ -24,9 +24,9 @@ impl WallClock for SystemClock {
     }
 }
 
-/// Holds a driver back until the wall clock has come as far as virtual time: the modelled device then
-/// answers as the real one would. When the machine is slower than the model, it never waits and
-/// virtual time lags ([`Pacer::lag`]).
+/// Delays a driver until the wall clock has reached virtual time, so that the modelled device
+/// responds at the speed of the real one. If the machine is slower than the model, the pacer never
+/// waits and virtual time lags behind ([`Pacer::lag`]).
 #[derive(Clone, Debug)]
 pub struct Pacer<C = SystemClock> {
     clock: C,
@@ -42,21 +42,21 @@ impl Default for Pacer {
 }
 
 impl<C: WallClock> Pacer<C> {
-    /// On this clock. Virtual and wall-clock time are set equal at the first wait.
+    /// Creates a pacer on a clock. The first wait defines the origin of both times.
     pub fn new(clock: C) -> Pacer<C> {
         Pacer { clock, origin: None, lag: Duration::ZERO }
     }
 
-    /// The most by which the wall clock was ahead of virtual time.
+    /// Maximum lag of virtual time behind the wall clock.
     #[must_use]
     pub fn lag(&self) -> Duration {
         self.lag
     }
 }
 
-/// What a driver asks of a pacer.
+/// Interface between a driver and a pacer.
 pub trait Pace {
-    /// Returns once the wall clock has reached this virtual time.
+    /// Returns when the wall clock has reached this virtual time.
     fn wait_until(&mut self, time: Nanos);
 }
 
@@ -65,6 +65,7 @@ impl<C: WallClock> Pace for Pacer<C> {
         let (wall, origin) = *self.origin.get_or_insert((self.clock.elapsed(), time));
         let due = wall + Duration::from_nanos(time.since(origin).0);
         loop {
+            // Loops because a sleep may end early.
             let now = self.clock.elapsed();
             match due.checked_sub(now) {
                 Some(rest) if !rest.is_zero() => self.clock.sleep(rest),
@@ -77,7 +78,7 @@ impl<C: WallClock> Pace for Pacer<C> {
     }
 }
 
-/// As fast as the machine computes: never waits.
+/// Runs as fast as the machine computes: never waits.
 #[derive(Clone, Copy, Default, Debug)]
 pub struct Unpaced;
 
@@ -90,7 +91,8 @@ impl Pace for Unpaced {
 mod tests {
     use super::*;
 
-    /// Sleeps half of what is asked, as an interrupted sleep would, and remembers.
+    /// A clock that sleeps half of the requested time, as an interrupted sleep would, and records
+    /// it.
     #[derive(Default)]
     struct Fake {
         at: Duration,
@@ -115,7 +117,7 @@ mod tests {
         assert_eq!(p.clock.slept, Duration::ZERO);
         p.wait_until(Nanos(3_500));
         assert_eq!(p.clock.slept, Duration::from_nanos(2_500));
-        p.clock.at += Duration::from_nanos(400); // the machine took its time
+        p.clock.at += Duration::from_nanos(400); // the machine was busy in the meantime
         p.wait_until(Nanos(4_000));
         assert_eq!(p.clock.slept, Duration::from_nanos(2_600));
         assert_eq!(p.lag(), Duration::ZERO);

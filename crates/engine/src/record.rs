@@ -1,54 +1,54 @@
-//! A sink that keeps everything: what was given, in which order of durability, and what each
-//! acknowledgement waited for.
+//! A sink that records a run: all commands, their order of durability, and the commands that each
+//! acknowledgement waits for.
 
 use crate::driver::{Done, Engine, Tag};
 use frit_core::{Cmd, Nanos, Null, Sink, UnitId, UnitState};
 use std::collections::HashMap;
 
-/// A token of the recorder: an entry of its table of things that can be waited for, and the token of
-/// the sink below.
+/// A token of the recorder: an entry in its table of dependencies, and the token of the sink below.
 #[derive(Clone, Copy, PartialEq, Eq, Default, Debug)]
 pub struct RecordTok<T> {
-    /// 0: done already; otherwise the entry's number plus one.
+    /// 0 if the token is done; otherwise the number of the entry plus one.
     entry: u32,
     below: T,
 }
 
-/// What a token of the recorder stands for.
+/// A dependency that a token represents.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 enum Entry {
     /// A command, by index into [`Recording::ops`].
     Op(u32),
-    /// Both of two tokens.
+    /// Join of two tokens.
     Both(u32, u32),
 }
 
-/// A command that was given.
+/// A recorded command.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Recorded {
     /// The command.
     pub cmd: Cmd,
-    /// The commands that must be durable before it, by index, in rising order, without repetition.
+    /// Commands that must be durable before it, by index, ascending and without duplicates.
     pub after: Vec<u32>,
-    /// The last command before it that changes what it changes: the same hazard on the same unit (a
-    /// page before it in its block, the block's erase). The engine keeps their order without an edge.
+    /// The last command before it that modifies the same hazard on the same unit (the previous page
+    /// in its block, or the erase of the block). The engine keeps their order without an edge.
     pub follows: Option<u32>,
-    /// The request in which it was given, by index; `None` for background work before any request.
+    /// Index of the request in which it was emitted; `None` for background work before the first
+    /// request.
     pub request: Option<u32>,
 }
 
-/// What a run gave, in order of emission.
+/// The recording of a run, in order of emission.
 #[derive(Clone, Default, Debug)]
 pub struct Recording {
-    /// All commands. An index into this is a command's number everywhere here.
+    /// All commands. The index of a command in this list identifies it everywhere in this module.
     pub ops: Vec<Recorded>,
-    /// For each request, the commands that its acknowledgement waits for, in rising order.
+    /// For each request, the commands that its acknowledgement waits for, ascending.
     pub requests: Vec<Vec<u32>>,
 }
 
 impl Recording {
-    /// Whether a power cut can leave exactly these commands: with each command all that it waits for
-    /// and the one that it follows.
+    /// Returns `true` if a power loss can leave exactly these commands durable: for each of them,
+    /// all commands that it waits for and the one that it follows are durable too.
     #[must_use]
     pub fn is_down_closed(&self, done: impl Fn(u32) -> bool) -> bool {
         self.ops
@@ -57,25 +57,25 @@ impl Recording {
             .all(|(i, op)| !done(i as u32) || op.after.iter().chain(&op.follows).all(|&a| done(a)))
     }
 
-    /// Whether a request counts as acknowledged when exactly these commands are durable.
+    /// Returns `true` if a request is acknowledged when exactly these commands are durable.
     #[must_use]
     pub fn is_acknowledged(&self, request: usize, done: impl Fn(u32) -> bool) -> bool {
         self.requests[request].iter().all(|&op| done(op))
     }
 }
 
-/// Records what goes into the sink below, and passes it on.
+/// Records all commands and passes them to the sink below.
 #[derive(Clone, Debug)]
 pub struct Record<S: Sink = Null> {
     below: S,
     recording: Recording,
     entries: Vec<Entry>,
-    /// Commands that the request waits for.
+    /// Commands that the acknowledgement of the open request waits for.
     acks: Vec<u32>,
     open: bool,
-    /// The last command that changed something, by unit and hazard.
+    /// Last modifying command, by unit and hazard.
     changed: HashMap<(UnitId, u32), u32>,
-    /// Entries still to visit, kept for its memory.
+    /// Worklist of entries; kept to reuse its memory.
     visit: Vec<u32>,
 }
 
@@ -86,7 +86,7 @@ impl Default for Record {
 }
 
 impl<S: Sink> Record<S> {
-    /// A recorder above `below`.
+    /// Creates a recorder above `below`.
     pub fn new(below: S) -> Record<S> {
         Record {
             below,
@@ -99,13 +99,13 @@ impl<S: Sink> Record<S> {
         }
     }
 
-    /// A request begins.
+    /// Begins a request.
     pub fn begin_request(&mut self) {
         self.end_request();
         self.open = true;
     }
 
-    /// The request that was begun has given all its commands. What comes until the next is background.
+    /// Ends the open request. Commands until the next request are background work.
     pub fn end_request(&mut self) {
         if std::mem::take(&mut self.open) {
             let mut acks = std::mem::take(&mut self.acks);
@@ -115,13 +115,13 @@ impl<S: Sink> Record<S> {
         }
     }
 
-    /// What was recorded so far, without the request that is open.
+    /// The recording so far, without the open request.
     #[must_use]
     pub fn recording(&self) -> &Recording {
         &self.recording
     }
 
-    /// Ends the request that is open and hands over the recording and the sink below.
+    /// Ends the open request, and returns the recording and the sink below.
     pub fn finish(mut self) -> (Recording, S) {
         self.end_request();
         (self.recording, self.below)
@@ -132,7 +132,7 @@ impl<S: Sink> Record<S> {
         self.entries.len() as u32
     }
 
-    /// The commands below a token.
+    /// Collects the commands that a token depends on, sorted and without duplicates.
     fn ops_below(&mut self, entry: u32, into: &mut Vec<u32>) {
         self.visit.clear();
         self.visit.push(entry);
@@ -174,6 +174,7 @@ impl<S: Sink> Sink for Record<S> {
             (n, false) => Some(n as u32 - 1),
         };
         let op = self.recording.ops.len() as u32;
+        // A read modifies nothing, so no later command has to follow it.
         let follows = match cmd.op.is_read() {
             true => self.changed.get(&(cmd.unit, cmd.hazard)).copied(),
             false => self.changed.insert((cmd.unit, cmd.hazard), op),
@@ -201,7 +202,7 @@ impl<S: Sink> Sink for Record<S> {
     }
 }
 
-/// Records a run that a driver makes. The token of an acknowledgement is that of the sink below.
+/// Records a run of a driver. The token of an acknowledgement is that of the sink below.
 impl<S: Engine> Engine for Record<S> {
     fn begin(&mut self) {
         self.begin_request();

@@ -1,4 +1,4 @@
-//! What units, channels and commands did with their time.
+//! Busy times of units and channels, and waiting and service times of commands.
 
 use crate::arm_use::ArmUse;
 use crate::latency::Latency;
@@ -7,28 +7,28 @@ use frit_media::{Hardware, Model};
 use serde::Serialize;
 use strum::{EnumCount, IntoEnumIterator};
 
-/// Time that commands of one operation and cause took, summed.
+/// Total time of the commands of one operation and cause.
 #[derive(Clone, Copy, PartialEq, Eq, Default, Debug, Serialize)]
 pub struct CommandTime {
-    /// Commands.
+    /// Number of commands.
     pub commands: u64,
-    /// From when their `after` was done to when they got the unit, in nanoseconds.
+    /// Waiting time: from the completion of their `after` to the grant of the unit, in nanoseconds.
     pub waited: Nanos,
-    /// From when they got the unit to their end, in nanoseconds.
+    /// Service time: from the grant of the unit to their end, in nanoseconds.
     pub served: Nanos,
 }
 
-/// Busy time of units and channels, and the time of commands by operation and cause.
+/// Busy times of units and channels, and the times of commands by operation and cause.
 #[derive(Clone, Debug)]
 pub struct Usage {
     since: Nanos,
     last: Nanos,
     unit_busy: Vec<Nanos>,
     channel_busy: Vec<Nanos>,
-    /// For each unit whose commands have no bus phase of their own, its channel: it carries them
-    /// while the unit works (PCM's published latencies include the transfer).
+    /// For each unit whose commands have no bus phase: its channel, which counts as busy while the
+    /// unit works (published latencies of PCM include the transfer).
     carried_by: Vec<Option<u16>>,
-    /// What arms of disks did, by unit.
+    /// Arm statistics of the disks, by unit.
     arms: Vec<(UnitId, ArmUse)>,
     times: [[CommandTime; Cause::COUNT]; Op::COUNT],
     series: Option<Box<Series>>,
@@ -36,7 +36,7 @@ pub struct Usage {
 }
 
 impl Usage {
-    /// Nothing yet, for these devices.
+    /// Creates empty statistics for these devices.
     #[must_use]
     pub fn new(hardware: &Hardware) -> Usage {
         let carried_by = (0..hardware.units()).map(|u| UnitId(u as u16)).map(|u| {
@@ -62,7 +62,8 @@ impl Usage {
         }
     }
 
-    /// Forgets all that was, and counts from `now`. What was asked for (series, histograms) stays so.
+    /// Resets all statistics; measurement restarts at `now`. Enabled series and histograms stay
+    /// enabled.
     pub fn reset(&mut self, now: Nanos) {
         self.since = now;
         self.last = now;
@@ -78,12 +79,13 @@ impl Usage {
         }
     }
 
-    /// Also keeps channel use over time, in at most `bins` equal bins a channel (at least 2).
+    /// Enables the time series of channel utilization, with at most `bins` equal bins per channel
+    /// (at least 2).
     pub fn keep_series(&mut self, bins: usize) {
         self.series = Some(Box::new(Series::new(self.since, self.channel_busy.len(), bins.max(2))));
     }
 
-    /// Also keeps a histogram of command times (waiting and service) for each operation.
+    /// Enables a histogram of command times (waiting plus service) for each operation.
     pub fn keep_histograms(&mut self) {
         self.by_op = Some(Box::new(std::array::from_fn(|_| Latency::new())));
     }
@@ -108,7 +110,8 @@ impl Usage {
         }
     }
 
-    /// A disk serves one command after the other: those of a unit come here in the order of service.
+    /// Counts a command of a disk. A disk serves its commands one after the other, so the calls for
+    /// a unit are in the order of service.
     fn arm(&mut self, cmd: &Cmd, took: Nanos) {
         if let Some((_, arm)) = self.arms.iter_mut().find(|(u, _)| *u == cmd.unit) {
             arm.command(cmd, took);
@@ -124,7 +127,7 @@ impl Usage {
         }
     }
 
-    /// The time that is covered: from the last reset to the end of the last command.
+    /// Length of the measurement: from the last reset to the end of the last command.
     #[must_use]
     pub fn window(&self) -> Nanos {
         self.last.since(self.since)
@@ -136,19 +139,19 @@ impl Usage {
         &self.unit_busy
     }
 
-    /// What the arm of a disk did, where the unit is one.
+    /// Arm statistics of a unit; `None` if it is not a disk.
     #[must_use]
     pub fn arm_of(&self, unit: UnitId) -> Option<&ArmUse> {
         self.arms.iter().find(|(u, _)| *u == unit).map(|(_, a)| a)
     }
 
-    /// Time in bus phases of each channel.
+    /// Total time of the bus phases of each channel.
     #[must_use]
     pub fn channels(&self) -> &[Nanos] {
         &self.channel_busy
     }
 
-    /// The operations and causes that occurred, and their times.
+    /// Returns the operations and causes that occurred, with their times.
     pub fn commands(&self) -> impl Iterator<Item = (Op, Cause, CommandTime)> + '_ {
         Op::iter().flat_map(move |op| {
             Cause::iter().filter_map(move |cause| {
@@ -158,25 +161,25 @@ impl Usage {
         })
     }
 
-    /// The histogram of one operation, if [`Usage::keep_histograms`] asked for it.
+    /// Histogram of an operation, if [`Usage::keep_histograms`] enabled it.
     #[must_use]
     pub fn histogram(&self, op: Op) -> Option<&Latency> {
         self.by_op.as_ref().map(|h| &h[op as usize])
     }
 
-    /// Channel use over time, if [`Usage::keep_series`] asked for it.
+    /// Time series of channel utilization, if [`Usage::keep_series`] enabled it.
     #[must_use]
     pub fn series(&self) -> Option<&Series> {
         self.series.as_deref()
     }
 }
 
-/// Channel use over time in equal bins. When time runs past the last bin, bins are merged in pairs,
-/// so that the length of the run need not be known.
+/// Time series of channel utilization in equal bins. When time exceeds the last bin, bins are
+/// merged in pairs, so that the length of the run need not be known in advance.
 #[derive(Clone, Debug)]
 pub struct Series {
     origin: Nanos,
-    /// The width of a bin is 2^shift nanoseconds: no division for each bus phase.
+    /// The width of a bin is 2^shift nanoseconds, so that a bus phase needs no division.
     shift: u32,
     bins: usize,
     channels: usize,
@@ -189,19 +192,19 @@ impl Series {
         Series { origin, shift: 10, bins, channels, used: 0, busy: vec![0; bins * channels] }
     }
 
-    /// Where the first bin starts.
+    /// Start of the first bin.
     #[must_use]
     pub fn origin(&self) -> Nanos {
         self.origin
     }
 
-    /// The width of a bin.
+    /// Width of a bin.
     #[must_use]
     pub fn width(&self) -> Nanos {
         Nanos(1 << self.shift)
     }
 
-    /// The part of each bin, 0 to 1, in which a channel was busy.
+    /// Returns the utilization of a channel, from 0 to 1, for each bin.
     pub fn channel(&self, channel: usize) -> impl Iterator<Item = f64> + '_ {
         let row = &self.busy[channel * self.bins..][..self.used];
         row.iter().map(|&b| b as f64 / self.width().0 as f64)

@@ -1,5 +1,5 @@
-//! The eager engine against the event engine with FIFO: equal where nobody shares a bus, close where
-//! they do. And any engine against itself.
+//! Compares the eager engine with the event engine under FIFO: the results are equal if no units
+//! share a bus, and close if they do. Also compares each engine with itself.
 
 #![allow(missing_docs)]
 #![allow(clippy::unwrap_used, clippy::expect_used)] // helpers of tests
@@ -83,8 +83,8 @@ proptest! {
         prop_assert_eq!(eager, run(&mut Event::new(&hw, Fifo), m, &r));
     }
 
-    /// The bound that docs/engine.md states: on random mixes of 200 requests over two channels of three
-    /// units each, mean latency and the length of the run differ by at most 10 %.
+    /// The bound stated in docs/engine.md: on random mixes of 200 requests over two channels with
+    /// three units each, the mean latency and the length of the run differ by at most 10 %.
     #[test]
     fn close_when_units_share_a_bus(
         r in prop::collection::vec(request(nand_cmd()), 200),

@@ -1,5 +1,5 @@
-//! Latencies that follow from the data sheet with pencil and paper, for every engine that shall give
-//! them. Times in ns: cells of a read 62 301, of a program 200 001, bus 13 199 a page.
+//! Latencies that are computed by hand from the data sheet, for every engine that must reproduce
+//! them. Times in ns: cells in a read 62 301, in a program 200 001, bus 13 199 per page.
 
 #![allow(missing_docs)]
 #![allow(clippy::unwrap_used, clippy::expect_used)] // helpers of tests
@@ -37,7 +37,7 @@ fn four_channels_work_in_parallel() {
     check(&hw, &singles(&reads), &[75_500, 75_500, 75_500, 75_500, 151_000, 151_000, 151_000, 151_000]);
     let programs: Vec<_> = (0..4).map(|i| program(i, 0)).collect();
     check(&hw, &singles(&programs), &[213_200; 4]);
-    // A request of four pages ends with its last: all at 213 200.
+    // A request of four pages ends with its last page: all at 213 200.
     check(&hw, &[Request::at(0, &programs)], &[213_200]);
 }
 
@@ -45,10 +45,12 @@ fn four_channels_work_in_parallel() {
 fn four_chips_behind_one_channel_share_the_bus() {
     let hw = nand(&[0, 0, 0, 0]);
     let reads: Vec<_> = (0..4).map(|i| read(i, 0)).collect();
-    // Cells end together at 62 301; then the bus, one after the other: 62 301 + k × 13 199.
+    // The cells end together at 62 301; then the bus transfers one page after the other: 62 301 + k
+    // × 13 199.
     check(&hw, &singles(&reads), &[75_500, 88_699, 101_898, 115_097]);
     let programs: Vec<_> = (0..4).map(|i| program(i, 0)).collect();
-    // The bus first, one after the other, then cells in parallel: k × 13 199 + 200 001.
+    // The bus transfers one page after the other, then the cells work in parallel: k × 13 199 +
+    // 200 001.
     check(&hw, &singles(&programs), &[213_200, 226_399, 239_598, 252_797]);
 }
 
@@ -56,11 +58,12 @@ fn four_chips_behind_one_channel_share_the_bus() {
 fn four_planes_of_one_chip_are_four_units_on_one_channel() {
     let hw = nand(&[0, 0, 0, 0]);
     let reads: Vec<_> = (0..8).map(|i| read(i % 4, 0)).collect();
-    // Second round: a plane's cells begin when its first page is out, and 62 301 later the bus is
-    // free: 75 500 + 62 301 + 13 199 = 151 000, then each 13 199 later.
+    // Second round: the cells of a plane begin when its first page is transferred, and 62 301 later
+    // the bus is free: 75 500 + 62 301 + 13 199 = 151 000, then each page 13 199 later.
     check(&hw, &singles(&reads), &[75_500, 88_699, 101_898, 115_097, 151_000, 164_199, 177_398, 190_597]);
     let programs: Vec<_> = (0..8).map(|i| program(i % 4, 0)).collect();
-    // Second round: the first plane is free at 213 200; 213 200 + 213 200 = 426 400, then each 13 199.
+    // Second round: the first plane is free at 213 200; 213 200 + 213 200 = 426 400, then each
+    // 13 199 later.
     check(
         &hw,
         &singles(&programs),
@@ -71,23 +74,25 @@ fn four_planes_of_one_chip_are_four_units_on_one_channel() {
 #[test]
 fn a_program_uses_the_bus_while_the_cells_of_a_read_work() {
     let hw = nand(&[0, 0]);
-    // The read needs the bus at 62 301, the program at 0: both end as if alone, in either order.
+    // The read needs the bus at 62 301, the program at 0: both end as on an idle device, in either
+    // order.
     check(&hw, &singles(&[read(0, 0), program(1, 0)]), &[75_500, 213_200]);
     check(&hw, &singles(&[program(1, 0), read(0, 0)]), &[213_200, 75_500]);
 }
 
 #[test]
 fn the_eager_bus_is_reserved_where_the_real_one_is_not() {
-    // A read at 0 wants the bus at 62 301; a program comes at 55 000, when the bus is free but not
-    // for long enough.
+    // A read at 0 needs the bus at 62 301; a program arrives at 55 000, when the bus is free, but
+    // not for long enough.
     let hw = nand(&[0, 0]);
     let requests = [Request::at(0, &[read(0, 0)]), Request::at(55_000, &[program(1, 0)])];
     let mode = Mode::Open { speed: 1.0, depth: None };
     let ends = |t: &[frit_engine::Times]| t.iter().map(|t| t.acknowledged.0).collect::<Vec<_>>();
-    // Event: the program has the bus to 68 199, the read from then on to 81 398.
+    // Event engine: the program has the bus until 68 199, the read from then until 81 398.
     let (event, _) = run(&mut Event::new(&hw, Fifo), mode, &requests);
     assert_eq!(ends(&event), [81_398, 55_000 + 213_200]);
-    // Eager: the read keeps its place to 75 500, the program has the bus from then on.
+    // Eager engine: the read keeps its reservation until 75 500, and the program has the bus from
+    // then on.
     let (eager, _) = run(&mut Eager::new(&hw), mode, &requests);
     assert_eq!(ends(&eager), [75_500, 75_500 + 213_200]);
 }
@@ -95,10 +100,10 @@ fn the_eager_bus_is_reserved_where_the_real_one_is_not() {
 #[test]
 fn commands_wait_for_what_they_come_after() {
     let hw = nand(&[0, 1]);
-    // Read on one channel, then program what was read on the other: 75 500 + 213 200 = 288 700.
+    // Read on one channel, then program the data on the other: 75 500 + 213 200 = 288 700.
     let copy = Request { at: 0, commands: vec![(read(0, 0), None), (program(1, 0), Some(0))] };
     check(&hw, std::slice::from_ref(&copy), &[288_700]);
-    // A read that comes behind the program on its unit waits for it in FIFO: 288 700 + 75 500.
+    // A read behind the program on its unit waits for it in FIFO order: 288 700 + 75 500.
     check(&hw, &[copy, Request::at(0, &[read(1, 1)])], &[288_700, 364_200]);
 }
 
@@ -151,10 +156,10 @@ fn usage_is_the_sum_of_the_phases() {
     ends(&mut eager, &requests);
     ends(&mut event, &requests);
     for usage in [eager.usage(), event.usage()] {
-        // Unit 0: a read and a program. Unit 1: a read that waits 13 199 for the bus with its data.
+        // Unit 0: a read and a program. Unit 1: a read whose data waits 13 199 for the bus.
         assert_eq!(usage.units(), [Nanos(75_500 + 213_200), Nanos(75_500 + 13_199)]);
         assert_eq!(usage.channels(), [Nanos(3 * 13_199)]);
-        // The program has its bus at 88 699, after the second read, and ends at 301 899.
+        // The program gets the bus at 88 699, after the second read, and ends at 301 899.
         assert_eq!(usage.window(), Nanos(88_699 + 213_200));
         let times: Vec<_> =
             usage.commands().map(|(op, _, t)| (op, t.commands, t.waited.0, t.served.0)).collect();

@@ -1,4 +1,4 @@
-//! Disks: the order of the drive, its bounds, and background work that yields.
+//! Tests of disks: the order of the drive, its limits, and background work that yields.
 
 #![allow(missing_docs)]
 #![allow(clippy::unwrap_used, clippy::expect_used)] // helpers of tests
@@ -19,7 +19,7 @@ use frit_media::{Device, Hardware, Model};
 use proptest::prelude::*;
 use strum::{IntoEnumIterator, VariantNames};
 
-/// 100 cylinders of 100 sectors; a turn takes 10 ms, a seek 1 ms and 0.1 ms a cylinder.
+/// 100 cylinders of 100 sectors; a revolution takes 10 ms, a seek 1 ms plus 0.1 ms per cylinder.
 fn spec(scheduler: Scheduler) -> DiskSpec {
     let zone = Zone { last_cylinder: 99, sectors_per_track: 100, ..Zone::default() };
     DiskSpec {
@@ -42,7 +42,7 @@ fn spec(scheduler: Scheduler) -> DiskSpec {
     }
 }
 
-/// The same, but each access takes 1 ms wherever it is.
+/// Like `spec`, but each access takes 1 ms at any position.
 fn constant(scheduler: Scheduler) -> DiskSpec {
     let mut s = spec(scheduler);
     s.mechanics.positioning = Positioning::Constant(Nanos(1_000_000));
@@ -56,7 +56,7 @@ fn hardware(spec: &DiskSpec) -> Hardware {
     hw
 }
 
-/// A sector of a cylinder, with a hazard of its own.
+/// An access to one sector of a cylinder, with the cylinder as its hazard.
 fn at(op: Op, cylinder: u64, cause: Cause) -> Cmd {
     let len = if op == Op::DiskFlush { 0 } else { 512 };
     Cmd { addr: cylinder * 100 * 512, len, hazard: cylinder as u32, unit: UnitId(0), op, cause }
@@ -70,7 +70,8 @@ fn destage(cylinder: u64) -> Cmd {
     at(Op::DiskWrite, cylinder, Cause::Destage)
 }
 
-/// The order in which a disk serves what came while it served the first, by number.
+/// Returns the order, by index, in which a disk serves the commands that arrive while it serves the
+/// first.
 fn order<P: EngineScheduler>(spec: &DiskSpec, scheduler: P, first: Cmd, others: &[Cmd]) -> Vec<usize> {
     let mut requests = vec![Request::at(0, &[first])];
     requests.extend(others.iter().map(|&c| Request::at(1, &[c])));
@@ -93,13 +94,13 @@ fn a_disk_has_the_order_of_its_drive_under_every_scheduler() {
     }
 }
 
-/// SPTF goes by where the platter is when the service begins.
+/// SPTF uses the angle of the platter at the time at which the service begins.
 #[test]
 fn the_drive_chooses_when_its_service_begins() {
     let sector =
         |cylinder: u64, sector: u64| Cmd { addr: (cylinder * 100 + sector) * 512, ..read_at(cylinder) };
-    // The first is over after 0.1 ms, and 1 µs on the bus. One cylinder on, the arm has settled at 1.2 ms:
-    // sector 13 is next there, sector 12 has just passed.
+    // The first read ends after 0.1 ms, plus 1 µs on the bus. One cylinder further, the arm has
+    // settled at 1.2 ms: sector 13 is the next one there, sector 12 has just passed.
     let (near, past) = (sector(1, 13), sector(1, 12));
     let near = Cmd { hazard: 90, ..near };
     assert_eq!(order(&spec(Scheduler::Sptf), Fifo, sector(0, 0), &[past, near]), [1, 0]);
@@ -118,7 +119,7 @@ fn a_drive_chooses_among_as_many_as_it_takes() {
 
 #[test]
 fn nobody_starves_longer_than_the_bound() {
-    // Thirty reads near the arm, and one far away that came first. Each takes 1.2 to 21 ms.
+    // Thirty reads near the arm, and one far away that arrived first. Each takes 1.2 to 21 ms.
     let mut waiting = vec![read_at(99)];
     waiting.extend((1..31).map(read_at));
     let place = |max_wait| {
@@ -149,7 +150,8 @@ fn reads_of_the_host_do_not_wait_behind_destaging() {
 fn destaging_does_not_wait_for_ever() {
     let ends = |max_wait| {
         let spec = DiskSpec { max_wait: Nanos(max_wait), ..constant(Scheduler::Fifo) };
-        // Each takes 1 ms. Two destages and two reads wait at 1 ms; two reads come while those are served.
+        // Each takes 1 ms. Two destages and two reads wait at 1 ms; two reads arrive while those
+        // are served.
         let mut requests = vec![Request::at(0, &[destage(9)])];
         requests.extend([destage(1), destage(2), read_at(10), read_at(11)].map(|c| Request::at(1, &[c])));
         requests.extend([read_at(12), read_at(13)].map(|c| Request::at(1_500_000, &[c])));
@@ -158,7 +160,7 @@ fn destaging_does_not_wait_for_ever() {
         times.iter().map(|t| t.acknowledged.0 / 1_000_000).collect::<Vec<_>>()
     };
     assert_eq!(ends(u64::MAX), [1, 6, 7, 2, 3, 4, 5]);
-    // At 4 ms both destages have waited for 3, the last read for 2.
+    // At 4 ms both destages have waited for 3 ms, the last read for 2 ms.
     assert_eq!(ends(3_000_000), [1, 5, 6, 2, 3, 4, 7]);
 }
 
@@ -168,19 +170,21 @@ fn urgency_is_passed_on() {
     let host = at(Op::DiskWrite, 5, Cause::Host);
     let flush = Cmd { hazard: 77, ..at(Op::DiskFlush, 0, Cause::Destage) };
     let fifo = constant(Scheduler::Fifo);
-    // The last read is of the place of the two destages: they go where they came, the third does not.
+    // The last read has the hazard of two destages: they keep their order and do not yield, the
+    // other destage does.
     let same = |c: Cmd| Cmd { hazard: 1, ..c };
     let waiting =
         [same(destage(1)), destage(2), same(destage(3)), read_at(10), same(read_at(11)), read_at(12)];
     assert_eq!(order(&fifo, Fifo, read_at(50), &waiting), [0, 2, 3, 4, 5, 1]);
-    // The write has to follow the fence, and that the destages before it; the one behind it does not matter.
+    // The write has to follow the fence, and the fence has to follow the destages before it; the
+    // destage after the fence is not affected.
     let waiting = [destage(1), destage(2), flush, destage(3), read_at(10), host, read_at(11)];
     assert_eq!(order(&fifo, Fifo, read_at(50), &waiting), [0, 1, 2, 4, 5, 6, 3]);
-    // A fence of the host's, and one of the background before it.
+    // A fence of the host, and a background fence before it.
     let fence = Cmd { hazard: 78, ..at(Op::DiskFlush, 0, Cause::Host) };
     let waiting = [destage(1), flush, destage(2), fence, read_at(10), destage(3)];
     assert_eq!(order(&fifo, Fifo, read_at(50), &waiting), [0, 1, 2, 3, 4, 5]);
-    // Nothing has to follow them: they yield.
+    // No command has to follow them: they yield.
     let waiting = [destage(1), flush, destage(2), read_at(10), read_at(11)];
     assert_eq!(order(&fifo, Fifo, read_at(50), &waiting), [3, 4, 0, 1, 2]);
 }
@@ -201,7 +205,7 @@ fn command() -> impl Strategy<Value = Cmd> {
     (op, cause, 0u64..9_990, 1u32..9).prop_map(|(op, cause, sector, n)| Cmd {
         addr: if op == Op::DiskFlush { 0 } else { sector * 512 },
         len: if op == Op::DiskFlush { 0 } else { n * 512 },
-        // Small stretches of order, so that hazards are many.
+        // Large hazard ranges, so that many commands conflict.
         hazard: if op == Op::DiskFlush { 0 } else { (sector / 500) as u32 },
         unit: UnitId(0),
         op,
@@ -209,7 +213,7 @@ fn command() -> impl Strategy<Value = Cmd> {
     })
 }
 
-/// Requests of some commands, which may wait for those before them in their request.
+/// Requests of several commands, each of which may wait for an earlier one in its request.
 fn requests(edges: bool) -> impl Strategy<Value = Vec<Request>> {
     let one = (command(), prop::option::of(any::<prop::sample::Index>()));
     let request = (0u64..30_000_000, prop::collection::vec(one, 1..5));
@@ -247,7 +251,7 @@ fn cached(spec: DiskSpec) -> DiskSpec {
 }
 
 proptest! {
-    /// What the eager engine computes is a drive that serves one after the other.
+    /// The eager engine computes the times of a drive that serves its requests one after the other.
     #[test]
     fn first_in_first_out_is_what_the_eager_engine_computes(
         r in requests(false), m in mode(), queue_depth in 1u32..5, write_back: bool,
@@ -258,7 +262,8 @@ proptest! {
         prop_assert_eq!(eager, run(&mut Event::new(&hw, Fifo), m, &r));
     }
 
-    /// One command a request, so that times tell the order. `run` sees to it that each is done, once.
+    /// One command per request, so that the times show the order. `run` checks that each is done
+    /// exactly once.
     #[test]
     fn nothing_is_lost_and_hazards_are_kept(
         r in requests(true),

@@ -1,4 +1,5 @@
-//! The driver: when requests are admitted, what they wait for, and when background work is done.
+//! Tests of the driver: admission of requests, their waiting times, and the times of background
+//! work.
 
 #![allow(missing_docs)]
 #![allow(clippy::unwrap_used, clippy::expect_used)] // helpers of tests
@@ -19,7 +20,7 @@ fn split(times: &[Times]) -> Vec<(u64, u64, u64)> {
     times.iter().map(|t| (t.arrived.0, t.admitted.0, t.acknowledged.0)).collect()
 }
 
-/// Runs on the eager and on the event engine, which shall agree.
+/// Runs the requests on the eager and on the event engine, whose results must be equal.
 fn both(channels: &[u16], mode: Mode, requests: &[Request]) -> (Vec<(u64, u64, u64)>, frit_engine::Outcome) {
     let hw = nand(channels);
     let (eager, a) = run(&mut Eager::new(&hw), mode, requests);
@@ -34,7 +35,7 @@ fn reads(at: &[u64]) -> Vec<Request> {
 
 #[test]
 fn a_closed_loop_keeps_its_depth() {
-    // One chip, two slots: a request is admitted when the last but one is done.
+    // One chip, two slots: a request is admitted when the one before the previous one is done.
     let (times, outcome) = both(&[0], Mode::Closed { depth: 2 }, &reads(&[7, 3, 9, 9]));
     let r = READ;
     assert_eq!(times, [(0, 0, r), (0, 0, 2 * r), (r, r, 3 * r), (2 * r, 2 * r, 4 * r)]);
@@ -43,12 +44,14 @@ fn a_closed_loop_keeps_its_depth() {
 
 #[test]
 fn an_open_loop_queues_at_the_host_when_its_depth_is_reached() {
-    // Arrivals count from the first. With one slot the second waits in the host's queue.
+    // Arrival times are relative to the first. With one slot the second request waits in the host's
+    // queue.
     let at = [1_000_000, 1_010_000];
     let depth = |depth| Mode::Open { speed: 1.0, depth };
     let (times, _) = both(&[0], depth(Some(1)), &reads(&at));
     assert_eq!(times, [(0, 0, READ), (10_000, READ, 2 * READ)]);
-    // Without a limit it waits in the device: the same latency, but all of it is service.
+    // Without a limit it waits in the device: the latency is the same, but all of it is service
+    // time.
     let (times, _) = both(&[0], depth(None), &reads(&at));
     assert_eq!(times, [(0, 0, READ), (10_000, 10_000, 2 * READ)]);
     let t = Times { index: 1, arrived: Nanos(10_000), admitted: Nanos(READ), acknowledged: Nanos(2 * READ) };
@@ -95,8 +98,8 @@ fn a_run_in_parts_is_the_same_run() {
     }
 }
 
-/// A cleaner that copies `left` pages inside unit 0, one read and one program each, at most the budget
-/// a step; keeps the times of its steps.
+/// A cleaner that copies `left` pages inside unit 0, with one read and one program each, within the
+/// budget of a step. It records the times of its steps.
 fn cleaner<S: Sink>(mut left: u32, steps: &Rc<RefCell<Vec<(u64, u32)>>>) -> Background<S> {
     let steps = Rc::clone(steps);
     Box::new(move |sink: &mut S, budget| {
@@ -126,14 +129,15 @@ fn clean<E: Engine>(mut engine: E, requests: &[Request]) -> (Vec<u64>, Vec<(u64,
 #[test]
 fn background_goes_on_in_steps_between_requests() {
     let hw = nand(&[0]);
-    // The first read wakes the cleaner. A step copies two pages: 2 × (75 500 + 213 200) = 577 400.
+    // The first read triggers the cleaner. A step copies two pages: 2 × (75 500 + 213 200) =
+    // 577 400.
     let copy = 2 * (READ + PROGRAM);
     let requests = reads(&[0, READ + 100, 10_000_000]);
     let (latency, steps) = clean(Eager::new(&hw), &requests);
     assert_eq!((latency.clone(), steps.clone()), clean(Event::new(&hw, Fifo), &requests));
-    // Steps follow each other when their token is done; the second begins when the first is done, and
-    // behind the read that came meanwhile. The third has one page and the fourth nothing to do; then the
-    // last request wakes it in vain.
+    // A step follows when the token of the previous one is done; the second step waits, in
+    // addition, for the read that arrived in the meantime. The third step has one page and the
+    // fourth none; the last request triggers a step without work.
     let (a, b) = (READ + copy, 2 * READ + 2 * copy);
     let c = b + copy / 2;
     assert_eq!(steps, [(0, 2), (a, 2), (b, 1), (c, 0), (10_000_000, 0)]);
@@ -186,7 +190,7 @@ fn live_use_is_driven_too() {
     driver.run(&mut Null, &mut host, None).unwrap();
     driver.finish(&mut Null, &mut host).unwrap();
     assert!(host.times.iter().all(|t| t.unwrap().latency() == Nanos::ZERO));
-    // All is done at once, so that the cleaner is done before the second request.
+    // Each command is done when it is emitted, so that the cleaner ends before the second request.
     let pages: Vec<u32> = steps.borrow().iter().map(|s| s.1).collect();
     assert_eq!(pages, [2, 2, 1, 0, 0, 0]);
 }

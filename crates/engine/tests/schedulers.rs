@@ -1,4 +1,4 @@
-//! Schedulers: cases derived by hand, and what none of them may do.
+//! Tests of schedulers: cases that are computed by hand, and invariants of all schedulers.
 
 #![allow(missing_docs)]
 #![allow(clippy::unwrap_used, clippy::expect_used)] // helpers of tests
@@ -39,10 +39,12 @@ fn read_first_lets_a_read_overtake_other_blocks() {
 #[test]
 fn read_first_keeps_the_order_of_a_block() {
     let hw = nand(&[0]);
-    // The read is of the block that is programmed second: it overtakes neither that nor the first.
+    // The read is in the block that is programmed second: it overtakes neither that program nor the
+    // first.
     let r = singles(&[program(0, 1), program(0, 2), read(0, 2)]);
     assert_eq!(ends(&mut Event::new(&hw, ReadFirst::default()), &r), [213_200, 426_400, 501_900]);
-    // The read before an erase goes first whatever its block; the one behind it overtakes.
+    // The read before an erase is always started first; the read after it, in another block,
+    // overtakes it.
     let r = singles(&[read(0, 1), erase(0, 9), read(0, 2), read(0, 9)]);
     let erased = 2 * READ + T_ERASE;
     assert_eq!(ends(&mut Event::new(&hw, ReadFirst::default()), &r), [READ, erased, 2 * READ, erased + READ]);
@@ -51,13 +53,13 @@ fn read_first_keeps_the_order_of_a_block() {
 #[test]
 fn read_first_works_while_something_waits_elsewhere() {
     let hw = nand(&[0, 1]);
-    // The first program on unit 0 waits for a read on unit 1, the second for nothing.
+    // The first program on unit 0 waits for a read on unit 1, the second does not wait.
     let copy = Request { at: 0, commands: vec![(read(1, 0), None), (program(0, 1), Some(0))] };
     let r = [copy.clone(), Request::at(0, &[program(0, 2)])];
-    // FIFO: 75 500, then both. Read-first: the second at once, the first behind it.
+    // FIFO: 75 500, then both. Read-first: the second program at once, the first behind it.
     assert_eq!(ends(&mut Event::new(&hw, Fifo), &r), [288_700, 501_900]);
     assert_eq!(ends(&mut Event::new(&hw, ReadFirst::default()), &r), [426_400, 213_200]);
-    // In the same block it may not.
+    // In the same block it must not overtake.
     let r = [copy, Request::at(0, &[program(0, 1)])];
     assert_eq!(ends(&mut Event::new(&hw, ReadFirst::default()), &r), [288_700, 501_900]);
 }
@@ -67,14 +69,14 @@ fn read_first_starves_no_program() {
     let hw = nand(&[0]);
     let mut commands = vec![program(0, 0)];
     commands.extend((1..6).map(|b| read(0, b)));
-    // Two reads go before it, then the program, then the rest.
+    // Two reads overtake the program, then it runs, then the remaining reads.
     let mut e = Event::new(&hw, with::<ReadFirst>(&[("max-overtakes", "2")]));
     let p = 2 * READ + PROGRAM;
     assert_eq!(ends(&mut e, &singles(&commands)), [p, READ, 2 * READ, p + READ, p + 2 * READ, p + 3 * READ]);
-    // None at all: as FIFO.
+    // No overtaking: the same as FIFO.
     let mut e = Event::new(&hw, with::<ReadFirst>(&[("max-overtakes", "0")]));
     assert_eq!(ends(&mut e, &singles(&commands)), ends(&mut Event::new(&hw, Fifo), &singles(&commands)));
-    // A window that does not reach the reads: the same.
+    // A window that does not reach the reads has the same effect.
     let mut e = Event::new(&hw, with::<ReadFirst>(&[("window", "1")]));
     assert_eq!(ends(&mut e, &singles(&commands))[0], PROGRAM);
 }
@@ -88,8 +90,8 @@ fn ten_reads() -> Vec<Request> {
 fn hfsl_sends_batches_and_acknowledges_them_whole() {
     let hw = nand(&[0, 1]);
     let mut e = Event::new(&hw, with::<Hfsl>(&[("max-cmd-send-counter", "8"), ("transfer-ns", "5000")]));
-    // First batch: 8, four on each channel, at the device at 5 000: 5 000 + 4 × 75 500 = 307 000.
-    // Second: two, at the device at 312 000: 312 000 + 75 500 = 387 500.
+    // First batch: 8 commands, four on each channel, at the device at 5 000: 5 000 + 4 × 75 500 =
+    // 307 000. Second batch: two commands, at the device at 312 000: 312 000 + 75 500 = 387 500.
     let first = 307_000;
     let want: Vec<u64> = (0..10).map(|i| if i < 8 { first } else { 387_500 }).collect();
     assert_eq!(ends(&mut e, &ten_reads()), want);
@@ -101,11 +103,11 @@ fn hfsl_with_a_counter_a_channel_does_not_wait_for_the_other() {
     let hw = nand(&[0, 1]);
     let params = [("max-cmd-send-counter", "8"), ("transfer-ns", "5000"), ("counter", "channel")];
     let mut e = Event::new(&hw, with::<Hfsl>(&params));
-    // Each channel has its batch of five; the second transfer waits for the first.
+    // Each channel has a batch of five; the second transfer waits for the first.
     let (a, b) = (5_000 + 5 * READ, 10_000 + 5 * READ);
     assert_eq!(ends(&mut e, &ten_reads()), [a, b, a, b, a, b, a, b, a, b]);
     let refused = e.scheduler().params().set("counter", "device").unwrap_err().to_string();
-    assert!(refused.contains("fixed"), "{refused}");
+    assert!(refused.contains("cannot be changed"), "{refused}");
 }
 
 #[test]
@@ -134,7 +136,7 @@ fn hfsl_sends_what_depends_on_a_batch_with_the_next() {
     let mut e = Event::new(&hw, with::<Hfsl>(&[("transfer-ns", "5000")]));
     // 5 000 + 75 500, then 5 000 + 213 200.
     assert_eq!(ends(&mut e, std::slice::from_ref(&copy)), [298_700]);
-    // With a long command in the batch, it waits for that.
+    // With a long command in the batch, the dependent command waits for that one.
     let mut e = Event::new(&hw, with::<Hfsl>(&[("transfer-ns", "5000")]));
     let r = [Request::at(0, &[erase(1, 7)]), copy];
     assert_eq!(ends(&mut e, &r), [1_505_000, 1_505_000 + 5_000 + 213_200]);
@@ -142,7 +144,8 @@ fn hfsl_sends_what_depends_on_a_batch_with_the_next() {
 
 #[test]
 fn hfsl_keeps_a_closed_loop_in_step() {
-    // Eight requests outstanding, eight a batch: all slots are filled before the next is sent.
+    // Eight requests outstanding, eight per batch: all slots are filled before the next batch is
+    // sent.
     let hw = nand(&[0, 1]);
     let params = [("max-cmd-send-counter", "8"), ("transfer-ns", "1000")];
     let mut e = Event::new(&hw, with::<Hfsl>(&params));
@@ -157,8 +160,8 @@ fn hfsl_lets_channels_take_turns() {
     let hw = nand(&[0, 1, 2]);
     let params = [("max-cmd-send-counter", "8"), ("transfer-ns", "0")];
     let mut e = Event::new(&hw, with::<Hfsl>(&params));
-    // 24 reads, 8 a channel: batches of 3 + 3 + 2, 3 + 2 + 3, 2 + 3 + 3, each as long as 3 reads. If the
-    // first channel always came first, the last would be left with 4.
+    // 24 reads, 8 per channel: batches of 3 + 3 + 2, 3 + 2 + 3, 2 + 3 + 3, each as long as 3 reads.
+    // If the first channel always came first, 4 commands would be left for the last one.
     let r = singles(&(0..24).map(|i| read(i % 3, 0)).collect::<Vec<_>>());
     assert_eq!(ends(&mut e, &r).into_iter().max(), Some(9 * READ));
 }
@@ -172,7 +175,7 @@ fn hfsl_sees_requests_that_arrive_together_together() {
     assert!(times.iter().all(|t| t.latency().0 == 4 * READ), "{times:?}");
 }
 
-/// Takes the newest command that was sent: breaks every hazard that it meets.
+/// A scheduler that picks the newest command that was sent, and so violates every possible hazard.
 #[derive(Default)]
 struct NewestFirst;
 
@@ -194,7 +197,7 @@ impl Params for NewestFirst {
     }
 }
 
-/// Sends nothing.
+/// A scheduler that sends no command.
 #[derive(Default)]
 struct Stuck;
 
@@ -214,9 +217,9 @@ fn a_scheduler_that_would_break_a_hazard_is_caught() {
     let mut e = Event::new(&hw, NewestFirst);
     let order = ends(&mut e, &singles(&[program(0, 1), program(0, 1), read(0, 1)]));
     assert_eq!(order, [PROGRAM, 2 * PROGRAM, 2 * PROGRAM + READ]);
-    // It wanted the third before the first, and again before the second.
+    // It picked the third command before the first, and again before the second.
     assert_eq!(metric(&e, "picks_refused"), 2.0);
-    // Where there is no hazard it has its way.
+    // Without a hazard its choice is accepted.
     let mut e = Event::new(&hw, NewestFirst);
     assert_eq!(ends(&mut e, &singles(&[program(0, 1), read(0, 2)])), [READ + PROGRAM, READ]);
     assert_eq!(metric(&e, "picks_refused"), 0.0);
@@ -233,8 +236,8 @@ fn a_scheduler_that_stalls_is_an_error() {
     assert!(error.contains("scheduler") && error.contains("1 request"), "{error}");
 }
 
-/// Gives all at time zero, each command perhaps after another one, and checks that no pair broke its
-/// hazard. Returns how many choices were refused.
+/// Emits all commands at time zero, each optionally after another one, and checks that no pair
+/// violated its hazard. Returns the number of refused choices.
 fn check_order<P: Scheduler>(
     hw: &Hardware,
     scheduler: P,
@@ -287,7 +290,7 @@ proptest! {
         for (hw, commands) in [(nand(&channels), on_nand), (pcm(&channels), on_pcm)] {
             for name in AnyScheduler::VARIANTS {
                 let refused = check_order(&hw, AnyScheduler::named(name).unwrap(), &commands)?;
-                prop_assert_eq!(refused, 0.0, "{} wanted what it may not", name);
+                prop_assert_eq!(refused, 0.0, "{} picked a blocked command", name);
             }
             let per_channel = with::<Hfsl>(&[("counter", "channel"), ("max-cmd-send-counter", "8")]);
             prop_assert_eq!(check_order(&hw, per_channel, &commands)?, 0.0);

@@ -1,4 +1,5 @@
-//! Operations on names a second, in one directory: the library beside a directory of another file system.
+//! Throughput of operations on names in one directory: the library compared with a directory of
+//! another file system.
 //!
 //! `cargo bench -p frit-fs --bench names -- --beside DIR [--names 1000000] [--image FILE]`
 
@@ -18,7 +19,7 @@ fn name(i: usize) -> String {
     format!("file-{i:08}")
 }
 
-/// Thousands a second.
+/// Returns thousands of operations per second.
 fn timed(order: &[usize], mut each: impl FnMut(usize)) -> f64 {
     let start = Instant::now();
     for i in order {
@@ -27,7 +28,7 @@ fn timed(order: &[usize], mut each: impl FnMut(usize)) -> f64 {
     order.len() as f64 / 1e3 / start.elapsed().as_secs_f64()
 }
 
-/// Create, stat, open, rename, unlink.
+/// Measures create, stat, open, rename and unlink.
 fn ours(fs: &Fs<Mapped>, order: &[usize], shuffled: &[usize]) -> [f64; 5] {
     let dir = fs.create(ROOT, Ino::ROOT, b"d", New::directory(0o755)).unwrap().ino;
     let at = |i: usize| name(i).into_bytes();
@@ -85,7 +86,7 @@ fn main() {
             .iter()
             .map(|dir| (dir.display().to_string(), theirs(&dir.join("frit-bench-names"), &order, &shuffled))),
     );
-    println!("{names} names, thousands a second");
+    println!("{names} names, thousands of operations per second");
     println!("{:<28} {:>8} {:>8} {:>8} {:>8} {:>8}", "", "create", "stat", "open", "rename", "unlink");
     for (what, rates) in rows {
         print!("{what:<28}");
@@ -96,7 +97,7 @@ fn main() {
     for i in &order {
         fs.create(ROOT, dir, name(*i).as_bytes(), New::file(0o644)).unwrap();
     }
-    // What a stop leaves: the medium as it is, not closed.
+    // State after a crash: the medium was not closed.
     let start = Instant::now();
     let again = Fs::open(fs.medium(), Open::default()).unwrap();
     let opened = start.elapsed();
@@ -104,7 +105,7 @@ fn main() {
     let (found, report) = (start.elapsed(), Instant::now());
     let check = frit_fs::check(again.medium()).unwrap();
     println!(
-        "opened after a stop in {:.4} s, the first name found after {:.4} s; checked in {:.2} s: {} problems",
+        "opened after a crash in {:.4} s, the first name found after {:.4} s; checked in {:.2} s: {} problems",
         opened.as_secs_f64(),
         found.as_secs_f64(),
         report.elapsed().as_secs_f64(),

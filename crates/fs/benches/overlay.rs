@@ -1,4 +1,5 @@
-//! An image on a disk beside a mapping of one: overwrites and reads of one file, and a sync of what was changed.
+//! Throughput of an image on a disk compared with a mapping of one: overwrites and reads of one
+//! file, and the duration of a sync of the changes.
 //!
 //! `cargo bench -p frit-fs --bench overlay -- --dir DIR [--mib 64]`: a directory on a disk.
 
@@ -11,9 +12,9 @@ use rand::seq::SliceRandom;
 use std::path::{Path, PathBuf};
 use std::time::Instant;
 
-/// Records in KiB.
+/// Record sizes in KiB.
 const RECORDS: [usize; 3] = [4, 64, 1024];
-/// Runs; the median counts.
+/// Number of runs; the median is reported.
 const RUNS: usize = 5;
 
 fn options() -> (PathBuf, usize) {
@@ -34,7 +35,7 @@ fn median(mut all: Vec<f64>) -> f64 {
     all[all.len() / 2]
 }
 
-/// MB/s of one access to each record in a random order.
+/// Returns the throughput in MB/s of one access to each record in random order.
 fn pass(order: &[u64], len: usize, mut access: impl FnMut(u64)) -> f64 {
     let begun = Instant::now();
     order.iter().for_each(|at| access(*at));
@@ -50,7 +51,8 @@ fn measure<M: Medium>(name: &str, medium: M, mib: usize) {
         let mut buffer = vec![3; kib << 10];
         let mut order: Vec<u64> = (0..bytes as u64).step_by(kib << 10).collect();
         order.shuffle(&mut SmallRng::seed_from_u64(1));
-        // Read from the image; written into an overlay that is empty; written and read where it is; synced.
+        // Read from the image; write into an empty overlay; write again in place; read from the
+        // overlay; sync.
         let mut rates = [const { Vec::new() }; 5];
         for _ in 0..RUNS {
             file.sync(false).unwrap();
@@ -83,13 +85,13 @@ fn made(dir: &Path, mib: usize) -> PathBuf {
 fn main() {
     let (dir, mib) = options();
     println!(
-        "MB/s: read of what is synced, first write, further writes, read of what is not synced; {mib} MiB"
+        "MB/s: read of synced data, first write to a page, further writes, read of unsynced data; {mib} MiB"
     );
     let path = made(&dir, mib);
     measure("mapped", Mapped::file(&path).unwrap(), mib);
     std::fs::remove_file(&path).unwrap();
     let path = made(&dir, mib);
-    // Larger than what is written, so that no write makes a sync.
+    // A bound larger than all changes, so that no write performs a sync.
     let overlay = Overlay { bound: (mib as u64) << 23, ..Overlay::default() };
     measure("overlaid", Image::open(&path, &overlay).unwrap(), mib);
     std::fs::remove_file(&path).unwrap();

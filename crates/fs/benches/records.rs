@@ -1,12 +1,14 @@
-//! The four patterns of IOzone on one file: the library beside a directory of another file system, in one process.
+//! Throughput of the four patterns of IOzone on one file: the library compared with a directory of
+//! another file system, in one process.
 //!
 //! `cargo bench -p frit-fs --bench records -- --image FILE --beside DIR [--beside DIR]... [--mib 256] [--durable]
-//! [--only 1,4] [--mmap] [--sums IMAGE]`. Ratios are over the first directory. With `--mmap` files of directories are
-//! read and written through shared maps; with `--sums` the library is measured on a second image as well, in turn with
-//! the first: there contents have no checksums, here they have.
-//! `scripts/bench-fs.sh` makes both places and the regimes.
+//! [--only 1,4] [--mmap] [--sums IMAGE]`. Ratios are relative to the first directory. With
+//! `--mmap`, files in directories are accessed through shared mappings. With `--sums`, the library
+//! is measured on a second image as well, alternating with the first. The first has no checksums of
+//! contents, the second has them. `scripts/bench-fs.sh` creates both locations and the
+//! configurations.
 
-// Maps of files are raw memory.
+// Unsafe code: mapped files are raw memory.
 #![allow(clippy::print_stdout, clippy::unwrap_used, unsafe_code)]
 
 use frit_fs::{Caller, Format, Fs, Mapped, OpenFile};
@@ -18,12 +20,12 @@ use std::os::unix::fs::FileExt;
 use std::path::PathBuf;
 use std::time::Instant;
 
-/// Records in KiB, as the paper's Fig. 7 has them.
+/// Record sizes in KiB, as in Fig. 7 of the paper.
 const RECORDS: [usize; 8] = [1, 4, 16, 64, 256, 1024, 4096, 16384];
-/// Runs of each pattern on each side; the median counts.
+/// Number of runs of each pattern on each side; the median is reported.
 const RUNS: usize = 3;
 
-/// A file to be measured.
+/// A file under measurement.
 trait Subject {
     fn read(&self, at: u64, into: &mut [u8]);
     fn write(&self, at: u64, data: &[u8]);
@@ -44,13 +46,13 @@ impl Subject for std::fs::File {
     }
 }
 
-/// A file that is mapped whole.
+/// A wholly mapped file.
 struct Map(MmapRaw);
 
 impl Subject for Map {
     fn read(&self, at: u64, into: &mut [u8]) {
         assert!(at as usize + into.len() <= self.0.len());
-        // SAFETY: the range is inside, and nobody else has the file.
+        // SAFETY: the range is inside the mapping, and no other code has the file open.
         unsafe {
             std::ptr::copy_nonoverlapping(self.0.as_ptr().add(at as usize), into.as_mut_ptr(), into.len());
         }
@@ -98,7 +100,7 @@ const PATTERNS: [(Pattern, &str); 4] = [
     (Pattern::RandomWrite, "random write"),
 ];
 
-/// MB/s of one pass over the file.
+/// Returns the throughput in MB/s of one pass over the file.
 fn pass(subject: &dyn Subject, pattern: Pattern, order: &[u64], buffer: &mut [u8], durable: bool) -> f64 {
     let start = Instant::now();
     for at in order {
@@ -159,7 +161,7 @@ fn options() -> Options {
     options
 }
 
-/// A file in a directory, gone with this value.
+/// A file in a directory, removed on drop.
 struct Beside(std::fs::File, PathBuf);
 
 impl Beside {
@@ -238,7 +240,7 @@ fn main() {
                 }
             }
             let rates: Vec<f64> = rates.into_iter().map(median).collect();
-            // Ratios are over the first directory.
+            // Ratios are relative to the first directory.
             let over = |n: usize| rates[n] / rates[first];
             (0..subjects.len()).for_each(|n| ratios[n][i].push(over(n)));
             line(

@@ -1,11 +1,13 @@
-//! A file system in an image, used by a program without any mount: `cargo run -p frit-fs --example embedded`.
+//! A file system in an image, used by a program without a mount: `cargo run -p frit-fs --example
+//! embedded`.
 
 use frit_fs::{Caller, Files, Format, Fs, Image, New, Open, OpenFile, Overlay, Paths, XattrMode};
 use std::error::Error;
 use std::io::{BufRead, BufReader, Seek, SeekFrom, Write};
 
 pub(crate) fn main() -> Result<(), Box<dyn Error>> {
-    // An image is a file of the size that the file system is to have. `Mapped::anonymous` is memory instead.
+    // An image is a file of the size of the file system. `Mapped::anonymous` would use memory
+    // instead.
     let directory = tempfile::tempdir()?;
     let image = directory.path().join("notes.img");
     std::fs::File::create(&image)?.set_len(4 << 20)?;
@@ -14,7 +16,7 @@ pub(crate) fn main() -> Result<(), Box<dyn Error>> {
         Format { label: "notes".into(), ..Format::default() },
     )?;
 
-    // Who acts: permissions are checked for this user. The root directory belongs to the superuser.
+    // The caller whose permissions are checked. The root directory belongs to the superuser.
     let me = Caller::ROOT;
     fs.make_directories(&me, "notes/2018", 0o755)?;
     fs.store(&me, "notes/todo", b"write\nmeasure\n")?;
@@ -30,13 +32,13 @@ pub(crate) fn main() -> Result<(), Box<dyn Error>> {
     assert_eq!(last, "line 99");
     drop(log);
 
-    // By paths, or by inodes as a kernel does it.
+    // Operations by path, or by inode number as in a kernel.
     fs.move_path(&me, "notes/2018/log", "notes/log")?;
     let notes = fs.resolve(&me, "notes", true)?.ino;
     let link = fs.create(&me, notes, b"latest", New::symlink(b"log"))?;
     fs.set_xattr(&me, link.ino, b"trusted.why", b"an example", XattrMode::Create)?;
 
-    // Closed, the image can be copied, checked, mounted (`frit mount`) or opened again.
+    // After a close, the image can be copied, checked, mounted (`frit mount`) or opened again.
     let medium = fs.close()?;
     assert!(frit_fs::check(&medium)?.is_clean());
     let fs = Fs::open(medium, Open { read_only: true, ..Open::default() })?;

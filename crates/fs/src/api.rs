@@ -1,4 +1,4 @@
-//! The file system as [`Files`].
+//! Implementation of the [`Files`] interface for [`Fs`].
 
 use crate::error::{Error, Result};
 use crate::files::Files;
@@ -16,7 +16,7 @@ use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
 impl<M: Medium> Fs<M> {
-    /// Takes one pin back.
+    /// Releases one pin of an inode. The last unpin of an inode without links frees the inode.
     pub(crate) fn unpin_node(&self, node: &Node) -> Result<()> {
         let mut state = node.state.write();
         state.alive()?;
@@ -29,13 +29,15 @@ impl<M: Medium> Fs<M> {
         state.body = None;
         self.space.forget_ahead(node.ino);
         if state.inode.links > 0 {
+            // Contents that were written while the file was open get their checksums when it is
+            // closed.
             self.settle_sums(&mut state);
             return Ok(());
         }
         self.free_node(node, &mut state, Txn::new())
     }
 
-    /// What was written to a file outlives a power cut.
+    /// Makes the data of a file durable, and its attributes unless `data_only`.
     pub(crate) fn sync_node(&self, node: &Node, data_only: bool) -> Result<()> {
         if !data_only || self.has_sums() {
             let mut state = node.state.write();
@@ -44,7 +46,7 @@ impl<M: Medium> Fs<M> {
                 self.save_times(node, &mut state);
             }
         }
-        // Nobody waits for the disk because of a lock.
+        // The lock of the inode is released before the sync, which may wait for a disk.
         let body = self.body(node, &node.state.read())?;
         if let Some(body) = body {
             body.sync(data_only)?;

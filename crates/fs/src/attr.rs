@@ -1,4 +1,4 @@
-//! Changing attributes.
+//! Operations on attributes: chmod, chown, truncate, utimens.
 
 use crate::error::{Error, Result};
 use crate::fs::Fs;
@@ -8,7 +8,7 @@ use crate::medium::Medium;
 use crate::rules::{self, SGID, WRITE};
 use crate::types::{Attr, Caller, Changes, Ino, Kind, SetTime, Time};
 
-/// Refuses changes that the caller may not make.
+/// Fails if the caller may not make the changes.
 fn permitted(who: &Caller, inode: &Inode, changes: &Changes) -> Result<()> {
     if !who.checked || who.uid == 0 {
         return Ok(());
@@ -23,7 +23,8 @@ fn permitted(who: &Caller, inode: &Inode, changes: &Changes) -> Result<()> {
     if changes_owner && !(is_owner && keeps_user && group_allowed) {
         return Err(Error::NotPermitted);
     }
-    // Both times to now is what every write does; anything else is the owner's.
+    // Setting both timestamps to the current time needs write permission only. Any other change of
+    // a timestamp is reserved to the owner.
     match (changes.atime, changes.mtime) {
         (None, None) => {}
         (Some(SetTime::Now), Some(SetTime::Now)) if !is_owner => rules::may(who, inode, WRITE)?,
@@ -35,7 +36,7 @@ fn permitted(who: &Caller, inode: &Inode, changes: &Changes) -> Result<()> {
     Ok(())
 }
 
-/// The mode that an inode has after the changes.
+/// Returns the mode of the inode after the changes.
 fn mode_after(who: &Caller, inode: &Inode, changes: &Changes) -> u16 {
     let mut mode = inode.mode;
     let privileged = who.uid == 0 || !who.checked;
@@ -45,6 +46,8 @@ fn mode_after(who: &Caller, inode: &Inode, changes: &Changes) -> u16 {
             mode &= !SGID;
         }
     }
+    // A change of owner clears the set-ID bits unless the mode is set as well; a truncation by an
+    // unprivileged caller always clears them.
     let owner = who.checked && (changes.uid.is_some() || changes.gid.is_some());
     let size = !privileged && changes.size.is_some();
     if (owner && changes.mode.is_none()) || size {
@@ -81,6 +84,7 @@ impl<M: Medium> Fs<M> {
             SetTime::To(time) => time,
         };
         let outside = self.outside(&state.inode).is_some();
+        // External contents are changed before the inode, because that can fail.
         if outside {
             let times = (changes.atime.map(time), changes.mtime.map(time));
             self.change_body(&node, state, changes.size, times)?;

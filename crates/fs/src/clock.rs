@@ -1,26 +1,27 @@
-//! What time it is.
+//! Source of timestamps.
 
 use crate::types::Time;
 use rustix::time::{ClockId, clock_gettime};
 use std::sync::atomic::{AtomicI64, Ordering};
 
-/// Where a file system takes its times from.
+/// Source of the timestamps of a file system.
 #[derive(Debug)]
 pub enum Clock {
-    /// The wall clock, as coarse as the kernel's own time stamps: a few milliseconds.
+    /// The wall clock, with the coarse resolution of the kernel's own timestamps: a few
+    /// milliseconds.
     Wall,
-    /// Counts up by one at every look, so that runs repeat.
+    /// A counter that advances by one at each call, so that runs are reproducible.
     Counted(AtomicI64),
 }
 
 impl Clock {
-    /// A clock that counts from `first` nanoseconds on.
+    /// Creates a clock that counts from `first` nanoseconds.
     #[must_use]
     pub const fn counted(first: i64) -> Self {
         Self::Counted(AtomicI64::new(first))
     }
 
-    /// The time.
+    /// Returns the current time.
     #[inline]
     pub fn now(&self) -> Time {
         match self {

@@ -1,15 +1,15 @@
-//! What can go wrong in a file system, each with the error number that a program is told.
+//! Errors of the file system and their error numbers (errno).
 
 use std::path::PathBuf;
 
-/// A failure of an operation. Its text is the message.
+/// Error of a file system operation. Its `Display` text is the message for the user.
 #[derive(Debug, thiserror::Error)]
 pub enum Error {
     /// no such file or directory
     #[error("no such file or directory")]
     NotFound,
-    /// exists already
-    #[error("exists already")]
+    /// already exists
+    #[error("already exists")]
     Exists,
     /// not a directory
     #[error("not a directory")]
@@ -20,88 +20,88 @@ pub enum Error {
     /// the directory is not empty
     #[error("the directory is not empty")]
     NotEmpty,
-    /// no space is left
-    #[error("no space is left")]
+    /// no space left
+    #[error("no space left")]
     NoSpace,
-    /// a quota of the file system below is used up
-    #[error("a quota of the file system below is used up")]
+    /// a quota of the underlying file system is exceeded
+    #[error("a quota of the underlying file system is exceeded")]
     Quota,
-    /// no inode is left
-    #[error("no inode is left")]
+    /// no free inode left
+    #[error("no free inode left")]
     NoInode,
     /// permission denied
     #[error("permission denied")]
     Access,
-    /// not permitted to this user
-    #[error("not permitted to this user")]
+    /// operation not permitted for this user
+    #[error("operation not permitted for this user")]
     NotPermitted,
-    /// a name longer than 255 bytes
-    #[error("a name longer than 255 bytes")]
+    /// the name is longer than 255 bytes
+    #[error("the name is longer than 255 bytes")]
     NameTooLong,
-    /// too many symbolic links on the way
-    #[error("too many symbolic links on the way")]
+    /// too many symbolic links in the path
+    #[error("too many symbolic links in the path")]
     TooManyLinks,
-    /// the file has as many hard links as it can have
-    #[error("the file has as many hard links as it can have")]
+    /// the file has the maximum number of hard links
+    #[error("the file has the maximum number of hard links")]
     LinksFull,
-    /// beyond the largest size of a file
-    #[error("beyond the largest size of a file")]
+    /// the file would exceed the maximum file size
+    #[error("the file would exceed the maximum file size")]
     TooLarge,
-    /// the argument makes no sense here
+    /// an argument is invalid for this operation
     #[error("{0}")]
     Invalid(&'static str),
     /// no such extended attribute
     #[error("no such extended attribute")]
     NoAttribute,
-    /// an extended attribute, or all of a file, larger than there is room for
-    #[error("extended attributes take more room than there is")]
+    /// an extended attribute, or all those of a file, exceed the size limit
+    #[error("the extended attributes exceed the size limit")]
     AttributeTooLarge,
     /// the name of an extended attribute is longer than 255 bytes
     #[error("the name of an extended attribute is longer than 255 bytes")]
     AttributeName,
-    /// no data and no hole behind this position
-    #[error("nothing of the kind behind this position")]
+    /// no data and no hole at or after this position
+    #[error("no data or hole at or after this position")]
     BeyondEnd,
-    /// not done by this file system
-    #[error("not done by this file system: {0}")]
+    /// not supported by this file system
+    #[error("not supported by this file system: {0}")]
     Unsupported(&'static str),
     /// the file system is read-only
     #[error("the file system is read-only")]
     ReadOnly,
-    /// in use by the system itself
-    #[error("in use by the system itself")]
+    /// in use by the system
+    #[error("in use by the system")]
     Busy,
-    /// the inode is gone
-    #[error("the inode is gone")]
+    /// the inode no longer exists
+    #[error("the inode no longer exists")]
     Stale,
-    /// what the medium holds contradicts its checksum or itself
+    /// data on the medium fails its checksum or is inconsistent
     #[error("damaged: {what} at byte {at:#x}; run `frit fsck` on the image")]
     Damaged {
-        /// What is damaged.
+        /// The damaged structure.
         what: &'static str,
-        /// Where in the medium, in bytes.
+        /// Byte position on the medium.
         at: u64,
     },
-    /// the medium, its file or an image that cannot be used
+    /// the medium, its file or an image is unusable
     #[error("{0}")]
     Image(String),
-    /// a call of the operating system
+    /// a system call failed
     #[error("{what} {}: {error}", path.display())]
     Os {
-        /// What was tried.
+        /// The action that failed.
         what: &'static str,
-        /// On which file.
+        /// The file that it concerns.
         path: PathBuf,
-        /// What the system answered.
+        /// The error that the system returned.
         error: std::io::Error,
     },
 }
 
-/// What operations return.
+/// Result of a file system operation.
 pub type Result<T, E = Error> = std::result::Result<T, E>;
 
 impl Error {
-    /// The error number (errno(3)) that a program sees.
+    /// Returns the error number (errno(3)) for the calling program.
     #[must_use]
     pub fn errno(&self) -> i32 {
         use rustix::io::Errno as E;

@@ -1,4 +1,5 @@
-//! The interface of a file system without any kernel: inodes and names. A mount, a library and a test stand on it.
+//! Interface of a file system by inodes and names, without a kernel. The mount, the path library
+//! and the tests use it.
 
 use crate::error::Result;
 use crate::types::{
@@ -7,74 +8,81 @@ use crate::types::{
 use std::os::fd::OwnedFd;
 use std::sync::Arc;
 
-/// A file system. All calls may come from several threads at once; each takes effect as a whole or not at all
-/// unless it says so, also when power is cut (`docs/semantics.md`).
+/// File system operations. Calls may run concurrently on several threads. Each takes effect
+/// completely or not at all, also at a power loss, unless its description says otherwise
+/// (`docs/semantics.md`).
 pub trait Files: Send + Sync {
-    /// How full it is.
+    /// Returns the space usage.
     fn usage(&self) -> Result<Usage>;
 
-    /// The inode that a directory calls `name`; `.` and `..` are names too.
+    /// Returns the attributes of the inode with this name in a directory; `.` and `..` are valid
+    /// names.
     fn lookup(&self, who: &Caller, dir: Ino, name: &[u8]) -> Result<Attr>;
 
-    /// What is known of an inode.
+    /// Returns the attributes of an inode.
     fn attr(&self, ino: Ino) -> Result<Attr>;
 
-    /// Changes attributes, all or none: chmod, chown, truncate, utimens.
+    /// Modifies attributes, all or none: chmod, chown, truncate, utimens.
     fn set_attr(&self, who: &Caller, ino: Ino, changes: &Changes) -> Result<Attr>;
 
-    /// Makes an inode under a name that is free.
+    /// Creates an inode under a name that must not exist.
     fn create(&self, who: &Caller, dir: Ino, name: &[u8], new: New<'_>) -> Result<Attr>;
 
-    /// Gives an inode that is no directory one more name.
+    /// Adds a name to an inode that is not a directory.
     fn link(&self, who: &Caller, ino: Ino, dir: Ino, name: &[u8]) -> Result<Attr>;
 
-    /// Takes a name of something that is no directory away. Contents stay as long as it has names or is pinned.
+    /// Removes a name of an inode that is not a directory. The inode is freed when it has no names
+    /// and no pins.
     fn unlink(&self, who: &Caller, dir: Ino, name: &[u8]) -> Result<()>;
 
     /// Removes an empty directory.
     fn rmdir(&self, who: &Caller, dir: Ino, name: &[u8]) -> Result<()>;
 
-    /// Gives what is called `from` the name `to`.
+    /// Renames `from` to `to`.
     fn rename(&self, who: &Caller, from: (Ino, &[u8]), to: (Ino, &[u8]), mode: RenameMode) -> Result<()>;
 
-    /// Where a symbolic link points.
+    /// Returns the target of a symbolic link.
     fn read_link(&self, ino: Ino) -> Result<Vec<u8>>;
 
-    /// Keeps an inode alive without names, as an open file descriptor does. Each needs its `unpin`.
+    /// Pins an inode, which keeps it alive without names, as an open file descriptor does. Each pin
+    /// needs one `unpin`.
     fn pin(&self, ino: Ino) -> Result<()>;
 
-    /// Takes one `pin` back. The last one of an inode without names frees it.
+    /// Releases one `pin`. The last unpin of an inode without names frees it.
     fn unpin(&self, ino: Ino) -> Result<()>;
 
-    /// Reads from byte `at`; returns how many bytes, fewer only at the end of the file.
+    /// Reads from byte `at`; returns the number of bytes, which is lower only at the end of the
+    /// file.
     fn read(&self, ino: Ino, at: u64, into: &mut [u8]) -> Result<usize>;
 
-    /// Writes from byte `at`; returns how many bytes, fewer only when space ran out on the way.
+    /// Writes from byte `at`; returns the number of bytes, which is lower only if space ran out.
     fn write(&self, ino: Ino, at: u64, data: &[u8]) -> Result<usize>;
 
-    /// Writes at the end, whatever others do; returns where the end is then, and how many bytes were written.
+    /// Writes at the end of the file atomically with respect to other writers. Returns the new end
+    /// and the number of bytes written.
     fn append(&self, ino: Ino, data: &[u8]) -> Result<(u64, usize)>;
 
     /// Allocates, punches or zeroes a range.
     fn allocate(&self, ino: Ino, how: Allocate, at: u64, len: u64) -> Result<()>;
 
-    /// The first byte from `at` on that is data, or is in a hole.
+    /// Returns the first position at or after `at` that is data, or is in a hole.
     fn seek(&self, ino: Ino, what: Seek, at: u64) -> Result<u64>;
 
-    /// What was written to the file outlives a power cut, with all its attributes unless `data_only`.
+    /// Makes the data of the file durable, and all its attributes unless `data_only`.
     fn sync_file(&self, ino: Ino, data_only: bool) -> Result<()>;
 
-    /// Everything so far outlives a power cut.
+    /// Makes all changes so far durable.
     fn sync(&self) -> Result<()>;
 
-    /// Names of a directory from position `from` on (0: all; else [`Entry::next`] of an earlier one), `.` and `..`
-    /// first, until `each` returns false. A name that is there all the time is told once.
+    /// Lists the names of a directory, `.` and `..` first, until `each` returns `false`. `from` is
+    /// 0 for all names, or [`Entry::next`] of an earlier entry. A name that exists during the whole
+    /// listing is reported exactly once.
     fn read_dir(&self, ino: Ino, from: u64, each: &mut dyn FnMut(&Entry<'_>) -> bool) -> Result<()>;
 
-    /// The value of an extended attribute. Its name has its namespace (`user.…`).
+    /// Returns the value of an extended attribute. The name includes its namespace (`user.…`).
     fn xattr(&self, ino: Ino, name: &[u8]) -> Result<Vec<u8>>;
 
-    /// The names of all extended attributes, each ended by a zero, as listxattr(2) has them.
+    /// Returns the names of all extended attributes, each terminated by a zero, as in listxattr(2).
     fn xattrs(&self, ino: Ino) -> Result<Vec<u8>>;
 
     /// Sets an extended attribute.
@@ -83,18 +91,18 @@ pub trait Files: Send + Sync {
     /// Removes an extended attribute.
     fn remove_xattr(&self, who: &Caller, ino: Ino, name: &[u8]) -> Result<()>;
 
-    /// The file that holds the contents of a file that is pinned, where they are in one of their own: what is done to
-    /// it is done to the contents.
+    /// Returns the external file that holds the contents of a pinned file, if contents are outside
+    /// the medium. Writes to this file change the contents.
     fn body(&self, _ino: Ino) -> Option<Arc<OwnedFd>> {
         None
     }
 
-    /// Where a file's bytes lie on the medium, from byte `at` on, in the order of the file, until `each` returns
-    /// false; holes are left out, and contents that are outside of it.
+    /// Reports the contiguous pieces of a file on the medium from byte `at`, in file order, until
+    /// `each` returns `false`. Holes and contents outside the medium are left out.
     fn pieces(&self, ino: Ino, at: u64, each: &mut dyn FnMut(&Piece) -> bool) -> Result<()>;
 
-    /// Puts the pieces of a file together, as far as there is room for them elsewhere. Nothing that can be read of the
-    /// file changes, nor its times.
+    /// Defragments a file, as far as free space permits. Its contents and timestamps stay
+    /// unchanged.
     fn gather(&self, _: Ino) -> Result<Gathered> {
         Ok(Gathered::default())
     }

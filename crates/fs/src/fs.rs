@@ -1,4 +1,4 @@
-//! The file system: what all operations share.
+//! The state of an open file system, which all operations share.
 
 use crate::bodies::Bodies;
 use crate::clock::Clock;
@@ -15,11 +15,11 @@ use crate::types::{Ino, Kind};
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
-/// A file system on a medium.
+/// An open file system on a medium.
 #[derive(Debug)]
 pub struct Fs<M> {
     pub(crate) medium: M,
-    /// Contents of regular files, where they are not on the medium.
+    /// Store of the contents of regular files; `None` if contents are on the medium.
     pub(crate) bodies: Option<Arc<dyn Bodies>>,
     pub(crate) superblock: Superblock,
     pub(crate) geometry: Geometry,
@@ -29,11 +29,13 @@ pub struct Fs<M> {
     pub(crate) numbers: Numbers,
     pub(crate) cache: Cache,
     pub(crate) orphans: Mutex<Orphans>,
-    /// Held for writing while something moves from one directory to another, else for reading while names change.
+    /// Exclusive while an inode moves from one directory to another, shared while names change in
+    /// one.
     pub(crate) names: RwLock<()>,
     pub(crate) clock: Clock,
     pub(crate) read_only: bool,
-    /// Whether it was closed in order when it was opened: all contents that can have sums have them.
+    /// `true` if the file system had been closed cleanly before this open: all blocks of contents
+    /// that can have a checksum have one.
     pub(crate) was_closed: bool,
 }
 
@@ -48,32 +50,32 @@ impl<M: Medium> Fs<M> {
         &self.geometry
     }
 
-    /// The label that it was made with.
+    /// The label given at format time.
     pub fn label(&self) -> String {
         self.superblock.label()
     }
 
-    /// Numbers that inodes may have: all that are in use, and others.
+    /// All inode numbers up to the highest one ever used; some of them may be free.
     pub fn inodes(&self) -> impl Iterator<Item = Ino> + use<M> {
         (1..=self.numbers.highest()).map(Ino)
     }
 
-    /// Its identity.
+    /// The UUID of the file system.
     pub fn uuid(&self) -> u128 {
         u128::from(self.superblock.uuid[0]) | u128::from(self.superblock.uuid[1]) << 64
     }
 
-    /// Whether nothing can be changed.
+    /// Returns `true` if the file system is open read-only.
     pub fn is_read_only(&self) -> bool {
         self.read_only
     }
 
-    /// Refuses changes of a file system that is open for reading.
+    /// Fails with [`Error::ReadOnly`] if the file system is open read-only.
     pub(crate) fn writable(&self) -> Result<()> {
         if self.read_only { Err(Error::ReadOnly) } else { Ok(()) }
     }
 
-    /// Makes a transaction durable, and what it freed available.
+    /// Makes a transaction durable and then releases the blocks that it freed.
     pub(crate) fn commit(&self, txn: Txn) {
         if txn.is_empty() {
             return;
@@ -86,13 +88,14 @@ impl<M: Medium> Fs<M> {
         }
     }
 
-    /// The node of an inode.
+    /// Returns the node of an inode, from the cache or read from the inode table.
     ///
     /// # Errors
-    /// There is none of this number, or it is damaged.
+    /// The inode is free or damaged.
     pub(crate) fn node(&self, ino: Ino) -> Result<Arc<Node>> {
         let load = || {
-            // Beyond it the table was never written: whatever the medium held before is there.
+            // The inode table is initialized only up to the highest number in use. Entries beyond
+            // it may contain data from an earlier use of the medium.
             if ino.0 > self.numbers.highest() {
                 return Err(Error::Stale);
             }
@@ -108,7 +111,8 @@ impl<M: Medium> Fs<M> {
             Ok(Node::new(ino, inode, saved))
         };
         self.cache.get(ino, load, |node| {
-            // Nobody else has the node: it is only in the cache, whose lock is held.
+            // No other thread can hold the node: it is referenced by the cache alone, whose lock is
+            // held.
             if let Some(mut state) = node.state.try_write() {
                 self.settle_sums(&mut state);
                 self.save_times(node, &mut state);
@@ -118,7 +122,7 @@ impl<M: Medium> Fs<M> {
         })
     }
 
-    /// Puts an inode into a transaction that is committed next.
+    /// Adds the inode to a transaction, which the caller commits next.
     pub(crate) fn put_inode(&self, txn: &mut Txn, node: &Node, state: &mut State) {
         state.inode.atime = crate::types::Time(node.atime.load(Ordering::Relaxed));
         node.newer_times.store(false, Ordering::Relaxed);
@@ -127,7 +131,7 @@ impl<M: Medium> Fs<M> {
         state.saved = words;
     }
 
-    /// Writes times that are in DRAM only.
+    /// Writes timestamps that are held in DRAM only.
     pub(crate) fn save_times(&self, node: &Node, state: &mut State) {
         if !node.newer_times.load(Ordering::Relaxed) || state.dead || self.read_only {
             return;
@@ -137,12 +141,12 @@ impl<M: Medium> Fs<M> {
         self.commit(txn);
     }
 
-    /// Reads the extents of a file, if that was not done.
+    /// Loads the extents of a file, if they are not in DRAM yet.
     pub(crate) fn load_map(&self, ino: Ino, state: &mut State) -> Result<()> {
         if state.map.is_none() {
             let mut map = extents::load(&self.lines_of(ino), &state.inode)?;
             if !self.was_closed && self.has_sums() && state.inode.kind == Kind::File {
-                // What a stop left without a sum gets one with the next sync.
+                // A crash leaves blocks without a checksum. The next sync computes one for each.
                 map.unsummed.add(0, u64::MAX);
             }
             state.map = Some(map);
@@ -150,18 +154,18 @@ impl<M: Medium> Fs<M> {
         Ok(())
     }
 
-    /// Reads lines of extents of one file.
+    /// Returns a reader for the extent lines of one file.
     pub(crate) fn lines_of(&self, ino: Ino) -> LineReader<'_, M> {
         LineReader { medium: &self.medium, geometry: &self.geometry, salt: self.salt, ino }
     }
 
-    /// The extents of a file, to be changed. They were loaded before.
+    /// Returns the extents of a file for modification. The caller has loaded them.
     pub(crate) fn change<'a>(&'a self, ino: Ino, state: &'a mut State) -> Change<'a, M> {
         let map = state.map.get_or_insert_with(extents::Map::empty);
         Change::new(self.lines_of(ino), map, &mut state.inode)
     }
 
-    /// Makes room for two more places of extents.
+    /// Ensures that the file has two free extent slots, and adds an extent block if it does not.
     ///
     /// # Errors
     /// No block is free.

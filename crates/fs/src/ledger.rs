@@ -1,45 +1,46 @@
-//! Counters of the whole file system, in one line of 64 bytes that transactions change.
+//! Counters of the whole file system, in one line of 64 bytes that transactions update.
 
 use crate::error::{Error, Result};
 use crate::format::{Geometry, crc_words, read_words, write_words};
 use crate::medium::Medium;
 
-/// How a transaction changes the counters.
+/// Changes of the counters by one transaction.
 #[derive(Clone, Copy, PartialEq, Eq, Default, Debug)]
 pub(crate) struct Counts {
-    /// Blocks used.
+    /// Change of the number of used blocks.
     pub(crate) blocks: i64,
-    /// Inodes used.
+    /// Change of the number of used inodes.
     pub(crate) inodes: i64,
-    /// The highest inode that it uses.
+    /// Highest inode number that the transaction uses.
     pub(crate) highest: u64,
-    /// Whether the file system is closed by it, or opened.
+    /// `Some(true)` if the transaction closes the file system, `Some(false)` if it opens it.
     pub(crate) closed: Option<bool>,
 }
 
-/// The counters.
+/// Counters of a file system.
 #[derive(Clone, Copy, PartialEq, Eq, Default, Debug)]
 pub(crate) struct Ledger {
-    /// Blocks of the data space that are used.
+    /// Number of used blocks of the data space.
     pub(crate) blocks: u64,
-    /// Inodes that are used.
+    /// Number of used inodes.
     pub(crate) inodes: u64,
-    /// The highest inode that was ever used: the table is not read beyond it.
+    /// Highest inode number ever used; the inode table is not read beyond it.
     pub(crate) highest: u64,
-    /// Inodes that were ever made: the next one's generation.
+    /// Number of inodes ever created; the generation of the next inode.
     pub(crate) made: u64,
-    /// How often it was opened.
+    /// Number of times the file system was opened.
     pub(crate) opened: u64,
-    /// Whether it was closed in order.
+    /// `true` if the file system is cleanly closed.
     pub(crate) closed: bool,
 }
 
 impl Ledger {
-    /// Words of the record that changes it.
+    /// Number of words of the journal record that updates the counters.
     pub(crate) const RECORD_WORDS: usize = 9;
 
     pub(crate) fn changed_by(&self, counts: &Counts) -> Self {
         let mut next = *self;
+        // Saturating arithmetic, so that damaged counters do not overflow.
         next.blocks = next.blocks.saturating_add_signed(counts.blocks);
         next.inodes = next.inodes.saturating_add_signed(counts.inodes);
         next.highest = next.highest.max(counts.highest);
@@ -58,7 +59,7 @@ impl Ledger {
         w
     }
 
-    /// Reads it.
+    /// Reads the counters and verifies their checksum and limits.
     pub(crate) fn read<M: Medium>(medium: &M, geometry: &Geometry, salt: u32) -> Result<Self> {
         let w: [u64; 8] = read_words(medium, geometry.ledger_at);
         let ledger =
@@ -70,7 +71,7 @@ impl Ledger {
         if sound { Ok(ledger) } else { Err(Error::Damaged { what: "the ledger", at: geometry.ledger_at }) }
     }
 
-    /// Writes it in place: for `mkfs` and repairs.
+    /// Writes the counters in place, for `mkfs` and repair.
     pub(crate) fn write<M: Medium>(&self, medium: &M, geometry: &Geometry, salt: u32) {
         write_words(medium, geometry.ledger_at, &self.encode(salt));
     }

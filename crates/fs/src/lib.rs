@@ -1,6 +1,8 @@
-//! A file system on byte-addressable memory (ISPFS): files, directories and their rules without any kernel.
+//! ISPFS: a file system on byte-addressable memory, as a library that needs no kernel.
 //!
-//! It is not: a mount (that is `frit-serve`), nor a cache: data goes from the caller's memory to the medium and back.
+//! The crate implements files, directories, permissions and crash consistency. It does not mount
+//! anything (`frit-serve` does), and it has no data cache: data is copied between the caller's
+//! memory and the medium.
 
 mod api;
 mod attr;

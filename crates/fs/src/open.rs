@@ -1,4 +1,4 @@
-//! Making, opening and closing a file system.
+//! Formatting, opening and closing a file system.
 
 use crate::bodies::{Bodies, match_bodies};
 use crate::clock::Clock;
@@ -17,31 +17,31 @@ use crate::types::{Ino, Kind};
 use frit_core::planted::{Bug, is};
 use std::sync::Arc;
 
-/// Fewest words of the list of orphans.
+/// Minimum number of words in the orphan list.
 const ORPHANS_MIN: u64 = 4;
 
-/// How a file system is made.
+/// Options for formatting a file system.
 #[derive(Debug)]
 pub struct Format {
-    /// Inodes that there can be; `None`: one for each 16 KiB.
+    /// Maximum number of inodes; `None`: one per 16 KiB.
     pub inodes: Option<u64>,
-    /// A name for people, at most 32 bytes.
+    /// Label for users, at most 32 bytes.
     pub label: String,
-    /// Whether what the medium holds may be lost.
+    /// `true` to overwrite existing data on the medium.
     pub force: bool,
-    /// Who owns the root directory, and its permissions.
+    /// User, group and permission bits of the root directory.
     pub root: (u32, u32, u16),
-    /// Its identity; `None`: a random one.
+    /// UUID of the file system; `None`: a random one.
     pub uuid: Option<u128>,
-    /// Where its times come from.
+    /// Source of the timestamps.
     pub clock: Clock,
-    /// Inodes that the list of orphans names at most, 4 or more; `None`: as the size of the medium has it. More are
-    /// found in the inode table by a start that looks at all of it.
+    /// Capacity of the orphan list, 4 or more; `None`: chosen from the size of the medium. Recovery
+    /// finds further orphans by a scan of the inode table.
     pub orphans: Option<u64>,
-    /// Contents have checksums, a word a block: 0.2 % of the medium.
+    /// `true` to keep checksums of file contents, one word per block: 0.2 % of the medium.
     pub sums: bool,
-    /// Where contents of regular files are; `None`: on the medium. The file system gets their identity, and they are
-    /// emptied.
+    /// Store of the contents of regular files; `None`: on the medium. The file system takes the
+    /// UUID of the store, and all content files in the store are removed.
     pub bodies: Option<Arc<dyn Bodies>>,
 }
 
@@ -61,16 +61,16 @@ impl Default for Format {
     }
 }
 
-/// How a file system is opened.
+/// Options for opening a file system.
 #[derive(Debug)]
 pub struct Open {
-    /// Nothing may be changed, but for what a stop left half done.
+    /// The file system is read-only, except that recovery completes interrupted operations.
     pub read_only: bool,
-    /// Where its times come from.
+    /// Source of the timestamps.
     pub clock: Clock,
-    /// Inodes that are kept in DRAM although nobody uses them, about 700 bytes each without extents and names.
+    /// Number of unused inodes cached in DRAM: about 700 bytes each, without extents and names.
     pub nodes: usize,
-    /// Where contents of regular files are; `None`: on the medium.
+    /// Store of the contents of regular files; `None`: on the medium.
     pub bodies: Option<Arc<dyn Bodies>>,
 }
 
@@ -81,16 +81,16 @@ impl Default for Open {
 }
 
 impl<M: Medium> Fs<M> {
-    /// Makes an empty file system on a medium and opens it.
+    /// Formats a medium with an empty file system and opens it.
     ///
     /// # Errors
-    /// The medium holds something and `force` is not set, is too small or too large, or has no room for so many
-    /// inodes.
+    /// The medium contains data and `force` is not set, the medium is too small or too large, or it
+    /// has no space for the requested number of inodes.
     pub fn format(medium: M, options: Format) -> Result<Self> {
         let mut geometry = Geometry::divide_for(medium.bytes(), options.inodes, options.sums)?;
         geometry.orphans = options.orphans.unwrap_or(geometry.orphans).clamp(ORPHANS_MIN, geometry.orphans);
         if options.sums && options.bodies.is_some() {
-            return Err(Error::Image("checksums are of contents on the medium: a pool has none".into()));
+            return Err(Error::Image("checksums cover contents on the medium: a pool has none".into()));
         }
         if options.label.len() > 32 {
             return Err(Error::Image(format!("the label `{}` has more than 32 bytes", options.label)));
@@ -104,12 +104,14 @@ impl<M: Medium> Fs<M> {
         let mut label = [0; 32];
         label[..options.label.len()].copy_from_slice(options.label.as_bytes());
         let superblock = Superblock { geometry, uuid, label, created: options.clock.now(), outside };
-        // Until the superblocks are written there is no file system: one that was here is gone first.
+        // The superblocks are written last, so that an interrupted format leaves no valid file
+        // system. Those of an earlier file system are erased first for the same reason.
         medium.zero(Geometry::SUPERBLOCK_AT, BLOCK);
         medium.zero(geometry.copy_at(), BLOCK);
         medium.fence();
         if let Some(bodies) = &options.bodies {
-            // Generations begin anew: nothing of what was here may be found by one.
+            // Generations restart at 1: a content file of the earlier file system could match one
+            // of the new.
             bodies.all()?.into_iter().try_for_each(|of| bodies.remove(of))?;
         }
         let salt = superblock.salt();
@@ -135,20 +137,22 @@ impl<M: Medium> Fs<M> {
         Self::open(medium, Open { clock: options.clock, bodies: options.bodies, ..Open::default() })
     }
 
-    /// Opens a file system and completes what a stop cut off.
+    /// Opens a file system and runs recovery.
     ///
     /// # Errors
-    /// There is none on the medium, or it is damaged beyond what a start can mend.
-    /// Contents outside of the medium are missing, or belong to another one.
+    /// The medium holds no file system, or one with damage that recovery cannot repair. The store
+    /// of external contents is missing or belongs to another file system.
     pub fn open(medium: M, options: Open) -> Result<Self> {
         match_bodies(&Superblock::read(&medium)?, options.bodies.as_deref())?;
         Self::open_any(medium, options)
     }
 
-    /// Opens a file system of which contents may be missing: for who does not look at them.
+    /// Opens a file system without a check of its content store, for callers that do not read
+    /// contents.
     pub(crate) fn open_any(medium: M, options: Open) -> Result<Self> {
         let superblock = Superblock::read(&medium)?;
         let (geometry, salt) = (superblock.geometry, superblock.salt());
+        // `read` accepts either copy; a damaged first copy is restored from the second.
         if Superblock::read_at(&medium, Geometry::SUPERBLOCK_AT).as_ref() != Ok(&superblock) {
             superblock.write(&medium);
         }
@@ -171,6 +175,8 @@ impl<M: Medium> Fs<M> {
             bodies: options.bodies,
             medium,
         };
+        // The flag is cleared before any change, so that a crash from here on is seen by the next
+        // open.
         if !fs.read_only {
             let mut txn = Txn::new();
             txn.counts.closed = Some(false);
@@ -178,7 +184,8 @@ impl<M: Medium> Fs<M> {
         }
         for (slot, ino) in found.into_iter().filter(|_| !is(Bug::FsOrphansForgotten)) {
             match fs.settle(slot, ino) {
-                // It stays on the list, for a check to find; everything else can be used.
+                // A damaged orphan stays on the list for `check` to report. The rest of the file
+                // system is usable.
                 Err(Error::Damaged { .. }) => {}
                 settled => settled?,
             }
@@ -192,10 +199,10 @@ impl<M: Medium> Fs<M> {
         Ok(fs)
     }
 
-    /// Frees the orphans that the list had no room for: all inodes without links.
+    /// Frees all inodes without links, including orphans that did not fit into the list.
     fn settle_more(&self) -> Result<()> {
         for ino in self.inodes() {
-            // One that is damaged stays, for a check to find.
+            // A damaged inode stays in the table for `check` to report.
             let Ok(Some(inode)) = Inode::read(&self.medium, &self.geometry, self.salt, ino) else { continue };
             if inode.links == 0 {
                 let node = self.node(ino)?;
@@ -210,7 +217,7 @@ impl<M: Medium> Fs<M> {
         Ok(())
     }
 
-    /// No inode is without links but those on the list.
+    /// Clears the mark for orphans beyond the list: none are left.
     fn forget_more(&self) {
         let mut orphans = self.orphans.lock();
         let mut txn = Txn::new();
@@ -220,7 +227,7 @@ impl<M: Medium> Fs<M> {
         }
     }
 
-    /// Frees an orphan that nobody can have open any more, or goes on cutting it.
+    /// Completes the deletion or truncation of an orphan. No process has it open at this point.
     fn settle(&self, slot: u32, ino: Ino) -> Result<()> {
         let node = match self.node(ino) {
             Ok(node) => node,
@@ -238,11 +245,13 @@ impl<M: Medium> Fs<M> {
         if state.inode.links == 0 {
             return self.cut(&node, &mut state, Txn::new(), 0, After::Free);
         }
+        // An inode with links is a file whose truncation was interrupted: its blocks behind the end
+        // are freed, and the inode is kept.
         let from = crate::contents::block_from(state.inode.size);
         self.cut(&node, &mut state, Txn::new(), from, After::Keep)
     }
 
-    /// Writes the times that are in DRAM only, and the sums of contents that have none.
+    /// Writes timestamps that are held in DRAM only, and checksums of contents that have none.
     pub(crate) fn save_all(&self) {
         for node in self.cache.all() {
             if self.has_sums() {
@@ -254,10 +263,10 @@ impl<M: Medium> Fs<M> {
         }
     }
 
-    /// Makes everything outlive the machine.
+    /// Makes all changes durable.
     ///
     /// # Errors
-    /// What the operating system says of the medium's file.
+    /// A sync of the medium or of the content store failed.
     pub fn sync_all(&self) -> Result<()> {
         self.save_all();
         self.medium.fence();
@@ -267,14 +276,14 @@ impl<M: Medium> Fs<M> {
         self.medium.sync()
     }
 
-    /// Closes the file system in order; the medium is left. Without it nothing is lost but the times of reads, of
-    /// listings and of overwrites since the last sync.
+    /// Closes the file system cleanly and returns the medium. A file system that is dropped instead
+    /// loses only the timestamps of reads, listings and overwrites since the last sync.
     ///
     /// # Errors
     /// As [`Fs::sync_all`].
     pub fn close(self) -> Result<M> {
         self.save_all();
-        // Files that were unlinked while they were open are free now.
+        // Files that were unlinked while they were open are freed now.
         let mut all_freed = true;
         for node in self.cache.all() {
             let mut state = node.state.write();
@@ -286,6 +295,7 @@ impl<M: Medium> Fs<M> {
                 }
             }
         }
+        // A damaged orphan keeps the mark, so that the next open scans the table again.
         if all_freed && !self.read_only {
             self.forget_more();
         }
@@ -303,11 +313,11 @@ impl<M: Medium> Fs<M> {
     }
 }
 
-/// Refuses a medium that holds anything.
+/// Fails if the medium contains a file system or any other data in its first blocks.
 fn refuse_used<M: Medium>(medium: &M) -> Result<()> {
     if present(medium) {
         return Err(Error::Image(
-            "it holds a frit file system already; --force makes a new one over it".into(),
+            "the medium already contains a frit file system; --force overwrites it".into(),
         ));
     }
     let mut first = [0; BLOCK as usize];
@@ -315,7 +325,7 @@ fn refuse_used<M: Medium>(medium: &M) -> Result<()> {
         medium.read(at, &mut first);
         if first.iter().any(|byte| *byte != 0) {
             return Err(Error::Image(
-                "it holds something already; --force makes a file system over it".into(),
+                "the medium already contains other data; --force overwrites that data".into(),
             ));
         }
     }

@@ -1,9 +1,11 @@
-//! Inodes that a start has to look after: without names but still open, or being cut in several transactions.
+//! The list of orphans: inodes that recovery has to complete. An orphan has no links but is still
+//! open, or is being truncated in several transactions.
 //!
-//! Each is in a word of the list. When the list is full, one word says that there may be more inodes without links than
-//! it names: the next start then looks for them in the inode table. So the list never refuses an inode without links,
-//! and needs no space to grow. An inode that is cut and keeps its name cannot be told from others in the table; an
-//! eighth of the list is kept for these, which are on it for the time of one operation alone.
+//! Each orphan takes one word of the list. When the list is full, one word marks that the inode
+//! table may hold further inodes without links, and recovery then scans the table for them. The
+//! list therefore never refuses an inode without links and never grows. An inode that is truncated
+//! but keeps its name cannot be recognized in the table; an eighth of the list is reserved for such
+//! inodes, which are on it only for the duration of one operation.
 
 use crate::error::{Error, Result};
 use crate::format::Geometry;
@@ -11,26 +13,26 @@ use crate::journal::Txn;
 use crate::medium::Medium;
 use crate::types::Ino;
 
-/// Words of the list that are read together.
+/// Number of words of the list that are read at once.
 const READ_WORDS: usize = 512;
-/// A word of the list: inodes without links that no word names may be in the table.
+/// Value of a word: the inode table may hold inodes without links that are not on the list.
 pub(crate) const MORE: u64 = u64::MAX;
-/// Of how many words one is kept for inodes that are cut, and for [`MORE`].
+/// One word of this many is reserved for inodes that are truncated, and for [`MORE`].
 const KEPT_ONE_IN: u64 = 8;
 
-/// The list of orphans: words on the medium, each an inode's number or 0.
+/// The list of orphans: words on the medium, each an inode number or 0.
 #[derive(Debug)]
 pub(crate) struct Orphans {
     at: u64,
     free: Vec<u32>,
-    /// Words that inodes without links leave free.
+    /// Number of words that are reserved, which inodes without links do not use.
     kept: usize,
-    /// Which word says that there may be more.
+    /// The slot that holds [`MORE`], if there is one.
     more: Option<u32>,
 }
 
 impl Orphans {
-    /// Reads who is on the list, and where.
+    /// Reads the list; returns it with the orphans and their slots.
     pub(crate) fn read<M: Medium>(medium: &M, geometry: &Geometry) -> (Self, Vec<(u32, Ino)>) {
         let kept = (geometry.orphans / KEPT_ONE_IN).max(2) as usize;
         let mut list = Self { at: geometry.orphans_at, free: Vec::new(), kept, more: None };
@@ -47,25 +49,26 @@ impl Orphans {
                 }
             }
         }
-        // The lowest are taken first.
+        // `pop` takes from the end, so the lowest slots are used first.
         list.free.reverse();
         (list, found)
     }
 
-    /// Returns `true` if inodes without links may be in the table that the list does not name.
+    /// Returns `true` if the inode table may hold inodes without links that are not on the list.
     pub(crate) fn has_more(&self) -> bool {
         self.more.is_some()
     }
 
-    /// Returns `true` if an inode without links finds no word any more: it needs [`Orphans::has_more`].
+    /// Returns `true` if no word is left for an inode without links, so that [`Orphans::has_more`]
+    /// is needed.
     pub(crate) fn is_full(&self) -> bool {
         self.free.len() <= self.kept
     }
 
-    /// Says in a transaction that there may be more inodes without links than the list names.
+    /// Adds the [`MORE`] mark to a transaction.
     ///
     /// # Errors
-    /// Every word names an inode that is being cut, or a damaged one.
+    /// Every word is taken, by inodes that are being truncated or are damaged.
     pub(crate) fn say_more(&mut self, txn: &mut Txn) -> Result<()> {
         let slot = self.free.pop().ok_or(Error::NoSpace)?;
         txn.write(self.at + u64::from(slot) * 8, &[MORE]);
@@ -73,14 +76,14 @@ impl Orphans {
         Ok(())
     }
 
-    /// Says in a transaction that the list names all. The word is free for others once [`Orphans::give`] says so.
+    /// Clears the [`MORE`] mark in a transaction. The slot is reusable after [`Orphans::give`].
     pub(crate) fn say_all(&mut self, txn: &mut Txn) -> Option<u32> {
         let slot = self.more.take()?;
         self.remove(txn, slot);
         Some(slot)
     }
 
-    /// Puts an inode on the list.
+    /// Adds an inode to the list and returns its slot.
     ///
     /// # Errors
     /// The list is full.
@@ -90,12 +93,12 @@ impl Orphans {
         Ok(slot)
     }
 
-    /// Takes one off; its place is free for others once [`Orphans::give`] says so.
+    /// Removes an inode from the list. The slot is reusable after [`Orphans::give`].
     pub(crate) fn remove(&self, txn: &mut Txn, slot: u32) {
         txn.write(self.at + u64::from(slot) * 8, &[0]);
     }
 
-    /// A place can be used again: the transaction that emptied it is durable.
+    /// Makes a slot reusable. The transaction that cleared it is durable.
     pub(crate) fn give(&mut self, slot: u32) {
         self.free.push(slot);
     }

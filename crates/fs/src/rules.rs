@@ -1,4 +1,4 @@
-//! Who may do what: the permission rules of POSIX, as Linux applies them.
+//! Permission checks: the rules of POSIX, as Linux applies them.
 
 use crate::error::{Error, Result};
 use crate::inode::Inode;
@@ -6,34 +6,36 @@ use crate::types::{Caller, Kind};
 
 /// Permission to read.
 pub(crate) const READ: u16 = 4;
-/// Permission to write, or to change names.
+/// Permission to write a file, or to change the names in a directory.
 pub(crate) const WRITE: u16 = 2;
-/// Permission to execute, or to look a name up.
+/// Permission to execute a file, or to look up a name in a directory.
 pub(crate) const EXECUTE: u16 = 1;
 
 /// Set-user-ID.
 pub(crate) const SUID: u16 = 0o4000;
 /// Set-group-ID.
 pub(crate) const SGID: u16 = 0o2000;
-/// Names in the directory belong to their owners.
+/// Sticky bit: only the owner of an entry or of the directory may remove or rename the entry.
 pub(crate) const STICKY: u16 = 0o1000;
-/// Execution by the group: with it a set-group-ID bit means what its name says.
+/// Permission to execute for the group. Without it, a set-group-ID bit has no effect on execution.
 const GROUP_EXECUTE: u16 = 0o010;
 
-/// Whether the caller is in a group.
+/// Returns `true` if the caller is in a group.
 pub(crate) fn in_group(who: &Caller, gid: u32) -> bool {
     who.gid == gid || who.groups.contains(&gid)
 }
 
-/// Refuses a caller without all of the wanted permissions.
+/// Fails if the caller lacks one of the wanted permissions.
 pub(crate) fn may(who: &Caller, inode: &Inode, want: u16) -> Result<()> {
     if !who.checked {
         return Ok(());
     }
+    // The superuser passes all checks but one: a file without any execute bit cannot be executed.
     if who.uid == 0 {
         let runs = want & EXECUTE == 0 || inode.kind == Kind::Directory || inode.mode & 0o111 != 0;
         return if runs { Ok(()) } else { Err(Error::Access) };
     }
+    // Only one class applies: an owner without a permission does not get it from the group.
     let shift = match who {
         _ if who.uid == inode.uid => 6,
         _ if in_group(who, inode.gid) => 3,
@@ -42,19 +44,19 @@ pub(crate) fn may(who: &Caller, inode: &Inode, want: u16) -> Result<()> {
     if inode.mode >> shift & want == want { Ok(()) } else { Err(Error::Access) }
 }
 
-/// Refuses to take a name of `inode` out of `dir`.
+/// Fails if the caller may not remove a name of `inode` from `dir`.
 pub(crate) fn may_remove(who: &Caller, dir: &Inode, inode: &Inode) -> Result<()> {
     may(who, dir, WRITE | EXECUTE)?;
     let free = dir.mode & STICKY == 0 || who.uid == 0 || who.uid == inode.uid || who.uid == dir.uid;
     if !who.checked || free { Ok(()) } else { Err(Error::NotPermitted) }
 }
 
-/// Refuses what only the owner may do.
+/// Fails if the caller is neither the owner nor the superuser.
 pub(crate) fn owner(who: &Caller, inode: &Inode) -> Result<()> {
     if !who.checked || who.uid == 0 || who.uid == inode.uid { Ok(()) } else { Err(Error::NotPermitted) }
 }
 
-/// The mode and the group of something new in a directory: a set-group-ID directory hands its group down.
+/// Returns the mode and group of a new inode. Inodes in a set-group-ID directory inherit its group.
 pub(crate) fn inherited(who: &Caller, dir: &Inode, kind: Kind, mode: u16) -> (u16, u32) {
     if dir.mode & SGID == 0 {
         return (mode, who.gid);
@@ -67,13 +69,15 @@ pub(crate) fn inherited(who: &Caller, dir: &Inode, kind: Kind, mode: u16) -> (u1
     (mode, dir.gid)
 }
 
-/// A mode without the set-group-ID bit, where the caller is not in the group that it would lend.
+/// Returns the mode without the set-group-ID bit if the caller is not in the group that the bit
+/// grants.
 pub(crate) fn without_foreign_group(who: &Caller, gid: u32, mode: u16) -> u16 {
     let lends = mode & SGID != 0 && mode & GROUP_EXECUTE != 0;
     if lends && who.uid != 0 && !in_group(who, gid) { mode & !SGID } else { mode }
 }
 
-/// The mode of a file after its owner or its contents were changed.
+/// Returns the mode of an inode after a change of its owner or contents: the set-ID bits are
+/// cleared.
 pub(crate) fn without_set_ids(kind: Kind, mode: u16) -> u16 {
     if kind == Kind::Directory {
         return mode;

@@ -1,6 +1,7 @@
-//! The locks and shared counters of this crate. In which order locks are taken: `inode/node.rs`.
+//! Locks and atomic counters of this crate. `inode/node.rs` documents the lock order.
 //!
-//! With the feature `shuttle` they are those of a scheduler that tries interleavings (`tests/schedules.rs`).
+//! With the feature `shuttle` they come from a scheduler that explores thread interleavings
+//! (`tests/schedules.rs`).
 
 #[cfg(not(feature = "shuttle"))]
 pub(crate) use parking_lot::{Mutex, RwLock, RwLockReadGuard, RwLockWriteGuard};
@@ -12,7 +13,8 @@ pub(crate) use shuttle::sync::atomic::{AtomicBool, AtomicI64, AtomicU32, AtomicU
 #[cfg(feature = "shuttle")]
 pub(crate) use shuttled::{Mutex, RwLock, RwLockReadGuard, RwLockWriteGuard};
 
-/// The scheduler's locks, with the calls of the others. A thread that panics ends the test, so poison means nothing.
+/// Shuttle's locks with the interface of `parking_lot`. A panic of a thread ends the test, so lock
+/// poisoning is ignored.
 #[cfg(feature = "shuttle")]
 mod shuttled {
     use shuttle::sync;

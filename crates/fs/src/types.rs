@@ -1,17 +1,18 @@
-//! What callers of a file system and the file system say to each other.
+//! Types of the parameters and results of file system operations.
 
-/// Longest name in a directory, in bytes (NAME_MAX of linux/limits.h).
+/// Maximum length of a name in a directory, in bytes (NAME_MAX of linux/limits.h).
 pub const NAME_MAX: usize = 255;
-/// Longest target of a symbolic link, in bytes (PATH_MAX without its zero).
+/// Maximum length of the target of a symbolic link, in bytes (PATH_MAX without its terminating
+/// zero).
 pub const TARGET_MAX: usize = 4095;
-/// Most hard links to one file; ext4 has the same.
+/// Maximum number of hard links to a file, as in ext4.
 pub const LINK_MAX: u32 = 65_000;
-/// Largest value of one extended attribute, in bytes (XATTR_SIZE_MAX of linux/limits.h).
+/// Maximum size of the value of an extended attribute, in bytes (XATTR_SIZE_MAX of linux/limits.h).
 pub const XATTR_MAX: usize = 65_536;
-/// Largest size of a file: 2^40 blocks of 4 KiB, less one byte; 4 PiB.
+/// Maximum file size: 2^40 blocks of 4 KiB, less one byte; 4 PiB.
 pub const FILE_MAX: u64 = (1 << 52) - 1;
 
-/// The number of an inode. The root directory is 1, as FUSE has it.
+/// Inode number. The root directory has number 1, as in FUSE.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
 pub struct Ino(pub u64);
 
@@ -20,25 +21,25 @@ impl Ino {
     pub const ROOT: Self = Self(1);
 }
 
-/// A time: nanoseconds since 1970, from 1677 to 2262.
+/// Timestamp in nanoseconds since 1970; its range is 1677 to 2262.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Default, Debug)]
 pub struct Time(pub i64);
 
 impl Time {
-    /// From seconds and nanoseconds; times that do not fit become the nearest that does.
+    /// Creates a timestamp from seconds and nanoseconds; values out of range saturate.
     #[must_use]
     pub fn new(seconds: i64, nanos: u32) -> Self {
         Self(seconds.saturating_mul(1_000_000_000).saturating_add(i64::from(nanos)))
     }
 
-    /// Seconds, rounded down, and nanoseconds.
+    /// Returns seconds, rounded down, and nanoseconds.
     #[must_use]
     pub fn split(self) -> (i64, u32) {
         (self.0.div_euclid(1_000_000_000), self.0.rem_euclid(1_000_000_000) as u32)
     }
 }
 
-/// What an inode is.
+/// Type of an inode.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug, strum::FromRepr)]
 #[repr(u8)]
 pub enum Kind {
@@ -58,49 +59,50 @@ pub enum Kind {
     Block,
 }
 
-/// What is known of an inode: stat(2).
+/// Attributes of an inode, as in stat(2).
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Attr {
-    /// Its number.
+    /// Inode number.
     pub ino: Ino,
-    /// Which use of the number this is.
+    /// Generation: counts the uses of the inode number.
     pub generation: u32,
-    /// What it is.
+    /// Type of the inode.
     pub kind: Kind,
     /// Permission bits with set-user-ID, set-group-ID and sticky: 0o7777.
     pub mode: u16,
-    /// Hard links; of a directory, 2 and its sub-directories.
+    /// Number of hard links; for a directory, 2 plus the number of its sub-directories.
     pub links: u32,
-    /// The owner.
+    /// User ID of the owner.
     pub uid: u32,
-    /// The group.
+    /// Group ID.
     pub gid: u32,
-    /// The device's number, of device files.
+    /// Device number of a device file.
     pub rdev: u32,
     /// Size in bytes.
     pub size: u64,
-    /// Blocks of 512 bytes that it takes.
+    /// Allocated space in blocks of 512 bytes.
     pub sectors: u64,
-    /// Last access.
+    /// Time of the last access.
     pub atime: Time,
-    /// Last change of contents.
+    /// Time of the last change of contents.
     pub mtime: Time,
-    /// Last change of the inode.
+    /// Time of the last change of the inode.
     pub ctime: Time,
-    /// When it was made.
+    /// Creation time.
     pub btime: Time,
 }
 
-/// On whose behalf an operation is.
+/// Identity of the user on whose behalf an operation runs.
 #[derive(Clone, Debug)]
 pub struct Caller {
-    /// The user; what is made belongs to it.
+    /// User ID, which becomes the owner of new inodes.
     pub uid: u32,
-    /// The group.
+    /// Group ID.
     pub gid: u32,
-    /// Other groups.
+    /// Supplementary groups.
     pub groups: Vec<u32>,
-    /// Whether permissions are checked here. A kernel that mounts with `default_permissions` has checked them.
+    /// `true` if the file system checks permissions. A kernel that mounts with
+    /// `default_permissions` has checked them already.
     pub checked: bool,
 }
 
@@ -108,23 +110,23 @@ impl Caller {
     /// The superuser.
     pub const ROOT: Self = Self { uid: 0, gid: 0, groups: Vec::new(), checked: true };
 
-    /// A user whose permissions somebody else has checked.
+    /// Returns a caller whose permissions were checked before, for example by the kernel.
     #[must_use]
     pub const fn trusted(uid: u32, gid: u32) -> Self {
         Self { uid, gid, groups: Vec::new(), checked: false }
     }
 }
 
-/// What a new inode is to be.
+/// Attributes of an inode to be created.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct New<'a> {
-    /// What it is.
+    /// Type of the inode.
     pub kind: Kind,
-    /// Permission bits, the umask taken off already.
+    /// Permission bits, with the umask applied.
     pub mode: u16,
-    /// The device's number, of device files.
+    /// Device number of a device file.
     pub rdev: u32,
-    /// Where a symbolic link points.
+    /// Target of a symbolic link.
     pub target: &'a [u8],
 }
 
@@ -148,128 +150,128 @@ impl<'a> New<'a> {
     }
 }
 
-/// A time to set.
+/// Timestamp for `set_attr`.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum SetTime {
     /// The time of the call.
     Now,
-    /// This time.
+    /// An explicit time.
     To(Time),
 }
 
-/// What `set_attr` changes; `None` stays.
+/// Attributes for `set_attr` to change; those with `None` stay unchanged.
 #[derive(Clone, Copy, PartialEq, Eq, Default, Debug)]
 pub struct Changes {
-    /// Permission bits: 0o7777.
+    /// Permission bits, masked with 0o7777.
     pub mode: Option<u16>,
-    /// The owner.
+    /// User ID of the owner.
     pub uid: Option<u32>,
-    /// The group.
+    /// Group ID.
     pub gid: Option<u32>,
-    /// The size: truncate(2).
+    /// File size, as in truncate(2).
     pub size: Option<u64>,
-    /// Last access.
+    /// Time of the last access.
     pub atime: Option<SetTime>,
-    /// Last change of contents.
+    /// Time of the last change of contents.
     pub mtime: Option<SetTime>,
-    /// Last change of the inode, as kernels that keep times themselves set it.
+    /// Time of the last change of the inode, set by kernels that maintain timestamps themselves.
     pub ctime: Option<Time>,
 }
 
-/// How rename treats what has the new name already: renameat2(2).
+/// Treatment of an existing new name by rename, as in renameat2(2).
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum RenameMode {
-    /// It is replaced.
+    /// The existing inode is replaced.
     Replace,
-    /// The call fails.
+    /// The call fails if the new name exists.
     NoReplace,
-    /// Both names change places.
+    /// The two names are exchanged.
     Exchange,
 }
 
-/// What fallocate(2) does with a range.
+/// Operation of fallocate(2) on a range.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Allocate {
-    /// Blocks are allocated; a size below the range's end grows to it.
+    /// Allocates blocks; the file grows to the end of the range if it is shorter.
     Extend,
-    /// Blocks are allocated, also beyond the size, which stays.
+    /// Allocates blocks, also beyond the end of the file; the size stays unchanged.
     Keep,
-    /// The range becomes a hole.
+    /// Turns the range into a hole.
     Punch,
-    /// The range becomes zeros; a size below its end grows to it.
+    /// Zeroes the range; the file grows to the end of the range if it is shorter.
     Zero,
-    /// The range becomes zeros; the size stays.
+    /// Zeroes the range; the size stays unchanged.
     ZeroKeep,
 }
 
-/// What lseek(2) looks for.
+/// Target of a search with lseek(2).
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Seek {
     /// Data.
     Data,
-    /// A hole; the end of the file is one.
+    /// A hole; the end of the file counts as one.
     Hole,
 }
 
-/// How setxattr(2) treats what is there.
+/// Treatment of an existing attribute by setxattr(2).
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum XattrMode {
-    /// Made or replaced.
+    /// The attribute is created or replaced.
     Any,
-    /// It must not exist.
+    /// The call fails if the attribute exists.
     Create,
-    /// It must exist.
+    /// The call fails if the attribute does not exist.
     Replace,
 }
 
-/// One name of a directory.
+/// Directory entry.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Entry<'a> {
     /// The name.
     pub name: &'a [u8],
-    /// The inode it names.
+    /// Inode number.
     pub ino: Ino,
-    /// What that is.
+    /// Type of the inode.
     pub kind: Kind,
-    /// Where to go on after this entry.
+    /// Position of the following entry, for the next call of `read_dir`.
     pub next: u64,
 }
 
-/// How full a file system is: statfs(2).
+/// Space usage of a file system, as in statfs(2).
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Usage {
-    /// Bytes of a block.
+    /// Block size in bytes.
     pub block_bytes: u32,
-    /// Blocks for data and metadata of files.
+    /// Number of blocks for data and metadata of files.
     pub blocks: u64,
-    /// Those that are free.
+    /// Number of free blocks.
     pub blocks_free: u64,
-    /// Inodes that there can be.
+    /// Maximum number of inodes.
     pub inodes: u64,
-    /// Those that are free.
+    /// Number of free inodes.
     pub inodes_free: u64,
-    /// Longest name in bytes.
+    /// Maximum length of a name in bytes.
     pub name_max: u32,
 }
 
-/// What putting the pieces of a file together came to.
+/// Result of defragmenting a file.
 #[derive(Clone, Copy, PartialEq, Eq, Default, Debug)]
 pub struct Gathered {
-    /// In how many pieces it was.
+    /// Number of contiguous pieces before.
     pub before: u64,
-    /// In how many it is.
+    /// Number of contiguous pieces after.
     pub after: u64,
 }
 
-/// A part of a file that lies in one piece on the medium.
+/// Part of a file that is contiguous on the medium.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Piece {
-    /// Where in the file, in bytes.
+    /// Byte position in the file.
     pub at: u64,
-    /// How long, in bytes.
+    /// Length in bytes.
     pub len: u64,
-    /// Where on the medium, in bytes.
+    /// Byte position on the medium.
     pub medium: u64,
-    /// Whether it was ever written; else it reads as zeros.
+    /// `true` if it has been written; a part that is only allocated reads as zeros.
     pub written: bool,
 }

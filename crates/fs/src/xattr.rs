@@ -1,8 +1,10 @@
-//! Extended attributes: all of an inode in one run of blocks, which every change writes anew somewhere else.
+//! Extended attributes. All attributes of an inode are in one run of blocks; each change writes all
+//! of them to a new run.
 //!
-//! The run: a word with the check (low half) and the bytes that follow the first two words, a word with the count, then
-//! for each attribute a word with the length of its name (low byte) and of its value (from bit 32 on), the name, the
-//! value, and zeros up to a multiple of 8.
+//! Format of the run: a word with the checksum (low half) and the number of bytes after the first
+//! two words (high half), a word with the number of attributes, and then for each attribute a word
+//! with the length of its name (low byte) and of its value (from bit 32), the name, the value, and
+//! zeros up to a multiple of 8.
 
 use crate::error::{Error, Result};
 use crate::format::{BLOCK, Geometry, crc_words, read_words};
@@ -15,24 +17,26 @@ use crate::space::Want;
 use crate::types::{Caller, Ino, Kind, NAME_MAX, XATTR_MAX, XattrMode};
 use frit_core::planted::{Bug, is};
 
-/// Most blocks that the attributes of one inode take together: 1 MiB.
+/// Maximum number of blocks for the attributes of one inode: 1 MiB.
 const BLOCKS_MAX: u64 = 256;
-/// Words before the attributes.
+/// Number of words before the attributes.
 const HEADER: usize = 2;
 
-/// A name and its value.
+/// Name and value.
 type Pair = (Vec<u8>, Vec<u8>);
 
-/// Refuses names outside of the namespaces that are kept, and callers without the right to read or to write.
+/// Fails for names outside the supported namespaces, and for callers without the right to access
+/// them.
 fn permitted(who: &Caller, inode: &Inode, name: &[u8], writes: bool) -> Result<()> {
     let is = |prefix: &[u8]| name.starts_with(prefix) && name.len() > prefix.len();
     if name.is_empty() || name.len() > NAME_MAX {
         return Err(Error::AttributeName);
     }
     if name.contains(&0) {
-        return Err(Error::Invalid("a zero in the name of an extended attribute"));
+        return Err(Error::Invalid("the name of an extended attribute contains a zero byte"));
     }
     if is(b"user.") {
+        // In a sticky directory, only the owner may change user attributes, see xattr(7).
         let shared = inode.kind == Kind::Directory && inode.mode & STICKY != 0;
         return match inode.kind {
             Kind::File | Kind::Directory if !writes => Ok(()),
@@ -76,12 +80,12 @@ fn decode(words: &[u64]) -> Option<Vec<Pair>> {
     Some(pairs)
 }
 
-/// The check of a run: of its words but for the low half of the first.
+/// Computes the checksum of a run: over all words except the low half of the first.
 fn check(salt: u32, ino: Ino, run: Run, words: &[u64]) -> u32 {
     crc_words(crc_words(salt, &[ino.0, run.start, words[0] >> 32]), &words[1..])
 }
 
-/// Whether the blocks of attributes, if there are any, can be that.
+/// Returns `true` if the inode has no attribute run, or one that lies within the data space.
 pub(crate) fn held(geometry: &Geometry, inode: &Inode) -> bool {
     let Run { start, len } = inode.xattrs;
     len == 0 || (len <= BLOCKS_MAX && geometry.holds(start, len))
@@ -90,7 +94,7 @@ pub(crate) fn held(geometry: &Geometry, inode: &Inode) -> bool {
 /// Reads all attributes of an inode.
 ///
 /// # Errors
-/// They do not match their check.
+/// The run fails its checksum or lies outside the data space.
 pub(crate) fn read<M: Medium>(
     medium: &M,
     geometry: &Geometry,
@@ -108,6 +112,7 @@ pub(crate) fn read<M: Medium>(
     }
     let [first] = read_words(medium, run.at());
     let len = (first >> 32) as usize / 8 + HEADER;
+    // The length is not verified yet, so it is limited by the size of the run.
     if len as u64 > run.len * BLOCK / 8 {
         return Err(damaged());
     }
@@ -120,18 +125,19 @@ pub(crate) fn read<M: Medium>(
 }
 
 impl<M: Medium> Fs<M> {
-    /// Refuses to free attributes that lie where none can be.
+    /// Fails if the attribute run of an inode lies outside the data space, so that it must not be
+    /// freed.
     pub(crate) fn xattrs_held(&self, ino: Ino, inode: &Inode) -> Result<()> {
         let at = self.geometry.inode_at(ino.0);
         if held(&self.geometry, inode) { Ok(()) } else { Err(Error::Damaged { what: "an inode", at }) }
     }
 
-    /// All attributes of an inode.
+    /// Returns all attributes of an inode.
     fn pairs(&self, ino: Ino, inode: &Inode) -> Result<Vec<Pair>> {
         read(&self.medium, &self.geometry, self.salt, ino, inode)
     }
 
-    /// The value of one attribute.
+    /// Returns the value of one attribute.
     pub(crate) fn value_of(&self, ino: Ino, name: &[u8]) -> Result<Vec<u8>> {
         let node = self.node(ino)?;
         let state = node.state.read();
@@ -141,7 +147,7 @@ impl<M: Medium> Fs<M> {
         found.map(|(_, value)| value).ok_or(Error::NoAttribute)
     }
 
-    /// Attributes of an inode, as they are now.
+    /// Returns the current attributes of an inode.
     pub(crate) fn pairs_of(&self, ino: Ino) -> Result<Vec<Pair>> {
         let node = self.node(ino)?;
         let state = node.state.read();
@@ -186,8 +192,10 @@ impl<M: Medium> Fs<M> {
         Ok(())
     }
 
-    /// Writes all attributes somewhere else, and gives the old ones up.
+    /// Writes all attributes to a new run and frees the old one.
     fn put_pairs(&self, ino: Ino, state: &mut State, txn: &mut Txn, pairs: &[Pair]) -> Result<()> {
+        // The old run stays intact until the transaction is durable, so a power loss finds either
+        // the old or the new attributes.
         let old = state.inode.xattrs;
         let mut new = Run::default();
         if !pairs.is_empty() {
@@ -203,6 +211,7 @@ impl<M: Medium> Fs<M> {
             };
             words[0] |= u64::from(check(self.salt, ino, new, &words));
             self.medium.write(new.at(), bytemuck::cast_slice(&words));
+            // The new run must be durable before the inode refers to it.
             txn.data = true;
             if new != old {
                 txn.take(new);

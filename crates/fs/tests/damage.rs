@@ -1,4 +1,5 @@
-//! One damage of each kind, as operations meet it: an error that says so, and nothing else is lost.
+//! Operations on metadata with damage of each kind: they return an error, and no other data is
+//! lost.
 
 #![allow(clippy::unwrap_used)]
 
@@ -49,7 +50,7 @@ fn names(fs: &Subject, dir: Ino) -> (Vec<String>, Result<(), Error>) {
     (all, end)
 }
 
-/// A name whose inode cannot be used is good for nothing, and nothing else changes.
+/// Asserts that a name with an unusable inode fails in all operations, which change nothing else.
 fn is_of_no_use(fs: &Subject, dir: Ino, name: &[u8]) {
     damaged(fs.lookup(ROOT, dir, name));
     damaged(fs.unlink(ROOT, dir, name));
@@ -99,7 +100,7 @@ fn a_name_whose_inode_is_damaged_or_free_stays_until_a_repair_takes_it() {
 
 #[test]
 fn a_listing_tells_the_names_around_a_damaged_one_and_then_the_damage() {
-    // Damaged before the directory is read, and afterwards.
+    // Damage before the directory is loaded, and after.
     for late in [false, true] {
         let fs = fresh();
         let dir = fs.create(ROOT, TOP, b"d", New::directory(0o755)).unwrap().ino;
@@ -126,7 +127,8 @@ fn a_listing_tells_the_names_around_a_damaged_one_and_then_the_damage() {
     }
 }
 
-/// A link with a long target, and where that is: the inode and the block.
+/// Creates a symbolic link with a long target; returns its inode number, and the positions of its
+/// inode and its block.
 fn link(fs: &Subject, name: &str, target: &[u8]) -> (Ino, u64, u64) {
     let ino = fs.create(ROOT, TOP, name.as_bytes(), New::symlink(target)).unwrap().ino;
     let at = fs.geometry().inode_at(ino.0);
@@ -149,7 +151,7 @@ fn a_target_of_a_symbolic_link_is_what_was_given_or_an_error() {
             flip(fs.medium(), block * 4096 + bit / 8, (bit % 8) as u8);
         }
         assert!(check(fs.medium()).unwrap().is_clean());
-        // Well-formed, and another's.
+        // A well-formed target, but of another link.
         let mut bytes = vec![0; 4096];
         fs.medium().read(theirs * 4096, &mut bytes);
         fs.medium().write_data(block * 4096, &bytes);
@@ -169,7 +171,7 @@ fn a_target_of_a_symbolic_link_is_what_was_given_or_an_error() {
 fn a_link_of_before_there_were_checks_of_targets_is_read_as_it_is() {
     let fs = fresh();
     let (ino, at, block) = link(&fs, "l", &[b't'; 1000]);
-    // A start carries the last two transactions out again.
+    // Two more transactions, because recovery replays the last two.
     let _ = ["x", "y"].map(|name| fs.create(ROOT, TOP, name.as_bytes(), New::file(0)).unwrap());
     let salt = crc32c::crc32c(&[7_u64.to_le_bytes(), 0_u64.to_le_bytes()].concat());
     let fs = again(fs, |medium| {
@@ -182,7 +184,7 @@ fn a_link_of_before_there_were_checks_of_targets_is_read_as_it_is() {
     });
     assert_eq!(fs.read_link(ino).unwrap(), [b't'; 1000]);
     assert!(check(fs.medium()).unwrap().is_clean());
-    // Nothing tells of damage there, as before.
+    // Damage is not detectable in such a link, as before the checksum was introduced.
     flip(fs.medium(), block * 4096, 0);
     assert!(fs.read_link(ino).is_ok());
     fs.unlink(ROOT, TOP, b"l").unwrap();

@@ -1,4 +1,4 @@
-//! The example of `docs/fs.md` runs.
+//! Runs the example of `docs/fs.md`.
 
 #![allow(clippy::unwrap_used)]
 

@@ -1,4 +1,4 @@
-//! What each operation costs in fences: the table of `docs/fs.md`.
+//! Number of fences of each operation, compared with the table in `docs/fs.md`.
 
 #![allow(clippy::unwrap_used)]
 
@@ -11,7 +11,7 @@ use std::path::Path;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU32, Ordering};
 
-/// Memory that counts its fences.
+/// Memory that counts fences.
 struct Counted(Mapped, AtomicU32);
 
 impl Medium for Counted {
@@ -45,7 +45,7 @@ impl Medium for Counted {
     }
 }
 
-/// The rows of the page's table of fences.
+/// Returns the rows of the table of fences in the page.
 fn said() -> BTreeMap<String, u32> {
     let page = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../docs/fs.md");
     let page = std::fs::read_to_string(page).unwrap();

@@ -1,4 +1,4 @@
-//! A file system without a free block: what needs none works, and what frees some does.
+//! Operations on a full file system: those that need no free block, and those that free some.
 
 #![allow(clippy::unwrap_used)]
 
@@ -24,7 +24,7 @@ fn free(fs: &Subject) -> u64 {
     fs.usage().unwrap().blocks_free
 }
 
-/// Takes every block that is free.
+/// Allocates all free blocks.
 fn fill(fs: &Subject) {
     let ino = file(fs, "all");
     let mut at = 0;
@@ -49,7 +49,7 @@ fn again(fs: Subject) -> Subject {
     Fs::open(medium, Open::default()).unwrap()
 }
 
-/// Writes a part of every second block of a file that was allocated; the order is mixed.
+/// Writes to every second block of an allocated file, in mixed order.
 fn write_every_second(fs: &Subject, ino: Ino, blocks: u64) -> Vec<u8> {
     let mut expected = vec![0; (blocks * BLOCK) as usize];
     for i in 0..blocks / 2 {
@@ -68,7 +68,7 @@ fn allocated_blocks_are_written_in_any_order_on_a_full_file_system() {
     for (sums, blocks, kept) in [(false, 300, 0), (true, 300, 0), (false, 40, 3)] {
         let fs = fresh(sums);
         let ino = file(&fs, "f");
-        // With as many pieces before as leave `kept` places in the inode free.
+        // Enough other extents to leave `kept` free slots in the inode.
         for i in 0..if kept > 0 { 8 - kept } else { 0 } {
             fs.write(ino, (1000 + 2 * i) * BLOCK, &[9; 4096]).unwrap();
         }
@@ -113,7 +113,7 @@ fn holes_are_punched_on_a_full_file_system() {
             let at = (block * BLOCK) as usize;
             let end = expected.len().min(at + (holes * BLOCK) as usize);
             expected[at.min(end)..end].fill(0);
-            // What becomes free can be used at once.
+            // Freed blocks are available at once.
             let mut at = 0;
             while let Ok(len) = fs.write(more[i as usize], at, &[0xDD; 4096]) {
                 at += len as u64;
@@ -121,7 +121,7 @@ fn holes_are_punched_on_a_full_file_system() {
             }
             assert!(contents(&fs, ino) == expected, "the {i}-th");
         }
-        // Blocks that say where the pieces are came from the holes.
+        // The blocks for extent slots were taken from the holes.
         assert!(gained >= 290 / holes - 8, "{gained} blocks");
         let fs = again(fs);
         assert!(contents(&fs, ino) == expected);

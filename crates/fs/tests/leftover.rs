@@ -1,7 +1,7 @@
-//! Overlays that killed processes left, images that are renamed, copied, restored and deleted, and files that other
-//! users put in the way.
+//! Overlays that killed processes left behind, images that are renamed, copied, restored or
+//! deleted, and files that other users place under the same names.
 
-// Helpers of tests are tests, which clippy does not know.
+// Clippy does not recognize helper functions as tests.
 #![allow(clippy::unwrap_used, clippy::panic, clippy::print_stderr)]
 
 use frit_fs::{Caller, Error, Files, Format, Fs, Image, Ino, LockFile, New, Open, Overlaid, Overlay};
@@ -10,10 +10,10 @@ use std::os::unix::fs::{MetadataExt, PermissionsExt, chown, symlink};
 use std::path::{Path, PathBuf};
 
 const ROOT: &Caller = &Caller::ROOT;
-/// Another user of the machine.
+/// Another user.
 const OTHER: u32 = 65534;
 
-/// A directory on a disk, and one in memory as /dev/shm is: all users can make files in it.
+/// A directory on a disk, and one in memory that, like /dev/shm, all users can write to.
 struct Place {
     disk: tempfile::TempDir,
     memory: tempfile::TempDir,
@@ -39,7 +39,7 @@ impl Place {
         Overlaid::open(&self.at(name), &self.overlay())
     }
 
-    /// Makes an image with the file `synced`, and `killed` that is in the overlay alone.
+    /// Creates an image with a file `synced`, and a file `killed` that is in the overlay only.
     fn killed(&self, name: &str) {
         let file = File::create(self.at(name)).unwrap();
         file.set_len(1 << 20).unwrap();
@@ -54,7 +54,7 @@ impl Place {
         has(self.medium(name).unwrap(), file)
     }
 
-    /// The same, and closes it in order.
+    /// As `has`, but closes the file system cleanly.
     fn has_closed(&self, name: &str, file: &str) -> bool {
         let fs = Fs::open(self.medium(name).unwrap(), Open::default()).unwrap();
         let has = fs.lookup(ROOT, Ino::ROOT, file.as_bytes()).is_ok();
@@ -62,13 +62,14 @@ impl Place {
         has
     }
 
-    /// Sentences about overlays here: other tests may have some elsewhere.
+    /// Returns messages about overlays of this test; other tests may have some in other
+    /// directories.
     fn notes(&self, medium: &Overlaid) -> Vec<String> {
         let here = self.memory.path().to_str().unwrap();
         medium.notes().iter().filter(|note| note.contains(here)).cloned().collect()
     }
 
-    /// The directories of this user, and what is in them.
+    /// Returns the contents of the directories of this user.
     fn left(&self) -> Vec<PathBuf> {
         let dirs = list(self.memory.path())
             .into_iter()
@@ -91,7 +92,7 @@ fn make(fs: &dyn Files, name: &str) {
     fs.create(ROOT, Ino::ROOT, name.as_bytes(), New::file(0o644)).unwrap();
 }
 
-/// Looks for a file, and lets the file system go without closing it.
+/// Looks up a file, and drops the file system without closing it.
 fn has(medium: Overlaid, file: &str) -> bool {
     let fs = Fs::open(medium, Open::default()).unwrap();
     fs.lookup(ROOT, Ino::ROOT, file.as_bytes()).is_ok()
@@ -106,7 +107,7 @@ fn refused(done: Result<Overlaid, Error>, words: &str) {
     }
 }
 
-/// Returns `true`, and says so, where a test cannot act for another user.
+/// Returns `true` and prints a message if the test cannot act for another user.
 fn no_root() -> bool {
     let none = own() != 0;
     if none {
@@ -131,7 +132,7 @@ fn an_overlay_lies_in_a_directory_of_its_owner() {
     assert_eq!(list(place.disk.path()), [place.at("img")]);
 }
 
-/// Puts things of another user under each name that an overlay or its directory could have.
+/// Creates files of another user under each name that an overlay or its directory could have.
 fn squat(place: &Place, how: &dyn Fn(&Path)) {
     let meta = place.at("img").metadata().unwrap();
     let older = format!("frit-{:x}-{:x}.overlay", meta.dev(), meta.ino());
@@ -165,7 +166,7 @@ fn what_another_user_puts_in_the_way_is_passed_over() {
         let dir = overlay.parent().unwrap().metadata().unwrap();
         assert_eq!((dir.uid(), dir.mode() & 0o7777), (0, 0o700));
         assert!(place.has("img", "killed"));
-        // The name is free again: what was made is still found.
+        // The names are free again, and the overlay is still found.
         for path in
             list(place.memory.path()).iter().filter(|path| path.symlink_metadata().unwrap().uid() == OTHER)
         {
@@ -195,7 +196,7 @@ fn a_log_of_another_user_is_never_carried_out() {
     assert!(fs.lookup(ROOT, Ino::ROOT, b"killed").is_ok());
     drop(fs.close().unwrap());
     assert_eq!(list(place.disk.path()), [place.at("img"), place.at("img.sync")]);
-    // Nor a link to a file that is not theirs.
+    // A link to a file of this user is not followed either.
     std::fs::remove_file(place.at("img.sync")).unwrap();
     std::fs::write(place.at("precious"), b"precious").unwrap();
     symlink(place.at("precious"), place.at("img.sync")).unwrap();
@@ -213,7 +214,7 @@ fn a_renamed_image_finds_its_overlay_and_a_copy_does_not() {
     std::fs::copy(place.at("a"), place.at("b")).unwrap();
     assert!(!place.has_closed("b", "killed"));
     std::fs::remove_file(place.at("b")).unwrap();
-    // Also one with all attributes.
+    // The same for a copy with its extended attributes.
     std::fs::copy(place.at("a"), place.at("c")).unwrap();
     let mut mark = vec![0; 4096];
     let a = File::open(place.at("a")).unwrap();
@@ -228,7 +229,7 @@ fn a_renamed_image_finds_its_overlay_and_a_copy_does_not() {
     assert!(!place.has_closed("c", "killed"));
     std::fs::rename(place.at("a"), place.at("d")).unwrap();
     assert!(place.has("d", "killed"));
-    // From now on the overlay knows where its image is.
+    // The overlay now records the new path of its image.
     assert!(!place.has_closed("c", "killed"));
 }
 
@@ -259,7 +260,7 @@ fn an_image_restored_from_a_backup_is_refused() {
     assert!(place.has("img", "killed"));
 }
 
-/// Makes images until one has the number of another that was deleted.
+/// Creates images until one has the inode number of a deleted one.
 fn reuse(place: &Place, inode: u64) -> bool {
     (0..200).any(|i| {
         let path = place.at(&format!("new{i}"));
@@ -285,7 +286,7 @@ fn a_new_image_with_the_inode_of_a_deleted_one_is_itself() {
         return;
     }
     let medium = place.medium("img").unwrap();
-    // It is certain that the other one is gone where the file system has a number of its own.
+    // The deletion is certain only on file systems with an ID of their own.
     let known = [0xef53, 0x9123_683e_u64];
     let certain = known.contains(&(rustix::fs::statfs(place.at("img")).unwrap().f_type as u64));
     let [note] = &place.notes(&medium)[..] else { panic!("{:?}", medium.notes()) };
@@ -374,7 +375,7 @@ fn root_follows_no_link_of_another_user() {
     place.killed("img");
     assert!(list(place.disk.path()).iter().all(|path| !path.to_str().unwrap().contains("overlay")));
     assert!(place.has("img", "killed"));
-    // A second name of a file of root's is not taken for an overlay.
+    // A hard link to a file of root is not accepted as an overlay.
     let precious = place.memory.path().join("precious");
     std::fs::write(&precious, b"precious").unwrap();
     let overlays = list(place.memory.path()).into_iter().filter(|path| path.is_dir() && !path.is_symlink());
@@ -398,14 +399,14 @@ fn the_lock_file_of_an_image_is_its_owners() {
     assert!(second.file().try_lock_shared().is_err());
     first.remove();
     drop(first);
-    // It was waited for, and is no longer the one.
+    // The second lock was granted after the file was removed, so it is no longer current.
     second.file().try_lock().unwrap();
     assert!(!second.is_current());
     drop(second);
     let third = LockFile::open(&image).unwrap().unwrap();
     third.file().try_lock().unwrap();
     assert_eq!(third.file().metadata().unwrap().mode() & 0o7777, 0o600);
-    // One that a killed process left goes with the next that is removed, and none that is in use.
+    // The removal also removes lock files of killed processes, but none in use.
     let other = LockFile::open(&File::create(place.at("img2")).unwrap()).unwrap().unwrap();
     other.remove();
     assert!(third.is_current() && !other.is_current());

@@ -1,4 +1,4 @@
-//! An image in an ordinary file: what a killed process leaves, what is refused, and threads at once.
+//! Images in ordinary files: contents after a kill, refused images, and concurrent threads.
 
 #![allow(clippy::unwrap_used, clippy::panic)]
 
@@ -143,10 +143,10 @@ fn an_image_that_was_replaced_is_refused() {
     std::fs::write(place.image(), &backup).unwrap();
     let why = refused(place.medium());
     assert!(why.contains("it was replaced") && why.contains("remove"), "{why}");
-    // Put back, it goes on.
+    // The original image is accepted again.
     std::fs::write(place.image(), &kept).unwrap();
     assert_eq!(contents(&place.open(), "newer"), b"3");
-    // Or without the changes, when that is wanted.
+    // The changes can be discarded by removing the overlay.
     std::fs::write(place.image(), &backup).unwrap();
     refused(place.medium());
     let overlay = place.memory.path().join(&place.names().1[0]);
@@ -202,14 +202,14 @@ fn an_overlay_has_to_be_in_memory() {
     assert!(refused(Overlaid::open(&place.image(), &on_disk)).contains("no directory in memory"));
 }
 
-/// Threads write words into pages that they share, each its own words, while others sync; each finds its own again, and
-/// at the end the image has them all.
+/// Threads write words to shared pages, each to its own words, while another thread syncs. Each
+/// thread reads back its words, and the image has all of them at the end.
 #[test]
 fn threads_change_words_of_the_same_pages_while_it_is_synced() {
     const THREADS: u64 = 4;
     const PAGES: u64 = 24;
     let place = Place::new();
-    // Small, so that writes make syncs too.
+    // A small bound, so that writes perform syncs as well.
     let overlay = Overlay { bound: 16 * 4096, ..place.overlay() };
     let medium = Arc::new(Overlaid::open(&place.image(), &overlay).unwrap());
     let over = Arc::new(AtomicBool::new(false));
@@ -229,7 +229,7 @@ fn threads_change_words_of_the_same_pages_while_it_is_synced() {
                 let mut shadow = vec![0_u64; (PAGES * 512 / THREADS) as usize];
                 for _ in 0..4000 {
                     let i = rng.random_range(0..shadow.len());
-                    // Not the first page, whose end belongs to syncs.
+                    // The first page is left out, because syncs write a stamp at its end.
                     let at = 4096 + 8 * (me + THREADS * i as u64);
                     let mut word = [0; 8];
                     medium.read(at, &mut word);
@@ -255,7 +255,7 @@ fn threads_change_words_of_the_same_pages_while_it_is_synced() {
     }
 }
 
-/// The same with whole operations, whose state is checked whenever a process would have been killed.
+/// The same with operations of a file system, checked after a simulated kill of the process.
 #[test]
 fn a_bound_holds_and_nothing_is_lost() {
     let place = Place::new();
@@ -265,7 +265,7 @@ fn a_bound_holds_and_nothing_is_lost() {
     for i in 0..60 {
         let bytes = vec![i as u8; rng.random_range(1..60_000)];
         file(&fs, &format!("f{i}"), &bytes);
-        // A step of a write is counted when it is done.
+        // The limit is checked after each step of a write, so it may be exceeded by one step.
         assert!(fs.medium().unsynced() <= overlay.bound + (1 << 20), "{}", fs.medium().unsynced());
         assert_eq!(contents(&fs, &format!("f{i}")), bytes);
     }

@@ -1,5 +1,5 @@
-//! Operations that meet, under a scheduler that tries interleavings of their locks: none hangs, and what is left agrees
-//! with itself.
+//! Concurrent operations under a scheduler that explores interleavings of their locks: no deadlock
+//! occurs, and the metadata stays consistent.
 
 #![allow(clippy::unwrap_used)]
 
@@ -10,13 +10,14 @@ use frit_fs::{
 use std::sync::{Arc, Mutex};
 
 const ROOT: &Caller = &Caller::ROOT;
-/// Interleavings of each meeting.
+/// Number of interleavings for each combination of operations.
 const TRIED: usize = 400;
 
 type Shared = Arc<Fs<Mapped>>;
 type Step = fn(&dyn Files);
 
-/// A file system with directories a and b, file a/f with a second name b/h, and an empty directory a/d.
+/// Creates a file system with directories a and b, a file a/f with a second name b/h, and an empty
+/// directory a/d.
 fn fresh() -> Shared {
     let format =
         Format { inodes: Some(64), uuid: Some(3), clock: Clock::counted(1_000_000), ..Format::default() };
@@ -27,7 +28,7 @@ fn fresh() -> Shared {
     fs.write(file, 0, &[1; 5000]).unwrap();
     fs.link(ROOT, file, b, b"h").unwrap();
     fs.create(ROOT, a, b"d", New::directory(0o755)).unwrap();
-    // Hardly any node stays in memory, so that nodes come and go meanwhile.
+    // A tiny cache, so that nodes are evicted and loaded during the test.
     let medium = fs.close().unwrap();
     let open = Open { nodes: 1, clock: Clock::counted(2_000_000), ..Open::default() };
     Arc::new(Fs::open(medium, open).unwrap())
@@ -37,7 +38,7 @@ fn dir(fs: &dyn Files, name: &[u8]) -> Option<Ino> {
     fs.lookup(ROOT, Ino::ROOT, name).ok().map(|attr| attr.ino)
 }
 
-/// What another thread may have made of it in the meantime is no error.
+/// Accepts errors that a concurrent thread may have caused, but no damage.
 fn met<T>(done: Result<T, Error>) {
     if let Err(error) = done {
         assert!(!matches!(error, Error::Damaged { .. } | Error::Image(_)), "{error}");
@@ -116,7 +117,7 @@ fn three_operations_meet() {
     }
 }
 
-/// An image on a disk that never stops; nobody reads its log.
+/// An image on a disk that never fails. Its log is never read.
 struct Quick(Mutex<Vec<u8>>);
 
 impl Disk for Quick {
@@ -160,12 +161,13 @@ impl Disk for Quick {
     }
 }
 
-/// Operations, and syncs of an image on a disk that come in between; the bound is so small that writes make syncs too.
+/// Concurrent operations with syncs of an image on a disk. The bound is so small that writes
+/// perform syncs as well.
 #[test]
 fn operations_meet_syncs_of_an_image_on_a_disk() {
     for (i, step) in STEPS.into_iter().enumerate() {
         let mut config = shuttle::Config::new();
-        // Pages lie on the stack.
+        // Pages are allocated on the stack.
         config.stack_size = 256 << 10;
         let runner = shuttle::Runner::new(shuttle::scheduler::RandomScheduler::new(TRIED / 8), config);
         runner.run(move || {
@@ -189,7 +191,7 @@ fn operations_meet_syncs_of_an_image_on_a_disk() {
             }
             threads.into_iter().for_each(|thread| thread.join().unwrap());
             assert!(check(fs.medium()).unwrap().is_clean());
-            // What the last sync made of the image agrees with itself.
+            // The image after the last sync is consistent.
             fs.sync().unwrap();
             let medium = Mapped::anonymous(512 << 10).unwrap();
             medium.write_data(0, &disk.0.lock().unwrap());
@@ -198,7 +200,8 @@ fn operations_meet_syncs_of_an_image_on_a_disk() {
     }
 }
 
-/// Promise S52 of `docs/semantics.md`, where it is hardest: the old inode is freed between finding and looking at it.
+/// Promise S52 of `docs/semantics.md` in its hardest case: the old inode is freed between the
+/// lookup of its name and the access to it.
 #[test]
 fn a_name_that_is_replaced_stays() {
     shuttle::check_random(

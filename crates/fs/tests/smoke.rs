@@ -1,4 +1,4 @@
-//! The whole file system in one walk: what was made is there, also after it was opened again.
+//! A tour of all operations, whose results are verified before and after a reopen.
 
 #![allow(clippy::unwrap_used)]
 

@@ -1,4 +1,4 @@
-//! Contents with checksums: what is damaged is never taken for what was written.
+//! Checksums of contents: damaged contents are never returned as valid.
 
 #![allow(clippy::unwrap_used)]
 
@@ -27,7 +27,7 @@ fn pattern(len: usize) -> Vec<u8> {
     (0..len).map(|i| (i / 7) as u8 ^ (i % 251) as u8).collect()
 }
 
-/// Where a byte of a file lies.
+/// Returns the position of a byte of a file on the medium.
 fn place(fs: &Summed, ino: Ino, at: u64) -> u64 {
     let mut place = None;
     fs.pieces(ino, at, &mut |piece| {
@@ -38,7 +38,7 @@ fn place(fs: &Summed, ino: Ino, at: u64) -> u64 {
     place.unwrap()
 }
 
-/// Turns one bit of a file over.
+/// Flips one bit of a file.
 fn flip(fs: &Summed, ino: Ino, at: u64, bit: u8) {
     let at = place(fs, ino, at);
     let mut byte = [0];
@@ -84,16 +84,16 @@ fn damage_is_not_hidden_by_what_is_written_beside_it() {
     fs.sync().unwrap();
     flip(&fs, ino, 5000, 3);
     flip(&fs, ino, 2 * BLOCK as u64 + 5, 3);
-    // A part of the block, its tail before the file grows, and its pieces elsewhere.
+    // A partial write of the block, growth of a file with a damaged tail, and an append.
     assert!(is_damaged(&fs.write(ino, 8000, &[1; 100])));
     assert!(is_damaged(&fs.set_attr(ROOT, ino, &Changes { size: Some(1 << 20), ..Changes::default() })));
     assert!(is_damaged(&fs.append(ino, &[1])));
     assert!(is_damaged(&reads(&fs, ino, 5000, 1)) && is_damaged(&reads(&fs, ino, 2 * BLOCK as u64, 1)));
-    // Written whole, a block is sound again.
+    // A block that is overwritten as a whole is valid again.
     fs.write(ino, BLOCK as u64, &[7; BLOCK]).unwrap();
     fs.sync_file(ino, true).unwrap();
     assert_eq!(reads(&fs, ino, 5000, 2).unwrap(), [7, 7]);
-    // And what is cut off is gone.
+    // Truncated blocks are no longer checked.
     fs.set_attr(ROOT, ino, &Changes { size: Some(100), ..Changes::default() }).unwrap();
     let medium = fs.close().unwrap();
     let report = check_contents(&medium).unwrap();
@@ -161,7 +161,7 @@ fn the_last_close_of_a_file_gives_checksums() {
         (report.verified, report.unsummed)
     };
     fs.unpin(ino).unwrap();
-    assert_eq!(sums(), (0, 2), "somebody has it open");
+    assert_eq!(sums(), (0, 2), "the file is still open");
     fs.unpin(ino).unwrap();
     assert_eq!(sums(), (2, 0));
 }

@@ -1,4 +1,5 @@
-//! Several threads on one file system: each has a shadow of what is its own, all fight over what is common.
+//! Several threads on one file system. Each has its own files with a shadow copy, and all of them
+//! compete for common names.
 
 #![allow(clippy::unwrap_used)]
 
@@ -15,7 +16,7 @@ const ROOT: &Caller = &Caller::ROOT;
 const THREADS: u64 = 4;
 const STEPS: usize = 4000;
 
-/// What other threads may have made of a name in the meantime.
+/// Returns `true` for errors that concurrent changes of a name can cause.
 fn expected_of_common(error: &Error) -> bool {
     matches!(
         error,
@@ -30,7 +31,7 @@ fn expected_of_common(error: &Error) -> bool {
     )
 }
 
-/// One step on files that only this thread knows.
+/// Performs one operation on files of this thread.
 fn own(fs: &Fs<Mapped>, dir: Ino, rng: &mut SmallRng, shadow: &mut BTreeMap<String, Vec<u8>>) {
     let name = format!("own-{}", rng.random_range(0..12));
     match (rng.random_range(0..6), shadow.get_mut(&name)) {
@@ -69,7 +70,7 @@ fn own(fs: &Fs<Mapped>, dir: Ino, rng: &mut SmallRng, shadow: &mut BTreeMap<Stri
     }
 }
 
-/// One step on names that all threads change.
+/// Performs one operation on names that all threads change.
 fn common(fs: &Fs<Mapped>, dirs: &[Ino], rng: &mut SmallRng) {
     let mut dir = || dirs[rng.random_range(0..dirs.len())];
     let (from, to) = (dir(), dir());

@@ -1,7 +1,7 @@
-//! `make bench`: the cache's index as the cache grows. The probes of an access stay as they are; its time grows,
-//! since memory itself gets slower.
+//! `make bench`: the index of the cache as the cache grows. The number of probes of an access is
+//! constant; its time grows, because memory accesses become slower.
 //!
-//! Each figure is the best of some rounds, on one thread, over random blocks of 1 TiB.
+//! Each value is the best of several rounds, on one thread, over random blocks of 1 TiB.
 
 #![allow(clippy::print_stdout)]
 
@@ -10,21 +10,21 @@ use std::hint::black_box;
 use std::time::Instant;
 
 const ROUNDS: usize = 3;
-/// Lookups a round.
+/// Lookups in a round.
 const LOOKUPS: usize = 1 << 20;
-/// How far ahead blocks are fetched where they are.
+/// Number of lookups by which prefetches run ahead.
 const AHEAD: usize = 16;
 const DISK_BLOCKS: u64 = 1 << 28;
 
 fn main() {
-    // `cargo test --benches` builds and starts this too; it has nothing to test.
+    // `cargo test --benches` builds and starts this too. There is nothing to test.
     if !std::env::args().any(|a| a == "--bench") {
         return;
     }
     println!(
-        "the cache's index, full: lines or rows looked at, and ns. A replacement is a lookup, a removal and an insertion,"
+        "the index of a full cache: cache lines or rows examined, and ns. A replacement is a lookup, a removal and an insertion;"
     );
-    println!("whose rows are told, most in brackets; fetched: with the next {AHEAD} blocks known");
+    println!("rows of the insertion, the most in brackets; fetched: with prefetches {AHEAD} lookups ahead");
     println!("{:>8} {:>24} {:>22} {:>24} {:>24}", "cache", "hit", "miss", "replace", "fetched hit, miss");
     let sizes = [256u64, 512, 1024, 2048, 4096, 8192, 16_384];
     let found: Vec<(u64, Found)> = sizes.into_iter().map(|mb| (mb, size(mb))).collect();
@@ -36,14 +36,15 @@ fn main() {
     println!();
 }
 
-/// Probes and nanoseconds of an operation at one size.
+/// Probes and nanoseconds of each operation at one size.
 struct Found {
     hit: (f64, f64),
     miss: (f64, f64),
     replace: (f64, f64),
 }
 
-/// A bar of probes and one of nanoseconds for each size: the first ones stay as long as they are.
+/// Prints a bar of probes and a bar of nanoseconds for each size. The bars of probes have equal
+/// lengths.
 fn plot(what: &str, found: &[(u64, Found)], of: impl Fn(&Found) -> (f64, f64)) {
     let most = found.iter().map(|(_, f)| of(f).1).fold(0.0, f64::max);
     println!("\n{what}: probes (one █ each), and ns (longest bar {most:.0} ns)");
@@ -53,14 +54,14 @@ fn plot(what: &str, found: &[(u64, Found)], of: impl Fn(&Found) -> (f64, f64)) {
     }
 }
 
-/// A bar, in eighths of a character.
+/// Returns a bar with a resolution of an eighth of a character.
 fn bar(length: f64) -> String {
     let eighths = (length * 8.0).round() as usize;
     let last = ["", "▏", "▎", "▍", "▌", "▋", "▊", "▉"][eighths % 8];
     "█".repeat(eighths / 8) + last
 }
 
-/// The xorshift generator of Marsaglia: the benchmark's own choices cost next to nothing.
+/// Marsaglia's xorshift generator. Its cost is negligible in the measurement.
 fn random(state: &mut u64) -> u64 {
     *state ^= *state << 13;
     *state ^= *state >> 7;
@@ -72,7 +73,7 @@ fn best(mut f: impl FnMut() -> f64) -> f64 {
     (0..ROUNDS).map(|_| f()).fold(f64::MAX, f64::min)
 }
 
-/// Nanoseconds of each of so many operations.
+/// Returns the nanoseconds of one of `operations` operations.
 fn nanos(operations: usize, f: impl FnOnce()) -> f64 {
     let start = Instant::now();
     f();
@@ -100,7 +101,7 @@ fn size(megabytes: u64) -> Found {
     let mut state = 88_172_645_463_325_252;
     let mut held = Vec::with_capacity(slots);
     while index.len() < slots {
-        // Even blocks are there, odd ones are not.
+        // Even blocks are in the index, odd ones are not.
         let lbn = (random(&mut state) % DISK_BLOCKS) as u32 & !1;
         if index.get(lbn).is_none() {
             index.insert(lbn, held.len() as u32);
@@ -117,7 +118,7 @@ fn size(megabytes: u64) -> Found {
     let hit_fetched = best(|| nanos(LOOKUPS, || get_all_fetched(&index, &hits)));
     let miss_fetched = best(|| nanos(LOOKUPS, || get_all_fetched(&index, &misses)));
 
-    // A full cache: one block leaves for each that comes.
+    // A full cache: each inserted block replaces another one.
     let (mut rows, mut most) = (0, 0);
     let replace = best(|| {
         nanos(LOOKUPS, || {

@@ -1,28 +1,29 @@
-//! What a layer wrote to PCM and did not fence yet, and all that it did.
+//! Fences of a layer: PCM writes that are not fenced yet, and the completion of all fences.
 
 use crate::Token;
 use crate::wear::Leveled;
 use frit_core::Sink;
 use frit_media::Store;
 
-/// The fences of a layer.
+/// State of the fences of a layer.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Fences<T> {
-    /// What the next fence has to wait for.
+    /// Completion of the writes that the next fence must cover.
     open: Option<T>,
-    /// All fences so far.
+    /// Completion of all fences so far.
     done: T,
-    /// A fence of no cost on memory without bytes orders nothing that could be lost.
+    /// `true` if fences are issued. On memory that holds no bytes, a fence without a cost has no
+    /// effect that could be observed.
     on: bool,
 }
 
 impl<T: Token> Fences<T> {
-    /// Of a memory.
+    /// Creates the state for a memory.
     pub(crate) fn new<P: Store>(pcm: &Leveled<T, P>) -> Fences<T> {
         Fences { open: None, done: T::default(), on: P::HOLDS || pcm.config().timing.fence.0 > 0 }
     }
 
-    /// The next fence waits for a token as well.
+    /// Makes the next fence cover a token as well.
     #[inline]
     pub(crate) fn wait<S: Sink<Tok = T>>(&mut self, sink: &mut S, tok: T) {
         self.open = Some(match self.open {
@@ -31,13 +32,13 @@ impl<T: Token> Fences<T> {
         });
     }
 
-    /// What waits for a fence, which it does no more.
+    /// Takes the completion of the writes that are not fenced yet.
     #[inline]
     pub(crate) fn take(&mut self) -> Option<T> {
         self.open.take()
     }
 
-    /// A fence after a token.
+    /// Issues a fence after a token, and returns its completion.
     #[inline]
     pub(crate) fn after<S: Sink<Tok = T>, P: Store>(
         &mut self,
@@ -53,7 +54,7 @@ impl<T: Token> Fences<T> {
         done
     }
 
-    /// When all that was fenced so far is certain.
+    /// Returns the completion of all fences so far.
     #[inline]
     pub(crate) fn done(&self) -> T {
         self.done

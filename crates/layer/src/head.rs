@@ -1,7 +1,7 @@
-//! The head of what a layer keeps in PCM: whose it is, and whether it was halted in order.
+//! Header of the data that a layer keeps in PCM: identity of the layer, and its usage state.
 //!
 //! ```text
-//!  0  magic (8), version and what else tells one layout from another (4 each), zeros, CRC32C (4)
+//!  0  magic (8), version and words that describe the layout (4 each), zeros, CRC32C (4)
 //! 64  state (8)
 //! ```
 
@@ -11,40 +11,42 @@ use frit_core::{Cause, Error, MediumKind, Result, Sink, Source};
 use frit_media::Store;
 use frit_media::checksum::crc32c;
 
-/// Bytes of a head, without the state.
+/// Size of a header in bytes, without the state.
 pub(crate) const HEAD_BYTES: usize = 64;
-/// Where the state word lies.
+/// Address of the state word.
 pub(crate) const STATE_AT: u64 = 64;
 
-/// Start of the second copies of marks, on the page of the head: words on lines of their own that take turns.
+/// Address of the second copies of marks, on the page of the header. The words lie on separate
+/// lines and are used in turn.
 const MARK_COPIES_AT: u64 = 1024;
-/// Number of them.
+/// Number of the second copies.
 const MARK_COPIES: u64 = 48;
 
-/// Returns the place of the second copy of the mark of number `i`.
+/// Returns the address of the second copy of the mark with index `i`.
 pub(crate) fn mark_copy_at(i: u64) -> u64 {
     MARK_COPIES_AT + i % MARK_COPIES * 64
 }
 
-/// Whether a layer is in use.
+/// Usage state of a layer.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 #[repr(u64)]
 pub(crate) enum Use {
-    /// Not in use: the last user halted in order, and wrote no summary of its records.
+    /// The layer was shut down cleanly, without a summary of its records.
     Halted = 1,
-    /// In use, or stopped while it was.
+    /// The layer is in use, or it crashed.
     Open = 2,
-    /// Not in use: the last user halted in order, behind a [summary](crate::summary) of its records. The word differs
-    /// from the others in many bits, so that no flipped bit makes one of another.
+    /// The layer was shut down cleanly, with a [summary](crate::summary) of its records. The word
+    /// differs from the others in many bits, so that a single flipped bit does not turn one into
+    /// another.
     Summed = u64::from_le_bytes(*b"haltsum1"),
 }
 
-/// A head, as its bytes lie in PCM.
+/// A header, as its bytes lie in PCM.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) struct Head([u8; HEAD_BYTES]);
 
 impl Head {
-    /// Of a layout: at most 12 words.
+    /// Creates a header from at most 12 words that describe the layout.
     pub(crate) fn new(magic: &[u8; 8], words: &[u32]) -> Head {
         let mut h = [0; HEAD_BYTES];
         h[..8].copy_from_slice(magic);
@@ -56,30 +58,30 @@ impl Head {
         Head(h)
     }
 
-    /// The one that lies in PCM.
+    /// Reads the header from PCM.
     pub(crate) fn read<T: Token, P: Store>(pcm: &Leveled<T, P>) -> Result<Head> {
         let mut head = [0; HEAD_BYTES];
         pcm.peek(0, &mut head)?;
         Ok(Head(head))
     }
 
-    /// Whether nothing was ever written there.
+    /// Returns `true` if no header was ever written.
     pub(crate) fn is_blank(&self) -> bool {
         self.0 == [0; HEAD_BYTES]
     }
 
-    /// Whether it is whole, and of the layer with this magic.
+    /// Returns `true` if the header is valid and has this magic.
     pub(crate) fn is_of(&self, magic: &[u8; 8]) -> bool {
         self.0[HEAD_BYTES - 4..] == crc32c(&self.0[..HEAD_BYTES - 4]).to_le_bytes() && self.0[..8] == *magic
     }
 
-    /// One of its words.
+    /// Returns one of its words.
     pub(crate) fn word(&self, i: usize) -> u32 {
         let at = 8 + 4 * i;
         u32::from_le_bytes([self.0[at], self.0[at + 1], self.0[at + 2], self.0[at + 3]])
     }
 
-    /// Writes it to PCM that is made anew: to be fenced.
+    /// Formats the PCM and writes the header. The caller must fence it.
     pub(crate) fn put<S: Sink<Tok = T>, T: Token, P: Store>(
         &self,
         pcm: &mut Leveled<T, P>,
@@ -91,7 +93,7 @@ impl Head {
     }
 }
 
-/// Writes the state: to be fenced.
+/// Writes the state. The caller must fence it.
 pub(crate) fn put_state<S: Sink<Tok = T>, T: Token, P: Store>(
     pcm: &mut Leveled<T, P>,
     sink: &mut S,
@@ -110,11 +112,11 @@ pub(crate) fn state<T: Token, P: Store>(pcm: &Leveled<T, P>) -> Result<Use> {
     let state = u64::from_le_bytes(state);
     match [Use::Halted, Use::Open, Use::Summed].into_iter().find(|&u| u as u64 == state) {
         Some(found) => Ok(found),
-        None => damaged(format!("its state is {state:#x}, which is none")),
+        None => damaged(format!("its state {state:#x} is invalid")),
     }
 }
 
-/// What a head that cannot be used is refused with.
+/// Returns the error for a header that cannot be used.
 pub(crate) fn damaged<V>(what: String) -> Result<V> {
     Err(Error::Corrupt { medium: MediumKind::Pcm, at: 0, what })
 }

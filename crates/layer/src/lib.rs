@@ -1,12 +1,13 @@
-//! Layers: what maps, caches and places blocks over media.
+//! Layers that map, cache and place blocks on media.
 //!
-//! [`hfsl`] fuses PCM and NAND (Li et al. 2016); [`flash`] is the NAND side that it and later
-//! page-mapped layers share: block pools, garbage collection, wear leveling. [`wear`] levels the wear of PCM
-//! below whatever stands on it. [`cache`] holds the write cache of a disk: its directory and its eviction policies.
-//! [`ntl`] maps the pages of an SSD made of byte-addressable memory alone (Kwon 2019).
+//! [`hfsl`] fuses PCM and NAND (Li et al. 2016). [`flash`] is its NAND side, which other
+//! page-mapped layers can share: block pools, garbage collection, wear leveling. [`wear`] levels
+//! the wear of PCM below any layer. [`cache`] is a write cache of a disk: its directory and its
+//! eviction policies. [`ntl`] maps the pages of an SSD that consists of byte-addressable memory
+//! only (Kwon 2019).
 //!
-//! It is not: a simulator. A layer is ordinary synchronous code over media that obey their rules;
-//! time is the affair of the sink that it emits into.
+//! It is not: a simulator. A layer is ordinary synchronous code over media that obey their rules.
+//! The sink that receives its commands decides how long they take.
 
 pub mod cache;
 mod fences;
@@ -23,6 +24,6 @@ pub use cache::{Cache, CacheConfig};
 pub use hfsl::{FusionMethod, Hfsl, HfslConfig};
 pub use ntl::{Ntl, NtlConfig};
 
-/// What a stored token has to be: see [`frit_core::Sink::Tok`].
+/// Bounds of a token that a layer stores, see [`frit_core::Sink::Tok`].
 pub trait Token: Copy + Default + Send {}
 impl<T: Copy + Default + Send> Token for T {}

@@ -1,4 +1,5 @@
-//! The record of a block in PCM, beside its data: complete in itself, so that nothing has to be followed or trusted.
+//! The record of a block in PCM, beside its data. A record is self-contained: recovery needs no
+//! other structure to interpret it.
 //!
 //! ```text
 //!  0  LBN (4)         4  valid fragments (1)   5  zero (3)
@@ -7,51 +8,52 @@
 //! 24  state (4)      28  CRC32C of the 28 bytes before, of the slot and of the copy
 //! ```
 //!
-//! The state is 0 while the slot holds the block. When it does no longer, the last word says why, and the rest
-//! stays: "move" when the block lies in another slot by now, "left" when the disk has it or it was discarded. Then
-//! this version and all before it are gone.
+//! The state is 0 while the slot holds the block. When it no longer does, the last word states the
+//! reason and the other words remain: "move" if the block was rewritten in another slot, "left" if
+//! it was written back or discarded. In the latter case this version and all earlier ones are
+//! invalid.
 //!
-//! A stop can tear a record between words of 8 bytes: then its CRC is wrong, and it is none. A volume keeps
-//! two copies of each record, in areas of their own: one that is damaged is told from a torn one by the
-//! other.
+//! A power loss can tear a record between words of 8 bytes. Its CRC is wrong then, and the record
+//! is invalid. A volume keeps two copies of each record in separate areas, so that a damaged copy
+//! can be distinguished from a torn record.
 
 use frit_media::checksum::crc32c;
 
-/// Bytes of a record.
+/// Size of a record, in bytes.
 pub(crate) const RECORD_BYTES: u64 = 32;
-/// Most copies of it.
+/// Largest number of copies of a record.
 pub(crate) const COPIES_MAX: u32 = 2;
 
-/// Where the word lies that says whether the block is there.
+/// Offset of the word that holds state and CRC.
 pub(crate) const STATE_WORD_AT: u64 = 24;
 const MOVED: u32 = u32::from_le_bytes(*b"move");
 const LEFT: u32 = u32::from_le_bytes(*b"left");
 
-/// What a record says.
+/// Contents of a record.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) struct Record {
     pub(crate) lbn: u32,
-    /// Fragments of 512 bytes, bit 0 the first.
+    /// Valid fragments of 512 bytes as a bitmap; bit 0 is the first.
     pub(crate) valid: u8,
-    /// Later records of a block have higher numbers.
+    /// Sequence number. Later records of a block have higher numbers.
     pub(crate) seq: u64,
-    /// Of the valid fragments, one behind the other.
+    /// Digest of the valid fragments in ascending order.
     pub(crate) digest: u64,
 }
 
-/// Which record: the slot, and which copy of it.
+/// Address of a record: its slot, and the number of the copy.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) struct Place {
     pub(crate) slot: u32,
     pub(crate) copy: u32,
 }
 
-/// Why a slot does not hold its block any more.
+/// Reason for which a slot no longer holds its block.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) enum End {
-    /// It lies in another slot.
+    /// The block was rewritten in another slot.
     Moved,
-    /// The disk has it, or it was discarded.
+    /// The block was written back or discarded.
     Left,
 }
 
@@ -64,14 +66,14 @@ impl End {
     }
 }
 
-/// What a place holds.
+/// Contents of one copy of a record.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) enum State {
-    /// A block.
+    /// The slot holds the block.
     Block(Record),
-    /// A block that is no longer there.
+    /// The slot no longer holds the block.
     Ended(Record, End),
-    /// Nothing that checks out: never written, torn, or damaged.
+    /// The copy is invalid: never written, torn, or damaged.
     Bad,
 }
 
@@ -79,7 +81,7 @@ fn word(b: &[u8], at: usize) -> u64 {
     u64::from_le_bytes([b[at], b[at + 1], b[at + 2], b[at + 3], b[at + 4], b[at + 5], b[at + 6], b[at + 7]])
 }
 
-/// The checksum of the bytes of a record, for its place: one in the wrong place does not check out.
+/// Returns the checksum of a record for its place. A record at the wrong place is invalid.
 fn crc(bytes: &[u8], place: Place) -> u32 {
     let mut all = [0; 36];
     all[..bytes.len()].copy_from_slice(bytes);
@@ -93,12 +95,12 @@ impl Record {
         self.sealed(0, place)
     }
 
-    /// All of it, of a block that is no longer there.
+    /// Returns the bytes of a record that has ended.
     pub(crate) fn ended_bytes(&self, end: End, place: Place) -> [u8; RECORD_BYTES as usize] {
         self.sealed(end.word(), place)
     }
 
-    /// The last word once the block is no longer there.
+    /// Returns the last word of a record that has ended.
     pub(crate) fn ended(&self, end: End, place: Place) -> [u8; 8] {
         word(&self.ended_bytes(end, place), STATE_WORD_AT as usize).to_le_bytes()
     }
@@ -119,6 +121,7 @@ impl Record {
 impl State {
     pub(crate) fn read(b: &[u8; RECORD_BYTES as usize], place: Place) -> State {
         let last = word(b, STATE_WORD_AT as usize);
+        // A record without valid fragments is blank or cleared.
         if b[4] == 0 || (last >> 32) as u32 != crc(&b[..28], place) {
             return State::Bad;
         }
@@ -132,14 +135,15 @@ impl State {
     }
 }
 
-/// What the copies of a record say together.
+/// Combined state of the copies of a record.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) struct Verdict {
-    /// The block that the slot holds: the highest number, when no copy says that it has left.
+    /// The block that the slot holds: the valid record with the highest sequence number, unless a
+    /// copy states that it has ended.
     pub(crate) block: Option<Record>,
-    /// A block that the slot held.
+    /// A block that the slot held before.
     pub(crate) ended: Option<(Record, End)>,
-    /// All copies say the same.
+    /// `true` if all copies agree.
     pub(crate) agreed: bool,
 }
 
@@ -156,6 +160,7 @@ impl Verdict {
                 _ => {}
             }
         }
+        // An end is written to one copy after the other, so one copy that states it is sufficient.
         v.block = v.block.filter(|r| v.ended.is_none_or(|(e, _)| r.seq > e.seq));
         v
     }

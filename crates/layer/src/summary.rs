@@ -1,8 +1,8 @@
-//! The summary of all records that count, written when a layer halts in order.
+//! Summary of all valid records, written at a clean shutdown.
 //!
-//! A record whose two copies are damaged is gone without a trace: nothing else names its block. The summary says
-//! how many records there were and has their parity, so that an opening after a halt sees that one is missing, and
-//! restores it from the others when it is the only one.
+//! A record that is damaged in both copies cannot be detected, because no other structure names its
+//! block. The summary contains the number of records and their parity. An opening after a clean
+//! shutdown detects missing records with it, and restores a single one from the others.
 //!
 //! ```text
 //!  0  magic (8)      8  records (4)     12  zero (4)
@@ -19,31 +19,31 @@ use frit_core::{Cause, Result, Sink, Source};
 use frit_media::Store;
 use frit_media::checksum::crc32c;
 
-/// Place of the summary, behind the state of the head.
+/// Address of the summary, after the state word of the header.
 const SUMMARY_AT: u64 = 128;
 const SUMMARY_BYTES: usize = 64;
 const MAGIC: &[u8; 8] = b"fritSUM1";
-/// Damaged records that a message names.
+/// Number of damaged records that a message names.
 const NAMED: usize = 8;
 
-/// Counts and combines records. Two summaries are equal when they are of the same records.
+/// Count and parity of records. Two summaries are equal if they cover the same records.
 #[derive(Clone, Copy, PartialEq, Eq, Default, Debug)]
 pub(crate) struct Summary {
     /// Number of records.
     pub(crate) records: u32,
-    /// The highest sequence number that the layer had given when it halted.
+    /// The highest sequence number given before the shutdown.
     pub(crate) seq: u64,
     parity: [u64; 4],
 }
 
-/// A record as the parity has it.
+/// A record in the form that the parity covers.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) struct Counted {
-    /// The slot or place whose record it is.
+    /// The slot or page location of the record.
     pub(crate) slot: u32,
     /// The record.
     pub(crate) record: Record,
-    /// The record says that its block was discarded.
+    /// `true` if the record states that its block was discarded.
     pub(crate) ended: bool,
 }
 
@@ -58,7 +58,7 @@ impl Counted {
         ]
     }
 
-    /// The record with these words, when there can be one.
+    /// Returns the record with these words, if they are plausible.
     fn of(words: [u64; 4]) -> Option<Counted> {
         let [place, kind, seq, digest] = words;
         let record = Record { lbn: (place >> 32) as u32, valid: kind as u8, seq, digest };
@@ -68,7 +68,7 @@ impl Counted {
 }
 
 impl Summary {
-    /// Summary of no record, of a layer that gave numbers up to `seq`.
+    /// Returns the summary of no record, for a layer that gave sequence numbers up to `seq`.
     pub(crate) fn upto(seq: u64) -> Summary {
         Summary { seq, ..Summary::default() }
     }
@@ -81,7 +81,7 @@ impl Summary {
         }
     }
 
-    /// Returns `true` if both are of the same records.
+    /// Returns `true` if both cover the same records.
     pub(crate) fn same_records(&self, other: &Summary) -> bool {
         (self.records, self.parity) == (other.records, other.parity)
     }
@@ -91,6 +91,7 @@ impl Summary {
         if found.records.checked_add(1) != Some(self.records) {
             return None;
         }
+        // The parity of all records and that of the found ones differ by the missing record.
         let mut words = self.parity;
         for (word, other) in words.iter_mut().zip(found.parity) {
             *word ^= other;
@@ -98,7 +99,7 @@ impl Summary {
         Counted::of(words).filter(|c| c.record.seq > 0 && c.record.seq <= self.seq)
     }
 
-    /// Returns how many records `found` lacks at least.
+    /// Returns the smallest possible number of records that `found` lacks.
     pub(crate) fn lacking(&self, found: &Summary) -> u32 {
         self.records.saturating_sub(found.records).max(1)
     }
@@ -116,17 +117,18 @@ impl Summary {
         b
     }
 
-    /// Reads the summary; returns none when it is damaged or was never written.
+    /// Reads the summary. Returns `None` if it is damaged or was never written.
     pub(crate) fn read<T: Token, P: Store>(pcm: &Leveled<T, P>) -> Result<Option<Summary>> {
         let mut b = [0; SUMMARY_BYTES];
         pcm.peek(SUMMARY_AT, &mut b)?;
         let number = |at: usize| b[at..at + 8].iter().rev().fold(0_u64, |n, &byte| n << 8 | u64::from(byte));
         let parity = [number(24), number(32), number(40), number(48)];
         let summary = Summary { records: number(8) as u32, seq: number(16), parity };
+        // The comparison with the encoded form checks magic, zeros and CRC at once.
         Ok((summary.bytes() == b).then_some(summary))
     }
 
-    /// Writes the summary: to be fenced.
+    /// Writes the summary. The caller must fence it.
     pub(crate) fn put<S: Sink<Tok = T>, T: Token, P: Store>(
         &self,
         pcm: &mut Leveled<T, P>,
@@ -137,10 +139,11 @@ impl Summary {
     }
 }
 
-/// Names damaged records in a message: `all` of them, of which `name` describes each. Empty without any.
+/// Returns the part of a message that names damaged records: `name` describes the first ones of
+/// `all`. It is empty if there are none.
 ///
 /// # Errors
-/// Those of `name`.
+/// Returns the errors of `name`.
 pub(crate) fn damaged_records(all: &[u32], name: impl Fn(u32) -> Result<String>) -> Result<String> {
     if all.is_empty() {
         return Ok(String::new());

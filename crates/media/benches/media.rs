@@ -1,4 +1,5 @@
-//! Nanoseconds a media command without an engine: `cargo bench -p frit-media`.
+//! Benchmark of media commands without an engine, in nanoseconds per command: `cargo bench -p
+//! frit-media`.
 #![allow(clippy::print_stdout, clippy::unwrap_used)]
 
 use frit_core::{BlockId, Cause, Null, Ppn, Source, Target};
@@ -12,7 +13,7 @@ fn spec(profile: &str) -> MediumSpec {
     config.resolve("bench", Path::new(".")).unwrap()
 }
 
-/// Runs `f` over `n` commands five times and prints the fastest.
+/// Runs `f`, which executes `n` commands, five times and prints the fastest run.
 fn time(name: &str, n: u64, mut f: impl FnMut()) {
     let mut best = f64::MAX;
     for _ in 0..5 {
@@ -30,7 +31,7 @@ fn nand<St: Store>(profile: &str, what: &str, store: impl Fn(u64) -> St, blocks:
     let page = vec![0x5A; g.page_bytes as usize];
     let source = if St::HOLDS { Source::Bytes(&page) } else { Source::Len(g.page_bytes) };
     let pages = u64::from(blocks) * u64::from(g.pages_per_block);
-    // Blocks over all units in turn, as striping takes them.
+    // Takes the blocks from all units in turn, as striping does.
     let block = |i: u32| BlockId(g.first_block(i % g.units()).0 + i / g.units());
     let mut seq = 0;
     time(&format!("{profile}, {what}: erase + program"), pages + u64::from(blocks), || {
@@ -76,13 +77,13 @@ fn pcm(profile: &str, len: u32) {
     black_box(pcm.counts());
 }
 
-/// Pages written over refreshed cells, and again over data, in random order.
+/// Writes pages over refreshed cells, and again over data, in random order.
 fn fresh(profile: &str, len: u32) {
     let MediumSpec::Pcm(config) = spec(profile) else { return };
     let mut pcm = Pcm::new(config, NoStore, &mut Hardware::new()).unwrap();
     let unit = u64::from(pcm.config().refresh_bytes.unwrap());
     let (pages, per_unit) = (pcm.bytes() / u64::from(len), unit / u64::from(len));
-    // An odd stride meets each page once, the first time clean.
+    // An odd stride visits each page once per pass; the first pass writes clean cells.
     let stride = (pages / 5) | 1;
     time(&format!("{profile}, no bytes: write_fresh of {len} B, half clean"), 2 * pages, || {
         for block in 0..pages / per_unit {

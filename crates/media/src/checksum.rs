@@ -1,29 +1,30 @@
-//! Checksums: CRC32C for records, a digest for the data of pages, which is half of what a live volume
-//! does with its bytes.
+//! Checksums: CRC32C for records, and a 64-bit digest for the data of pages. The digest accounts
+//! for half of the work that a live volume does on its bytes.
 //!
-//! Data has a polynomial of its own. Users' data may contain CRC32C: a sector that ends with the
-//! CRC32C of the rest of it has the same CRC32C whatever the rest is, so that CRC32C could not tell one
-//! version of it from another.
+//! Page data uses another polynomial than CRC32C, because users' data may itself contain CRC32C
+//! values: all sectors that end with the CRC32C of their other bytes have the same CRC32C, so
+//! CRC32C could not distinguish two versions of such a sector.
 
 use crc_fast::{CrcAlgorithm, checksum};
 
-/// CRC32C (Castagnoli).
+/// Returns the CRC32C (Castagnoli) of `bytes`.
 #[inline]
 #[must_use]
 pub fn crc32c(bytes: &[u8]) -> u32 {
     crc32c::crc32c(bytes)
 }
 
-/// The digest of the data of a page or a part of it: CRC-64/NVME (NVM Express NVM Command Set
-/// Specification 1.0, 5.2.1.3.4), by vectors of carry-less products: 4 KiB in about 90 ns.
+/// Returns the digest of a page or of a part of it: CRC-64/NVME (NVM Express NVM Command Set
+/// Specification 1.0, 5.2.1.3.4), computed with vectors of carry-less products; 4 KiB take about
+/// 90 ns.
 #[inline]
 #[must_use]
 pub fn digest(data: &[u8]) -> u64 {
     checksum(CrcAlgorithm::Crc64Nvme, data)
 }
 
-/// What is kept of a digest: a CRC32C over it and what the data belongs to. Random damage gets past it
-/// with a chance of 1 in 2^32.
+/// Returns the stored form of a digest: a CRC32C over the digest and over `owner`, which identifies
+/// the owner of the data. Random damage remains undetected with a probability of 1 in 2^32.
 #[inline]
 #[must_use]
 pub fn seal(digest: u64, owner: &[u8]) -> u32 {
@@ -37,7 +38,7 @@ mod tests {
 
     #[test]
     fn published_values() {
-        // RFC 3720, appendix B.4; the NVMe specification's first example: 4 KiB of zeros.
+        // Sources: RFC 3720, appendix B.4; the NVMe specification's first example, 4 KiB of zeros.
         assert_eq!(crc32c(&[0; 32]), 0x8A91_36AA);
         assert_eq!(digest(&[0; 4096]), 0x6482_D367_EB22_B64E);
     }
@@ -46,7 +47,8 @@ mod tests {
     fn one_or_two_flipped_bits_of_a_page_are_seen() {
         let mut page: Vec<u8> = (0..4096u32).map(|i| ((i * 31) >> 3) as u8).collect();
         let whole = seal(digest(&page), b"owner");
-        // A CRC is linear: two flips cancel out only if each alone gives the same.
+        // A CRC is linear: two flips cancel each other only if each of them alone gives the same
+        // result.
         let mut seen = HashSet::new();
         for bit in 0..page.len() * 8 {
             page[bit / 8] ^= 1 << (bit % 8);

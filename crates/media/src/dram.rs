@@ -1,30 +1,30 @@
-//! DRAM as a timed, volatile buffer.
+//! Timed, volatile DRAM buffer.
 
 use crate::stripe::Stripe;
 use crate::{Device, DramTiming, Hardware, Model, Store};
 use frit_core::visible::{MediumView, Wear};
 use frit_core::{Cause, Cmd, Counts, Error, MediumKind, Op, Result, Sink, Source, Target, UnitId};
 
-/// All that makes a DRAM buffer.
+/// Configuration of a DRAM buffer.
 #[derive(Clone, Debug)]
 pub struct DramConfig {
-    /// Its name in the stack.
+    /// Name of the buffer in the stack.
     pub name: String,
     /// Size in bytes.
     pub bytes: u64,
-    /// Channels: the units.
+    /// Number of channels. Each channel is a unit.
     pub channels: u32,
-    /// Consecutive bytes on one channel, a power of two.
+    /// Consecutive bytes on one channel; a power of two.
     pub interleave_bytes: u32,
-    /// What its commands cost.
+    /// Timing of its commands.
     pub timing: DramTiming,
 }
 
 impl DramConfig {
-    /// Refuses what cannot be.
+    /// Checks that the values are possible.
     ///
     /// # Errors
-    /// The first value that is wrong, and what would be right.
+    /// The first value that is wrong, and the values that are allowed.
     pub fn check(&self) -> Result<()> {
         if self.channels == 0 || self.channels > 4096 {
             return Err(Error::param("channels", self.channels, "has to be 1 to 4096"));
@@ -39,7 +39,7 @@ impl DramConfig {
     }
 }
 
-/// A DRAM buffer on a store.
+/// A DRAM buffer that keeps its bytes in a store.
 #[derive(Debug)]
 pub struct Dram<St> {
     config: DramConfig,
@@ -50,7 +50,7 @@ pub struct Dram<St> {
 }
 
 impl<St: Store> Dram<St> {
-    /// A buffer on `store`. Registers its channels with `hw`.
+    /// Creates a buffer on `store` and registers its channels with `hw`.
     ///
     /// # Errors
     /// An impossible geometry, a store that is too small, or more units than a stack can have.
@@ -80,7 +80,7 @@ impl<St: Store> Dram<St> {
         self.config.bytes
     }
 
-    /// The unit (channel) that holds an address.
+    /// Returns the unit (channel) that holds an address.
     #[must_use]
     pub fn unit_of(&self, at: u64) -> UnitId {
         UnitId(self.first_unit.0 + self.stripe.channel(at) as u16)
@@ -117,10 +117,10 @@ impl<St: Store> Dram<St> {
         Ok(done.unwrap_or(after))
     }
 
-    /// Reads bytes: one command for each stretch on one channel.
+    /// Reads bytes. Emits one command for each contiguous part on one channel.
     ///
     /// # Errors
-    /// `Rule` past the end, or a store that fails.
+    /// `Rule` for an access past the end, or an error of the store.
     pub fn read<S: Sink>(
         &mut self,
         sink: &mut S,
@@ -136,10 +136,10 @@ impl<St: Store> Dram<St> {
         Ok(tok)
     }
 
-    /// Writes bytes: one command for each stretch on one channel.
+    /// Writes bytes. Emits one command for each contiguous part on one channel.
     ///
     /// # Errors
-    /// `Rule` past the end, or a store that fails.
+    /// `Rule` for an access past the end, or an error of the store.
     pub fn write<S: Sink>(
         &mut self,
         sink: &mut S,
@@ -155,10 +155,10 @@ impl<St: Store> Dram<St> {
         Ok(tok)
     }
 
-    /// Forgets all bytes, as a power cut does: they read as zeros.
+    /// Discards all bytes, as a power loss does: they read as zeros afterwards.
     ///
     /// # Errors
-    /// A store that fails.
+    /// An error of the store.
     pub fn lose(&mut self) -> Result<()> {
         const ZEROS: [u8; 4096] = [0; 4096];
         let mut part = ZEROS;
@@ -166,7 +166,7 @@ impl<St: Store> Dram<St> {
         while St::HOLDS && at < self.config.bytes {
             let n = (self.config.bytes - at).min(4096) as usize;
             self.store.read(at, &mut part[..n])?;
-            // What is zero already stays untouched, so that a sparse store stays sparse.
+            // Parts that are already zero are not written, so that a sparse store stays sparse.
             if part[..n] != ZEROS[..n] {
                 self.store.write(at, &ZEROS[..n])?;
             }
@@ -175,13 +175,13 @@ impl<St: Store> Dram<St> {
         Ok(())
     }
 
-    /// Commands by operation and cause.
+    /// Command counts by operation and cause.
     #[must_use]
     pub fn counts(&self) -> &Counts {
         &self.counts
     }
 
-    /// Geometry and counts.
+    /// Geometry and command counts.
     #[must_use]
     pub fn view(&self) -> MediumView {
         let c = &self.config;

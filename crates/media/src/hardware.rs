@@ -1,4 +1,4 @@
-//! The devices of a stack as the engine sees them: units, channels, and what a command costs.
+//! The devices of a stack as the engine sees them: units, channels, and the cost of commands.
 
 use crate::Model;
 use frit_core::{MediumKind, UnitId};
@@ -6,17 +6,17 @@ use frit_core::{MediumKind, UnitId};
 /// One device to be added to the [`Hardware`].
 #[derive(Clone, Debug)]
 pub struct Device {
-    /// Its name in the stack.
+    /// Name of the device in the stack.
     pub name: String,
-    /// What it is.
+    /// Kind of medium.
     pub kind: MediumKind,
-    /// What its commands cost.
+    /// Timing model of its commands.
     pub model: Model,
-    /// For each unit, its channel, counted from 0 within the device.
+    /// Channel of each unit, counted from 0 within the device.
     pub unit_channel: Vec<u16>,
 }
 
-/// All devices of a stack. Units and channels are numbered through all of them.
+/// All devices of a stack. Units and channels are numbered consecutively across the devices.
 #[derive(Clone, Default, Debug)]
 pub struct Hardware {
     devices: Vec<Device>,
@@ -26,13 +26,13 @@ pub struct Hardware {
 }
 
 impl Hardware {
-    /// No devices.
+    /// Creates an empty list of devices.
     #[must_use]
     pub fn new() -> Hardware {
         Hardware::default()
     }
 
-    /// Adds a device and returns the number of its first unit.
+    /// Adds a device and returns the id of its first unit.
     ///
     /// # Errors
     /// More than 255 devices, or more than 65 535 units or channels in all.
@@ -44,7 +44,7 @@ impl Hardware {
             || u32::from(self.channels) + channels > u32::from(u16::MAX)
         {
             return Err(format!(
-                "device '{}' brings the stack above 255 devices or 65535 units",
+                "device '{}' exceeds the limits of a stack: 255 devices, 65535 units, 65535 channels",
                 device.name
             ));
         }
@@ -64,32 +64,33 @@ impl Hardware {
         &self.devices
     }
 
-    /// The timing models, in the same order: the engine keeps its own copies.
+    /// Copies of the timing models, in the same order. The engine keeps its own copies because a
+    /// model has state (the position of a disk's arm).
     #[must_use]
     pub fn models(&self) -> Vec<Model> {
         self.devices.iter().map(|d| d.model.clone()).collect()
     }
 
-    /// How many units there are in all.
+    /// Number of units of all devices.
     #[must_use]
     pub fn units(&self) -> usize {
         self.unit_device.len()
     }
 
-    /// How many channels there are in all.
+    /// Number of channels of all devices.
     #[must_use]
     pub fn channels(&self) -> usize {
         usize::from(self.channels)
     }
 
-    /// The device of a unit, as an index into [`Hardware::devices`].
+    /// Device of a unit, as an index into [`Hardware::devices`].
     #[inline]
     #[must_use]
     pub fn device_of(&self, unit: UnitId) -> usize {
         usize::from(self.unit_device[unit.idx()])
     }
 
-    /// The channel of a unit.
+    /// Channel of a unit.
     #[inline]
     #[must_use]
     pub fn channel_of(&self, unit: UnitId) -> usize {

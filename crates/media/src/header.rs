@@ -1,17 +1,18 @@
-//! The header that a device keeps in its store: what it is, so that nothing else is taken for it.
+//! The header that a device keeps in its store. It identifies the device, so that the store of
+//! another device is refused.
 
 use crate::Store;
 
-/// Bytes of a header. The last four are a CRC32C over those before.
+/// Size of a header in bytes. The last four bytes are a CRC32C over the others.
 pub(crate) const HEADER_BYTES: usize = 64;
 
-/// Where the serial number lies in it.
+/// Offset of the serial number in the header.
 const SERIAL_AT: usize = 48;
 
-/// A header.
+/// The bytes of a header.
 pub(crate) type Header = [u8; HEADER_BYTES];
 
-/// The header with its serial number (little endian) and its checksum.
+/// Returns `header` with the serial number (little endian) and the checksum filled in.
 pub(crate) fn seal(mut header: Header, serial: u64) -> Header {
     header[SERIAL_AT..SERIAL_AT + 8].copy_from_slice(&serial.to_le_bytes());
     let crc = crc32c::crc32c(&header[..HEADER_BYTES - 4]);
@@ -19,10 +20,11 @@ pub(crate) fn seal(mut header: Header, serial: u64) -> Header {
     header
 }
 
-/// Whether a store holds, at `at`, the header of the device `what`: `own` with serial number `serial`.
+/// Checks that the store holds at `at` the header `own` with serial number `serial`. `what`
+/// describes the device in error messages.
 ///
 /// # Errors
-/// In words: damage, another kind of device, another geometry, another device.
+/// A message for a damaged header, another kind of device, another geometry, or another device.
 pub(crate) fn identify<St: Store>(
     store: &St,
     at: u64,
@@ -40,7 +42,7 @@ fn check(found: &Header, own: Header, serial: u64, what: &str) -> Result<(), Str
         return Ok(());
     }
     if found[..8] != own[..8] {
-        return Err(format!("the store holds something, but no {what}"));
+        return Err(format!("the store contains data, but no {what}"));
     }
     let mut number = [0; 8];
     number.copy_from_slice(&found[SERIAL_AT..SERIAL_AT + 8]);
@@ -51,7 +53,7 @@ fn check(found: &Header, own: Header, serial: u64, what: &str) -> Result<(), Str
              another volume, put the right file back"
         ));
     }
-    Err(format!("its header is damaged, or describes another device than {what}"))
+    Err(format!("the store's header is damaged, or describes another device than {what}"))
 }
 
 #[cfg(test)]

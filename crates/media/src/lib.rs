@@ -1,10 +1,12 @@
-//! What the hardware is: rules, wear, bytes, data sheets, and the cost of a command.
+//! Hardware models: rules, wear, contents, data sheets, and the cost of each command.
 //!
-//! A medium ([`Nand`], [`Pcm`], [`Dram`]) takes a command at once: it checks its rules, moves the
-//! bytes in its [`store`], counts, and emits the command into the caller's sink, which alone knows
-//! time. What a command costs on an idle device is in [`timing`]; the numbers come from [`profile`]s.
+//! A medium ([`Nand`], [`Pcm`], [`Dram`]) executes a command at once: it checks the rules of the
+//! device, moves the bytes in its [`store`], counts the command, and emits it into the caller's
+//! sink. Only the sink has a clock. [`timing`] computes the cost of a command on an idle device;
+//! [`profile`]s contain the numbers.
 //!
-//! It is not: a queue, a scheduler or a translation layer. `docs/media.md` is the manual.
+//! This crate contains no queue, no scheduler and no translation layer. `docs/media.md` is the
+//! manual.
 
 pub mod checksum;
 pub mod disk;

@@ -1,11 +1,12 @@
-//! Flat tables with one row a page, zeroed, on huge pages where the kernel has them: a map of
-//! gigabytes is accessed at random, and with small pages each access would also miss the TLB. And fetching
-//! a row ahead of its use.
+//! Flat, zeroed tables with one row per page, and prefetching of rows. Large tables lie on huge
+//! pages where the kernel has them: a map of several gigabytes is accessed at random, and with
+//! small pages each access would also miss the TLB.
 
-/// Tables below this size stay on ordinary pages, in bytes.
+/// Tables smaller than this many bytes stay on ordinary pages.
 const HUGE_FROM: usize = 4 << 20;
 
-/// `rows` zeros, advised to lie on huge pages before they are touched.
+/// Returns a table of `rows` zeros. Huge pages are requested before the first access, so that the
+/// first touch of each page can already allocate one.
 #[must_use]
 pub fn table32(rows: usize) -> Vec<u32> {
     let mut v = vec![0u32; rows];
@@ -13,7 +14,7 @@ pub fn table32(rows: usize) -> Vec<u32> {
     v
 }
 
-/// As [`table32`], of 64-bit rows.
+/// Returns a table of 64-bit rows; see [`table32`].
 #[must_use]
 pub fn table64(rows: usize) -> Vec<u64> {
     let mut v = vec![0u64; rows];
@@ -21,17 +22,18 @@ pub fn table64(rows: usize) -> Vec<u64> {
     v
 }
 
-/// `rows` times `row`, of any kind of row, on huge pages like the others.
+/// Returns a table of `rows` copies of `row`, on huge pages as for [`table32`].
 #[must_use]
 pub fn table_of<R: Copy>(rows: usize, row: R) -> Vec<R> {
     let mut v: Vec<R> = Vec::with_capacity(rows);
+    // Advise before `resize`, which touches the pages.
     advise_huge(v.as_mut_ptr().cast(), rows * size_of::<R>());
     v.resize(rows, row);
     v
 }
 
-/// Asks for huge pages. Measured on the 32 GB geometry of `make bench`: without them a random 4 KiB
-/// write takes about 1.5 × as long, and `fill` about 2 ×.
+/// Asks the kernel for huge pages. Measured on the 32 GB geometry of `make bench`: without them a
+/// random 4 KiB write takes about 1.5 × as long, and `fill` about 2 ×.
 #[cfg(target_os = "linux")]
 #[allow(unsafe_code)]
 fn advise_huge(start: *mut u8, bytes: usize) {
@@ -40,9 +42,10 @@ fn advise_huge(start: *mut u8, bytes: usize) {
     if bytes < HUGE_FROM {
         return;
     }
+    // `madvise` accepts only whole pages: skip the part before the first page boundary.
     let len = (bytes - skip) / PAGE * PAGE;
-    // SAFETY: the range lies inside one allocation that is alive, and MADV_HUGEPAGE changes neither
-    // contents nor validity of memory. Failure means small pages: the result is of no interest.
+    // SAFETY: the range lies inside one live allocation, and MADV_HUGEPAGE changes neither the
+    // contents nor the validity of memory. A failure means small pages, so the result is ignored.
     unsafe {
         libc::madvise(start.add(skip).cast(), len, libc::MADV_HUGEPAGE);
     }
@@ -51,7 +54,7 @@ fn advise_huge(start: *mut u8, bytes: usize) {
 #[cfg(not(target_os = "linux"))]
 fn advise_huge(_: *mut u8, _: usize) {}
 
-/// Starts to load the processor's cache line that `row` begins in.
+/// Prefetches the processor's cache line in which `row` begins.
 #[cfg(target_arch = "x86_64")]
 #[allow(unsafe_code)]
 #[inline]

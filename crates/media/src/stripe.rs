@@ -1,12 +1,13 @@
-//! How a byte address finds its channel, and how an access is cut into pieces that lie on one.
+//! Striping of byte addresses over channels, and splitting of accesses at channel boundaries.
 
-/// Quotient, by a shift where `d` is a power of two: NAND of more bits a cell has blocks that are not.
+/// Divides `n` by `d`, with a shift if `d` is a power of two. NAND with several bits per cell has
+/// block sizes that are not.
 #[inline]
 pub(crate) fn quot(n: u32, d: u32) -> u32 {
     if d & d.wrapping_sub(1) == 0 { n >> d.trailing_zeros() } else { n / d }
 }
 
-/// Addresses striped over channels, `1 << shift` bytes at a time.
+/// Address striping over channels, with a stripe unit of `1 << shift` bytes.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Stripe {
     channels: u32,
@@ -14,12 +15,12 @@ pub(crate) struct Stripe {
 }
 
 impl Stripe {
-    /// `interleave` has to be a power of two.
+    /// Creates a striping. `interleave` must be a power of two.
     pub(crate) fn new(channels: u32, interleave: u32) -> Stripe {
         Stripe { channels, shift: interleave.trailing_zeros() }
     }
 
-    /// The channel of an address.
+    /// Returns the channel of an address.
     #[inline]
     pub(crate) fn channel(&self, at: u64) -> u32 {
         let strip = at >> self.shift;
@@ -30,7 +31,7 @@ impl Stripe {
         }
     }
 
-    /// How many of `len` bytes from `at` on lie on one channel without a gap.
+    /// Returns how many of the `len` bytes that start at `at` lie on one channel without a gap.
     #[inline]
     pub(crate) fn piece(&self, at: u64, len: u32) -> u32 {
         if self.channels == 1 {

@@ -1,8 +1,9 @@
-//! A sink that remembers, for the tests of media.
+//! A sink that records its commands, for the unit tests of media.
 
 use frit_core::{Cmd, Nanos, Sink, UnitId, UnitState};
 
-/// Every command with what it waited for; a token is a set of commands, as bits.
+/// All emitted commands, each with the tokens that it waited for. A token is a set of commands, one
+/// bit each.
 #[derive(Default)]
 pub(crate) struct Log {
     pub(crate) cmds: Vec<(Cmd, u64)>,

@@ -1,46 +1,46 @@
-//! How long a command takes on an idle device, split into the phases that occupy its bus and its
-//! cells. The engine adds up waiting; nothing here knows a queue.
+//! Cost of a command on an idle device, split into the phases that occupy its bus and its cells.
+//! The engine adds the queueing time; this module has no queues.
 
 use crate::disk::{Drive, Request};
 use frit_core::{Cmd, Nanos, Op};
 use serde::{Deserialize, Serialize};
 
-/// The phases of a command: data in over the channel, cells at work, data out over the channel.
-/// The unit is busy throughout, the channel only in the bus phases.
+/// The phases of a command: transfer in over the channel, operation of the cells, transfer out over
+/// the channel. The unit is busy in all phases, the channel only in the bus phases.
 #[derive(Clone, Copy, PartialEq, Eq, Default, Debug)]
 pub struct Phases {
-    /// Channel busy before the cells work.
+    /// Time of the transfer in: the channel is busy before the cells operate.
     pub bus_in: Nanos,
-    /// Cells (the unit) at work, channel free.
+    /// Time of the operation of the cells (the unit): the channel is free.
     pub array: Nanos,
-    /// Channel busy after the cells worked.
+    /// Time of the transfer out: the channel is busy after the cells have operated.
     pub bus_out: Nanos,
 }
 
 impl Phases {
-    /// The time of the command when nobody else is there.
+    /// Duration of the command on an idle device.
     #[must_use]
     pub fn total(self) -> Nanos {
         self.bus_in + self.array + self.bus_out
     }
 }
 
-/// How long a bus carries bytes, rounded to nanoseconds.
+/// Returns the transfer time of `bytes` on a bus, rounded to nanoseconds.
 #[inline]
 fn bus(bytes: u32, ps_per_byte: u64) -> Nanos {
     Nanos((u64::from(bytes) * ps_per_byte + 500) / 1000)
 }
 
-/// Times of a NAND part, as its data sheet names them.
+/// Timing of a NAND part, in the terms of its data sheet.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize, Deserialize)]
 pub struct NandTiming {
-    /// tR: a page from the cells to the page register.
+    /// tR: transfer of a page from the cells to the page register.
     pub t_read: Nanos,
-    /// tPROG: the page register to the cells.
+    /// tPROG: transfer of a page from the page register to the cells.
     pub t_prog: Nanos,
-    /// tBERS: a block.
+    /// tBERS: erase of a block.
     pub t_erase: Nanos,
-    /// The bus: picoseconds a byte.
+    /// Transfer time of the bus, in picoseconds per byte.
     pub bus_ps_per_byte: u64,
 }
 
@@ -49,7 +49,8 @@ impl NandTiming {
         bus(bytes, self.bus_ps_per_byte)
     }
 
-    /// Phases of a NAND command. A copyback is a read and a program without the bus.
+    /// Returns the phases of a NAND command. A copyback is a read and a program without bus
+    /// transfers.
     #[inline]
     #[must_use]
     pub fn phases(&self, cmd: &Cmd) -> Phases {
@@ -63,12 +64,14 @@ impl NandTiming {
     }
 }
 
-/// Latency by access size, from measured points.
+/// Latency as a function of the access size, from measured points.
 ///
-/// Between two points the line between them; above the largest, whole accesses of the largest size
-/// and one for the rest; below the smallest, the line from it through the origin, which cannot turn
-/// negative (the straight line through Table 7's writes does, below 17 B), and no less than for
-/// `floor_bytes`, the smallest access that the part makes.
+/// - Between two points: linear interpolation.
+/// - Above the largest size: as many accesses of the largest size as fit, and one access for the
+///   rest.
+/// - Below the smallest size: the line through the smallest point and the origin, which cannot
+///   become negative (the straight line through the writes of Table 7 does, below 17 B), and at
+///   least the latency of `floor_bytes`, the smallest access that the part makes.
 #[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
 pub struct Curve {
     points: Vec<(u32, Nanos)>,
@@ -76,21 +79,22 @@ pub struct Curve {
 }
 
 impl Curve {
-    /// From points (bytes, latency), strictly rising in bytes, and the smallest access in bytes.
+    /// Creates a curve from points (bytes, latency), strictly ascending in bytes, and the smallest
+    /// access in bytes.
     ///
     /// # Errors
-    /// No points, a size of zero, or sizes that do not rise.
+    /// No points, a size of zero, or sizes that are not ascending.
     pub fn new(points: Vec<(u32, Nanos)>, floor_bytes: u32) -> Result<Curve, String> {
         if points.is_empty() || points[0].0 == 0 || floor_bytes == 0 {
             return Err("a latency curve needs at least one point, and sizes above zero".into());
         }
         if points.windows(2).any(|w| w[0].0 >= w[1].0) {
-            return Err("the sizes of a latency curve have to rise".into());
+            return Err("the sizes of a latency curve must be strictly ascending".into());
         }
         Ok(Curve { points, floor_bytes })
     }
 
-    /// The latency of an access of `bytes`.
+    /// Returns the latency of an access of `bytes`.
     #[must_use]
     pub fn at(&self, bytes: u32) -> Nanos {
         let (largest, t) = self.points[self.points.len() - 1];
@@ -109,6 +113,8 @@ impl Curve {
                 return t.0;
             }
             if bytes < size {
+                // Signed: the latency may fall between two points, since only the sizes are checked
+                // here.
                 let (run, rise) = (u64::from(size - prev.0), t.0 as i128 - i128::from(prev.1));
                 let step = i128::from(bytes - prev.0) * rise / i128::from(run);
                 return (i128::from(prev.1) + step) as u64;
@@ -119,26 +125,27 @@ impl Curve {
     }
 }
 
-/// Times of a byte-addressable durable memory. Published figures mostly include the transfer, so that
-/// the bus phases are zero; where groups of chips share a channel, the transfer is told apart.
+/// Timing of a byte-addressable persistent memory. Published latencies mostly include the transfer,
+/// so the bus phases are zero; where groups of chips share a channel, the transfer is separate.
 #[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
 pub struct PcmTiming {
     /// Read latency by size.
     pub read: Curve,
-    /// Write latency by size (over cells in any state: a *dirty* write).
+    /// Write latency by size over cells in any state (a *dirty* write).
     pub write: Curve,
-    /// Write latency by size over refreshed cells (a *clean* write); as `write` when not given.
+    /// Write latency by size over refreshed cells (a *clean* write); `write` if `None`.
     pub write_clean: Option<Curve>,
-    /// Refresh of one refresh unit.
+    /// Duration of a refresh of one refresh unit.
     pub refresh: Nanos,
-    /// The bus of a channel: picoseconds a byte, beside the latencies above. 0: they include it.
+    /// Transfer time of a channel in picoseconds per byte, in addition to the latencies above; 0 if
+    /// the latencies include it.
     pub bus_ps_per_byte: u64,
-    /// A fence.
+    /// Duration of a fence.
     pub fence: Nanos,
 }
 
 impl PcmTiming {
-    /// Phases of a PCM command.
+    /// Returns the phases of a PCM command.
     #[inline]
     #[must_use]
     pub fn phases(&self, cmd: &Cmd) -> Phases {
@@ -162,17 +169,17 @@ impl PcmTiming {
     }
 }
 
-/// Times of a DRAM buffer.
+/// Timing of a DRAM buffer.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize, Deserialize)]
 pub struct DramTiming {
     /// Latency of any access.
     pub latency: Nanos,
-    /// Transfer: picoseconds a byte.
+    /// Transfer time in picoseconds per byte.
     pub ps_per_byte: u64,
 }
 
 impl DramTiming {
-    /// Phases of a DRAM command.
+    /// Returns the phases of a DRAM command.
     #[inline]
     #[must_use]
     pub fn phases(&self, cmd: &Cmd) -> Phases {
@@ -181,22 +188,22 @@ impl DramTiming {
     }
 }
 
-/// The timing of one device.
+/// Timing model of one device.
 #[derive(Clone, Debug)]
 pub enum Model {
     /// NAND flash.
     Nand(NandTiming),
-    /// PCM and its kin.
+    /// PCM and other byte-addressable persistent memories.
     Pcm(PcmTiming),
     /// Volatile memory.
     Dram(DramTiming),
-    /// A disk at work.
+    /// A disk drive with its current state.
     Disk(Box<Drive>),
 }
 
 impl Model {
-    /// Phases of a command. `&mut` because the cost of some devices depends on what they did last (a
-    /// disk's arm); `begin` is when service would start.
+    /// Returns the phases of a command that starts at `begin`. Takes `&mut self` because the cost
+    /// of a disk command depends on the commands before it (the position of the arm).
     #[inline]
     pub fn phases(&mut self, cmd: &Cmd, begin: Nanos) -> Phases {
         match self {
@@ -208,8 +215,9 @@ impl Model {
     }
 }
 
-/// Phases of a disk command: the drive has its own bus, and the unit is what the host waits for. What a
-/// drive does behind an acknowledgement (reading on, writing behind) it knows itself.
+/// Returns the phases of a disk command. The drive has a bus of its own, so the whole service time
+/// counts as time of the unit. The drive itself accounts for the work that it does after an
+/// acknowledgement (read-ahead, destaging).
 fn disk_phases(drive: &mut Drive, cmd: &Cmd, begin: Nanos) -> Phases {
     let done = match Request::of(cmd) {
         Some(request) => drive.service(&request, begin).done,
@@ -224,7 +232,7 @@ mod tests {
 
     #[test]
     fn curve_meets_its_points_and_never_turns_negative() {
-        // HFSL paper, Table 7, writes.
+        // Writes of Table 7 of the HFSL paper.
         let us = Nanos::from_us;
         let c = Curve::new(vec![(128, us(20.7)), (256, us(45.9)), (512, us(93.5))], 16).unwrap();
         assert_eq!(c.at(128), us(20.7));

@@ -1,7 +1,8 @@
-//! The seven drives of DiskSim's validation set, against the service times that were measured on them.
-//! The files are in `../shared/drives`; where they are not, this says so and passes.
+//! Compares the seven drives of DiskSim's validation set with the service times that were measured
+//! on them. The files are in `../shared/drives`; if they are missing, the test prints a message and
+//! passes.
 
-// Helpers of tests are tests, which clippy does not know.
+// These helper functions are test code, which clippy does not recognize.
 #![allow(clippy::unwrap_used, clippy::print_stderr)]
 
 use frit_core::Nanos;
@@ -12,10 +13,10 @@ use std::path::{Path, PathBuf};
 
 struct Known {
     name: &'static str,
-    /// DiskSim's score in µs.
+    /// Score of DiskSim in µs.
     disksim_us: u32,
-    /// Bus time of a sector in ns, for reads and writes, where the drive's own file leaves it open (from the
-    /// `.parv` files of DiskSim's validation set).
+    /// Bus time of a sector in ns, for reads and writes, if the drive's own file does not state it
+    /// (from the `.parv` files of DiskSim's validation set).
     bus_ns: Option<(u64, u64)>,
 }
 

@@ -1,64 +1,65 @@
-//! Why a run ended without a report.
+//! Errors that end a run without a report.
 
 /// Shorthand for results with [`enum@Error`].
 pub type Result<T> = std::result::Result<T, Error>;
 
-/// Why a run ended without a report. The doc comment of each variant is what it means; its message is
-/// what the user sees.
+/// An error that ends a run without a report. The doc comment of each variant is its meaning; the
+/// message is for the user.
 #[derive(Debug, thiserror::Error)]
 pub enum Error {
     /// The stack refused a request.
     #[error("stack '{stack}', request {number} ({what}): {source}")]
     Request {
-        /// The stack.
+        /// Name of the stack.
         stack: String,
-        /// The request's number in this run, warm-up included, from 1.
+        /// Number of the request in this run, warm-up included, from 1.
         number: u64,
-        /// What it asked for.
+        /// Description of the request.
         what: String,
-        /// What went wrong.
+        /// Error of the stack.
         source: Box<frit_core::Error>,
     },
-    /// The stack failed outside of a request: in preparation, in background work, when it was halted or booted.
+    /// The stack failed outside of a request: in preparation, in background work, or when it was
+    /// halted or booted.
     #[error("stack '{stack}', {what}: {source}")]
     Stack {
-        /// The stack.
+        /// Name of the stack.
         stack: String,
-        /// What was being done.
+        /// Description of the operation that failed.
         what: String,
-        /// What went wrong.
+        /// Error of the stack.
         source: Box<frit_core::Error>,
     },
     /// The stack cannot be built.
     #[error(transparent)]
     Build(#[from] Box<frit_stack::StackError>),
-    /// The workload cannot be read, or does not fit.
+    /// The workload cannot be read, or does not fit the volume.
     #[error(transparent)]
     Workload(Box<frit_trace::Error>),
-    /// The warm-up took all that there was.
+    /// The warm-up consumed all requests of the workload.
     #[error(
         "'{name}' has {requests} requests, and the warm-up took all of them; use a shorter warm-up, or --warm trace"
     )]
     NothingLeft {
-        /// The workload.
+        /// Name of the workload.
         name: String,
-        /// What the warm-up took.
+        /// Number of requests that the warm-up consumed.
         requests: u64,
     },
-    /// A warm-up by a share of a workload whose length is not known.
+    /// The warm-up is a share of a workload whose length is not known.
     #[error(
-        "--warm with a share needs to know how long '{name}' is, and it can be read only once; give a number of requests"
+        "--warm with a share needs the length of '{name}', which can be read only once; use a number of requests instead"
     )]
     NoLength {
-        /// The workload.
+        /// Name of the workload.
         name: String,
     },
     /// A report cannot be written.
     #[error("{path}: {source}")]
     Write {
-        /// The file.
+        /// Path of the file.
         path: String,
-        /// What the operating system said.
+        /// Error of the operating system.
         source: std::io::Error,
     },
 }

@@ -1,4 +1,4 @@
-//! The host of a run: takes requests from a workload in batches and gives them to the layer.
+//! The host of a run: takes requests from a workload in batches and passes them to the layer.
 
 use crate::verify::Verifier;
 use frit_core::{Nanos, Progress, Result, Sector, Sink, Source, Target, Top};
@@ -7,33 +7,33 @@ use frit_trace::{ReqOp, Request, Workload};
 use serde::Serialize;
 use std::time::{Duration, Instant};
 
-/// Sectors of one call of a layer: 1 GiB. Longer requests are given in pieces.
+/// Maximum number of sectors in one call of a layer: 1 GiB. Longer requests are split.
 const PIECE: u32 = 1 << 21;
 
-/// Requests that are announced to the layer together.
+/// Number of requests that are announced to the layer together.
 const EXPECT: usize = 16;
 
-/// The classes of requests, in the order of their numbers.
+/// Names of the classes of requests, indexed by class number.
 pub(crate) const CLASSES: [&str; 4] = ["read", "write", "discard", "flush"];
 
-/// What a workload asked for.
+/// Counts of the requests that a workload issued.
 #[derive(Clone, Copy, PartialEq, Eq, Default, Debug, Serialize)]
 pub struct Asked {
-    /// Requests of all kinds.
+    /// Number of requests of all kinds.
     pub requests: u64,
-    /// Reads.
+    /// Number of reads.
     pub reads: u64,
-    /// Bytes that were read.
+    /// Number of bytes that were read.
     pub read_bytes: u64,
-    /// Writes.
+    /// Number of writes.
     pub writes: u64,
-    /// Bytes that were written.
+    /// Number of bytes that were written.
     pub written_bytes: u64,
-    /// Discards.
+    /// Number of discards.
     pub discards: u64,
-    /// Bytes that were discarded.
+    /// Number of bytes that were discarded.
     pub discarded_bytes: u64,
-    /// Flushes.
+    /// Number of flushes.
     pub flushes: u64,
 }
 
@@ -59,14 +59,15 @@ impl Asked {
     }
 }
 
-/// The requests that come next, in a batch. It outlives a host, so that a warm-up ends in the middle of one.
+/// Requests that were read from the workload, with the position of the next one. A batch outlives a
+/// host, so that a warm-up can end in the middle of a batch.
 #[derive(Debug, Default)]
 pub(crate) struct Batch {
     requests: Vec<Request>,
     next: usize,
 }
 
-/// The host of a run.
+/// Host of a replay.
 pub(crate) struct Replay<'a, S: Sink> {
     layer: &'a mut dyn Top<S>,
     workload: &'a mut Workload,
@@ -74,13 +75,13 @@ pub(crate) struct Replay<'a, S: Sink> {
     verifier: Option<&'a mut Verifier>,
     /// Latencies by class.
     pub(crate) latencies: Latencies,
-    /// What was asked for.
+    /// Counts of the requests that were issued.
     pub(crate) asked: Asked,
     /// Wall-clock time spent in the workload: parsing, decompressing, generating.
     pub(crate) reading: Duration,
-    /// Why the workload ended, when it failed.
+    /// Error of the workload, if it failed.
     pub(crate) failure: Option<frit_trace::Error>,
-    /// Whether background work failed, rather than a request.
+    /// `true` if the error came from background work, not from a request.
     pub(crate) background_failed: bool,
 }
 
@@ -104,7 +105,7 @@ impl<'a, S: Sink> Replay<'a, S> {
         }
     }
 
-    /// The request that was last given to the layer.
+    /// Returns the request that was passed to the layer last.
     pub(crate) fn last(&self) -> Option<Request> {
         self.batch.requests.get(self.batch.next.wrapping_sub(1)).copied()
     }
@@ -121,13 +122,13 @@ impl<'a, S: Sink> Replay<'a, S> {
             Err(e) => {
                 self.failure = Some(e);
                 self.batch.requests.clear();
-                // The caller puts `failure` in its place.
+                // The caller replaces this error by `failure`.
                 Err(frit_core::Error::param("workload", "", "it failed"))
             }
         }
     }
 
-    /// Tells the layer what comes next: see [`frit_core::BlockLayer::expect`].
+    /// Announces the next requests to the layer: see [`frit_core::BlockLayer::expect`].
     fn announce(&mut self) {
         let next = self.batch.requests[self.batch.next..].iter().take(EXPECT);
         let mut ranges = [(Sector(0), 0); EXPECT];
@@ -168,7 +169,7 @@ impl<'a, S: Sink> Replay<'a, S> {
     }
 }
 
-/// A request in pieces that a layer takes.
+/// Splits a request into pieces that a layer accepts.
 #[inline]
 fn pieces(r: &Request) -> impl Iterator<Item = (Sector, u32)> + use<> {
     let (mut at, mut left) = (r.sector.0, r.sectors);
@@ -187,6 +188,7 @@ impl<S: Sink> Host<S> for Replay<'_, S> {
         if self.batch.next == self.batch.requests.len() && !self.refill()? {
             return Ok(None);
         }
+        // Each announcement covers the next EXPECT requests, so one per EXPECT requests is enough.
         if self.batch.next.is_multiple_of(EXPECT) {
             self.announce();
         }
@@ -220,7 +222,7 @@ impl<S: Sink> Host<S> for Replay<'_, S> {
     }
 }
 
-/// The class of a request: its place in [`CLASSES`].
+/// Returns the class of an operation: its index in [`CLASSES`].
 #[inline]
 fn class(op: ReqOp) -> u8 {
     match op {
@@ -231,7 +233,7 @@ fn class(op: ReqOp) -> u8 {
     }
 }
 
-/// A request in words, for an error.
+/// Describes a request, for an error message.
 pub(crate) fn words(r: &Request) -> String {
     let op = CLASSES[usize::from(class(r.op))];
     match r.op {

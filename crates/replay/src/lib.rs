@@ -1,10 +1,13 @@
-//! A workload over a stack in virtual time: what `frit run` does, and the report it gives.
+//! Replays a workload over a stack in virtual time and reports the results. This is the
+//! implementation of `frit run`.
 //!
-//! [`Job`] opens a workload once and runs it over stacks; [`run`] is the short form for one that is open
-//! already; [`Session`] has the parts. A [`Report`] holds all figures and what they belong to; [`report::text`] and
-//! [`report::compare`] show reports, [`report::write_json`] writes them.
+//! [`Job`] opens a workload once and runs it over several stacks. [`run`] is the short form for an
+//! open workload; [`Session`] gives access to the single steps. A [`Report`] contains all metrics
+//! and the inputs they belong to; [`report::text`] and [`report::compare`] format reports,
+//! [`report::write_json`] writes them.
 //!
-//! It is not: a second engine or a second set of statistics. Time is `frit-engine`'s, counts are the media's.
+//! The crate is not an engine and does not collect statistics of its own: time comes from
+//! `frit-engine`, counts come from the media.
 
 mod error;
 mod host;

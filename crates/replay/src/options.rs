@@ -1,20 +1,20 @@
-//! How a workload is to be run over a stack.
+//! Options for running a workload over a stack.
 
 use frit_core::Precondition;
 use frit_engine::Mode;
 use std::str::FromStr;
 
-/// How a workload is to be run over a stack.
+/// Options for running a workload over a stack.
 #[derive(Clone, Copy, PartialEq, Debug)]
 pub struct RunOptions {
     /// Closed loop with a queue depth, or open loop by arrival times.
     pub mode: Mode,
-    /// What the volume goes through before figures are taken.
+    /// Preparation of the volume before the measurement.
     pub warm: Warm,
     /// Seed of the random choices of [`Precondition::Steady`] and of the contents that
     /// [`RunOptions::verify`] writes.
     pub seed: u64,
-    /// Whether media hold bytes, and every byte that is read is checked.
+    /// Media store bytes, and every byte that is read is checked.
     pub verify: bool,
 }
 
@@ -25,20 +25,20 @@ impl Default for RunOptions {
     }
 }
 
-/// How a volume starts.
+/// Initial state of a volume.
 #[derive(Clone, Copy, PartialEq, Eq, Default, Debug)]
 pub enum Start {
-    /// New: nothing was ever written.
+    /// New: the volume was never written.
     #[default]
     New,
-    /// Every page was written once, in order.
+    /// Filled: every page was written once, in order.
     Fill,
-    /// As long random overwriting leaves it.
+    /// Steady: the state after long random overwriting.
     Steady,
 }
 
 impl Start {
-    /// As the layer is told.
+    /// Returns the preconditioning for the layer.
     pub(crate) fn precondition(self, seed: u64) -> Option<Precondition> {
         match self {
             Start::New => None,
@@ -48,29 +48,30 @@ impl Start {
     }
 }
 
-/// Which part of the workload is run before figures are taken.
+/// Part of the workload that is run before the measurement.
 #[derive(Clone, Copy, PartialEq, Default, Debug)]
 pub enum Lead {
-    /// None.
+    /// No part of the workload.
     #[default]
     None,
-    /// All of it; then it is run again from its start, and measured.
+    /// The whole workload; then it is run again from its start and measured.
     Whole,
-    /// Its first requests, so many; the rest is measured.
+    /// This number of requests from the start; the rest is measured.
     Requests(u64),
-    /// Its first requests, so large a share (0 to 1); the rest is measured.
+    /// This share of the requests (0 to 1) from the start; the rest is measured.
     Share(f64),
 }
 
-/// What a volume goes through before figures are taken: a start, then a lead.
+/// Preparation of a volume before the measurement: an initial state, then requests that are not
+/// measured.
 ///
-/// As a text: parts joined by `+`, each `none`, `fill`, `steady`, `trace`, `trace:N`, `trace:N%`, `N` or
-/// `N%`.
+/// Text form: parts joined by `+`, each of them `none`, `fill`, `steady`, `trace`, `trace:N`,
+/// `trace:N%`, `N` or `N%`.
 #[derive(Clone, Copy, PartialEq, Default, Debug)]
 pub struct Warm {
-    /// How the volume starts.
+    /// Initial state of the volume.
     pub start: Start,
-    /// What part of the workload follows unmeasured.
+    /// Part of the workload that is run but not measured.
     pub lead: Lead,
 }
 
@@ -91,7 +92,7 @@ impl FromStr for Warm {
                 None if warm.lead == Lead::None => warm.lead = lead(part)?,
                 _ => {
                     return Err(format!(
-                        "'{text}' says twice how to begin; use one of fill and steady, one of trace and N"
+                        "'{text}' is ambiguous; use one of fill and steady, one of trace and N"
                     ));
                 }
             }

@@ -1,4 +1,4 @@
-//! A layer, an engine and what watches them: one run, in its parts.
+//! Execution of a run: a layer on an engine, with measurement and verification.
 
 use crate::error::{Error, Result};
 use crate::host::{Batch, Replay, words};
@@ -13,14 +13,14 @@ use frit_media::Hardware;
 use frit_trace::Workload;
 use std::time::{Duration, Instant};
 
-/// Bins of channel use over time, at most.
+/// Maximum number of bins of channel use over time.
 const BINS: usize = 240;
-/// Requests between two calls of a progress function, at most.
+/// Maximum number of requests between two calls of a progress function.
 const PROGRESS: u64 = 1 << 15;
-/// Requests that `--verify` has outstanding when it reads everything back.
+/// Number of outstanding requests when `--verify` reads everything back.
 const READ_BACK_DEPTH: u32 = 16;
 
-/// An engine that keeps what a report needs.
+/// An engine that collects usage data for a report.
 pub(crate) trait Metered: Engine + 'static {
     fn usage(&self) -> &Usage;
     fn usage_mut(&mut self) -> &mut Usage;
@@ -51,26 +51,26 @@ impl<P: Scheduler + 'static> Metered for Event<P> {
     }
 }
 
-/// Called with the number of requests that were served so far in a part of a run.
+/// Callback for progress; its argument is the number of requests served so far in a part of a run.
 pub type Watch<'a> = &'a mut dyn FnMut(u64);
 
-/// A layer on an engine.
+/// A layer on an engine, with the state of a run.
 pub(crate) struct Rig<E: Metered> {
     engine: E,
     layer: Box<dyn Top<E>>,
     hardware: Hardware,
     stack: StackId,
-    /// The engine's name and scheduler.
+    /// Names of the engine and its scheduler.
     names: (&'static str, Option<&'static str>),
     options: RunOptions,
     verifier: Option<Verifier>,
     batch: Batch,
     warmed: u64,
-    /// The layer maps NAND pages: a program is one of them.
+    /// Page size of the layer. The layer maps NAND pages, so one program command writes one page.
     page_bytes: u64,
 }
 
-/// What a part of a run left behind.
+/// Results of a part of a run.
 struct Part {
     outcome: Outcome,
     latencies: frit_engine::Latencies,
@@ -81,7 +81,7 @@ struct Part {
 }
 
 impl<E: Metered> Rig<E> {
-    /// Prepares the layer.
+    /// Creates a runner and preconditions the layer.
     pub(crate) fn new(
         engine: E,
         names: (&'static str, Option<&'static str>),
@@ -112,12 +112,12 @@ impl<E: Metered> Rig<E> {
         })
     }
 
-    /// Size of the volume, in sectors.
+    /// Returns the capacity of the volume, in sectors.
     pub(crate) fn sectors(&self) -> u64 {
         self.layer.info().sectors
     }
 
-    /// Runs requests that do not count: all, or so many.
+    /// Runs requests that are not measured: all, or at most `limit`.
     pub(crate) fn warm(
         &mut self,
         workload: &mut Workload,
@@ -129,13 +129,14 @@ impl<E: Metered> Rig<E> {
         Ok(served)
     }
 
-    /// Another workload comes next: what was read ahead of the last one is dropped.
+    /// Prepares for another workload: requests that were read ahead from the last one are dropped.
     pub(crate) fn next_workload(&mut self) {
         self.batch = Batch::default();
     }
 
-    /// Runs what is left of the workload, and verifies when that was asked for.
+    /// Runs the rest of the workload, measures it, and verifies the contents if the option is set.
     pub(crate) fn measure(mut self, workload: &mut Workload, watch: Watch<'_>) -> Result<Report> {
+        // Virtual time continues after the warm-up, but its usage must not be part of the report.
         let now = self.engine.now();
         self.engine.usage_mut().reset(now);
         self.engine.usage_mut().keep_series(BINS);
@@ -194,7 +195,8 @@ impl<E: Metered> Rig<E> {
         }
     }
 
-    /// Runs requests from where the workload stands until it ends or `limit` were served, and waits for all of them.
+    /// Runs requests from the current position of the workload until its end, or until `limit`
+    /// requests were served, and waits for all of them.
     fn part(&mut self, workload: &mut Workload, limit: Option<u64>, watch: Watch<'_>) -> Result<Part> {
         let mut driver =
             Driver::new(self.options.mode).map_err(|e| failed(&self.stack.name, "the driver", e))?;
@@ -207,6 +209,8 @@ impl<E: Metered> Rig<E> {
         let ran = (|| {
             let mut served = 0;
             while served < limit {
+                // A round can be longer than one call of the driver: `left` is then what remains of
+                // it.
                 let round = rounds.left(served);
                 let ask = round.min(PROGRESS).min(limit - served);
                 let got = driver.run(&mut self.engine, &mut host, Some(ask))?;
@@ -214,7 +218,8 @@ impl<E: Metered> Rig<E> {
                 if got == round {
                     let time_ns = self.engine.now().since(base).0;
                     let programmed_bytes = programmed(self.engine.usage()) * self.page_bytes;
-                    // Where there is no NAND, its write amplification says nothing about steadiness.
+                    // Without NAND there is no write amplification of NAND, so steady state is
+                    // judged by throughput alone.
                     let written_bytes = if has_nand { host.asked.written_bytes } else { 0 };
                     rounds.end(Sums { requests: served, written_bytes, programmed_bytes, time_ns });
                 }
@@ -225,6 +230,7 @@ impl<E: Metered> Rig<E> {
             }
             driver.finish(&mut self.engine, &mut host)
         })();
+        // The software time of a report excludes reading or generating the workload.
         let wall = start.elapsed().saturating_sub(host.reading);
         let outcome = match ran {
             Ok(outcome) => outcome,
@@ -250,7 +256,7 @@ impl<E: Metered> Rig<E> {
     }
 }
 
-/// NAND pages programmed so far, copybacks included.
+/// Returns the number of NAND pages programmed so far, copybacks included.
 fn programmed(usage: &Usage) -> u64 {
     let writes = |op| matches!(op, Op::NandProgram | Op::NandCopyback);
     debug_assert!(Op::NandProgram.medium() == MediumKind::Nand);
@@ -261,13 +267,14 @@ fn failed(stack: &str, what: &str, source: frit_core::Error) -> Error {
     Error::Stack { stack: stack.into(), what: what.into(), source: source.into() }
 }
 
-/// Who it was that failed.
+/// Attributes an error to the workload, a request or background work.
 fn explain<E: Metered>(
     stack: &str,
     warmed: u64,
     host: &mut Replay<'_, E>,
     source: frit_core::Error,
 ) -> Error {
+    // If the workload failed, `source` is only a placeholder: see `Replay::refill`.
     if let Some(e) = host.failure.take() {
         return e.into();
     }

@@ -1,4 +1,4 @@
-//! A run as a caller sees it: a stack that is built, a workload that goes over it.
+//! A run from the caller's point of view: a stack is built, and a workload is run over it.
 
 use crate::error::{Error, Result};
 use crate::options::{Lead, RunOptions};
@@ -10,7 +10,7 @@ use frit_media::Hardware;
 use frit_stack::{Built, Bytes, EngineKind, Stack};
 use frit_trace::{Fit, Options, Scan, Workload};
 
-/// A stack that is built and prepared, on its engine.
+/// A stack that is built and preconditioned, on its engine.
 pub struct Session(Inner);
 
 enum Inner {
@@ -35,8 +35,8 @@ impl std::fmt::Debug for Session {
 }
 
 impl Session {
-    /// Builds a stack with the engine that it names, and brings the volume into the state that `options.warm`
-    /// starts from.
+    /// Builds a stack with its engine, and brings the volume into the initial state of
+    /// `options.warm`.
     ///
     /// # Errors
     /// A stack that cannot be built or prepared.
@@ -58,13 +58,14 @@ impl Session {
         }))
     }
 
-    /// Size of the volume, in sectors: what a workload has to be fitted to.
+    /// Returns the capacity of the volume, in sectors, to which a workload has to be fitted.
     #[must_use]
     pub fn sectors(&self) -> u64 {
         each!(&self.0, rig => rig.sectors())
     }
 
-    /// Runs requests that do not count in any figure: all that the workload has, or so many. Returns how many.
+    /// Runs requests that are not measured: all of the workload, or at most `limit`. Returns their
+    /// number.
     ///
     /// # Errors
     /// A workload or a stack that fails.
@@ -72,16 +73,17 @@ impl Session {
         each!(&mut self.0, rig => rig.warm(workload, limit, watch))
     }
 
-    /// Has to be called between two workloads.
+    /// Prepares the session for another workload. Must be called between two workloads.
     pub fn next_workload(&mut self) {
         each!(&mut self.0, rig => rig.next_workload());
     }
 
-    /// Runs what is left of the workload, verifies when that was asked for, and reports.
+    /// Runs the rest of the workload, verifies the contents if the option is set, and returns the
+    /// report.
     ///
     /// # Errors
-    /// A workload or a stack that fails, and a workload of which nothing is left. Mismatches are no error: they are in
-    /// [`Report::verification`].
+    /// A workload or a stack that fails, and a workload without remaining requests. Mismatches are
+    /// not errors: they are in [`Report::verification`].
     pub fn measure(self, workload: &mut Workload, watch: Watch<'_>) -> Result<Report> {
         each!(self.0, rig => rig.measure(workload, watch))
     }
@@ -103,10 +105,10 @@ where
     Ok((layer, hardware))
 }
 
-/// Runs a workload, that was fitted to the volume, over a stack.
+/// Runs a workload, which must have been fitted to the volume, over a stack.
 ///
-/// A lead-in by number is taken from the workload's start; [`Lead::Whole`] and [`Lead::Share`] need the workload
-/// twice, or its length, and are refused: see [`Job`].
+/// A warm-up by a number of requests is taken from the start of the workload. [`Lead::Whole`] and
+/// [`Lead::Share`] need the workload twice, or its length, and are refused: see [`Job`].
 ///
 /// # Errors
 /// A stack that cannot be built or fails, a workload that fails.
@@ -122,7 +124,7 @@ pub fn run(stack: &Stack, workload: &mut Workload, options: &RunOptions) -> Resu
     session.measure(workload, &mut |_| {})
 }
 
-/// A workload by its specification, to be run over stacks.
+/// A workload, given by its specification, that can be run over several stacks.
 #[derive(Debug)]
 pub struct Job {
     spec: String,
@@ -131,20 +133,20 @@ pub struct Job {
     scan: Option<Scan>,
 }
 
-/// How far a job is.
+/// Progress of a job.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Progress {
-    /// The workload is read for its identity and size: so many requests so far.
+    /// Number of requests read so far in the scan of the workload for its identity and size.
     Scanned(u64),
-    /// Requests served in the warm-up.
+    /// Number of requests served in the warm-up.
     Warmed(u64),
-    /// Requests served in the measured part.
+    /// Number of requests served in the measured part.
     Served(u64),
 }
 
 impl Job {
-    /// Opens a workload: a path, `-`, or `gen:NAME,key=value,…`. A trace file is read once, for its hash and its
-    /// size.
+    /// Opens a workload: a path, `-`, or `gen:NAME,key=value,…`. A trace file is read once, for its
+    /// hash and its size.
     ///
     /// # Errors
     /// A workload that cannot be read.
@@ -152,37 +154,38 @@ impl Job {
         let file = spec != "-" && !spec.starts_with(frit_trace::workload::GENERATOR_PREFIX);
         let scan = match file {
             true => Some(Scan::watched(spec, options, |n| watch(Progress::Scanned(n)))?),
-            // Opened now only so that a wrong specification is told before a stack is built.
+            // Opened here only to report an invalid specification before a stack is built.
             false if spec != "-" => Workload::open(spec, options).map(|_| None)?,
             false => None,
         };
         Ok(Job { spec: spec.into(), options: options.clone(), fit, scan })
     }
 
-    /// What one pass over the trace found; none for generators and standard input.
+    /// Returns the results of one pass over the trace; `None` for generators and standard input.
     #[must_use]
     pub fn scan(&self) -> Option<&Scan> {
         self.scan.as_ref()
     }
 
-    /// Requests, where they are known.
+    /// Returns the number of requests, if it is known.
     #[must_use]
     pub fn requests(&self) -> Option<u64> {
         self.scan.as_ref().map(|s| s.requests)
     }
 
-    /// Whether it can be fitted to a volume of so many sectors.
+    /// Checks that the workload can be fitted to a volume of the given capacity in sectors.
     ///
     /// # Errors
-    /// A trace that is too large; a generator that is, only when it comes so far.
+    /// A trace that is too large. A generator that is too large is only detected during the run.
     pub fn check(&self, sectors: u64) -> Result<()> {
         if self.spec == "-" { Ok(()) } else { self.workload(sectors).map(drop) }
     }
 
-    /// Runs it over a stack.
+    /// Runs the workload over a stack.
     ///
     /// # Errors
-    /// As [`run`]; a trace that does not fit the volume; a share of, or a second pass over, standard input.
+    /// As for [`run`]; a trace that does not fit the volume; a warm-up with a share of standard
+    /// input, or with a second pass over it.
     pub fn run(
         &self,
         stack: &Stack,
@@ -219,7 +222,7 @@ impl Job {
         Ok(workload.fit(self.fit, sectors, self.scan.as_ref())?)
     }
 
-    /// Requests; those of a generator have to be counted.
+    /// Returns the number of requests. Those of a generator have to be counted.
     fn length(&self) -> Result<u64> {
         if let Some(n) = self.requests() {
             return Ok(n);
@@ -236,7 +239,7 @@ impl Job {
     }
 }
 
-/// Size of a stack's volume, in sectors.
+/// Returns the capacity of a stack's volume, in sectors.
 ///
 /// # Errors
 /// A stack that cannot be built.

@@ -1,26 +1,28 @@
-//! Whether a run reached steady state: the rule of SNIA's *Solid State Storage Performance Test
+//! Detection of steady state by the rule of SNIA's *Solid State Storage Performance Test
 //! Specification* 2.0.2 (2020), applied to rounds of the run.
 //!
-//! The rule: over a window of five rounds, the figure's range is at most 20 % of its mean, and the straight line fitted to it by
-//! least squares rises or falls by at most 10 % of the mean over the window. frit asks it of two
-//! figures, write amplification and throughput, and wants both to hold from some round on *to the end of the run*: a new volume shows five
-//! flat rounds before cleaning begins, which the rule alone would take for steady.
+//! The rule: over a window of five rounds, the range of a metric is at most 20 % of its mean, and
+//! the straight line fitted to it by least squares changes by at most 10 % of the mean over the
+//! window. frit applies the rule to two metrics, write amplification and throughput, and requires
+//! that both hold from some round on *to the end of the run*: a new volume shows five flat rounds
+//! before cleaning begins, which the rule alone would accept as steady.
 
 use serde::Serialize;
 
-/// Rounds of a window.
+/// Number of rounds of a window.
 pub const WINDOW: usize = 5;
-/// The most that a figure may range over a window, as a share of its mean.
+/// Maximum range of a metric over a window, as a share of its mean.
 pub const RANGE_MAX: f64 = 0.20;
-/// The most that the fitted line may change over a window, as a share of the mean.
+/// Maximum change of the fitted line over a window, as a share of the mean.
 pub const SLOPE_MAX: f64 = 0.10;
 
-/// Requests of the shortest round.
+/// Number of requests of the shortest round.
 const ROUND: u64 = 1024;
-/// Rounds at which pairs are joined: a run has 16 to 32 rounds, whatever its length.
+/// Number of rounds at which pairs of rounds are joined: a long run has 16 to 31 rounds, whatever
+/// its length.
 const ROUNDS: usize = 32;
 
-/// Sums since the start of the run, at the end of a round.
+/// Cumulative sums since the start of the run, at the end of a round.
 #[derive(Clone, Copy, PartialEq, Default, Debug)]
 pub(crate) struct Sums {
     pub(crate) requests: u64,
@@ -41,15 +43,17 @@ impl Rounds {
         Rounds { size: ROUND, sums: vec![Sums::default()] }
     }
 
-    /// Requests until the end of the current round, when `requests` were served.
+    /// Returns the number of requests until the end of the current round, after `requests` were
+    /// served.
     pub(crate) fn left(&self, requests: u64) -> u64 {
         self.size - requests % self.size
     }
 
-    /// A round has ended.
+    /// Records the end of a round.
     pub(crate) fn end(&mut self, sums: Sums) {
         self.sums.push(sums);
         if self.sums.len() > ROUNDS {
+            // The sums are cumulative, so dropping every second one joins pairs of rounds.
             self.sums = self.sums.iter().step_by(2).copied().collect();
             self.size *= 2;
         }
@@ -68,6 +72,8 @@ impl Rounds {
                 rounds,
             };
         };
+        // The search goes backwards from the end, because the rule must hold up to the end of the
+        // run.
         let first = (WINDOW - 1..=last).rev().take_while(|&end| holds(end)).last();
         SteadyState {
             verdict: if first.is_some() { Verdict::Reached } else { Verdict::NotReached },
@@ -79,24 +85,25 @@ impl Rounds {
     }
 }
 
-/// Whether a run reached steady state.
+/// Result of the test for steady state.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Verdict {
-    /// From a round on, and to the end.
+    /// Steady from some round on to the end of the run.
     Reached,
-    /// Not at the end.
+    /// Not steady at the end of the run.
     NotReached,
     /// The run has fewer than five rounds of 1024 requests.
     TooShort,
 }
 
-/// One round.
+/// A round of the run.
 #[derive(Clone, Copy, PartialEq, Debug, Serialize)]
 pub struct Round {
-    /// NAND bytes programmed by bytes that the host wrote; none when it wrote nothing.
+    /// NAND bytes programmed divided by bytes that the host wrote; `None` if the host did not
+    /// write.
     pub write_amplification: Option<f64>,
-    /// Requests a second of virtual time; none when no time passed.
+    /// Requests per second of virtual time; `None` if no time passed.
     pub requests_per_s: Option<f64>,
 }
 
@@ -113,19 +120,20 @@ impl Round {
     }
 }
 
-/// One figure over a window.
+/// Test of one metric over a window.
 #[derive(Clone, Copy, PartialEq, Debug, Serialize)]
 pub struct Test {
-    /// Its mean.
+    /// Mean of the metric.
     pub mean: f64,
-    /// Its range (largest less smallest), as a share of the mean; at most 0.20 in steady state.
+    /// Range (maximum minus minimum), as a share of the mean; at most 0.20 in steady state.
     pub range: f64,
-    /// The change of the fitted line over the window, as a share of the mean; at most 0.10 in steady state.
+    /// Change of the fitted line over the window, as a share of the mean; at most 0.10 in steady
+    /// state.
     pub slope: f64,
 }
 
 impl Test {
-    /// `None` when a round has no figure.
+    /// Tests values; returns `None` if a round has no value.
     fn of(values: &[Option<f64>]) -> Option<Test> {
         let y: Vec<f64> = values.iter().copied().collect::<Option<_>>()?;
         let n = y.len() as f64;
@@ -136,7 +144,7 @@ impl Test {
             let x = i as f64 - mid;
             (xy + x * (v - mean), xx + x * x)
         });
-        // Nothing at all, in every round, is as steady as can be.
+        // A metric that is zero in every round is steady.
         let share = |v: f64| if mean == 0.0 { 0.0 } else { v / mean };
         Some(Test { mean, range: share(high - low), slope: share((xy / xx * (n - 1.0)).abs()) })
     }
@@ -146,14 +154,14 @@ impl Test {
     }
 }
 
-/// Both figures over five rounds.
+/// Both metrics over five rounds.
 #[derive(Clone, Copy, PartialEq, Debug, Serialize)]
 pub struct Window {
-    /// Write amplification; none when the host did not write in some round.
+    /// Write amplification; `None` if the host did not write in some round.
     pub write_amplification: Option<Test>,
-    /// Requests a second.
+    /// Requests per second.
     pub requests_per_s: Option<Test>,
-    /// Whether the host wrote in any of the rounds.
+    /// `true` if the host wrote in any of the rounds.
     pub writes: bool,
 }
 
@@ -167,25 +175,27 @@ impl Window {
         }
     }
 
-    /// A window without any write is judged by throughput alone; one with writes in some rounds only is not steady.
+    /// Returns `true` if both metrics are within the limits. A window without writes is judged by
+    /// throughput alone; one with writes in only some of the rounds is not steady.
     fn holds(&self) -> bool {
         let holds = |t: Option<Test>| t.is_some_and(|t| t.holds());
         holds(self.requests_per_s) && (!self.writes || holds(self.write_amplification))
     }
 }
 
-/// Whether the run reached steady state, and the figures by which that was judged.
+/// Steady state of a run, and the metrics on which the verdict is based.
 #[derive(Clone, PartialEq, Debug, Serialize)]
 pub struct SteadyState {
-    /// Whether.
+    /// Result of the test.
     pub verdict: Verdict,
-    /// The round (from 1) at the end of which the rule held for the first time so that it held to the end.
+    /// Round (from 1) at the end of which the rule held for the first time and from which on it
+    /// held to the end.
     pub round: Option<u32>,
-    /// Requests of a round.
+    /// Number of requests in a round.
     pub requests_a_round: u64,
-    /// The figures over the last five rounds.
+    /// Metrics over the last five rounds.
     pub window: Option<Window>,
-    /// All whole rounds.
+    /// All complete rounds.
     pub rounds: Vec<Round>,
 }
 
@@ -193,7 +203,7 @@ pub struct SteadyState {
 mod tests {
     use super::*;
 
-    /// Rounds with these write amplifications and throughputs.
+    /// Returns the steady state of rounds with the given write amplifications and throughputs.
     fn judged(figures: impl IntoIterator<Item = (f64, f64)>) -> SteadyState {
         let (mut rounds, mut sums) = (Rounds::new(), Sums::default());
         for (wa, rate) in figures {
@@ -216,7 +226,7 @@ mod tests {
 
     #[test]
     fn the_limits_are_those_of_the_rule() {
-        // Range: 0.20 of the mean is allowed, in both figures; the fitted lines are flat.
+        // Range: 0.20 of the mean is allowed, in both metrics; the fitted lines are flat.
         let zigzag = |low: f64, high: f64| [high, low, low, low, high].map(|v| (v, 1000.0));
         assert_eq!(judged(zigzag(0.92, 1.119)).verdict, Verdict::Reached);
         assert_eq!(judged(zigzag(0.92, 1.13)).verdict, Verdict::NotReached);

@@ -1,4 +1,4 @@
-//! Whole runs: every policy verified, faults found, reports reproducible.
+//! Whole runs: every policy is verified, faults are detected, reports are reproducible.
 
 mod disks;
 mod faults;
@@ -11,7 +11,8 @@ use frit_trace::{Fit, Options};
 use std::fmt::Write;
 use std::path::PathBuf;
 
-/// A volume of a good megabyte with 128 KiB of PCM, so that a few thousand requests fill both several times.
+/// Returns a volume of slightly more than a megabyte with 128 KiB of PCM, so that a few thousand
+/// requests fill both several times.
 pub(crate) fn small(sets: &[&str]) -> Stack {
     let base =
         ["nand.channels=2", "nand.blocks_per_plane=24", "nand.pages_per_block=16", "pcm.chip_bytes=8K"];
@@ -19,15 +20,16 @@ pub(crate) fn small(sets: &[&str]) -> Stack {
     Stack::builtin("hfsl-small", &sets).unwrap_or_else(|e| panic!("{e}: {:?}", e.problems()))
 }
 
-/// The same without PCM.
+/// Returns the same volume without PCM.
 pub(crate) fn small_without_pcm(sets: &[&str]) -> Stack {
     let base = ["nand.channels=2", "nand.blocks_per_plane=24", "nand.pages_per_block=16"];
     let sets: Vec<String> = base.iter().chain(sets).map(|s| (*s).to_owned()).collect();
     Stack::builtin("no-pcm-small", &sets).unwrap_or_else(|e| panic!("{e}: {:?}", e.problems()))
 }
 
-/// A trace of every kind of request over `sectors`: reads, writes small and large, aligned and not, discards, flushes,
-/// metadata, FUA. A linear congruential sequence (Knuth's MMIX), so that it is the same for ever.
+/// Writes a trace of every kind of request over `sectors`: reads, small and large writes, aligned
+/// and not, discards, flushes, metadata, FUA. It uses a linear congruential sequence (Knuth's
+/// MMIX), so that it never changes.
 pub(crate) fn mixed_trace(dir: &tempfile::TempDir, sectors: u64, requests: u64) -> PathBuf {
     let mut state = 42u64;
     let mut next = |n: u64| {

@@ -1,4 +1,4 @@
-//! The experiments that come with frit, and choosing among them.
+//! The built-in experiments, and their selection by ID.
 
 use crate::describe::{Comparison, Experiment, Study, Sweep};
 use crate::{Error, Result};
@@ -10,7 +10,7 @@ macro_rules! files {
     };
 }
 
-/// One file an experiment; a new one is a line here.
+/// The experiments, one file each. A new experiment needs a line here.
 const EXPERIMENTS: &[(&str, &str)] = files!(
     "hfsl.t7.pcm",
     "hfsl.t7.nand",
@@ -47,12 +47,12 @@ const STUDIES: &[(&str, &str)] = files!("studies/halo");
 
 const COMPARISONS: &[(&str, &str)] = files!("comparisons/ntl");
 
-/// A recording that comes with frit.
+/// A recorded workload that is part of the program.
 #[derive(Clone, Copy, Debug)]
 pub struct Bundled {
-    /// Its file's name.
+    /// File name.
     pub name: &'static str,
-    /// The file.
+    /// Contents of the file.
     pub bytes: &'static [u8],
 }
 
@@ -62,21 +62,21 @@ macro_rules! recordings {
     };
 }
 
-/// Recordings that come with frit.
+/// The bundled recordings.
 pub const BUNDLED: &[Bundled] = recordings!("mail-60k.csv.zst", "pgbench-60k.csv.zst");
 
-/// All experiments.
+/// Returns all experiments.
 ///
 /// # Errors
-/// None, as a test shows.
+/// None: a test parses all of them.
 pub fn experiments() -> Result<Vec<Experiment>> {
     EXPERIMENTS.iter().map(|(name, text)| Experiment::parse(name, text)).collect()
 }
 
-/// A sweep by its name.
+/// Returns a sweep by its name.
 ///
 /// # Errors
-/// A name that none has.
+/// No sweep has this name.
 pub fn sweep(name: &str) -> Result<Sweep> {
     for (file, text) in SWEEPS {
         let sweep = Sweep::parse(file, text)?;
@@ -87,52 +87,52 @@ pub fn sweep(name: &str) -> Result<Sweep> {
     Err(Error::Description { name: name.into(), why: "there is no such sweep".into() })
 }
 
-/// All sweeps.
+/// Returns all sweeps.
 ///
 /// # Errors
-/// None, as a test shows.
+/// None: a test parses all of them.
 pub fn sweeps() -> Result<Vec<Sweep>> {
     SWEEPS.iter().map(|(file, text)| Sweep::parse(file, text)).collect()
 }
 
-/// All studies of caches.
+/// Returns all studies of caches.
 ///
 /// # Errors
-/// None, as a test shows.
+/// None: a test parses all of them.
 pub fn studies() -> Result<Vec<Study>> {
     STUDIES.iter().map(|(file, text)| Study::parse(file, text)).collect()
 }
 
-/// A study of caches by its name.
+/// Returns a study of caches by its name.
 ///
 /// # Errors
-/// A name that none has.
+/// No study has this name.
 pub fn study(name: &str) -> Result<Study> {
     let why = || Error::Description { name: name.into(), why: "there is no such study".into() };
     studies()?.into_iter().find(|s| s.name == name).ok_or_else(why)
 }
 
-/// All comparisons.
+/// Returns all comparisons.
 ///
 /// # Errors
-/// None, as a test shows.
+/// None: a test parses all of them.
 pub fn comparisons() -> Result<Vec<Comparison>> {
     COMPARISONS.iter().map(|(file, text)| Comparison::parse(file, text)).collect()
 }
 
-/// A comparison by its name.
+/// Returns a comparison by its name.
 ///
 /// # Errors
-/// A name that none has.
+/// No comparison has this name.
 pub fn comparison(name: &str) -> Result<Comparison> {
     let why = || Error::Description { name: name.into(), why: "there is no such comparison".into() };
     comparisons()?.into_iter().find(|c| c.name == name).ok_or_else(why)
 }
 
-/// The names of recorded workloads, for which a file can be given.
+/// Returns the names of recorded workloads, for which the user can give a file.
 ///
 /// # Errors
-/// None, as a test shows.
+/// None: a test parses all of them.
 pub fn recorded() -> Result<Vec<String>> {
     let sweeps = sweeps()?.into_iter().flat_map(|s| s.workloads);
     let studied = studies()?.into_iter().flat_map(|s| s.workloads);
@@ -147,11 +147,11 @@ pub fn recorded() -> Result<Vec<String>> {
     Ok(names)
 }
 
-/// The experiments that have claims whose ids match any of the patterns, with those claims. A pattern is an id, the
-/// beginning of one up to a dot, or has `*` and `?` in it.
+/// Returns the experiments with claims whose IDs match any of the patterns, reduced to those
+/// claims. A pattern is an ID, the beginning of one up to a dot, or contains `*` or `?`.
 ///
 /// # Errors
-/// A pattern that nothing matches.
+/// A pattern matches nothing.
 pub fn select(patterns: &[String]) -> Result<Vec<Experiment>> {
     let all = experiments()?;
     let matches = |pattern: &str, id: &str| {

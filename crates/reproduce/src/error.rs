@@ -1,43 +1,42 @@
-//! Why something could not be reproduced.
+//! Errors of reproducing a result.
 
 /// Shorthand for results with [`enum@Error`].
 pub type Result<T> = std::result::Result<T, Error>;
 
-/// Why something could not be reproduced. The doc comment of each variant is what it means; its message is what the
-/// user sees.
+/// An error of reproducing a result. Its message is shown to the user.
 #[derive(Debug, thiserror::Error)]
 pub enum Error {
-    /// No experiment has such an id.
+    /// No experiment has this ID.
     #[error("no experiment is called '{pattern}'; there are {known}")]
     Unknown {
-        /// What was asked for.
+        /// The requested pattern.
         pattern: String,
-        /// The ids that there are.
+        /// The known IDs.
         known: String,
     },
-    /// A description of an experiment cannot be.
+    /// The description of an experiment is invalid.
     #[error("experiment '{name}': {why}")]
     Description {
         /// The experiment.
         name: String,
-        /// What is wrong with it.
+        /// The defect.
         why: String,
     },
-    /// A file or device failed.
+    /// An access to a file or device failed.
     #[error("{path}: {source}")]
     File {
         /// The file.
         path: String,
-        /// What the operating system said.
+        /// Error of the operating system.
         source: std::io::Error,
     },
-    /// A volume did not come up from a crash as it should, or could not be crashed.
+    /// A volume did not recover correctly from a crash, or could not be crashed.
     #[error("recovery: {0}")]
     Recovery(String),
     /// A run failed.
     #[error(transparent)]
     Replay(#[from] frit_replay::Error),
-    /// A stack cannot be composed.
+    /// A stack cannot be built.
     #[error(transparent)]
     Stack(#[from] Box<frit_stack::StackError>),
     /// A workload cannot be read.

@@ -1,10 +1,12 @@
-//! Published results beside what this code does: what `frit reproduce` runs.
+//! Published results compared with measured ones: the implementation of `frit reproduce`.
 //!
-//! An experiment is a file in `experiments/` ([`describe`]); [`catalogue::select`] chooses by id, [`reproduce`] measures,
-//! [`outcome::text`] shows. Figures over a sweep share its runs ([`sweep`]), as those over a study of caches do ([`caching`]); [`theory`] compares cleaning with
-//! the theory of write amplification.
+//! An experiment is a file in `experiments/` ([`describe`]); [`catalogue::select`] chooses
+//! experiments by ID, [`reproduce`] measures them, [`outcome::text`] formats the results. Metrics
+//! over a sweep share its runs ([`sweep`]), as do those over a study of caches ([`caching`]);
+//! [`theory`] compares garbage collection with the theory of write amplification.
 //!
-//! It is not: a second way to run things. Runs are those of `frit-replay`, on stacks that `frit run` takes too.
+//! This crate has no runner of its own: `frit-replay` runs the stacks, which `frit run` takes as
+//! well.
 
 pub mod caching;
 pub mod catalogue;

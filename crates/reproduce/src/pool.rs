@@ -1,20 +1,20 @@
-//! Runs that are made once each, on all processors.
+//! Jobs that run once each, on all processors.
 
 use crate::Result;
 use std::collections::BTreeMap;
 use std::sync::Mutex;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
-/// What was found, by the key of its job.
+/// Results of jobs, by their keys.
 #[derive(Debug)]
 pub(crate) struct Pool<F> {
     found: BTreeMap<String, F>,
 }
 
-/// A run: the same key finds the same.
+/// A job. Jobs with the same key have the same result.
 pub(crate) struct Job<'a, F> {
     pub(crate) key: String,
-    /// What a user sees while it runs.
+    /// Description for the progress display.
     pub(crate) about: String,
     pub(crate) run: Box<dyn Fn() -> Result<F> + Send + Sync + 'a>,
 }
@@ -26,10 +26,11 @@ impl<F> Default for Pool<F> {
 }
 
 impl<F: Send> Pool<F> {
-    /// Runs what was not run yet. `note` is told of each as it is taken up.
+    /// Runs the jobs that have no result yet. `note` is called with the description of each job
+    /// that starts.
     ///
     /// # Errors
-    /// The first that failed, in the order of the jobs.
+    /// The error of the first failed job, in the order of the jobs.
     pub(crate) fn run(&mut self, jobs: Vec<Job<'_, F>>, note: &mut dyn FnMut(&str)) -> Result<()> {
         let mut new: Vec<Job<'_, F>> = Vec::new();
         for job in jobs {
@@ -47,7 +48,7 @@ impl<F: Send> Pool<F> {
                     loop {
                         let i = next.fetch_add(1, Ordering::Relaxed);
                         let Some(job) = new.get(i) else { break };
-                        // Nobody listens any more only when the whole program ends.
+                        // The receiver is gone only when the whole program ends.
                         tell.send(job.about.clone()).ok();
                         let found = (job.run)();
                         done.lock().unwrap_or_else(std::sync::PoisonError::into_inner).push((i, found));
@@ -60,6 +61,7 @@ impl<F: Send> Pool<F> {
             }
         });
         let mut done = done.into_inner().unwrap_or_else(std::sync::PoisonError::into_inner);
+        // Workers finish in any order; sorting makes the reported error independent of it.
         done.sort_by_key(|(i, _)| *i);
         for (i, found) in done {
             self.found.insert(new[i].key.clone(), found?);
@@ -67,7 +69,7 @@ impl<F: Send> Pool<F> {
         Ok(())
     }
 
-    /// What a job found.
+    /// Returns the result of a job.
     pub(crate) fn get(&self, key: &str) -> Option<&F> {
         self.found.get(key)
     }

@@ -1,4 +1,4 @@
-//! Everything that can be reproduced, a little of it.
+//! All experiments, in quick mode.
 
 #![allow(clippy::unwrap_used, clippy::panic, reason = "a test that cannot go on fails")]
 
@@ -35,20 +35,21 @@ fn figures_of_hfsl_have_the_paper_s_directions_where_writes_are_small() {
     let erases = figure(&r, "hfsl.f17");
     assert!(erases.tables.iter().all(|t| t.state != "new"), "a new volume erases nothing");
     assert!(row(erases, "cleaning", "gen-fin2", false).values[0] > 0.0, "cleaning is active");
-    // SSW = 512, literally "smaller", moves nothing: sectors are of 512 B.
+    // SSW = 512, compared with a strict "smaller", selects no write: sectors have 512 B.
     let writes = figure(&r, "hfsl.f16");
     let columns = &writes.tables[0].columns;
     let literal = columns.iter().position(|c| c == "<512").unwrap();
     for row in &writes.tables[0].rows {
         assert!(row.hints || row.values[literal] == row.values[0], "{row:?}");
     }
-    // The recording has writes of 4 KiB and more: nothing moves, and the reason is said; its marks move something.
+    // The recording has writes of 4 KiB and more, so nothing changes, and the reason is stated; its
+    // metadata marks change something.
     let plain = row(writes, "new", "mail-60k", false);
     assert!(plain.values.iter().all(|v| *v == plain.values[0]), "{plain:?}");
     assert!(plain.why[0].contains("the smallest is of 4096 B"), "{plain:?}");
     let hinted = row(writes, "new", "mail-60k", true);
     assert!(hinted.values[1] < hinted.values[0], "{hinted:?}");
-    // With larger pages it is small.
+    // With larger pages its writes are small.
     let large = row(figure(&r, "hfsl.f19"), "pages-8k", "mail-60k", false);
     assert!(large.values[2] > 0.0 && large.values[0] == 0.0, "{large:?}");
     let shown = text(&r);
@@ -126,7 +127,7 @@ fn caches_are_compared_as_the_paper_does() {
             assert!(row.found[halo].turnovers > 1.0 && row.found[none].turnovers == 0.0, "{row:?}");
         }
     }
-    // The distance is the same run's; and a smaller cache has more traffic.
+    // The distance is that of the same run, and a smaller cache has more traffic.
     let f8 = &caching(&r, "halo.f8").views[0];
     for (a, b) in f8.rows.iter().zip(&f5.views[0].rows) {
         assert_eq!((&a.workload, &a.found), (&b.workload, &b.found));
@@ -165,10 +166,11 @@ fn a_cache_comes_up_from_a_crash() {
     let r = quick(&["halo.recovery"]);
     let Measured::Recovery(found) = &r.experiments[0].measured else { panic!("no recovery") };
     let row = &found.rows[0];
-    // Nine tenths of the blocks of 16 MiB, less what was written twice: none of it on the disk before.
+    // Nine tenths of the blocks of 16 MiB, less those written twice: none of them was on the disk
+    // before.
     assert!(row.dirty_bytes > 13 << 20 && row.dirty_bytes < 16 << 20, "{row:?}");
     assert_eq!(row.dirty_bytes, row.compared * 4096);
-    // All records, at least.
+    // The recovery reads all records, at least.
     assert!(row.bytes_read >= row.compared * 32 && row.modelled_seconds > 0.0, "{row:?}");
     assert!(text(&r).contains("s a GB dirty"));
 }
@@ -198,7 +200,7 @@ fn variants_of_a_stack_are_compared_and_claims_judged() {
         assert_eq!(row.values[at("total")], Some(total));
     }
     assert!(f2.checks.iter().any(|c| c.claim == "ntl.f2.ab" && c.holds == Some(false)), "{:?}", f2.checks);
-    // Trace C is not here, and said to be.
+    // Trace C is missing, and reported as missing.
     assert!(f2.checks.iter().all(|c| c.claim != "ntl.f2.c.static"));
     let shown = text(&r);
     for part in ["gen-twitter (GENERATED)", "DIFFERS", "agrees", "within 0 % of 4"] {

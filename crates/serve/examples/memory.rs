@@ -1,4 +1,4 @@
-//! Serves memory over NBD: the protocol alone, without a volume.
+//! Serves memory over NBD, to measure the protocol without a volume.
 //!
 //! ```text
 //! cargo run --release -p frit-serve --example memory -- unix:/tmp/memory.sock 1G
@@ -24,7 +24,7 @@ fn main() -> Result<(), Box<dyn Error>> {
     let server =
         Server::start(export, ServerOptions { addresses: vec![address], ..ServerOptions::default() })?;
     writeln!(stdout(), "serving until standard input ends: {}", server.addresses()[0].uri(""))?;
-    // Whatever is typed, only the end counts.
+    // The input is ignored; its end stops the server.
     drop(stdin().read_to_end(&mut Vec::new()));
     server.stop(Duration::from_secs(5));
     Ok(device.close()?)

@@ -1,154 +1,159 @@
-//! What can be served: the narrow door between clients and whatever holds the bytes.
+//! The [`Backend`] trait: the narrow interface between clients and the storage that is served.
 
 use frit_core::{Buffer, Deferred, Error, Hints, Intent, MediumKind, ParamInfo, Result, Visible};
 use std::fs::File;
 use std::time::Instant;
 
-/// When the reply to a request may go out. The request itself has taken effect.
+/// Time at which the reply to a request may be sent. The request itself has already taken effect.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 #[must_use]
 pub struct Done {
-    /// Not before this moment: a modelled device is still at work. `None`: at once.
+    /// The reply must not be sent before this time, since a modelled device is still busy. `None`:
+    /// the reply may be sent at once.
     pub not_before: Option<Instant>,
 }
 
 impl Done {
-    /// The reply may go out at once.
+    /// Allows the reply at once.
     pub const NOW: Done = Done { not_before: None };
 
-    /// The later of both.
+    /// Returns the later of both times.
     pub fn and(self, other: Done) -> Done {
         Done { not_before: self.not_before.max(other.not_before) }
     }
 }
 
-/// Bytes that clients read and write. Addresses and lengths are bytes, multiples of 512, and inside
-/// [`Backend::bytes`]; the device in front sees to that.
+/// Storage that clients read and write by byte address. Addresses and lengths are multiples of 512
+/// and inside [`Backend::bytes`]; the [`Device`](crate::Device) in front checks this.
 ///
-/// Each call has taken effect when it returns. What was never written, or was discarded, reads as
-/// zeros.
+/// Each call has taken effect when it returns. Ranges that were never written, or that were
+/// discarded, read as zeros.
 pub trait Backend: Send {
-    /// Size, in bytes: a multiple of 512.
+    /// Returns the size in bytes, a multiple of 512.
     fn bytes(&self) -> u64;
 
-    /// The size at which writes need no read-modify-write, in bytes.
+    /// Returns the size in bytes at which writes need no read-modify-write.
     fn page_bytes(&self) -> u32;
 
-    /// Why writes are refused, when they are.
+    /// Returns the reason why writes are refused, or `None` if they are accepted.
     fn read_only(&self) -> Option<String>;
 
-    /// Whether replies may have to wait ([`Done::not_before`]).
+    /// Returns `true` if replies may be delayed ([`Done::not_before`]).
     fn paced(&self) -> bool {
         false
     }
 
-    /// Fills `into` from `at` on.
+    /// Reads the bytes from `at` on into `into`.
     ///
     /// # Errors
-    /// Bytes that a medium cannot give back.
+    /// A medium cannot return the bytes.
     fn read(&mut self, at: u64, into: &mut [u8]) -> Result<Done>;
 
-    /// Writes `data` at `at`; `data` is not empty.
+    /// Writes `data` at `at`. `data` must not be empty.
     ///
     /// # Errors
-    /// No space, a medium that fails; what was acknowledged before is not lost.
+    /// No space is left, or a medium fails. Writes acknowledged earlier are not lost.
     fn write(&mut self, at: u64, data: &[u8], hints: Hints) -> Result<Done>;
 
-    /// Makes a range read as zeros; it stays allocated when asked for.
+    /// Makes a range read as zeros. With `keep_allocated` its space stays allocated.
     ///
     /// # Errors
     /// As for [`Backend::write`].
     fn write_zeroes(&mut self, at: u64, len: u64, keep_allocated: bool) -> Result<Done>;
 
-    /// Forgets a range: it reads as zeros.
+    /// Discards a range, which reads as zeros afterwards.
     ///
     /// # Errors
     /// As for [`Backend::write`].
     fn discard(&mut self, at: u64, len: u64) -> Result<Done>;
 
-    /// Makes all that was written durable.
+    /// Makes all completed writes durable.
     ///
     /// # Errors
-    /// A medium that fails: nothing is known of what was written since the last flush.
+    /// A medium fails. The state of all writes since the last successful flush is then unknown.
     fn flush(&mut self) -> Result<Done>;
 
-    /// Where a range lies, in order: lengths in bytes, and the medium (`None`: nowhere, zeros).
+    /// Passes the extents of a range to `each`, in order: length in bytes, and the medium (`None`:
+    /// not allocated, reads as zeros).
     ///
     /// # Errors
-    /// A map that cannot be read.
+    /// The map cannot be read.
     fn extents(&self, at: u64, len: u64, each: &mut dyn FnMut(u64, Option<MediumKind>)) -> Result<()>;
 
-    /// Background work of about `budget` media commands; whether there is more.
+    /// Does background work of about `budget` media commands. Returns `true` if there is more to
+    /// do.
     ///
     /// # Errors
-    /// A medium that fails in a way that cannot be mended.
+    /// A medium fails in a way that the backend cannot repair.
     fn step(&mut self, budget: u32) -> Result<bool>;
 
-    /// Leaves accesses to slow media to the device from now on, or no longer ([`frit_core::deferred`]); whether it
-    /// does.
+    /// Switches deferral of accesses to slow media to the device on or off
+    /// ([`frit_core::deferred`]). Returns `true` if accesses are deferred from now on.
     fn defer(&mut self, _on: bool) -> bool {
         false
     }
 
-    /// Whether a request would have to wait for a slow medium now: a hint, by which clients' requests are shared out
-    /// among threads.
+    /// Returns `true` if a request would have to wait for a slow medium now. The result is a hint,
+    /// used to distribute requests among threads.
     fn slow(&self, _what: Intent, _at: u64, _len: u64) -> bool {
         false
     }
 
-    /// What the last call left to be carried out before its request is done.
+    /// Returns the next access that the last call deferred. The request is done only when all of
+    /// them are settled.
     fn deferred(&mut self) -> Option<Deferred> {
         None
     }
 
-    /// Background work to be carried out.
+    /// Returns the next background access to carry out.
     ///
     /// # Errors
-    /// A medium that fails.
+    /// A medium fails.
     fn job(&mut self) -> Result<Option<Deferred>> {
         Ok(None)
     }
 
-    /// Accesses were carried out, or failed.
+    /// Completes deferred accesses after they were carried out or failed.
     ///
     /// # Errors
-    /// What the request of the accesses ends with.
+    /// The error with which the request of these accesses ends.
     fn settle(&mut self, _of: &Deferred, outcome: Result<()>, _buffer: &Buffer<'_>) -> Result<()> {
         outcome
     }
 
-    /// What can be seen of it.
+    /// Returns the visible state: metrics and placement of data.
     fn visible(&self) -> Visible;
 
-    /// Its parameters.
+    /// Returns the parameters with their current values.
     fn params(&mut self) -> Vec<ParamInfo>;
 
-    /// Changes parameters: all of them or none; the change outlives a restart.
+    /// Changes parameters, either all of them or none. The change persists across restarts.
     ///
     /// # Errors
-    /// An unknown key, or a value that cannot be.
+    /// An unknown key, or an invalid value.
     fn set_params(&mut self, settings: &[(&str, &str)]) -> Result<()>;
 
-    /// The files under it, each opened anew. When much was written since the last flush, they are synced
-    /// without the lock before [`Backend::flush`], which then has little left to do. A failure is seen
-    /// by both: Linux tells it to each descriptor.
+    /// Returns the files below the backend, each opened anew. After many writes the device syncs
+    /// them without the lock before it calls [`Backend::flush`], which then has little left to do.
+    /// Linux reports a writeback error once to each descriptor, so both syncs see it.
     ///
     /// # Errors
-    /// A file that is gone.
+    /// A file no longer exists.
     fn files(&self) -> Result<Vec<File>> {
         Ok(Vec::new())
     }
 
-    /// Stops it in order; all that was written is durable.
+    /// Shuts down in order, so that all completed writes are durable.
     ///
     /// # Errors
-    /// A medium that fails.
+    /// A medium fails.
     fn close(self: Box<Self>) -> Result<()>;
 }
 
-/// A short name of where an extent lies, as the context `frit:medium` and tables number it.
+/// Returns the number of the medium of an extent, as used by the metadata context `frit:medium` and
+/// by tables.
 ///
-/// 0 nowhere, 1 NAND, 2 PCM, 3 DRAM, 4 disk.
+/// 0 not allocated, 1 NAND, 2 PCM, 3 DRAM, 4 disk.
 #[must_use]
 pub fn medium_number(place: Option<MediumKind>) -> u32 {
     match place {
@@ -160,7 +165,8 @@ pub fn medium_number(place: Option<MediumKind>) -> u32 {
     }
 }
 
-/// Whether an error leaves it unclear what the media hold: then no further write may build on it.
+/// Returns `true` if the contents of the media are unknown after this error. Further writes must
+/// then be refused.
 pub(crate) fn is_unexpected(error: &Error) -> bool {
     match error {
         Error::Io { source, .. } => !is_full(source),
@@ -169,7 +175,8 @@ pub(crate) fn is_unexpected(error: &Error) -> bool {
     }
 }
 
-/// Whether the host has no room: a state that ends when somebody makes room.
+/// Returns `true` if the host's file system is full or over its quota. Such a state is temporary:
+/// writes succeed again once space is freed.
 pub(crate) fn is_full(source: &std::io::Error) -> bool {
     use std::io::ErrorKind::{QuotaExceeded, StorageFull};
     matches!(source.kind(), StorageFull | QuotaExceeded)

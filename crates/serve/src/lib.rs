@@ -1,12 +1,12 @@
 //! Volumes served to other programs: NBD, FUSE, control, metrics.
 //!
-//! A [`Device`] is a volume, or anything else that is a [`Backend`], which any number of clients share;
-//! each protocol is a thin room in front of it. [`nbd`] speaks the Network Block Device protocol over
-//! Unix and TCP sockets.
+//! A [`Device`] shares one [`Backend`] (a volume, for example) among any number of clients. Each
+//! protocol is a thin adapter in front of it. [`nbd`] implements the Network Block Device protocol
+//! over Unix and TCP sockets.
 //!
-//! [`mount`] carries a file system, rather than a volume, to programs.
+//! [`mount`] serves a file system, rather than a volume, through FUSE.
 //!
-//! It is not: a place where data lies. Nothing here knows a map or a medium.
+//! This crate stores no data. It contains neither mapping tables nor media.
 
 pub mod backend;
 pub mod ctl;

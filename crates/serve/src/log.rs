@@ -1,26 +1,26 @@
-//! What a server has to say while it runs: rare, one line each.
+//! The log of a server: rare messages of one line each.
 
 use frit_core::text::Escaped;
 use std::fmt;
 use std::sync::Arc;
 
-/// Takes lines that a person who runs a server should see.
+/// Receives log lines for the operator of a server.
 #[derive(Clone)]
 pub struct Log(Arc<dyn Fn(&str) + Send + Sync>);
 
 impl Log {
-    /// Lines go to a function.
+    /// Creates a log that passes its lines to a function.
     pub fn new(line: impl Fn(&str) + Send + Sync + 'static) -> Log {
         Log(Arc::new(line))
     }
 
-    /// Lines go nowhere.
+    /// Creates a log that discards its lines.
     #[must_use]
     pub fn none() -> Log {
         Log::new(|_| {})
     }
 
-    /// Says one line. Control characters in it are escaped: clients choose parts of what is said.
+    /// Logs one line. Control characters are escaped, since clients control parts of the text.
     pub fn say(&self, line: impl fmt::Display) {
         (self.0)(&Escaped(&line.to_string()).to_string());
     }

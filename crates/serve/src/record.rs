@@ -1,7 +1,8 @@
-//! What clients do, written down as a trace that `frit run --trace` replays.
+//! Recording of client requests as a trace, which `frit run --trace` can replay.
 //!
-//! Requests are noted under the device's lock, a few nanoseconds each, and written by the maintenance
-//! thread. The format is frit's recorded CSV; the file's name may ask for compression (`.zst`, `.gz`).
+//! Requests are appended to a buffer under the device's lock, a few nanoseconds each, and written
+//! by the maintenance thread. The format is frit's recorded CSV; the suffix of the file selects
+//! compression (`.zst`, `.gz`).
 
 use crate::device::Failure;
 use frit_core::{Hints, Nanos, Sector};
@@ -12,27 +13,28 @@ use std::fmt;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Instant;
 
-/// Requests that may wait to be written, before the clients wait for the file (24 bytes each).
+/// Maximum number of buffered requests (24 bytes each). Beyond it, the client's own thread writes
+/// them to the file.
 const WAITING_MAX: usize = 1 << 20;
 
-/// Writes requests to a file.
+/// Writes client requests to a trace file.
 pub struct Recorder {
     path: String,
     start: Instant,
     waiting: Mutex<Vec<Request>>,
-    /// When the request noted last came, in nanoseconds.
+    /// Arrival time of the request recorded last, in nanoseconds since `start`.
     last: AtomicU64,
-    /// `None` once the file is complete, or cannot be written.
+    /// `None` after the file is complete or a write to it has failed.
     writer: Mutex<Option<Writer>>,
 }
 
 impl Recorder {
-    /// Creates the file, for its owner alone; times count from now.
+    /// Creates the file, accessible only to its owner. Timestamps are relative to this call.
     ///
     /// # Errors
-    /// A file that cannot be created, or is there already.
+    /// The file cannot be created, or it exists already.
     pub fn create(path: &str) -> Result<Recorder, frit_trace::Error> {
-        // Addresses and times of requests are for the user who serves: the file is its owner's alone.
+        // Addresses and times of requests are private to the user who runs the server.
         let writer = Writer::create_growing(path, WriteFormat::Recorded, false)?;
         Ok(Recorder {
             path: path.into(),
@@ -43,22 +45,24 @@ impl Recorder {
         })
     }
 
-    /// The file.
+    /// Returns the path of the file.
     pub fn path(&self) -> &str {
         &self.path
     }
 
-    /// Notes a request that succeeded.
+    /// Records a request that succeeded.
     pub(crate) fn note(&self, when: Instant, op: ReqOp, sector: Sector, sectors: u64, hints: Hints) {
         let came = when.saturating_duration_since(self.start).as_nanos() as u64;
         let mut waiting = self.waiting.lock();
-        // In the order in which they were done: one that had to wait may have come before the last one.
+        // Requests are recorded in order of completion. One that was delayed may have arrived
+        // before the last one, so timestamps are kept from decreasing.
         let at = Nanos(came.max(self.last.fetch_max(came, Ordering::Relaxed)));
         let mut push = |sector, sectors| {
             waiting.push(Request { at, sector: Sector(sector), sectors, device: 0, op, hints });
         };
         let (mut at, mut left) = (sector.0, sectors);
         loop {
+            // The length of a request in the trace has 32 bits, so longer ones are split.
             let part = left.min(u64::from(u32::MAX));
             push(at, part as u32);
             at += part;
@@ -69,23 +73,23 @@ impl Recorder {
         }
         if waiting.len() >= WAITING_MAX {
             drop(waiting);
-            // An error is told by the next `drain` of the maintenance thread, or by `finish`.
+            // An error ends the recording here. Later calls of `drain` and `finish` then do nothing.
             let _ = self.write();
         }
     }
 
-    /// Writes what was noted to the file, so that it can be read up to here.
+    /// Writes the buffered requests to the file, so that the file is readable up to this point.
     ///
     /// # Errors
-    /// A file that cannot be written: nothing more is recorded.
+    /// The file cannot be written. Recording ends.
     pub(crate) fn drain(&self) -> Result<(), Failure> {
         self.write()
     }
 
-    /// Writes all and completes the file. Later calls do nothing.
+    /// Writes all buffered requests and completes the file. Later calls do nothing.
     ///
     /// # Errors
-    /// A file that cannot be written.
+    /// The file cannot be written.
     pub(crate) fn finish(&self) -> Result<(), Failure> {
         self.write()?;
         match self.writer.lock().take() {
@@ -95,6 +99,8 @@ impl Recorder {
     }
 
     fn write(&self) -> Result<(), Failure> {
+        // The writer is locked first, so that batches reach the file in the order in which they are
+        // taken.
         let mut writer = self.writer.lock();
         let waiting = {
             let mut waiting = self.waiting.lock();

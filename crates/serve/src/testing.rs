@@ -1,4 +1,4 @@
-//! A backend in memory, for tests, fuzzing and measuring the protocol alone.
+//! An in-memory backend for tests, fuzzing and benchmarks of the protocols alone.
 
 use crate::{Backend, Done};
 use frit_core::{Error, Hints, MediumKind, ParamInfo, Result, Visible};
@@ -6,10 +6,10 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::time::{Duration, Instant};
 
-/// The page of the memory, in bytes.
+/// Page size of the memory, in bytes.
 const PAGE: usize = 4096;
 
-/// Bytes in memory that remember which pages are allocated, and fail when told to.
+/// An in-memory backend that tracks allocated pages and injects failures on request.
 #[derive(Debug)]
 pub struct Memory {
     bytes: Vec<u8>,
@@ -17,40 +17,40 @@ pub struct Memory {
     knobs: Arc<Knobs>,
 }
 
-/// What a test turns while the memory is served.
+/// Controls that a test changes while the memory is served.
 #[derive(Debug, Default)]
 pub struct Knobs {
-    /// Reads and writes fail with an I/O error.
+    /// All reads and writes fail with an I/O error.
     pub broken: AtomicBool,
-    /// Reads of this page fail as damaged; 0 is none.
+    /// Number of the page whose reads fail as damaged; 0: none.
     pub damaged_page: AtomicU64,
-    /// How long a flush takes, in µs.
+    /// Duration of a flush, in µs.
     pub flush_us: AtomicU64,
-    /// How much later than at once replies may go out, in µs; set before serving.
+    /// Delay of replies, in µs; must be set before serving.
     pub pace_us: AtomicU64,
-    /// Flushes that were done.
+    /// Number of completed flushes.
     pub flushes: AtomicU64,
-    /// Writes that were done.
+    /// Number of completed writes.
     pub writes: AtomicU64,
-    /// Writes that had been done when the last flush ended.
+    /// Number of writes completed before the last flush began.
     pub writes_flushed: AtomicU64,
-    /// Steps of background work that are left to do.
+    /// Number of steps of background work left to do.
     pub work: AtomicU64,
-    /// The next write panics, half done.
+    /// The next write panics after it has written its first byte.
     pub panics: AtomicBool,
-    /// It was closed in order.
+    /// The backend was closed in order.
     pub closed: AtomicBool,
 }
 
 impl Memory {
-    /// A memory of zeros, none of it allocated; `bytes` is a multiple of 512.
+    /// Creates a memory of zeros without allocated pages. `bytes` is a multiple of 512.
     #[must_use]
     pub fn new(bytes: usize) -> Memory {
         let pages = bytes.div_ceil(PAGE);
         Memory { bytes: vec![0; bytes], allocated: vec![false; pages], knobs: Arc::default() }
     }
 
-    /// What a test turns.
+    /// Returns the controls of this memory.
     #[must_use]
     pub fn knobs(&self) -> Arc<Knobs> {
         Arc::clone(&self.knobs)
@@ -59,11 +59,11 @@ impl Memory {
     fn range(&self, at: u64, len: u64) -> Result<std::ops::Range<usize>> {
         if self.knobs.broken.load(Ordering::Relaxed) {
             let source = std::io::Error::from(std::io::ErrorKind::NotConnected);
-            return Err(Error::Io { what: format!("memory at {at} is told to fail"), source });
+            return Err(Error::Io { what: format!("injected failure at byte {at} of the memory"), source });
         }
         let page = self.knobs.damaged_page.load(Ordering::Relaxed) * PAGE as u64;
         if page > 0 && at < page + PAGE as u64 && page < at + len {
-            let what = "it is told to be".into();
+            let what = "injected damage".into();
             return Err(Error::Corrupt { medium: MediumKind::Dram, at: page, what });
         }
         Ok(at as usize..(at + len) as usize)
@@ -76,7 +76,8 @@ impl Memory {
         }
     }
 
-    /// Marks the pages that lie wholly in a range; a part of a page leaves it as it is.
+    /// Sets the allocation state of a range. Allocation extends to every page that the range
+    /// touches, deallocation only to pages that lie wholly inside it.
     fn mark(&mut self, at: u64, len: u64, allocated: bool) {
         let (from, to) = if allocated {
             (at as usize / PAGE, (at + len).div_ceil(PAGE as u64) as usize)
@@ -91,7 +92,7 @@ impl Memory {
 
 #[allow(clippy::panic, reason = "a test asked for it")]
 fn panic_as_told() {
-    panic!("memory is told to panic");
+    panic!("injected panic");
 }
 
 impl Backend for Memory {
@@ -143,6 +144,7 @@ impl Backend for Memory {
 
     fn flush(&mut self) -> Result<Done> {
         self.range(0, 0)?;
+        // Read before the delay: writes that complete during the flush are not covered by it.
         let covered = self.knobs.writes.load(Ordering::Relaxed);
         match self.knobs.flush_us.load(Ordering::Relaxed) {
             0 => {}

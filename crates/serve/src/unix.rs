@@ -1,4 +1,4 @@
-//! Unix sockets with access rights.
+//! Unix sockets with restricted permissions.
 
 use rustix::fs::Mode;
 use rustix::net::{AddressFamily, SocketAddrUnix, SocketFlags, SocketType};
@@ -6,14 +6,15 @@ use std::io;
 use std::os::unix::net::UnixListener;
 use std::path::Path;
 
-/// Connections that may wait to be accepted; as of std.
+/// Length of the queue of connections to be accepted, the same as in `std`.
 const WAITING_MAX: i32 = 128;
 
-/// Listens at a path where nothing is, with a mode from the first moment: Linux gives the name that of the socket, less
-/// the umask, which is then corrected.
+/// Listens at a path that does not exist yet. The socket has its mode from the first moment, so
+/// that no other user can connect in between: Linux creates the name with the mode of the socket,
+/// reduced by the umask; a mode reduced in this way is corrected afterwards.
 ///
 /// # Errors
-/// What the host says.
+/// The error of the host.
 pub(crate) fn listen(path: &Path, mode: u32) -> io::Result<UnixListener> {
     let flags = SocketFlags::CLOEXEC;
     let socket = rustix::net::socket_with(AddressFamily::UNIX, SocketType::STREAM, flags, None)?;

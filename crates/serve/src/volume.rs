@@ -1,4 +1,4 @@
-//! A volume as a backend: as fast as the machine is.
+//! Implementation of [`Backend`] for volumes, without pacing.
 
 use crate::{Backend, Done};
 use frit_core::{Buffer, Deferred, Error, Hints, Intent, MediumKind, ParamInfo, Result, Sink, Visible};
@@ -81,6 +81,7 @@ impl<S: Sink + Send> Backend for Volume<S> {
     fn files(&self) -> Result<Vec<File>> {
         let media = self.superblock().media.iter();
         let opened = media.map(|m| {
+            // A medium without a path is a file in the directory of the volume.
             let name = if m.path.is_empty() { format!("{}.medium", m.name) } else { m.path.clone() };
             let path = self.dir().join(name);
             File::open(&path)

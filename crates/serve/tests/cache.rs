@@ -1,7 +1,7 @@
-//! A disk behind a cache, served: several clients at once while blocks go back to the disk, and what is left
-//! when it is closed or simply gone.
+//! Tests of a served disk with a cache: concurrent clients during destaging, and recovery after
+//! shutdown and crash.
 
-// Helpers of tests are tests, which clippy does not know.
+// Clippy does not treat helper functions of tests as tests.
 #![allow(clippy::unwrap_used, clippy::panic)]
 
 mod common;
@@ -16,10 +16,11 @@ use std::sync::Arc;
 
 const CLIENTS: u64 = 4;
 const STEPS: u64 = 1500;
-/// Sectors of each client.
+/// Number of sectors per client.
 const SHARE: u64 = 24_000;
 
-/// A cache of about 2 MiB before 64 MiB of disk, so that blocks leave all the time.
+/// Creates a volume with a cache of about 2 MiB and a disk of 64 MiB, so that blocks are evicted
+/// all the time.
 fn small(dir: &Path, sets: &[&str]) -> Volume {
     let mut all = vec!["media.pcm.chip_bytes=256K", "media.disk.bytes=64M"];
     all.extend(sets);
@@ -37,15 +38,15 @@ fn next(state: &mut u64) -> u64 {
     z ^ (z >> 31)
 }
 
-/// A client with a share of the device for itself: what it reads is what it wrote last. Sectors of clients take
-/// turns in runs of three, so that they share blocks and buckets.
+/// Runs a client that writes its own sectors, and checks that each read returns its last write. The
+/// sectors of the clients alternate in runs of three, so that they share blocks and buckets.
 fn client(device: &Device, me: u64, steps: u64) -> Vec<u8> {
     let mut model = vec![0_u8; SHARE as usize];
     let mut state = me + 1;
     let place = |i: u64| (i / 3 * 3 * CLIENTS + me * 3 + i % 3) * 512;
     for step in 0..steps {
         let r = next(&mut state);
-        // Some places are hot.
+        // Some sectors are hot.
         let i = if r.is_multiple_of(3) { (r >> 8) % 90 } else { (r >> 8) % SHARE } / 3 * 3;
         let n = 1 + (r >> 40) % 3;
         let range = i as usize..(i + n) as usize;
@@ -61,7 +62,8 @@ fn client(device: &Device, me: u64, steps: u64) -> Vec<u8> {
             }
             136 => drop(device.flush().unwrap()),
             137..=140 => {
-                // Part of a sector: read, changed and written back under one lock.
+                // A part of a sector, which is read, modified and written under one hold of the
+                // lock.
                 let byte = (step % 250 + 1) as u8;
                 let _ = device.lock().write(place(i) + 100, &[byte; 100], Hints::NONE).unwrap();
                 let _ = device.lock().write(place(i), &vec![byte; 512], Hints::NONE).unwrap();
@@ -83,7 +85,7 @@ fn client(device: &Device, me: u64, steps: u64) -> Vec<u8> {
     model
 }
 
-/// All clients at once; returns what each wrote.
+/// Runs all clients at once. Returns the contents that each wrote.
 fn storm(device: &Arc<Device>) -> Vec<Vec<u8>> {
     std::thread::scope(|s| {
         let threads: Vec<_> = (0..CLIENTS).map(|me| s.spawn(move || client(device, me, STEPS))).collect();
@@ -135,7 +137,7 @@ fn a_volume_that_is_simply_gone_comes_up_with_all_that_was_acknowledged() {
     let keeper = device.maintain().unwrap();
     let models = storm(&device);
     drop(keeper);
-    // Dropped without being closed, as a program that is killed leaves it.
+    // Dropped without being closed, which has the effect of a killed process.
     drop(device);
     let volume = reopen(&at);
     assert!(!volume.recovery().recovery.clean);

@@ -1,9 +1,9 @@
-//! Foreign clients, unmodified: what they do works, and finds what it should.
+//! Tests with unmodified clients of other projects.
 //!
-//! Each test serves an HFSL volume with PCM and NAND. Where a program is missing, its test says so and
-//! does nothing.
+//! Each test serves an HFSL volume with PCM and NAND. If a program is missing, its test prints so
+//! and is skipped.
 
-// Helpers of tests are tests, which clippy does not know.
+// Clippy does not treat helper functions of tests as tests.
 #![allow(clippy::unwrap_used, clippy::panic, clippy::print_stderr)]
 
 mod common;
@@ -12,7 +12,7 @@ use common::Served;
 use std::path::Path;
 use std::process::{Command, Output};
 
-/// Whether a program is there; says it when not.
+/// Returns `true` if a program is available. Prints a message otherwise.
 fn have(program: &str) -> bool {
     let found = Command::new(program).arg("--version").output().is_ok_and(|o| o.status.success());
     if !found {
@@ -21,7 +21,7 @@ fn have(program: &str) -> bool {
     found
 }
 
-/// Runs a program with a time limit, and expects success.
+/// Runs a program with a time limit, and expects success. Returns its output.
 fn run(program: &str, args: &[&str]) -> String {
     let out = output(program, args);
     let text = String::from_utf8_lossy(&out.stdout).into_owned();
@@ -38,7 +38,7 @@ fn output(program: &str, args: &[&str]) -> Output {
     Command::new("timeout").args(["-k", "1", "50", program]).args(args).output().unwrap()
 }
 
-/// A file of bytes that are different everywhere, with a hole in the middle.
+/// Writes a file of pseudorandom bytes with a hole in the middle.
 fn image(path: &Path, bytes: usize) {
     let mut x = 1u64;
     let mut data: Vec<u8> = (0..bytes)
@@ -116,7 +116,7 @@ fn nbdcopy_copies_both_ways() {
     run("nbdcopy", &["--flush", from.to_str().unwrap(), &uri]);
     run("nbdcopy", &["--connections=4", "--requests=16", &uri, to.to_str().unwrap()]);
     let (from, to) = (std::fs::read(from).unwrap(), std::fs::read(to).unwrap());
-    assert!(from == to[..from.len()], "what came back is not what went in");
+    assert!(from == to[..from.len()], "the copied data differs");
     assert!(to[from.len()..].iter().all(|&b| b == 0));
     served.end();
 }

@@ -1,8 +1,8 @@
-# Every command and error, through libnbd. Run by nbdsh with the handle `h` connected, see clients.rs.
+# Test of every command and error with libnbd. nbdsh runs it with the connected handle `h`, see clients.rs.
 import errno
 import nbd
 
-h.set_strict_mode(0)  # what libnbd would refuse itself is to reach the server
+h.set_strict_mode(0)  # invalid requests must reach the server instead of being refused by libnbd
 
 
 def fails(number, f, *args):
@@ -21,7 +21,7 @@ assert h.get_block_size(nbd.SIZE_MINIMUM) == 1
 assert h.get_block_size(nbd.SIZE_PREFERRED) == 4096
 assert h.get_block_size(nbd.SIZE_MAXIMUM) == 32 << 20
 
-# Bytes, at any address.
+# Reads and writes at any address.
 for flags in (0, nbd.CMD_FLAG_FUA):
     for at, n in ((0, 512), (1, 1), (4095, 2), (12345, 70000), (size - 1, 1)):
         data = bytes((at + i) % 251 for i in range(n))
@@ -42,7 +42,7 @@ fails(errno.ENOTSUP, h.zero, 4096, 0, nbd.CMD_FLAG_FAST_ZERO | nbd.CMD_FLAG_NO_H
 h.cache(65536, 0)
 h.flush()
 
-# Past the end, from the end, over the end of all numbers.
+# Ranges that start at the end, cross it, or overflow.
 h.set_pread_initialize(False)
 for at, n in ((size, 1), (size - 1, 2), (1 << 62, 512), ((1 << 63) - 512, 512)):
     fails(errno.EINVAL, h.pread, n, at)
@@ -53,7 +53,7 @@ for at, n in ((size, 1), (size - 1, 2), (1 << 62, 512), ((1 << 63) - 512, 512)):
 fails(errno.ENOSPC, h.zero, 0xFFFFFFFF, 0)
 fails(errno.EINVAL, h.trim, 0xFFFFFFFF, 0)
 
-# Nothing, and too much.
+# Lengths of zero, and lengths above the maximum.
 for f in (h.trim, h.zero, h.cache):
     fails(errno.EINVAL, f, 0, 0)
 fails(errno.EINVAL, h.pwrite, b"", 0)
@@ -64,7 +64,7 @@ data = bytes(32 << 20)
 h.pwrite(data, 0)
 assert h.pread(32 << 20, 0) == data
 
-# Flags that do not belong, or that nobody knows.
+# Flags that are invalid for the command, or unknown.
 fails(errno.EINVAL, h.pread, 512, 0, nbd.CMD_FLAG_NO_HOLE)
 fails(errno.EINVAL, h.pwrite, b"x" * 512, 0, nbd.CMD_FLAG_DF)
 fails(errno.EINVAL, h.trim, 512, 0, nbd.CMD_FLAG_REQ_ONE)
@@ -72,7 +72,7 @@ fails(errno.EINVAL, h.zero, 512, 0, nbd.CMD_FLAG_REQ_ONE)
 fails(errno.EINVAL, h.cache, 512, 0, 1 << 9)
 fails(errno.EINVAL, h.flush, nbd.CMD_FLAG_NO_HOLE)
 
-# Where things lie: no context was chosen on this connection, but both on another one.
+# Block status: no context is selected on this connection, and both on another one.
 fails(errno.EINVAL, h.block_status, 4096, 0, lambda *a: 0)
 other = nbd.NBD()
 other.set_strict_mode(0)
@@ -92,7 +92,7 @@ other.block_status(1 << 20, 70000, lambda name, at, entries, err: seen.__setitem
 assert seen["base:allocation"] == [131072 - 70000, 0], seen
 fails(errno.EINVAL, other.block_status, 4096, size, lambda *a: 0)
 
-# What one connection wrote and another flushes, a third reads.
+# One connection writes, another one flushes, and a third one reads.
 h.pwrite(b"y" * 4096, 0)
 other.flush()
 third = nbd.NBD()
@@ -100,12 +100,12 @@ third.set_export_name("scratch")
 third.connect_uri(h.get_uri())
 assert third.pread(4096, 0) == b"y" * 4096
 
-# Names.
+# Names of exports.
 wrong = nbd.NBD()
 uri = h.get_uri().replace("///", "///nobody")
 try:
     wrong.connect_uri(uri)
-    raise AssertionError("there is no such export")
+    raise AssertionError("an unknown export was accepted")
 except nbd.Error as e:
     assert e.errnum in (errno.ENOENT, errno.EINVAL), e.errnum
 for c in (other, third):

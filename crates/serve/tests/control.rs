@@ -1,7 +1,7 @@
-//! The control socket over a real volume: what is changed is changed as a whole, is kept, and is safe while
-//! clients write.
+//! Tests of the control socket of a volume: changes are atomic, persistent, and safe while clients
+//! write.
 
-// Helpers of tests are tests, which clippy does not know.
+// Clippy does not treat helper functions of tests as tests.
 #![allow(clippy::unwrap_used, clippy::panic, clippy::print_stderr)]
 
 mod common;
@@ -86,7 +86,7 @@ fn changes_are_made_kept_and_written_down() {
     let c = Controlled::new();
     let changed = c.set(&[("SSW", "4K"), ("gc", "fifo"), ("placement", "ssw")]).unwrap();
     let keys: Vec<&str> = changed.iter().map(|c| &c.key[..]).collect();
-    assert_eq!(keys, ["SSW", "gc"], "what was so already is no change");
+    assert_eq!(keys, ["SSW", "gc"], "unchanged values are not included");
     assert_eq!((c.get("SSW"), c.get("gc")), ("4096".into(), "fifo".into()));
     let log = std::fs::read_to_string(c.volume.join(Changes::NAME)).unwrap();
     assert_eq!(log.lines().count(), 2);
@@ -103,11 +103,11 @@ fn several_are_changed_or_none() {
     let c = Controlled::new();
     let before = (c.get("gc"), c.get("SSW"), c.get("gc_low_blocks"));
     for (settings, why) in [
-        (&[("gc", "fifo"), ("SSW", "many")][..], "a value that cannot be"),
-        (&[("SSW", "4K"), ("gc_low_blocks", "99")], "marks that cross"),
+        (&[("gc", "fifo"), ("SSW", "many")][..], "an invalid value"),
+        (&[("SSW", "4K"), ("gc_low_blocks", "99")], "watermarks in the wrong order"),
         (&[("gc", "fifo"), ("no_such", "1")], "an unknown key"),
-        (&[("gc", "fifo"), ("capacity", "1G")], "a fixed one"),
-        (&[("gc", "fifo"), ("gc", "greedy")], "one twice"),
+        (&[("gc", "fifo"), ("capacity", "1G")], "a parameter that is not live"),
+        (&[("gc", "fifo"), ("gc", "greedy")], "a key given twice"),
         (&[("gc", "fi\nfo")], "a control character"),
     ] {
         assert_eq!(c.set(settings), Err(Refusal::Invalid), "{why}");
@@ -115,13 +115,13 @@ fn several_are_changed_or_none() {
     }
     assert!(!c.volume.join(Changes::NAME).exists(), "nothing was changed");
     let c = c.restart();
-    assert_eq!((c.get("gc"), c.get("SSW"), c.get("gc_low_blocks")), before, "nor kept");
+    assert_eq!((c.get("gc"), c.get("SSW"), c.get("gc_low_blocks")), before, "nothing is stored");
     c.device.close().unwrap();
 }
 
-/// The marks between which cleaning works exclude one another in one order: `low = 8` alone is refused while
-/// `high` is 4. A volume kept only the last value of each, in the order of the last changes, and could not be
-/// opened any more when that order was impossible.
+/// The low and high watermarks of cleaning constrain each other: `low = 8` alone is refused while
+/// `high` is 4. An earlier version stored only the last value of each, in the order of the last
+/// changes. If that order was invalid, the volume could not be opened any more.
 #[test]
 fn values_that_depend_on_one_another_are_set_in_any_order_and_come_back() {
     let mut c = Controlled::new();
@@ -146,7 +146,7 @@ fn what_is_no_request_ends_no_more_than_its_connection() {
     let c = Controlled::new();
     let ask = |bytes: &[u8]| {
         let mut stream = UnixStream::connect(c.server.path()).unwrap();
-        // The server may hang up while we still write.
+        // The server may close the connection during the write.
         let _ = stream.write_all(bytes);
         let mut line = String::new();
         BufReader::new(stream).read_line(&mut line).unwrap();
@@ -164,7 +164,7 @@ const BLOCKS: u64 = 4000;
 const WRITERS: u64 = 3;
 const SWITCHES: usize = 400;
 
-/// What is switched while clients write: every live policy, sizes, and marks.
+/// Parameters that are changed while clients write: all live policies, sizes and watermarks.
 const LIVE: &[(&str, &[&str])] = &[
     ("FUSION_METHOD", &["none", "cache", "same-level", "both"]),
     ("SSW", &["512", "2048", "8K", "64K"]),
@@ -185,7 +185,7 @@ const LIVE: &[(&str, &[&str])] = &[
     ("pcm_high", &["0.05", "0.2"]),
 ];
 
-/// Numbers that look random, the same each time.
+/// Deterministic pseudorandom numbers.
 struct Dice(u64);
 
 impl Dice {
@@ -197,7 +197,7 @@ impl Dice {
     }
 }
 
-/// Writes whole stamped blocks, of which each belongs to one writer, reads them and discards some.
+/// Writes whole stamped blocks, reads them and discards some. Each block belongs to one writer.
 fn write(device: &Device, writer: u64, stop: &AtomicBool, versions: &[AtomicU64]) {
     let mut dice = Dice(0x9e37_79b9 + writer);
     let mut last = 1;
@@ -220,7 +220,7 @@ fn write(device: &Device, writer: u64, stop: &AtomicBool, versions: &[AtomicU64]
             part => {
                 last += 1;
                 let bytes = stamped(block, last);
-                // Small writes too, which go elsewhere than large ones.
+                // Small writes are placed differently from large ones.
                 let pieces = if part < 14 { 4096 } else { 1024 };
                 for (i, piece) in bytes.chunks(pieces).enumerate() {
                     let at = block * 4096 + (i * pieces) as u64;
@@ -252,7 +252,7 @@ fn parameters_change_at_any_moment_under_writers() {
         for writer in 0..WRITERS {
             let (device, stop, versions) = (&c.device, &stop, &versions);
             s.spawn(move || {
-                // A writer that fails ends the test, not only itself.
+                // A writer that fails must end the whole test.
                 let _end = OnDrop(stop);
                 write(device, writer, stop, versions);
             });
@@ -263,7 +263,7 @@ fn parameters_change_at_any_moment_under_writers() {
             let other = LIVE[dice.roll(LIVE.len() as u64) as usize];
             match c.set(&[(key, value), (other.0, other.1[0])]) {
                 Ok(_) => switched += 1,
-                // Marks that cross, or the same key twice.
+                // The watermarks are in the wrong order, or a key is given twice.
                 Err(e) => assert_eq!(e, Refusal::Invalid),
             }
             let stat = c.stat();
@@ -287,7 +287,7 @@ fn parameters_change_at_any_moment_under_writers() {
     check(&path, &versions);
 }
 
-/// Ends the others when a thread ends.
+/// Stops the other threads when a thread ends.
 struct OnDrop<'a>(&'a AtomicBool);
 
 impl Drop for OnDrop<'_> {
@@ -296,7 +296,7 @@ impl Drop for OnDrop<'_> {
     }
 }
 
-/// All of it is there after reopening, and sound.
+/// Reopens the volume and checks its contents and integrity.
 fn check(path: &Path, versions: &[AtomicU64]) {
     let mut volume = reopen(path);
     assert!(volume.recovery().recovery.clean);
@@ -313,7 +313,7 @@ fn silent_clients_keep_nobody_out() {
     let mut silent: Vec<UnixStream> =
         (0..100).map(|_| UnixStream::connect(c.server.path()).unwrap()).collect();
     for half in &mut silent[60..] {
-        // Those that were hung up on do not take it.
+        // Writes to connections that the server has closed fail.
         let _ = half.write_all(b"{\"v\":1,\"do\":");
     }
     assert_eq!(c.get("SSW"), "2048");

@@ -1,6 +1,6 @@
-//! The mounted file, through the kernel. Skipped where nothing can be mounted.
+//! Tests of a device mounted as a file, through the kernel. Skipped if mounting is not possible.
 
-// Helpers of tests are tests, which clippy does not know.
+// Clippy does not treat helper functions of tests as tests.
 #![allow(clippy::unwrap_used, clippy::panic, clippy::print_stderr)]
 
 mod common;
@@ -21,7 +21,7 @@ use std::time::Duration;
 
 const BYTES: usize = 8 << 20;
 
-/// A mounted memory; unmounted when it is dropped, whatever happened.
+/// A mounted memory backend. Dropping it unmounts it, even after a failure.
 struct Mounted {
     _dir: tempfile::TempDir,
     at: PathBuf,
@@ -30,7 +30,7 @@ struct Mounted {
 }
 
 impl Mounted {
-    /// `None` where this machine cannot mount.
+    /// Mounts a memory backend. Returns `None` if this machine cannot mount.
     fn new(memory: Memory, read_only: bool) -> Option<Mounted> {
         if !rustix::process::geteuid().is_root() || !std::path::Path::new("/dev/fuse").exists() {
             eprintln!("skipped: mounting needs root and /dev/fuse");
@@ -72,20 +72,21 @@ fn the_file_is_the_device() {
     let names: Vec<_> = std::fs::read_dir(&m.at).unwrap().map(|e| e.unwrap().file_name()).collect();
     assert_eq!(names, [FILE_NAME]);
     assert_eq!((mounts_at(&m.at).unwrap(), volumes_at(&m.at).unwrap()), (1, 1));
-    assert_eq!(volumes_at(std::path::Path::new("/proc")).unwrap(), 0, "what is mounted there is no volume");
+    assert_eq!(volumes_at(std::path::Path::new("/proc")).unwrap(), 0, "this mount is not a volume");
     let file = m.open();
     assert_eq!(file.metadata().unwrap().len(), BYTES as u64);
-    // Large, and at odd places; what one side writes the other reads.
+    // Large and unaligned. Data written through the file is read through the device, and vice
+    // versa.
     let bytes: Vec<u8> = (0..3_000_001u32).map(|i| (i.wrapping_mul(2_654_435_761) >> 24) as u8).collect();
     file.write_all_at(&bytes, 12_345).unwrap();
     let mut back = vec![0; bytes.len()];
     let _ = m.device.lock().read(12_345, &mut back).unwrap();
-    assert!(back == bytes, "what was written through the file");
+    assert!(back == bytes, "the data written through the file");
     let _ = m.device.lock().write(4096, &stamped(1, 7), Hints::NONE).unwrap();
     let mut block = vec![0; 4096];
     file.read_exact_at(&mut block, 4096).unwrap();
-    assert_eq!(version(1, &block), 7, "no page cache in between");
-    // The end is that of a block device.
+    assert_eq!(version(1, &block), 7, "the page cache is bypassed");
+    // The file ends like a block device.
     assert_eq!(error(file.write_at(&[1], BYTES as u64)), code(rustix::io::Errno::NOSPC));
     assert_eq!(file.write_at(&[1; 10], BYTES as u64 - 4).unwrap(), 4);
     assert_eq!(file.read_at(&mut block, BYTES as u64 - 4).unwrap(), 4);
@@ -151,7 +152,7 @@ fn many_writers_at_once_and_the_other_side() {
                 let file = m.open();
                 for round in 1..=3 {
                     for block in (writer..blocks).step_by(4) {
-                        // Every other writer comes from another protocol.
+                        // Every other writer uses the device directly, like another protocol.
                         if writer % 2 == 0 {
                             file.write_all_at(&stamped(block, round), block * 4096).unwrap();
                         } else {
@@ -180,7 +181,7 @@ fn what_is_in_use_at_the_end_gets_errors_and_hangs_nobody() {
     let file = m.open();
     let busy = m.export.take().unwrap().stop(Duration::from_millis(100)).unwrap_err();
     assert_eq!(busy.kind(), io::ErrorKind::ResourceBusy);
-    assert_eq!(mounts_at(&m.at).unwrap(), 0, "nobody new comes in");
+    assert_eq!(mounts_at(&m.at).unwrap(), 0, "no new users have access");
     m.device.close().unwrap();
     assert_eq!(error(file.write_at(&[1; 512], 0)), code(rustix::io::Errno::IO), "the device is closed");
 }
@@ -196,7 +197,7 @@ fn a_mountpoint_is_an_empty_directory_that_is_there() {
     frit_serve::fuse::unmount(&m.at, false).unwrap();
     let end = std::time::Instant::now() + Duration::from_secs(20);
     while !m.export.as_ref().unwrap().is_over() {
-        assert!(std::time::Instant::now() < end, "it ends when somebody else unmounts it");
+        assert!(std::time::Instant::now() < end, "the export ends when another process unmounts it");
         std::thread::sleep(Duration::from_millis(10));
     }
     m.stop();
@@ -217,7 +218,7 @@ fn paced_replies_come_later_and_all_of_them() {
                 file.read_exact_at(&mut block, i * 4096).unwrap();
                 assert_eq!(version(i, &block), 1);
                 file.sync_all().unwrap();
-                assert!(start.elapsed() >= Duration::from_micros(6_000), "three replies, each 2 ms later");
+                assert!(start.elapsed() >= Duration::from_micros(6_000), "three replies, each 2 ms late");
             });
         }
     });

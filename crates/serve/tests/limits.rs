@@ -1,6 +1,7 @@
-//! Clients that are silent, stop within a request, or do not read: what they take is bounded, and ends.
+//! Tests of the limits on clients that are silent, send incomplete requests, or do not read
+//! replies.
 
-// Helpers of tests are tests, which clippy does not know.
+// Clippy does not treat helper functions of tests as tests.
 #![allow(clippy::unwrap_used, clippy::panic)]
 
 mod common;
@@ -16,7 +17,7 @@ use std::sync::Arc;
 use std::thread;
 use std::time::{Duration, Instant};
 
-/// So long that no test waits for it.
+/// A timeout that no test reaches.
 const LONG: Duration = Duration::from_secs(3600);
 
 struct Served {
@@ -38,7 +39,7 @@ fn serve(more: impl FnOnce(ServerOptions) -> ServerOptions) -> Served {
 fn wait_until(what: &str, mut f: impl FnMut() -> bool) {
     let until = Instant::now() + Duration::from_secs(20);
     while !f() {
-        assert!(Instant::now() < until, "{what} did not come");
+        assert!(Instant::now() < until, "timeout while waiting for {what}");
         thread::sleep(Duration::from_millis(5));
     }
 }
@@ -49,12 +50,12 @@ fn connect(path: &Path) -> Client {
     client
 }
 
-/// Reads until the server hangs up.
+/// Reads until the server closes the connection.
 fn hung_up(socket: &mut UnixStream) {
     socket.set_read_timeout(Some(Duration::from_secs(20))).unwrap();
-    // What the server had not read is answered by a reset.
+    // Bytes that the server has not read cause a reset.
     if let Err(e) = socket.read_to_end(&mut Vec::new()) {
-        assert_eq!(e.kind(), std::io::ErrorKind::ConnectionReset, "the server hangs up");
+        assert_eq!(e.kind(), std::io::ErrorKind::ConnectionReset, "the server closes the connection");
     }
 }
 
@@ -63,10 +64,10 @@ fn silent_clients_keep_nobody_out() {
     let s = serve(|o| ServerOptions { connections_max: 4, handshake_max: LONG, ..o });
     let mut served = connect(&s.socket);
     let mut silent: Vec<UnixStream> = (0..20).map(|_| UnixStream::connect(&s.socket).unwrap()).collect();
-    wait_until("the last", || s.device.clients().accepted() == 21);
+    wait_until("the last client", || s.device.clients().accepted() == 21);
     let mut other = connect(&s.socket);
     assert_eq!(other.read(0, 512).unwrap(), [0; 512]);
-    assert_eq!(served.read(0, 512).unwrap(), [0; 512], "who chose an export keeps the place");
+    assert_eq!(served.read(0, 512).unwrap(), [0; 512], "a client with an export keeps its slot");
     assert_eq!(s.device.clients().refused(), 0);
     hung_up(&mut silent[0]);
     assert!(s.device.clients().dropped() >= 17);
@@ -77,18 +78,18 @@ fn silent_clients_keep_nobody_out() {
 fn idle_clients_make_room_only_when_all_places_are_taken() {
     let s = serve(|o| ServerOptions { connections_max: 3, idle_evict: Some(Duration::ZERO), ..o });
     let mut idle: Vec<Client> = (0..2).map(|_| connect(&s.socket)).collect();
-    // Longer than it takes until a silent client counts as idle.
+    // Longer than the time after which a silent client counts as idle.
     thread::sleep(Duration::from_millis(1200));
-    assert_eq!(idle[0].read(0, 512).unwrap(), [0; 512], "there is a place left: it may be idle");
+    assert_eq!(idle[0].read(0, 512).unwrap(), [0; 512], "a slot is free, so idle clients keep theirs");
     idle.push(connect(&s.socket));
     let mut newer = None;
-    wait_until("a place", || {
+    wait_until("a free slot", || {
         newer = Client::connect(&s.socket).ok();
         newer.is_some()
     });
     assert_eq!(newer.unwrap().read(0, 512).unwrap(), [0; 512]);
     let left = idle.iter_mut().filter_map(|c| c.read(0, 512).ok()).count();
-    assert!(left >= 1, "one made room, and no more");
+    assert!(left >= 1, "only one client was evicted");
     s.server.stop(Duration::from_secs(1));
 }
 
@@ -103,12 +104,12 @@ fn half_a_request_is_waited_for_only_so_long() {
     let mut head = connect(&s.socket);
     head.socket.write_all(&request(0, 0, 1, 0, 4096)[..5]).unwrap();
     hung_up(&mut head.socket);
-    // A refused write, whose payload is passed over.
+    // A refused write, whose payload is discarded.
     let mut refused = connect(&s.socket);
     refused.socket.write_all(&request(1, 0, 1, 1 << 40, 1 << 30)).unwrap();
     hung_up(&mut refused.socket);
     assert_eq!(s.device.clients().dropped(), 3);
-    assert_eq!(quiet.read(0, 512).unwrap(), [0; 512], "between requests a client may be silent");
+    assert_eq!(quiet.read(0, 512).unwrap(), [0; 512], "clients may be silent between requests");
     s.server.stop(Duration::from_secs(1));
 }
 
@@ -120,11 +121,12 @@ fn replies_that_are_not_taken_end_the_session() {
         deaf.socket.write_all(&request(0, 0, i, 0, 4 << 20)).unwrap();
     }
     wait_until("the end of the session", || s.device.clients().dropped() == 1);
-    wait_until("its place", || s.device.clients().open() == 0);
+    wait_until("its slot to become free", || s.device.clients().open() == 0);
     s.server.stop(Duration::from_secs(1));
 }
 
-/// Half-sent writes take all the memory that there is for large requests: the others go on, and so do they.
+/// Incomplete writes occupy all memory for large requests. The other clients continue, and the
+/// incomplete writes can be completed.
 #[test]
 fn half_sent_writes_disturb_nobody() {
     let s = serve(|o| ServerOptions { buffers_max: 1 << 20, request_max: LONG, ..o });

@@ -1,6 +1,6 @@
-//! Metrics over HTTP, and the table of them in the manual.
+//! Tests of metrics over HTTP, and of their table in the manual.
 
-// Helpers of tests are tests, which clippy does not know.
+// Clippy does not treat helper functions of tests as tests.
 #![allow(clippy::unwrap_used, clippy::panic, clippy::print_stderr)]
 
 mod common;
@@ -17,7 +17,7 @@ use std::net::TcpStream;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-/// A server of metrics over a volume that was used.
+/// Starts a metrics server of a volume that has served some requests.
 fn server() -> (tempfile::TempDir, Server) {
     let dir = tempfile::tempdir().unwrap();
     let volume = volume(&dir.path().join("volume"));
@@ -36,7 +36,7 @@ fn server() -> (tempfile::TempDir, Server) {
 
 fn ask(server: &Server, request: &str) -> (String, String) {
     let mut stream = TcpStream::connect(server.address()).unwrap();
-    // A server that refuses what it reads may hang up before all is written.
+    // A server that refuses a request may close the connection before everything is written.
     let _ = stream.write_all(request.as_bytes());
     let mut answer = Vec::new();
     let _ = stream.read_to_end(&mut answer);
@@ -79,13 +79,14 @@ fn half_requests_keep_nobody_out() {
         })
         .collect();
     let mut stream = TcpStream::connect(server.address()).unwrap();
-    // Half requests are let go after 5 s: an answer that waits for that has been kept out.
+    // Incomplete requests time out after 5 s. The shorter timeout here proves that the answer does
+    // not wait for that.
     stream.set_read_timeout(Some(Duration::from_secs(4))).unwrap();
     stream.write_all(b"GET /metrics HTTP/1.1\r\n\r\n").unwrap();
     let mut answer = [0; 15];
-    stream.read_exact(&mut answer).expect("an answer beside half requests");
+    stream.read_exact(&mut answer).expect("an answer despite incomplete requests");
     assert_eq!(&answer, b"HTTP/1.1 200 OK");
-    // The last ones have their places still, and may go on.
+    // The last connections were not evicted, and can complete their requests.
     let last = halves.last_mut().unwrap();
     last.write_all(b"t: x\r\n\r\n").unwrap();
     last.read_exact(&mut answer).unwrap();
@@ -110,7 +111,7 @@ fn values_are_those_of_the_device() {
     ));
 }
 
-/// Name, type, unit and help of each metric, as the text says.
+/// Returns name, type, unit and help of each metric of the text.
 fn described(text: &str) -> BTreeMap<String, [String; 3]> {
     let mut all: BTreeMap<String, [String; 3]> = BTreeMap::new();
     for line in text.lines() {

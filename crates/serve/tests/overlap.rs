@@ -1,7 +1,7 @@
-//! Many requests of one connection under way at once, over each other, on a disk behind a cache: each read sees of
-//! each sector a version that it may, and no sector is ever mixed.
+//! Tests of many overlapping requests of one connection, on a disk with a cache: each read returns
+//! an allowed version of each sector, and no sector is a mixture of versions.
 
-// Helpers of tests are tests, which clippy does not know.
+// Clippy does not treat helper functions of tests as tests.
 #![allow(clippy::unwrap_used, clippy::panic)]
 
 mod common;
@@ -28,15 +28,16 @@ const TRIM: u16 = 4;
 const CACHE: u16 = 5;
 const ZEROES: u16 = 6;
 
-/// Sectors that are written: three times what the cache holds would not all fit, and some are hot.
+/// Number of sectors that are written, more than the cache holds. Some are hot.
 const SECTORS: u64 = 12_000;
 const SECTOR: usize = 512;
-/// Requests under way at most: more than the server takes to the disk.
+/// Maximum number of outstanding requests, more than the server hands to the disk at a time.
 const WINDOW: usize = 48;
-/// A request that is not answered.
+/// Time of the reply of an unanswered request.
 const OPEN: u64 = u64::MAX;
 
-/// One version of a sector: its number, which fills it, and when it was asked for and answered.
+/// A version of a sector: the number with which it is filled, and the times of its request and
+/// reply.
 #[derive(Clone, Copy, Debug)]
 struct Version {
     number: u64,
@@ -52,7 +53,8 @@ struct Asked {
     asked: u64,
 }
 
-/// What a client knows: by its own clock, which each request and each reply moves on.
+/// Model of the contents from the client's view. Each request and each reply advances its logical
+/// clock.
 struct Shadow {
     clock: u64,
     versions: Vec<Vec<Version>>,
@@ -89,8 +91,8 @@ impl Shadow {
         asked
     }
 
-    /// A read that was asked for at a time, and is answered now, may see a version when it was asked for before, and no
-    /// other was written wholly between it and the read.
+    /// Checks a sector of a read that was requested at time `asked` and is answered now. A version
+    /// is allowed unless another version was written completely between it and the read.
     fn check(&self, sector: u64, asked: u64, bytes: &[u8]) {
         let word = |b: &[u8]| u64::from_be_bytes(b.try_into().unwrap());
         let number = word(&bytes[..8]);
@@ -102,7 +104,7 @@ impl Shadow {
         let allowed: Vec<u64> = versions.iter().filter(may).map(|v| v.number).collect();
         assert!(
             allowed.contains(&number),
-            "sector {sector} is {number} and may be {allowed:?}: {versions:?}"
+            "sector {sector} has version {number}, allowed: {allowed:?} of {versions:?}"
         );
     }
 }
@@ -120,7 +122,7 @@ fn steps() -> impl Strategy<Value = Vec<Step>> {
     let sectors = prop_oneof![3 => 1..9_u64, 1 => 9..64_u64];
     let step = (any::<u8>(), place, sectors, any::<u8>());
     let step = step.prop_map(|(kind, at, sectors, fua)| {
-        // Whole blocks as well as parts.
+        // Whole blocks as well as parts of blocks.
         let (at, sectors) =
             if kind % 2 == 0 { (at / 8 * 8, sectors.next_multiple_of(8)) } else { (at, sectors) };
         Step { kind, at, sectors: sectors.min(SECTORS - at), flags: u16::from(fua < 12) }
@@ -139,11 +141,11 @@ fn volume(dir: &Path, sets: &[&str]) -> Volume {
 struct Link {
     shadow: Mutex<Shadow>,
     answered: Condvar,
-    /// Nobody takes replies any more.
+    /// The receiving thread has failed.
     over: AtomicBool,
 }
 
-/// Whoever sends hears of it when whoever receives is done, or has found something.
+/// Stops the sending thread when the receiving thread panics.
 struct Over<'a>(&'a Link, &'a UnixStream);
 
 impl Drop for Over<'_> {
@@ -157,7 +159,7 @@ impl Drop for Over<'_> {
 }
 
 impl Link {
-    /// Takes replies until so many came, and checks what they say.
+    /// Receives the given number of replies and checks their data.
     fn receive(&self, client: &mut Client, replies: usize) {
         let socket = client.socket.try_clone().unwrap();
         let _over = Over(self, &socket);
@@ -167,7 +169,7 @@ impl Link {
             let len = match self.shadow.lock().unwrap().under_way.get(&cookie) {
                 Some(a) if a.number == READ => a.sectors as usize * SECTOR,
                 Some(_) => 0,
-                None => panic!("nobody asked for {cookie}"),
+                None => panic!("reply without a request: {cookie}"),
             };
             let mut data = vec![0; len];
             client.socket.read_exact(&mut data).unwrap();
@@ -180,7 +182,7 @@ impl Link {
         }
     }
 
-    /// Sends all, with so many under way at a time.
+    /// Sends all requests, with at most `WINDOW` outstanding at a time.
     fn send(&self, mut socket: impl Write, steps: &[Step]) {
         for (i, step) in steps.iter().enumerate() {
             let cookie = i as u64 + 1;
@@ -203,7 +205,7 @@ impl Link {
             }
             shadow.ask(cookie, number, at, sectors);
             drop(shadow);
-            // Zeros that stay allocated are written, others are discarded.
+            // With NO_HOLE the zeros are written, otherwise the range is discarded.
             let keep = if number == ZEROES && step.kind % 4 < 2 { 2 } else { 0 };
             let len = (sectors as usize * SECTOR) as u32;
             let mut bytes = request(number, step.flags | keep, cookie, at * SECTOR as u64, len);
@@ -217,7 +219,8 @@ impl Link {
     }
 }
 
-/// All steps over one connection, and afterwards the volume as it was closed.
+/// Executes all steps over one connection, and checks the contents of the volume after it was
+/// closed.
 fn run(sets: &[&str], jitter_us: u64, steps: &[Step]) {
     let dir = tempfile::tempdir().unwrap();
     let at = dir.path().join("volume");

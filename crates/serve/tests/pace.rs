@@ -1,6 +1,6 @@
-//! Replies that take the time of the model. Only lower bounds are asserted: a busy machine is late, never early.
+//! Tests of pacing. Only lower bounds are asserted: a busy machine is late, but never early.
 
-// Helpers of tests are tests, which clippy does not know.
+// Clippy does not treat helper functions of tests as tests.
 #![allow(clippy::unwrap_used, clippy::panic, clippy::print_stderr)]
 
 mod common;
@@ -15,7 +15,8 @@ use std::path::Path;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-/// Programming a NAND page of the stack `hfsl-small` takes 200 µs, reading one 62 µs (its profile, slc-k9-2016).
+/// Program latency of a NAND page in the stack `hfsl-small`, 200 µs; the read latency is 62 µs
+/// (profile slc-k9-2016).
 const PROGRAM: Duration = Duration::from_micros(200);
 const READ: Duration = Duration::from_micros(62);
 
@@ -33,7 +34,7 @@ fn paced(dir: &Path) -> (Arc<Device>, Arc<Meter>) {
     (Device::new(Box::new(backend), options), meter)
 }
 
-/// How long after `since` the reply may go out.
+/// Returns the time from `since` to the due time of the reply.
 fn after(done: Done, since: Instant) -> Duration {
     done.not_before.unwrap().saturating_duration_since(since)
 }
@@ -47,7 +48,7 @@ fn replies_take_at_least_the_time_of_the_medium() {
     let start = Instant::now();
     let done = device.lock().write(0, &data, Hints::NONE).unwrap();
     assert!(after(done, start) >= PROGRAM, "{:?}", after(done, start));
-    // A read of the same pages comes after the write, on the same units.
+    // The read uses the same units as the write, and is executed after it.
     let mut back = vec![0; 2048];
     let read = device.lock().read(0, &mut back).unwrap();
     assert_eq!(back, data[..2048]);
@@ -56,7 +57,7 @@ fn replies_take_at_least_the_time_of_the_medium() {
     let start = Instant::now();
     let read = device.lock().read(4096, &mut back).unwrap();
     assert!(after(read, start) >= READ, "{:?}", after(read, start));
-    // A small write goes to PCM: its time is that of bytes, not of a page.
+    // A small write goes to PCM, so its latency depends on the number of bytes.
     let done = device.lock().write(1 << 20, &[1; 512], Hints::NONE).unwrap();
     assert!(done.not_before.is_some());
     device.close().unwrap();
@@ -68,7 +69,7 @@ fn a_busy_unit_makes_the_next_wait() {
     let (device, _) = paced(&dir.path().join("volume"));
     let start = Instant::now();
     let mut last = start;
-    // More pages than there are units: their programs queue up.
+    // There are more pages than units, so programs must be queued.
     for i in 0..16u64 {
         let done = device.lock().write(i << 18, &vec![1; 256 * 1024], Hints::NONE).unwrap();
         last = last.max(done.not_before.unwrap());

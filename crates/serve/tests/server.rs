@@ -1,6 +1,6 @@
-//! Real sockets: slow clients, storms of them, restarts, and stopping in order.
+//! Tests with real sockets: slow clients, many clients at once, restarts, and shutdown.
 
-// Helpers of tests are tests, which clippy does not know.
+// Clippy does not treat helper functions of tests as tests.
 #![allow(clippy::unwrap_used, clippy::panic)]
 
 mod common;
@@ -21,7 +21,7 @@ use std::time::{Duration, Instant};
 fn wait_until(what: &str, mut f: impl FnMut() -> bool) {
     let until = Instant::now() + Duration::from_secs(10);
     while !f() {
-        assert!(Instant::now() < until, "{what} did not come");
+        assert!(Instant::now() < until, "timeout while waiting for {what}");
         thread::sleep(Duration::from_millis(5));
     }
 }
@@ -34,7 +34,7 @@ fn a_client_that_does_not_read_disturbs_nobody() {
     let server = start(&device, &path);
     let mut slow = Client::connect(&path).unwrap();
     slow.write(0, &[7; 1 << 20], 0).unwrap();
-    // 64 MiB of replies are asked for, far more than a socket holds.
+    // The requested 64 MiB of replies are far more than a socket holds.
     for i in 0..64 {
         slow.socket.write_all(&request(0, 0, i, 0, 1 << 20)).unwrap();
     }
@@ -44,7 +44,7 @@ fn a_client_that_does_not_read_disturbs_nobody() {
         other.write((1 << 20) + block * 4096, &stamped(block, 1), 0).unwrap();
         assert_eq!(version(block, &other.read((1 << 20) + block * 4096, 4096).unwrap()), 1);
     }
-    // Nothing was lost for the slow one either.
+    // The slow client also receives all its replies.
     let mut data = vec![0; 1 << 20];
     for _ in 0..64 {
         assert_eq!(slow.reply().unwrap().1, 0);
@@ -69,7 +69,7 @@ fn storms_of_clients_leave_nothing_behind() {
             s.spawn(move || {
                 for i in 0..60usize {
                     let Ok(mut socket) = UnixStream::connect(path) else { continue };
-                    // They leave at all kinds of moments.
+                    // The clients disconnect in different states.
                     let bytes =
                         [&3u32.to_be_bytes()[..], b"IHAVEOPT\0\0\0\x01\0\0\0\0", &request(1, 0, 1, 0, 4096)];
                     let bytes = bytes.concat();
@@ -86,7 +86,7 @@ fn storms_of_clients_leave_nothing_behind() {
     wait_until("the end of all clients", || device.clients().open() == 0);
     assert!(device.clients().accepted() > 8);
     let mut c = Client::connect(&path).unwrap();
-    assert_eq!(c.read(0, 4096).unwrap(), [0; 4096], "half a request is none");
+    assert_eq!(c.read(0, 4096).unwrap(), [0; 4096], "incomplete requests have no effect");
     c.bye();
     server.stop(Duration::from_secs(1));
 }
@@ -102,7 +102,7 @@ fn clients_beyond_the_limit_are_turned_away() {
     assert!(Client::connect(&path).is_err());
     assert_eq!(device.clients().refused(), 1);
     two.into_iter().for_each(Client::bye);
-    wait_until("room", || device.clients().open() < 2);
+    wait_until("a free slot", || device.clients().open() < 2);
     Client::connect(&path).unwrap().bye();
     server.stop(Duration::from_secs(1));
 }
@@ -117,9 +117,9 @@ fn a_client_that_never_chooses_is_hung_up_on() {
     let server = Server::start(export, ServerOptions { handshake_max, ..options(&path) }).unwrap();
     let mut idle = UnixStream::connect(&path).unwrap();
     let mut chosen = Client::connect(&path).unwrap();
-    assert_eq!(idle.read_to_end(&mut Vec::new()).unwrap(), 18, "the greeting, then the end");
+    assert_eq!(idle.read_to_end(&mut Vec::new()).unwrap(), 18, "the greeting, then the connection is closed");
     thread::sleep(Duration::from_millis(100));
-    assert_eq!(chosen.read(0, 512).unwrap().len(), 512, "one that has chosen may be idle");
+    assert_eq!(chosen.read(0, 512).unwrap().len(), 512, "a client with an export may be idle");
     server.stop(Duration::from_secs(1));
 }
 
@@ -136,7 +136,7 @@ fn stopping_answers_what_was_received_and_cuts_off_who_does_not_listen() {
     for i in 0..16 {
         deaf.socket.write_all(&request(0, 0, i, 0, 1 << 20)).unwrap();
     }
-    // A slow flush is under way when the server is stopped; more requests wait behind it.
+    // The server is stopped during a slow flush, behind which more requests wait.
     knobs.flush_us.store(100_000, Ordering::Relaxed);
     let mut bytes = request(3, 0, 1, 0, 0);
     for i in 0..10u64 {
@@ -149,9 +149,9 @@ fn stopping_answers_what_was_received_and_cuts_off_who_does_not_listen() {
     for _ in 0..11 {
         assert_eq!(c.reply().unwrap().1, 0);
     }
-    assert_eq!(c.socket.read(&mut [0]).unwrap(), 0, "then it hangs up");
-    assert_eq!(stopper.join().unwrap(), 1, "the deaf one was cut off");
-    assert!(!path.exists(), "the socket's name is given back");
+    assert_eq!(c.socket.read(&mut [0]).unwrap(), 0, "then the server closes the connection");
+    assert_eq!(stopper.join().unwrap(), 1, "the client that does not read was aborted");
+    assert!(!path.exists(), "the socket's name is removed");
     assert!(UnixStream::connect(&path).is_err());
     let mut byte = [0; 512];
     device.lock().read(9 * 512, &mut byte).map(drop).unwrap();
@@ -168,7 +168,7 @@ fn names_of_sockets_are_replaced_only_when_nobody_listens() {
         let export = Arc::new(Export::new(device(Memory::new(1 << 20)), "", ""));
         Server::start(export, options(&path))
     };
-    // A server that was killed leaves its name.
+    // A killed server leaves the name of its socket.
     drop(UnixListener::bind(&path).unwrap());
     assert!(path.exists());
     let first = served().unwrap();
@@ -216,7 +216,7 @@ fn a_paced_device_answers_when_the_model_says() {
         c.write(0, &[1; 4096], 0).unwrap();
     }
     assert!(begin.elapsed() >= Duration::from_millis(15));
-    // Those that are under way at the same time wait at the same time, and an error does not wait.
+    // Outstanding requests wait concurrently, and an error is not delayed.
     let begin = Instant::now();
     (0..20).for_each(|i| c.socket.write_all(&request(0, 0, i, 0, 512)).unwrap());
     c.socket.write_all(&request(99, 0, 99, 0, 512)).unwrap();
@@ -227,7 +227,7 @@ fn a_paced_device_answers_when_the_model_says() {
     }
     let taken = begin.elapsed();
     assert!(taken >= Duration::from_millis(3), "{taken:?}");
-    assert!(taken < Duration::from_millis(60), "one after the other would be 60 ms: {taken:?}");
+    assert!(taken < Duration::from_millis(60), "sequential replies would take 60 ms: {taken:?}");
     c.bye();
     assert_eq!(server.stop(Duration::from_secs(5)), 0);
 }
@@ -272,7 +272,7 @@ fn what_clients_do_is_recorded_as_a_trace() {
         let expected = [
             (ReqOp::Write, 8, 16),
             (ReqOp::Write, 0, 9),
-            // The flush that FUA asks for, and then the one of the client.
+            // The flush for FUA is not recorded, since the write carries the flag.
             (ReqOp::Read, 16, 1),
             (ReqOp::Discard, 0, 8),
             (ReqOp::Flush, 0, 0),
@@ -283,8 +283,8 @@ fn what_clients_do_is_recorded_as_a_trace() {
     }
 }
 
-/// A server that is stopped and started under clients that connect again and try again, over a volume
-/// with PCM and NAND. What was acknowledged is there, whole, after each restart.
+/// Restarts the server while clients reconnect and retry, with a volume of PCM and NAND. All
+/// acknowledged writes are complete after each restart.
 #[test]
 fn restarts_under_clients_that_try_again_lose_nothing() {
     let served = Served::new();
@@ -337,7 +337,7 @@ fn restarts_under_clients_that_try_again_lose_nothing() {
         let mut reader = Client::connect(&path).unwrap();
         for writer in writers {
             let (t, acknowledged, tried) = writer.join().unwrap();
-            assert!(acknowledged.iter().sum::<u64>() > 100, "hardly anything was done");
+            assert!(acknowledged.iter().sum::<u64>() > 100, "too few writes");
             for block in 0..64u64 {
                 let seen = version(block, &reader.read((block * 3 + t) * 4096, 4096).unwrap());
                 let n = block as usize;

@@ -1,6 +1,7 @@
-//! A disk behind a cache, and one client: what waits for the disk holds up nothing else of the same connection.
+//! Tests of one client of a disk with a cache: requests that wait for the disk do not delay others
+//! of the same connection.
 
-// Helpers of tests are tests, which clippy does not know.
+// Clippy does not treat helper functions of tests as tests.
 #![allow(clippy::unwrap_used, clippy::panic)]
 
 mod common;
@@ -26,10 +27,10 @@ const TRIM: u16 = 4;
 const CACHE: u16 = 5;
 const FUA: u16 = 1;
 
-/// Blocks from here on are not cached in the tests with a gate.
+/// Address from which blocks are not cached in the tests with a gate.
 const FAR: u64 = 8 << 20;
 
-/// A cache of about 2 MiB before 64 MiB of disk.
+/// Creates a volume with a cache of about 2 MiB and a disk of 64 MiB.
 fn small(dir: &Path, sets: &[&str]) -> Volume {
     let all = [&["media.pcm.chip_bytes=256K", "media.disk.bytes=64M"], sets].concat();
     let sets: Vec<String> = all.iter().map(|s| (*s).to_owned()).collect();
@@ -38,7 +39,7 @@ fn small(dir: &Path, sets: &[&str]) -> Volume {
     reopen(dir)
 }
 
-/// A served volume, its disk behind a gate.
+/// A served volume whose disk is behind a gate.
 struct Gated {
     gate: Arc<Gate>,
     device: Arc<Device>,
@@ -61,19 +62,19 @@ impl Gated {
         Gated { gate, device, server, socket, dir }
     }
 
-    /// A client that gives up on a reply that does not come.
+    /// Connects a client with a timeout for replies.
     fn client(&self) -> Client {
         let client = Client::connect(&self.socket).unwrap();
         client.socket.set_read_timeout(Some(Duration::from_secs(20))).unwrap();
         client
     }
 
-    /// Ends it in order, and opens the volume.
+    /// Shuts down in order, and reopens the volume.
     fn end(mut self) -> (Volume, tempfile::TempDir) {
         assert_eq!(self.server.take().unwrap().stop(Duration::from_secs(5)), 0);
         self.device.close().unwrap();
         let volume = reopen(&self.dir.path().join("volume"));
-        assert!(volume.recovery().recovery.clean, "it was closed in order");
+        assert!(volume.recovery().recovery.clean, "the volume was closed in order");
         (volume, self.dir)
     }
 }
@@ -84,7 +85,7 @@ trait More {
 }
 
 impl More for Client {
-    /// Sends a request; a write is of bytes that are its cookie.
+    /// Sends a request. The bytes of a write are equal to its cookie.
     fn send(&mut self, number: u16, flags: u16, cookie: u64, at: u64, len: u32) {
         let mut bytes = request(number, flags, cookie, at, len);
         if number == WRITE {
@@ -105,7 +106,7 @@ fn hits_and_cached_writes_overtake_a_miss() {
     let served = Gated::new(&[]);
     let mut c = served.client();
     c.write(0, &[7; 8192], 0).unwrap();
-    // The first flush after opening goes to the disk in any case.
+    // The first flush after opening always accesses the disk.
     c.flush().unwrap();
     let before = served.gate.done();
     served.gate.close();
@@ -118,7 +119,7 @@ fn hits_and_cached_writes_overtake_a_miss() {
     c.send(WRITE, FUA, 6, 4096, 512);
     c.send(FLUSH, 0, 7, 0, 0);
     c.send(READ, 0, 8, 4000, 200);
-    // Half of it is cached, and part of a sector as well.
+    // Half of this range is cached; the next one is a part of a sector.
     c.send(READ, 0, 9, 4096, 8192);
     c.send(READ, 0, 10, FAR - 100, 50);
     assert_eq!(c.reply().unwrap(), (2, 0));
@@ -136,8 +137,8 @@ fn hits_and_cached_writes_overtake_a_miss() {
         quick.push(cookie);
     }
     quick.sort_unstable();
-    assert_eq!(quick, [5, 6, 7, 8], "there is nothing on the disk that a flush waits for");
-    // And all that while the disk did nothing.
+    assert_eq!(quick, [5, 6, 7, 8], "the flush does not wait for the disk");
+    // The disk has executed nothing in the meantime.
     served.gate.wait_for(3);
     assert_eq!(served.gate.done(), before);
     served.gate.open();
@@ -167,7 +168,7 @@ fn misses_of_one_client_are_at_the_disk_together() {
         for i in 0..40 {
             c.send(READ, 0, i, FAR + i * 8192, 4096);
         }
-        // So many are taken at a time; the rest has to wait.
+        // The server hands this many requests to the disk at a time.
         served.gate.wait_for(32);
         served.gate.open();
         let mut seen: Vec<u64> = (0..40)
@@ -180,7 +181,7 @@ fn misses_of_one_client_are_at_the_disk_together() {
         seen.sort_unstable();
         assert!(seen.into_iter().eq(0..40));
     }
-    // By bytes: of 12 MiB each only two are at the disk, and a short one as well.
+    // The limit in bytes allows two reads of 12 MiB at a time. CACHE counts as no bytes.
     served.gate.close();
     for i in 0..3 {
         c.send(CACHE, 0, 100 + i, FAR, 12 << 20);
@@ -206,7 +207,7 @@ fn misses_of_one_client_are_at_the_disk_together() {
 fn a_flush_is_answered_when_what_was_answered_before_is_synced() {
     let served = Gated::new(&["cache.mode=write-around"]);
     let mut c = served.client();
-    // Part of a block that is not cached goes past the cache.
+    // A write of a part of a block that is not cached bypasses the cache.
     c.write(FAR, &[5; 4096], 0).unwrap();
     let after = |done: &[Access], access: Access| done.iter().rposition(|a| *a == access);
     assert_eq!(served.gate.done(), [Access::Write(FAR)]);
@@ -216,9 +217,9 @@ fn a_flush_is_answered_when_what_was_answered_before_is_synced() {
     c.send(WRITE, 0, 2, FAR + 8192, 4096);
     c.send(WRITE, FUA, 3, FAR + 16384, 4096);
     served.gate.wait_for(3);
-    // What is out of range is answered at once.
+    // A request out of range is answered at once.
     c.send(READ, 0, 4, 64 << 20, 512);
-    assert_eq!(c.reply().unwrap(), (4, 22), "nothing else was answered before");
+    assert_eq!(c.reply().unwrap(), (4, 22), "no other request was answered before");
     served.gate.open();
     let mut seen = Vec::new();
     while seen.len() < 3 {
@@ -243,8 +244,9 @@ fn a_flush_is_answered_when_what_was_answered_before_is_synced() {
     served.end();
 }
 
-/// A flush of one client is under way, and fails. That of another, which began meanwhile, covers the same writes: it
-/// may not be answered as if they were there, though the disk tells nobody a second time.
+/// A flush of one client fails while it is in flight. The flush of another client, which began in
+/// the meantime, covers the same writes. It must fail as well, although the disk reports the error
+/// only once.
 #[test]
 fn a_flush_does_not_overtake_one_that_fails() {
     let mut served = Gated::new(&["cache.mode=write-around"]);
@@ -257,7 +259,7 @@ fn a_flush_does_not_overtake_one_that_fails() {
     b.send(FLUSH, 0, 2, 0, 0);
     b.send(READ, 0, 3, 64 << 20, 512);
     assert_eq!(b.reply().unwrap(), (3, 22));
-    // Time to get as far as it can.
+    // Gives the second flush time to proceed as far as it can.
     thread::sleep(Duration::from_millis(30));
     served.gate.open();
     assert_eq!(a.reply().unwrap(), (1, 5));
@@ -272,7 +274,7 @@ fn a_flush_does_not_overtake_one_that_fails() {
 fn wait_until(what: &str, mut f: impl FnMut() -> bool) {
     let until = Instant::now() + Duration::from_secs(20);
     while !f() {
-        assert!(Instant::now() < until, "{what} did not come");
+        assert!(Instant::now() < until, "timeout while waiting for {what}");
         thread::sleep(Duration::from_millis(2));
     }
 }
@@ -280,7 +282,7 @@ fn wait_until(what: &str, mut f: impl FnMut() -> bool) {
 #[test]
 fn what_is_under_way_is_finished_when_a_client_leaves() {
     let served = Gated::new(&["cache.mode=write-around"]);
-    // One that only says that it sends no more gets all its replies.
+    // A client that shuts down only its sending side receives all its replies.
     for goodbye in [false, true] {
         let mut c = served.client();
         served.gate.close();
@@ -303,9 +305,9 @@ fn what_is_under_way_is_finished_when_a_client_leaves() {
                 c.data(4096);
             }
         }
-        assert_eq!(c.socket.read(&mut [0]).unwrap(), 0, "then it is over");
+        assert_eq!(c.socket.read(&mut [0]).unwrap(), 0, "then the connection is closed");
     }
-    // One that is gone altogether leaves nothing behind but its writes.
+    // The writes of a client that has disconnected are completed.
     let mut c = served.client();
     served.gate.close();
     for i in 0..6 {
@@ -332,7 +334,7 @@ fn stopping_answers_what_is_at_the_disk_and_cuts_off_who_does_not_listen() {
     for i in 0..16 {
         deaf.send(READ, 0, i, FAR, 1 << 20);
     }
-    // All of them are read, and none of the clients takes a reply: the first fills the socket.
+    // All reads are executed, but the client accepts no reply; the first one fills the socket.
     wait_until("the reads", || served.device.counters().read.requests == 16);
     served.gate.close();
     for i in 0..5 {
@@ -347,8 +349,8 @@ fn stopping_answers_what_is_at_the_disk_and_cuts_off_who_does_not_listen() {
         assert_eq!(c.reply().unwrap().1, 0);
         c.data(4096);
     }
-    assert_eq!(c.socket.read(&mut [0]).unwrap(), 0, "then it hangs up");
-    assert_eq!(stopper.join().unwrap(), 1, "the deaf one was cut off");
+    assert_eq!(c.socket.read(&mut [0]).unwrap(), 0, "then the server closes the connection");
+    assert_eq!(stopper.join().unwrap(), 1, "the client that does not read was aborted");
     served.device.close().unwrap();
 }
 
@@ -371,7 +373,7 @@ fn a_disk_that_fails_is_told_to_who_needs_it_only() {
         }
     }
     assert_eq!(errors, 8);
-    // Nothing else is changed by it.
+    // The error has no other consequences.
     c.write(4096, &[2; 4096], FUA).unwrap();
     served.gate.break_reads(false);
     assert_eq!(c.read(FAR, 4096).unwrap(), [0; 4096]);
@@ -403,7 +405,7 @@ fn wrong_bytes_do_no_harm_where_threads_answer() {
         let mut replies = Vec::new();
         thread::scope(|s| {
             s.spawn(|| {
-                // The server may hang up in the middle.
+                // The server may close the connection in the middle.
                 let _ = (&socket).write_all(&bytes[1..]);
                 let _ = socket.shutdown(Shutdown::Write);
             });
@@ -413,7 +415,7 @@ fn wrong_bytes_do_no_harm_where_threads_answer() {
             }
         });
         transmitting += usize::from(requests() > before);
-        // A session may have come to requests and sent none that is whole.
+        // A session may have completed the handshake without a complete reply.
         fuzz::check_replies(&replies, true);
     }
     assert!(transmitting > 100);

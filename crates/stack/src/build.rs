@@ -1,4 +1,4 @@
-//! From a checked stack to a layer over its media.
+//! Composition of a layer and its media from a checked stack.
 
 use crate::error::{Problem, Result, StackError};
 use crate::layers::{LayerConfig, cache, hfsl, ntl};
@@ -14,18 +14,18 @@ use std::os::unix::fs::DirBuilderExt;
 use std::path::PathBuf;
 use std::sync::Arc;
 
-/// Where the bytes of a stack live. It is a choice of the run, not of the stack.
+/// Storage of the bytes of a stack's media. It is an option of the run, not a part of the stack.
 #[derive(Clone, Debug)]
 pub enum Bytes {
-    /// Nowhere: a simulation at full speed.
+    /// No bytes are stored: a simulation at full speed.
     None,
-    /// In memory, as much as is written.
+    /// Sparse memory: only what is written takes space.
     Memory,
-    /// Where a program says: see also [`Bytes::files`].
+    /// A function of the caller opens each store; see also [`Bytes::files`].
     Opener(Opener),
 }
 
-/// Opens the store of a medium, by its name and its size in bytes.
+/// Opens the store of a medium, given its name and its size in bytes.
 #[derive(Clone)]
 pub struct Opener {
     open: Arc<OpenFn>,
@@ -35,12 +35,14 @@ pub struct Opener {
 type OpenFn = dyn Fn(&str, u64) -> frit_core::Result<AnyStore> + Send + Sync;
 
 impl Opener {
-    /// From a function.
+    /// Creates an opener from a function.
     pub fn new(open: impl Fn(&str, u64) -> frit_core::Result<AnyStore> + Send + Sync + 'static) -> Opener {
         Opener { open: Arc::new(open), owner: None }
     }
 
-    /// Whose media they are: each gets a serial number from it and its name, and no other's is taken for it.
+    /// Binds the media to an owner, such as a volume. The serial number of each medium is derived
+    /// from the owner and the name of the medium, so that media of different owners are not
+    /// confused.
     #[must_use]
     pub fn owned_by(mut self, owner: [u8; 16]) -> Opener {
         self.owner = Some(owner);
@@ -55,46 +57,47 @@ impl std::fmt::Debug for Opener {
 }
 
 impl Bytes {
-    /// In a directory, a file for each medium, sparse. Files that are there are used as they are: the
-    /// layer has to [`boot`](frit_core::Quiesce::boot).
+    /// Stores each medium in a sparse file in a directory. Existing files are used as they are; the
+    /// layer then has to [`boot`](frit_core::Quiesce::boot).
     #[must_use]
     pub fn files(dir: impl Into<PathBuf>) -> Bytes {
         let dir = dir.into();
         Bytes::Opener(Opener::new(move |name, len| {
             DirBuilder::new().recursive(true).mode(0o700).create(&dir).map_err(|source| Error::Io {
-                what: format!("cannot make the directory {}", dir.display()),
+                what: format!("cannot create the directory {}", dir.display()),
                 source,
             })?;
             Ok(AnyStore::File(FileStore::open(dir.join(format!("{name}.medium")), len)?))
         }))
     }
 
-    /// The serial number of a medium; 0 when nobody owns it.
+    /// Returns the serial number of a medium, or 0 if the opener has no owner.
     pub(crate) fn serial(&self, name: &str) -> u64 {
         match self {
             Bytes::Opener(Opener { owner: Some(owner), .. }) => {
-                // Zero stands for none.
+                // Zero stands for "no serial number", so a digest of 0 becomes 1.
                 frit_media::checksum::digest(&[owner, name.as_bytes()].concat()).max(1)
             }
             _ => 0,
         }
     }
 
-    /// A store for a medium.
+    /// Opens the store of a medium.
     pub(crate) fn store(&self, name: &str, len: u64) -> frit_core::Result<AnyStore> {
         match self {
-            // `None` is compiled into stores of its own; memory of which nothing is used is as good.
+            // Layers over `Bytes::None` are compiled with a store of their own (`NoStore`) and do
+            // not call this. Sparse memory that is never written is equivalent.
             Bytes::None | Bytes::Memory => Ok(AnyStore::Memory(MemoryStore::new(len))),
             Bytes::Opener(opener) => (opener.open)(name, len),
         }
     }
 }
 
-/// A stack, ready to serve.
+/// A composed stack: a layer over its media.
 pub struct Built<S: Sink> {
-    /// The layer on top.
+    /// The top layer.
     pub layer: Box<dyn Top<S>>,
-    /// The devices, for an engine.
+    /// The devices, as an engine takes them.
     pub hardware: Hardware,
 }
 
@@ -106,10 +109,11 @@ impl<S: Sink> std::fmt::Debug for Built<S> {
 }
 
 impl Stack {
-    /// Makes the layer and its media.
+    /// Builds the layer and its media.
     ///
     /// # Errors
-    /// Sizes that do not add up, at the line that gives them; files that cannot be used.
+    /// Sizes that do not fit together, reported at the line that gives them; files that cannot be
+    /// used.
     pub fn build<S: Sink>(&self, bytes: &Bytes) -> Result<Built<S>>
     where
         S::Tok: 'static,
@@ -132,7 +136,7 @@ impl Stack {
         }
     }
 
-    /// The devices that the layer uses, as an engine takes them.
+    /// Returns the devices that the layer uses, as an engine takes them.
     ///
     /// # Errors
     /// As for [`Stack::build`].
@@ -156,17 +160,18 @@ impl Stack {
         self.on("disk").and_then(|m| if let MediumSpec::Disk(c) = &m.spec { Some(c.clone()) } else { None })
     }
 
-    /// The medium in a role of the layer.
+    /// Returns the medium that fills a role of the layer.
     pub(crate) fn on(&self, role: &str) -> Option<&Medium> {
         self.layer.on.iter().find(|(r, _)| r.key == role).map(|&(_, i)| &self.media[i])
     }
 
-    /// Where the parameter is that an error names: in the layer's table, else in that of a medium.
+    /// Turns an error of the layer or of a medium into a problem with a source location: that of
+    /// the parameter in the layer's table, else in the table of a medium.
     fn locate(&self, error: Error) -> Problem {
         let name = &self.layer.name;
         let tables = self.root.table("media");
         let Error::Param { key, .. } = &error else {
-            // Such errors name the medium.
+            // Errors that are not about a parameter name the medium in their text.
             let text = error.to_string();
             let medium = self.media.iter().find(|m| m.used && text.contains(&format!("'{}'", m.name)));
             let at = medium.and_then(|m| tables?.table(&m.name)).map(|t| t.spot.clone());
@@ -189,7 +194,7 @@ impl Stack {
     }
 }
 
-/// A medium that a layer cannot be without.
+/// Requires a medium without which the layer cannot be built.
 fn needed<M>(role: &str, medium: Option<M>) -> frit_core::Result<M> {
     medium.ok_or_else(|| Error::param(role, "", "is needed"))
 }

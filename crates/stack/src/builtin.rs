@@ -1,4 +1,4 @@
-//! Stacks that come with frit: the files in `stacks/`.
+//! Stacks that come with frit: the files in the directory `stacks/`.
 
 use crate::decode::nearest;
 use crate::error::{Problem, Result, StackError};
@@ -6,9 +6,9 @@ use crate::error::{Problem, Result, StackError};
 /// A stack that comes with frit.
 #[derive(Clone, Copy, Debug)]
 pub struct Builtin {
-    /// Its name.
+    /// Name of the stack.
     pub name: &'static str,
-    /// Its text, to read or to start from.
+    /// Text of the stack file.
     pub text: &'static str,
 }
 
@@ -38,7 +38,7 @@ builtins!(
     "ntl-small",
 );
 
-/// All of them.
+/// Returns all builtin stacks.
 #[must_use]
 pub fn builtins() -> &'static [Builtin] {
     BUILTINS
@@ -48,7 +48,7 @@ pub(crate) fn text(name: &str) -> Result<&'static str> {
     BUILTINS.iter().find(|b| b.name == name).map(|b| b.text).ok_or_else(|| {
         let names: Vec<&str> = BUILTINS.iter().map(|b| b.name).collect();
         let message =
-            format!("'{name}' is neither a file nor a builtin stack; those are {}", names.join(", "));
+            format!("'{name}' is neither a file nor a builtin stack; builtin stacks: {}", names.join(", "));
         StackError::new(
             name,
             vec![Problem::new(message).help(match nearest(name, names) {

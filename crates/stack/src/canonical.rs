@@ -1,4 +1,5 @@
-//! What a stack is, whatever its file looks like: the text that reports carry, and its hash.
+//! Canonical text of a stack, independent of the form of its file, and the hash of that text.
+//! Reports carry both.
 
 use crate::layers::{Kind, LayerConfig};
 use crate::stack::Stack;
@@ -7,21 +8,22 @@ use frit_core::size;
 use frit_engine::Scheduler;
 use sha2::{Digest, Sha256};
 
-/// Which stack it was.
+/// Identity of a stack: name, canonical text and hash.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Identity {
-    /// Its name.
+    /// Name of the stack.
     pub name: String,
-    /// A stack file that says the same: every value of every medium that is used, the parameters of the
-    /// layer that differ from their defaults, the engine with all of its parameters; in one order,
-    /// without comments.
+    /// An equivalent stack file: every value of every medium that is used, the parameters of the
+    /// layer that differ from their defaults, and the engine with all of its parameters; in a fixed
+    /// order, without comments.
     pub text: String,
     /// SHA-256 of the text, in hexadecimal digits.
     pub sha256: String,
 }
 
 impl Stack {
-    /// What it is, for reports: the same for files that mean the same.
+    /// Returns the identity of the stack, for reports. It is the same for files with the same
+    /// meaning.
     #[must_use]
     pub fn identity(&self) -> Identity {
         let mut root = toml::Table::new();
@@ -51,6 +53,7 @@ impl Stack {
         for key in given.keys() {
             let mut without = given.clone();
             without.remove(key);
+            // A parameter without effect on the configuration is a default, and is omitted.
             if reads(&without).as_ref() == Some(&layer.config) {
                 continue;
             }
@@ -71,13 +74,14 @@ impl Stack {
     }
 }
 
-/// The parameters of a layer that its table gives.
+/// Returns the parameters of the layer that its table gives, without roles and `kind`.
 fn plain(table: &Table, kind: Kind) -> toml::Table {
     let own = table.entries.iter().filter(|e| kind.keys().contains(&e.key.as_str()));
     own.map(|e| (e.key.clone(), e.value.to_toml())).collect()
 }
 
-/// A size as a number, where it means the same.
+/// Returns a size as a number of bytes if the configuration stays the same, else the value as
+/// given.
 fn shortest(
     given: &toml::Table,
     key: &str,

@@ -1,11 +1,11 @@
-//! From a table to a configuration: unknown keys and wrong types, all of them at once.
+//! Decoding of a table to a configuration. Unknown keys and wrong types are all reported at once.
 
 use crate::error::Problem;
 use crate::tree::{Entry, Table};
 use serde::de::{DeserializeOwned, Deserializer, Error as _, Visitor, value};
 use serde_path_to_error::Segment;
 
-/// The keys of a configuration, as serde knows them.
+/// Returns the keys of a configuration, as serde knows them.
 pub(crate) fn keys_of<T: DeserializeOwned>() -> &'static [&'static str] {
     struct Fields<'a>(&'a mut &'static [&'static str]);
     impl<'de> Deserializer<'de> for Fields<'_> {
@@ -28,12 +28,12 @@ pub(crate) fn keys_of<T: DeserializeOwned>() -> &'static [&'static str] {
         }
     }
     let mut keys: &'static [&'static str] = &[];
-    // It fails on purpose, once it has seen the keys.
+    // The deserializer fails by design, after it has recorded the keys.
     drop(T::deserialize(Fields(&mut keys)));
     keys
 }
 
-/// The part of a table that is a `T`, of one that was read before.
+/// Decodes the keys of a table that belong to `T`. The table was decoded without errors before.
 pub(crate) fn reread<T: DeserializeOwned>(table: &toml::Table) -> Option<T> {
     let known = keys_of::<T>();
     let own: toml::Table = table
@@ -44,35 +44,36 @@ pub(crate) fn reread<T: DeserializeOwned>(table: &toml::Table) -> Option<T> {
     T::deserialize(own).ok()
 }
 
-/// The known word that is most like `word`, when one is like it.
+/// Returns the known word that is most similar to `word`, if one is similar enough.
 pub(crate) fn nearest<'a>(word: &str, known: impl IntoIterator<Item = &'a str>) -> Option<&'a str> {
     let lower = word.to_lowercase();
     known
         .into_iter()
         .map(|k| (strsim::damerau_levenshtein(&lower, &k.to_lowercase()), k))
+        // At most a third of the characters may differ, and one may always differ.
         .filter(|(d, k)| *d <= (k.chars().count().max(lower.chars().count()) / 3).max(1))
         .min_by_key(|(d, _)| *d)
         .map(|(_, k)| k)
 }
 
-/// "did you mean …", or what there is.
+/// Returns "did you mean …" if a known word is similar, else a list of the known words.
 pub(crate) fn suggest(word: &str, known: &[&str]) -> String {
     match nearest(word, known.iter().copied()) {
         Some(k) => format!("did you mean `{k}`?"),
         None if known.is_empty() => String::new(),
-        None => format!("there are {}", known.join(", ")),
+        None => format!("known names: {}", known.join(", ")),
     }
 }
 
-/// Reports a key that a table does not have.
+/// Reports a key that the table cannot have.
 pub(crate) fn unknown_key(path: &str, entry: &Entry, known: &[&str]) -> Problem {
     Problem::new(format!("`{path}` has no key `{}`", entry.key))
         .at(Some(entry.spot.clone()), "unknown key")
         .help(suggest(&entry.key, known))
 }
 
-/// Reads `table` as a `T`, of which only `known` keys are looked at: others are the caller's. Every value
-/// of a wrong type is reported; the rest is read without it, so that all of them are found.
+/// Decodes the `known` keys of `table` as a `T`; the caller checks the other keys. Each value of a
+/// wrong type is reported and removed, and decoding is repeated, so that all of them are found.
 pub(crate) fn decode<T: DeserializeOwned>(
     path: &str,
     table: &Table,
@@ -86,6 +87,7 @@ pub(crate) fn decode<T: DeserializeOwned>(
         .map(|e| (e.key.clone(), e.value.to_toml()))
         .collect();
     let before = problems.len();
+    // serde stops at the first error. Each round removes the value at fault, so the loop ends.
     loop {
         let err = match serde_path_to_error::deserialize::<_, T>(toml::Value::Table(map.clone())) {
             Ok(t) => return (problems.len() == before).then_some(t),
@@ -119,7 +121,7 @@ fn wrong_value(path: &str, table: &Table, entry: Option<&Entry>, why: &str) -> P
     unknown_name(path, entry, given, &words.collect::<Vec<_>>())
 }
 
-/// Reports a name that is none of those there are.
+/// Reports a name that is not one of the known names.
 pub(crate) fn unknown_name(path: &str, entry: &Entry, given: &str, known: &[&str]) -> Problem {
     let near = nearest(given, known.iter().copied()).map(|k| format!("did you mean `{k}`?"));
     Problem::new(format!("`{path}.{}` cannot be '{given}'; there are {}", entry.key, known.join(", ")))
@@ -127,11 +129,11 @@ pub(crate) fn unknown_name(path: &str, entry: &Entry, given: &str, known: &[&str
         .help(near.unwrap_or_default())
 }
 
-/// Types in the words of a user.
+/// Replaces Rust types in a message by words that a user knows.
 fn plain_words(why: &str) -> String {
     [
         ("expected u32", "expected a whole number from 0 to 4294967295"),
-        ("expected u64", "expected a whole number from 0 on"),
+        ("expected u64", "expected a whole number of at least 0"),
         ("expected f64", "expected a number"),
         ("expected a boolean", "expected true or false"),
     ]

@@ -1,4 +1,4 @@
-//! The `[engine]` table: what commands mean in time.
+//! The `[engine]` table: the timing model of commands.
 
 use crate::decode::{nearest, suggest, unknown_name};
 use crate::error::Problem;
@@ -8,23 +8,23 @@ use frit_core::Error;
 use frit_engine::{AnyScheduler, Scheduler};
 use strum::{EnumString, IntoStaticStr, VariantNames};
 
-/// Which engine a run uses.
+/// Kind of engine that a run uses.
 #[derive(Clone, Copy, PartialEq, Eq, Default, Debug, EnumString, IntoStaticStr, VariantNames)]
 #[strum(serialize_all = "kebab-case")]
 pub enum EngineKind {
-    /// No queues: a command starts when its unit is free. The fast one; FIFO only.
+    /// Without queues: a command starts when its unit is free. Faster to simulate; FIFO order only.
     #[default]
     Eager,
-    /// Queues and a scheduler.
+    /// With queues and a scheduler.
     Event,
 }
 
-/// The engine of a stack.
+/// Engine of a stack.
 #[derive(Clone, Debug)]
 pub struct EngineConfig {
-    /// Which engine: `event` unless the scheduler is `fifo`, when the stack does not say.
+    /// Kind of engine. Default: `eager` with the scheduler `fifo`, otherwise `event`.
     pub kind: EngineKind,
-    /// The scheduler with its parameters; the eager engine is `fifo` and needs none.
+    /// Scheduler with its parameters. The eager engine requires `fifo`.
     pub scheduler: AnyScheduler,
 }
 
@@ -35,36 +35,36 @@ impl Default for EngineConfig {
 }
 
 impl EngineConfig {
-    /// The scheduler's name.
+    /// Returns the name of the scheduler.
     #[must_use]
     pub fn scheduler_name(&self) -> &'static str {
         (&self.scheduler).into()
     }
 }
 
-/// Keys that are no scheduler's.
+/// Keys of `[engine]` that are not parameters of a scheduler.
 const KEYS: [&str; 2] = ["kind", "scheduler"];
 
-/// Parameters of schedulers are known in small letters, with `_` or `-`: so the paper's
-/// MAX_CMD_SEND_COUNTER is one of them.
+/// Compares names of parameters without regard to case, `_` or `-`, so that the paper's
+/// MAX_CMD_SEND_COUNTER matches the scheduler's name for it.
 fn same(a: &str, b: &str) -> bool {
     let plain = |s: &str| s.to_lowercase().replace('-', "_");
     plain(a) == plain(b)
 }
 
-/// The parameters of a scheduler, as it names them.
+/// Returns the parameters of a scheduler, as the scheduler names them.
 fn params_of(name: &str) -> Vec<&'static str> {
     name.parse::<AnyScheduler>()
         .map(|mut s| s.params().list().iter().map(|p| p.key).collect())
         .unwrap_or_default()
 }
 
-/// Whether `[engine]` has this key, with any scheduler.
+/// Returns `true` if `[engine]` can have this key with any scheduler.
 pub(crate) fn has_key(key: &str) -> bool {
     KEYS.contains(&key) || AnyScheduler::VARIANTS.iter().any(|s| params_of(s).iter().any(|p| same(p, key)))
 }
 
-/// Reads the table; warnings are about keys without effect.
+/// Reads the table. Warnings are about keys without effect.
 pub(crate) fn read(
     table: &Table,
     problems: &mut Vec<Problem>,
@@ -94,7 +94,7 @@ pub(crate) fn read(
     (problems.len() == before).then_some(config)
 }
 
-/// The name that a key has, when it is one of `known`.
+/// Returns the value of a key if it is one of the `known` names.
 fn name<'a>(table: &'a Table, key: &str, known: &[&str], problems: &mut Vec<Problem>) -> Option<&'a str> {
     let entry = table.get(key)?;
     let given = entry.value.as_str();
@@ -120,7 +120,7 @@ fn set_param(
         match other {
             Some(other) => warnings.push(
                 Problem::warning(format!(
-                    "`engine.{}` is of the scheduler '{other}' and does nothing with '{scheduler}'",
+                    "`engine.{}` belongs to the scheduler '{other}' and has no effect with '{scheduler}'",
                     entry.key
                 ))
                 .at(Some(entry.spot.clone()), "no effect"),
@@ -134,7 +134,8 @@ fn set_param(
         _ => entry.value.to_toml().to_string(),
     };
     if let Err(e) = config.scheduler.params().set(key, &value) {
-        // The scheduler names its parameter in its own way.
+        // The error names the parameter as the scheduler does; the user needs the key as the file
+        // has it.
         let e = match e {
             Error::Param { value, why, .. } => Error::Param { key: entry.key.clone(), value, why },
             other => other,

@@ -1,13 +1,13 @@
-//! What is wrong with a stack, and where: one report with all of it.
+//! Errors and warnings of a stack with their locations, collected in one report.
 
 use miette::{Diagnostic, LabeledSpan, NamedSource, Severity, SourceCode};
 use std::fmt;
 use std::sync::Arc;
 
-/// A text that a stack is made of: the file, or the argument of a `--set`.
+/// A source text of a stack: the file, or the argument of a `--set`.
 pub(crate) type Text = Arc<NamedSource<String>>;
 
-/// Bytes of a text.
+/// A range of bytes in a source text.
 #[derive(Clone, Debug)]
 pub(crate) struct Spot {
     pub(crate) text: Text,
@@ -15,7 +15,7 @@ pub(crate) struct Spot {
     pub(crate) end: usize,
 }
 
-/// One thing that is wrong, or odd, with a stack.
+/// An error or a warning about a stack.
 #[derive(Clone, Debug)]
 pub struct Problem {
     message: String,
@@ -46,30 +46,31 @@ impl Problem {
         self
     }
 
-    /// What is wrong, in a sentence.
+    /// Returns the message, a sentence.
     #[must_use]
     pub fn message(&self) -> &str {
         &self.message
     }
 
-    /// How to mend it, where that is known.
+    /// Returns a hint for the correction, if one is known.
     #[must_use]
     pub fn hint(&self) -> Option<&str> {
         self.help.as_deref()
     }
 
-    /// The text in which it is: a file, or `--set`.
+    /// Returns the name of the source text that the problem is in: a file, or `--set`.
     #[must_use]
     pub fn text(&self) -> Option<&str> {
         self.spot.as_ref().map(|s| s.text.name())
     }
 
-    /// Its place in a report: by line, first those of the text `first`, then overrides.
+    /// Returns the sort key of the problem in a report: by position in the text `first`, then
+    /// overrides.
     pub(crate) fn order(&self, first: &str) -> (bool, usize) {
         (self.text().is_some_and(|t| t != first), self.spot.as_ref().map_or(0, |s| s.start))
     }
 
-    /// Line and column in that text, both from 1; columns count characters.
+    /// Returns line and column in the source text, both from 1. Columns count characters.
     #[must_use]
     pub fn line_column(&self) -> Option<(usize, usize)> {
         let spot = self.spot.as_ref()?;
@@ -109,7 +110,7 @@ impl Diagnostic for Problem {
     }
 }
 
-/// Why a stack cannot be used: at least one [`Problem`].
+/// Reasons for which a stack cannot be used: at least one [`Problem`].
 #[derive(Debug)]
 pub struct StackError {
     title: String,
@@ -119,7 +120,8 @@ pub struct StackError {
 /// Shorthand for results with [`StackError`].
 pub type Result<T> = std::result::Result<T, StackError>;
 
-/// Problems of which a report tells: more are mostly the same mistake again, or no stack at all.
+/// Maximum number of problems in a report. Further ones are mostly repetitions of the same mistake,
+/// or the file is not a stack at all.
 const PROBLEMS_MAX: usize = 20;
 
 impl StackError {
@@ -135,13 +137,13 @@ impl StackError {
         StackError { title, problems }
     }
 
-    /// The problems; of very many the first.
+    /// Returns the problems, at most the first 20.
     #[must_use]
     pub fn problems(&self) -> &[Problem] {
         &self.problems
     }
 
-    /// The problem, when there is but one: it is then the report itself.
+    /// Returns the problem if there is exactly one. It is then rendered as the report itself.
     fn only(&self) -> Option<&Problem> {
         if let [one] = &self.problems[..] { Some(one) } else { None }
     }

@@ -1,12 +1,12 @@
-//! A TOML description, checked as a whole, and the stack that it composes.
+//! Reads and checks a stack in TOML, and composes the layer and its media.
 //!
 //! A file has media (`[media.<name>]`), layers (a table each, such as `[hfsl]`) and an engine
-//! (`[engine]`). [`Stack::load`] reads it, with overrides as `--set` gives them; everything that is
-//! wrong is reported at once, each with its line ([`StackError`]). [`Stack::build`] makes the layer with
-//! its media, for any sink, with or without bytes.
+//! (`[engine]`). [`Stack::load`] reads the file and applies overrides in the form of `--set`. All
+//! errors are reported at once, each with its line ([`StackError`]). [`Stack::build`] composes the
+//! layer and its media for any sink, with or without stored bytes.
 //!
-//! It is not: a place for defaults or rules of media and layers; those are theirs. `docs/stacks.md`
-//! is the manual.
+//! The crate does not define defaults or rules of media and layers; the media and layers do.
+//! `docs/stacks.md` is the manual.
 
 mod build;
 mod builtin;

@@ -12,26 +12,26 @@ use strum::IntoEnumIterator;
 /// A medium of a stack.
 #[derive(Clone, Debug)]
 pub struct Medium {
-    /// Its name in the stack.
+    /// Name of the medium in the stack.
     pub name: String,
-    /// What the stack says of it.
+    /// Values that the stack gives.
     pub given: MediumConfig,
-    /// With all values of its profile.
+    /// Values that the stack gives, completed by those of the profile.
     pub complete: MediumConfig,
-    /// What it is, checked.
+    /// Checked description of the medium.
     pub spec: MediumSpec,
-    /// Whether a layer lies on it; what is not used is not built.
+    /// `true` if a layer uses the medium. Unused media are not built.
     pub used: bool,
-    /// The file or the block device that holds its bytes in a volume, when the stack names one; relative
-    /// to the volume. It is where a medium lies and not what it is: no part of the stack's identity.
+    /// Path of the file or block device that holds the bytes of the medium in a volume, relative to
+    /// the volume, if the stack names one. The location is not part of the stack's identity.
     pub path: Option<PathBuf>,
 }
 
-/// The key of [`Medium::path`].
+/// Key of [`Medium::path`].
 const PATH: &str = "path";
 
 impl Medium {
-    /// Its channels.
+    /// Returns the number of channels.
     #[must_use]
     pub fn channels(&self) -> u32 {
         match &self.spec {
@@ -42,27 +42,28 @@ impl Medium {
         }
     }
 
-    /// What can work at a time: dies or planes of NAND, else channels.
+    /// Returns the number of units that work in parallel: dies or planes of NAND, otherwise
+    /// channels.
     #[must_use]
     pub fn units(&self) -> u32 {
         if let MediumSpec::Nand(c) = &self.spec { c.geometry.units() } else { self.channels() }
     }
 }
 
-/// The keys that a medium of a kind has; of any kind, when it is not known.
+/// Returns the keys of a kind of medium; those of all kinds if the kind is not known.
 pub(crate) fn keys(kind: Option<MediumKind>) -> Vec<&'static str> {
     let own = KEYS.iter().filter(|k| kind.is_none_or(|m| k.media.contains(&m))).map(|k| k.name);
     let path = (kind != Some(MediumKind::Dram)).then_some(PATH);
     own.chain(path).collect()
 }
 
-/// Where the bytes of a medium lie in a volume.
+/// Reads the path at which a volume stores the bytes of the medium.
 fn backing(path: &str, table: &Table, problems: &mut Vec<Problem>) -> Option<PathBuf> {
     let entry = table.get(PATH)?;
     match entry.value.as_str() {
         Some(text) if !text.is_empty() && !text.contains('\0') => Some(text.into()),
         _ => {
-            let what = "the path of a file or a block device, as a text";
+            let what = "the path of a file or a block device, as a string";
             let problem = Problem::new(format!("`{path}.{PATH}` has to be {what}"));
             problems.push(problem.at(Some(entry.value.spot.clone()), "no path"));
             None
@@ -70,7 +71,7 @@ fn backing(path: &str, table: &Table, problems: &mut Vec<Problem>) -> Option<Pat
     }
 }
 
-/// What a medium is, as far as its table and its profile say.
+/// Returns the kind of a medium as far as its table or its profile gives it.
 pub(crate) fn kind(table: &Table, dir: &Path) -> Option<MediumKind> {
     match (table.text("medium"), table.text("profile")) {
         (Some(kind), _) => MediumKind::iter().find(|k| <&str>::from(*k) == kind),
@@ -120,7 +121,7 @@ pub(crate) fn read(
     }
 }
 
-/// A profile has to be there; the nearest name is suggested when it is not.
+/// Checks that the profile exists. If it does not, the most similar name is suggested.
 fn check_profile(path: &str, table: &Table, dir: &Path, problems: &mut Vec<Problem>) {
     let Some(name) = table.text("profile") else { return };
     if let Err(e) = Profile::find(name, dir) {
@@ -130,8 +131,9 @@ fn check_profile(path: &str, table: &Table, dir: &Path, problems: &mut Vec<Probl
     }
 }
 
-/// With the values of its profile, and of that one's: [`MediumConfig::resolve`] has followed them
-/// before, so that they are there and end.
+/// Completes a configuration with the values of its profile, and of that profile's base profiles.
+/// [`MediumConfig::resolve`] has followed the chain before, so that all profiles exist and the
+/// chain ends.
 fn complete(mut config: MediumConfig, dir: &Path) -> MediumConfig {
     while let Some(base) = config.profile.take().and_then(|name| Profile::find(&name, dir).ok()) {
         config.medium = Some(base.medium);
@@ -140,8 +142,8 @@ fn complete(mut config: MediumConfig, dir: &Path) -> MediumConfig {
     config
 }
 
-/// Where a parameter is: its value if the table has it, else what gives it its value (`source`), else
-/// the table.
+/// Returns the location of a parameter: its value if the table has it, else the key that supplies
+/// the value (`source`), else the table.
 fn spot_of(table: &Table, key: &str, source: &str) -> (Spot, &'static str) {
     // Some errors name several keys.
     if let Some(e) = key.split(", ").find_map(|k| table.get(k)) {
@@ -153,7 +155,7 @@ fn spot_of(table: &Table, key: &str, source: &str) -> (Spot, &'static str) {
     }
 }
 
-/// An error of a parameter, at its place in a table.
+/// Turns an error about a parameter into a problem at its location in a table.
 pub(crate) fn param_problem(path: &str, table: &Table, source: &str, error: Error) -> Problem {
     match error {
         Error::Param { key, value, why } => {

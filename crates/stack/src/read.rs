@@ -1,4 +1,4 @@
-//! From a text to a stack: everything that can be wrong, at once.
+//! Reading of a stack from text. All errors are collected and reported at once.
 
 use crate::decode::{nearest, suggest, unknown_key};
 use crate::engine::EngineConfig;
@@ -12,10 +12,10 @@ use crate::{engine, set};
 use std::path::Path;
 use strum::VariantNames;
 
-/// Layers that an error names.
+/// Maximum number of layers that an error names.
 const NAMES_MAX: usize = 8;
 
-/// Keys at the top of a file that are no layers.
+/// Keys at the top of a file that are not layers.
 pub(crate) const TOP_KEYS: [&str; 3] = ["about", "media", "engine"];
 
 pub(crate) fn read(name: &str, content: &str, sets: &[String], dir: &Path) -> Result<Stack> {
@@ -30,6 +30,8 @@ pub(crate) fn read(name: &str, content: &str, sets: &[String], dir: &Path) -> Re
             set::apply(&mut root, arg, dir, &mut problems);
         }
     }
+    // The tree of a file with syntax errors is incomplete; checking it would report follow-up
+    // errors.
     if !problems.is_empty() {
         return Err(StackError::new(name, problems));
     }
@@ -42,7 +44,8 @@ pub(crate) fn read(name: &str, content: &str, sets: &[String], dir: &Path) -> Re
     for (entry, table, kind) in tables {
         let config = kind.decode(&entry.key, table, &mut problems);
         check_layer_keys(entry, table, kind, &mut problems);
-        // Roles are looked at once all media are known: else every broken medium is also a missing one.
+        // Roles are read only if all media are valid: otherwise each broken medium would also be
+        // reported as a missing one.
         let on =
             if complete { roles::read(&entry.key, table, kind, &mut media, &mut problems) } else { None };
         if let Some(config) = &config {
@@ -70,11 +73,11 @@ fn read_about(root: &Table, problems: &mut Vec<Problem>) -> String {
         return text.to_owned();
     }
     let at = Some(entry.value.spot.clone());
-    problems.push(Problem::new("`about` is a text").at(at, "wrong kind of value"));
+    problems.push(Problem::new("`about` has to be a string").at(at, "wrong kind of value"));
     String::new()
 }
 
-/// The media, and whether all of them are as they should be.
+/// Reads the media. Also returns `true` if all of them are valid.
 fn read_media(root: &Table, dir: &Path, problems: &mut Vec<Problem>) -> (Vec<Medium>, bool) {
     let before = problems.len();
     let mut media = Vec::new();
@@ -104,15 +107,16 @@ fn as_table<'a>(entry: &'a Entry, path: &str, problems: &mut Vec<Problem>) -> Op
     let table = entry.value.as_table();
     if table.is_none() {
         problems.push(
-            Problem::new(format!("`{path}` is a table"))
-                .at(Some(entry.value.spot.clone()), "no table")
+            Problem::new(format!("`{path}` has to be a table"))
+                .at(Some(entry.value.spot.clone()), "not a table")
                 .help(format!("write [{path}], and its keys below")),
         );
     }
     table
 }
 
-/// Names occur in paths of `--set` and in names of files.
+/// Checks the name of a medium or layer. Names occur in paths of `--set` and in file names, so only
+/// safe characters are allowed.
 fn check_name(entry: &Entry, problems: &mut Vec<Problem>) {
     let plain = |c: char| c.is_ascii_alphanumeric() || c == '-' || c == '_';
     if entry.key.is_empty() || !entry.key.chars().all(plain) || entry.key == NOTHING {
@@ -124,12 +128,12 @@ fn check_name(entry: &Entry, problems: &mut Vec<Problem>) {
     }
 }
 
-/// The kind of the layer that a table describes: its `kind`, or its name.
+/// Returns the kind of the layer that a table describes, given by its `kind` or else by its name.
 pub(crate) fn layer_kind(name: &str, table: &Table) -> Option<Kind> {
     table.text("kind").unwrap_or(name).parse().ok()
 }
 
-/// The tables that are layers. There has to be one: a top that requests go to.
+/// Returns the tables that are layers, and checks that there is exactly one, to which requests go.
 fn layer_tables<'a>(root: &'a Table, problems: &mut Vec<Problem>) -> Vec<(&'a Entry, &'a Table, Kind)> {
     let mut layers = Vec::new();
     let mut tables = 0;
@@ -154,8 +158,8 @@ fn layer_tables<'a>(root: &'a Table, problems: &mut Vec<Problem>) -> Vec<(&'a En
     if let [_, (second, table, _), ..] = layers[..] {
         let names: Vec<&str> = layers.iter().take(NAMES_MAX).map(|(e, ..)| e.key.as_str()).collect();
         problems.push(
-            Problem::new(format!("{} are all on top: requests go to one layer", names.join(" and ")))
-                .at(Some(table.spot.clone()), "nothing lies on this layer")
+            Problem::new(format!("{} are all top layers: requests go to one layer", names.join(" and ")))
+                .at(Some(table.spot.clone()), "no layer uses this one")
                 .help(format!("remove [{}], or name it in a layer that lies on it", second.key)),
         );
     }
@@ -170,7 +174,7 @@ fn stray_key(entry: &Entry) -> Problem {
         .map(|k| format!("it is a key of [{}]", k.name()))
         .collect();
     let help = if owners.is_empty() { suggest(&entry.key, &known) } else { owners.join(", ") };
-    Problem::new(format!("`{}` is no key of a stack", entry.key))
+    Problem::new(format!("`{}` is not a key of a stack", entry.key))
         .at(Some(entry.spot.clone()), "unknown key")
         .help(help)
 }
@@ -191,7 +195,7 @@ fn no_layer(entry: &Entry, table: &Table) -> Problem {
     Problem::new(format!("there is no layer '{named}'")).at(Some(spot), "unknown layer").help(help)
 }
 
-/// All keys that the table of a layer can have.
+/// Returns all keys that the table of a layer can have.
 pub(crate) fn layer_keys(kind: Kind) -> Vec<&'static str> {
     let roles = kind.roles().iter().map(|r| r.key);
     kind.keys().iter().copied().chain(roles).chain(["kind"]).collect()
@@ -208,7 +212,7 @@ fn idle_keys(path: &str, table: &Table, config: &LayerConfig) -> Vec<Problem> {
     let given = config.idle().into_iter().filter_map(|(key, why)| Some((table.get(key)?, why)));
     given
         .map(|(entry, why)| {
-            Problem::warning(format!("`{path}.{}` does nothing here: {why}", entry.key))
+            Problem::warning(format!("`{path}.{}` has no effect: {why}", entry.key))
                 .at(Some(entry.spot.clone()), "no effect")
         })
         .collect()
@@ -220,7 +224,7 @@ fn unused(media: &[Medium], root: &Table) -> Vec<Problem> {
         .iter()
         .filter(|m| !m.used)
         .map(|m| {
-            Problem::warning(format!("no layer uses the medium '{}': it is left out", m.name))
+            Problem::warning(format!("no layer uses the medium '{}': it is not built", m.name))
                 .at(spot(&m.name), "unused")
         })
         .collect()

@@ -1,4 +1,4 @@
-//! What a layer lies on.
+//! Assignment of media to the roles of a layer.
 
 use crate::decode::{nearest, suggest};
 use crate::error::Problem;
@@ -7,10 +7,10 @@ use crate::media::Medium;
 use crate::tree::{Entry, Table};
 use frit_core::MediumKind;
 
-/// In a role: nothing fills it.
+/// Value of a role that no medium fills.
 pub(crate) const NOTHING: &str = "none";
 
-/// What a layer lies on: what its table names, else the one medium of the stack that fits.
+/// Assigns the medium that the layer's table names, or else the only medium of the stack that fits.
 pub(crate) fn read(
     path: &str,
     table: &Table,
@@ -47,7 +47,7 @@ fn named_medium(path: &str, role: &Role, entry: &Entry, media: &[Medium]) -> Fou
     let at = Some(entry.value.spot.clone());
     let role_path = format!("`{path}.{}`", role.key);
     let Some(name) = entry.value.as_str() else {
-        let p = Problem::new(format!("{role_path} names a medium")).at(at, "wrong kind of value");
+        let p = Problem::new(format!("{role_path} has to name a medium")).at(at, "wrong kind of value");
         return Err(Box::new(p.help(role.help)));
     };
     if name == NOTHING && role.optional {
@@ -63,7 +63,7 @@ fn named_medium(path: &str, role: &Role, entry: &Entry, media: &[Medium]) -> Fou
             Err(Box::new(p.at(at, "the wrong kind of medium").help(suggest(name, &names))))
         }
         Some(i) if media[i].used => {
-            let p = Problem::new(format!("{role_path}: '{name}' has another use already"));
+            let p = Problem::new(format!("{role_path}: '{name}' is already in use"));
             Err(Box::new(p.at(at, "this medium").help("a medium serves one layer in one role")))
         }
         Some(i) => Ok(Some(i)),

@@ -1,4 +1,4 @@
-//! Overrides: `key=value`, as `--set` has them.
+//! Overrides of a stack: `key=value`, the form of `--set`.
 
 use crate::decode::nearest;
 use crate::engine;
@@ -9,7 +9,7 @@ use crate::tree::{self, Data, Entry, Table, Value};
 use std::path::Path;
 use std::sync::Arc;
 
-/// Applies one override to what was read, before it is checked.
+/// Applies one override to the parsed file, before the file is checked.
 pub(crate) fn apply(root: &mut Table, arg: &str, dir: &Path, problems: &mut Vec<Problem>) {
     let text = tree::text("--set", arg);
     let whole = Spot { text: Arc::clone(&text), start: 0, end: arg.len() };
@@ -32,8 +32,8 @@ pub(crate) fn apply(root: &mut Table, arg: &str, dir: &Path, problems: &mut Vec<
     }
 }
 
-/// The full path of a key: `media.` may be left out, and all but the key itself where only one table
-/// has such a key.
+/// Returns the full path of a key. `media.` may be omitted, and all but the key itself if only one
+/// table can have the key.
 fn find(root: &Table, key: &str, dir: &Path) -> Result<Vec<String>, (String, String)> {
     let mut path: Vec<String> = key.split('.').map(|s| s.trim().to_owned()).collect();
     if path.iter().any(String::is_empty) {
@@ -48,7 +48,7 @@ fn find(root: &Table, key: &str, dir: &Path) -> Result<Vec<String>, (String, Str
         return Ok(path);
     }
     let all = paths(root, dir);
-    // The top of a file is a place, too.
+    // Keys at the top of the file have a path of one element.
     if key == "about" || root.get(key).is_some() {
         return Ok(path);
     }
@@ -70,7 +70,7 @@ fn find(root: &Table, key: &str, dir: &Path) -> Result<Vec<String>, (String, Str
     }
 }
 
-/// All keys that the tables of the stack could have.
+/// Returns the paths of all keys that the tables of the stack can have.
 fn paths(root: &Table, dir: &Path) -> Vec<Vec<String>> {
     let mut all = Vec::new();
     for entry in root.table("media").map_or(&[][..], |m| &m.entries) {
@@ -88,7 +88,7 @@ fn paths(root: &Table, dir: &Path) -> Vec<Vec<String>> {
     all
 }
 
-/// Sets a value, making tables on the way.
+/// Sets a value and creates the tables on its path that do not exist.
 fn put(table: &mut Table, path: &[String], spot: &Spot, value: Value, problems: &mut Vec<Problem>) {
     let [key, rest @ ..] = path else { return };
     if table.get(key).is_none() {
@@ -99,13 +99,14 @@ fn put(table: &mut Table, path: &[String], spot: &Spot, value: Value, problems: 
     let Some(entry) = table.get_mut(key) else { return };
     if rest.is_empty() {
         entry.value = value;
+        // Errors about the new value point to the override, not to the file.
         entry.spot = spot.clone();
         return;
     }
     match &mut entry.value.data {
         Data::Table(inner) => put(inner, rest, spot, value, problems),
         Data::Plain(_) => problems.push(
-            Problem::new(format!("--set {}: `{key}` is no table", shown(&spot.text)))
+            Problem::new(format!("--set {}: `{key}` is not a table", shown(&spot.text)))
                 .at(Some(spot.clone()), "this key"),
         ),
     }

@@ -1,4 +1,4 @@
-//! A stack: checked, and ready to be built.
+//! A checked stack that can be built.
 
 use crate::engine::EngineConfig;
 use crate::error::{Problem, Result, StackError};
@@ -9,22 +9,22 @@ use crate::{builtin, read};
 use frit_core::files::{self, TEXT_BYTES_MAX};
 use std::path::{Path, PathBuf};
 
-/// A layer of a stack.
+/// The layer of a stack.
 #[derive(Clone, Debug)]
 pub struct Layer {
-    /// Its name: that of its table.
+    /// Name of the layer: that of its table.
     pub name: String,
-    /// What it is.
+    /// The kind of the layer.
     pub kind: Kind,
-    /// Its parameters.
+    /// Parameters of the layer.
     pub config: LayerConfig,
-    /// What it lies on: each role that is filled, with the index of the medium.
+    /// Media below the layer: each role that is filled, with the index of the medium.
     pub on: Vec<(&'static Role, usize)>,
 }
 
 impl Layer {
-    /// Overrides, `key=value` each, with which it is durable: with `over_files` also when the machine stops
-    /// under media in files.
+    /// Returns the overrides, each `key=value`, that make the layer durable. With `over_files` it
+    /// is also durable after a power loss of the machine, with media in files.
     #[must_use]
     pub fn durable(&self, over_files: bool) -> Vec<String> {
         let needs = self.kind.durability();
@@ -34,7 +34,7 @@ impl Layer {
     }
 }
 
-/// A stack as a file describes it, checked as a whole.
+/// A stack as its file describes it, checked as a whole.
 #[derive(Clone, Debug)]
 pub struct Stack {
     pub(crate) name: String,
@@ -43,18 +43,19 @@ pub struct Stack {
     pub(crate) layer: Layer,
     pub(crate) engine: EngineConfig,
     pub(crate) warnings: Vec<Problem>,
-    /// What was read, with its places, for what only the layer finds out.
+    /// Parsed file with source locations, for errors that only the layer can detect.
     pub(crate) root: Table,
-    /// Where the paths of profiles start.
+    /// Base directory of the paths of profiles.
     pub(crate) dir: PathBuf,
 }
 
 impl Stack {
-    /// Reads a stack from a file, or a builtin one: `name` is that of a builtin when it has neither a
-    /// directory nor an extension and is no file. `sets` are overrides, `key=value` each.
+    /// Reads a stack from a file, or a builtin stack. `name` is the name of a builtin stack if it
+    /// has neither a directory nor an extension and no such file exists. Each of `sets` is an
+    /// override, `key=value`.
     ///
     /// # Errors
-    /// A file that cannot be read, and all that is wrong with what it says.
+    /// A file that cannot be read, and all errors in its contents.
     pub fn load(name: impl AsRef<Path>, sets: &[String]) -> Result<Stack> {
         let path = name.as_ref();
         let shown = path.display().to_string();
@@ -72,60 +73,60 @@ impl Stack {
         read::read(&shown, &text, sets, dir)
     }
 
-    /// Reads a stack from a text; `name` is what errors call it. Paths of profiles start at the current
-    /// directory.
+    /// Reads a stack from text. Errors refer to the text as `name`. Paths of profiles are relative
+    /// to the current directory.
     ///
     /// # Errors
-    /// All that is wrong with it.
+    /// All errors in the text.
     pub fn parse(name: &str, text: &str, sets: &[String]) -> Result<Stack> {
         read::read(name, text, sets, Path::new(""))
     }
 
-    /// A stack that comes with frit; see [`builtins`](crate::builtins).
+    /// Returns a stack that comes with frit; see [`builtins`](crate::builtins).
     ///
     /// # Errors
-    /// A name that none has, and overrides that cannot be.
+    /// An unknown name, and overrides that are not valid.
     pub fn builtin(name: &str, sets: &[String]) -> Result<Stack> {
         read::read(name, builtin::text(name)?, sets, Path::new(""))
     }
 
-    /// The same under another name: that of a variant, say.
+    /// Returns the same stack under another name, for example that of a variant.
     #[must_use]
     pub fn named(self, name: &str) -> Stack {
         Stack { name: name.into(), ..self }
     }
 
-    /// Its name: the file's, or the builtin's.
+    /// Returns the name of the stack: the file's, or the builtin's.
     #[must_use]
     pub fn name(&self) -> &str {
         &self.name
     }
 
-    /// What its file says that it is; may be empty.
+    /// Returns the description that the file gives; it may be empty.
     #[must_use]
     pub fn about(&self) -> &str {
         &self.about
     }
 
-    /// Its media, in the order of the file.
+    /// Returns the media, in the order of the file.
     #[must_use]
     pub fn media(&self) -> &[Medium] {
         &self.media
     }
 
-    /// The layer on top.
+    /// Returns the top layer.
     #[must_use]
     pub fn layer(&self) -> &Layer {
         &self.layer
     }
 
-    /// What commands mean in time.
+    /// Returns the engine, which models the time of commands.
     #[must_use]
     pub fn engine_config(&self) -> &EngineConfig {
         &self.engine
     }
 
-    /// What is odd, and yet can be.
+    /// Returns the warnings: problems that do not prevent the use of the stack.
     #[must_use]
     pub fn warnings(&self) -> &[Problem] {
         &self.warnings

@@ -1,4 +1,4 @@
-//! What a stack comes to: sizes, parameters, and what its map costs.
+//! Summary of a stack: sizes, parameters, and the cost of its map.
 
 use crate::build::Bytes;
 use crate::error::{Problem, Result};
@@ -13,113 +13,113 @@ use serde::Serialize;
 use std::collections::BTreeMap;
 use std::path::Path;
 
-/// A share of PCM that a map takes, from which on a warning says so.
+/// Share of PCM taken by the map above which a warning is given.
 const MAP_SHARE_WARN: f64 = 0.75;
 
-/// What a stack comes to. As JSON it is what `frit check --json` prints for it.
+/// Summary of a stack. As JSON it is the output of `frit check --json`.
 #[derive(Clone, Debug, Serialize)]
 pub struct Summary {
-    /// Its name.
+    /// Name of the stack.
     pub name: String,
-    /// What it says that it is.
+    /// Description that the stack gives.
     pub about: String,
-    /// SHA-256 of its [`Identity`](crate::Identity).
+    /// SHA-256 of the stack's [`Identity`](crate::Identity).
     pub sha256: String,
-    /// Its media, in the order of the file.
+    /// Media, in the order of the file.
     pub media: Vec<MediumSummary>,
-    /// Its layer.
+    /// The layer.
     pub layer: LayerSummary,
-    /// Its engine.
+    /// The engine.
     pub engine: EngineSummary,
-    /// What is odd.
+    /// Messages of the warnings.
     pub warnings: Vec<String>,
 }
 
-/// One medium.
+/// Summary of a medium.
 #[derive(Clone, Debug, Serialize)]
 pub struct MediumSummary {
-    /// Its name.
+    /// Name of the medium.
     pub name: String,
-    /// What it is.
+    /// Kind of the medium.
     pub kind: MediumKind,
-    /// The profile that it starts from; empty without one.
+    /// Profile that the medium is based on; empty if none.
     pub profile: String,
     /// Size, in bytes.
     pub bytes: u64,
-    /// Channels.
+    /// Number of channels.
     pub channels: u32,
-    /// What can work at a time.
+    /// Number of units that work in parallel.
     pub units: u32,
-    /// Whether a layer uses it.
+    /// `true` if a layer uses the medium.
     pub used: bool,
-    /// All of its values.
+    /// All values of the medium.
     pub values: Vec<ValueSummary>,
 }
 
-/// One value of a medium.
+/// A value of a medium.
 #[derive(Clone, Debug, Serialize)]
 pub struct ValueSummary {
-    /// Its key.
+    /// Key of the value.
     pub key: &'static str,
-    /// It, as a stack file would have it.
+    /// The value, as a stack file would have it.
     pub value: String,
-    /// Whether the stack itself gives it.
+    /// `true` if the stack itself gives the value.
     pub given: bool,
-    /// Where it comes from: "the stack", or what the profile says.
+    /// Source of the value: "the stack", or the source that the profile states.
     pub source: String,
 }
 
-/// The layer.
+/// Summary of the layer.
 #[derive(Clone, Debug, Serialize)]
 pub struct LayerSummary {
-    /// Its name.
+    /// Name of the layer.
     pub name: String,
-    /// Its kind.
+    /// Kind of the layer.
     pub kind: &'static str,
-    /// The media that it lies on, by role.
+    /// Media below the layer, by role.
     pub on: BTreeMap<&'static str, String>,
-    /// Size of the volume, in bytes.
+    /// Capacity of the volume, in bytes.
     pub capacity_bytes: u64,
-    /// A mapped page, in bytes.
+    /// Size of a mapped page, in bytes.
     pub page_bytes: u32,
-    /// DRAM that it holds, in bytes.
+    /// DRAM that the layer uses, in bytes.
     pub dram_bytes: u64,
-    /// The same for each mapped page.
+    /// DRAM that the layer uses per mapped page, in bytes.
     pub dram_bytes_per_page: f64,
-    /// Durable memory that its map takes, in bytes.
+    /// Durable memory that the map takes, in bytes.
     pub durable_map_bytes: u64,
-    /// Its parameters as they take effect.
+    /// Parameters as they take effect.
     pub parameters: Vec<ParameterSummary>,
 }
 
-/// One parameter.
+/// A parameter of the layer.
 #[derive(Clone, Debug, Serialize)]
 pub struct ParameterSummary {
-    /// Its key.
+    /// Key of the parameter.
     pub key: &'static str,
-    /// Its value.
+    /// Value of the parameter.
     pub value: String,
-    /// What it does.
+    /// Description of the parameter.
     pub help: &'static str,
-    /// Whether it can change while the layer runs.
+    /// `true` if the parameter can change while the layer runs.
     pub live: bool,
-    /// Whether the stack gives it.
+    /// `true` if the stack gives the parameter.
     pub given: bool,
 }
 
-/// The engine.
+/// Summary of the engine.
 #[derive(Clone, Debug, Serialize)]
 pub struct EngineSummary {
-    /// Which.
+    /// Kind of engine.
     pub kind: &'static str,
-    /// Its scheduler.
+    /// Name of the scheduler.
     pub scheduler: &'static str,
-    /// The scheduler's parameters.
+    /// Parameters of the scheduler.
     pub parameters: BTreeMap<&'static str, String>,
 }
 
 impl Stack {
-    /// Builds the stack, without bytes, and says what it comes to, with what is odd about it.
+    /// Builds the stack without stored bytes, and returns its summary with all warnings.
     ///
     /// # Errors
     /// As for [`Stack::build`].
@@ -203,7 +203,7 @@ impl Stack {
         }
     }
 
-    /// A map that leaves little of PCM for data.
+    /// Returns a warning if the map leaves little of the PCM for data.
     fn tight_map(&self, layer: &LayerSummary) -> Option<Problem> {
         let pcm = self.on("pcm")?;
         let share = layer.durable_map_bytes as f64 / pcm.spec.bytes() as f64;
@@ -220,10 +220,10 @@ impl Stack {
     }
 }
 
-/// Keys of a disk that say what differs from its drive.
+/// Keys of a disk that override properties of its drive.
 const OF_THE_DRIVE: [&str; 5] = ["write_back", "queue_depth", "order", "max_wait", "background"];
 
-/// The values of a medium; of a disk also those that are its drive's.
+/// Returns the values of a medium in effect; for a disk also the values that the drive sets.
 fn in_effect(m: &Medium) -> MediumConfig {
     let MediumSpec::Disk(disk) = &m.spec else { return m.complete.clone() };
     let s = &disk.spec;
@@ -238,11 +238,12 @@ fn in_effect(m: &Medium) -> MediumConfig {
     m.complete.clone().over(of_drive)
 }
 
-/// Where the values of a medium's profile come from: its own words, and those of the profiles below it.
+/// Returns the source of each value of a medium's profile: the source that the profile states, or
+/// the name of the profile.
 fn sources(m: &Medium, dir: &Path) -> BTreeMap<String, String> {
     let mut all = BTreeMap::new();
     let mut next = m.given.profile.clone();
-    // The chain was followed when the medium was resolved: it ends.
+    // The chain was followed when the medium was resolved, so the loop ends.
     while let Some(profile) = next.and_then(|name| Profile::find(&name, dir).ok()) {
         for (key, _) in profile.values.given() {
             let source = match profile.sources.get(key.name) {

@@ -1,4 +1,4 @@
-//! A stack file as keys and values that know where they were written.
+//! A stack file as a tree of keys and values with their source locations.
 
 use crate::error::{Problem, Spot, Text};
 use frit_core::text::Escaped;
@@ -7,10 +7,10 @@ use std::ops::Range;
 use std::sync::Arc;
 use toml::de::{DeTable, DeValue};
 
-/// Syntax errors that are reported at once; what follows is mostly their echo.
+/// Maximum number of syntax errors to report. Further ones are mostly consequences of the first.
 const SYNTAX_ERRORS_MAX: usize = 8;
 
-/// A value, and where it is.
+/// A value with its source location.
 #[derive(Clone, Debug)]
 pub(crate) struct Value {
     pub(crate) spot: Spot,
@@ -20,7 +20,7 @@ pub(crate) struct Value {
 #[derive(Clone, Debug)]
 pub(crate) enum Data {
     Table(Table),
-    /// Anything else, arrays included.
+    /// Any other value, arrays included.
     Plain(toml::Value),
 }
 
@@ -35,7 +35,7 @@ pub(crate) struct Entry {
 /// A table: its entries in the order in which they were written.
 #[derive(Clone, Debug)]
 pub(crate) struct Table {
-    /// Its header, or the value that it is.
+    /// Location of the header, or of the inline table.
     pub(crate) spot: Spot,
     pub(crate) entries: Vec<Entry>,
 }
@@ -49,12 +49,12 @@ impl Table {
         self.entries.iter_mut().find(|e| e.key == key)
     }
 
-    /// The table of a key.
+    /// Returns the table at a key.
     pub(crate) fn table(&self, key: &str) -> Option<&Table> {
         self.get(key)?.value.as_table()
     }
 
-    /// The text of a key.
+    /// Returns the string at a key.
     pub(crate) fn text(&self, key: &str) -> Option<&str> {
         self.get(key)?.value.as_str()
     }
@@ -69,7 +69,7 @@ impl Value {
         if let Data::Plain(v) = &self.data { v.as_str() } else { None }
     }
 
-    /// As serde takes it.
+    /// Converts the value for serde.
     pub(crate) fn to_toml(&self) -> toml::Value {
         match &self.data {
             Data::Plain(v) => v.clone(),
@@ -80,18 +80,19 @@ impl Value {
     }
 }
 
-/// A named text.
+/// Creates a named source text.
 pub(crate) fn text(name: &str, content: &str) -> Text {
     Arc::new(NamedSource::new(Escaped(name).to_string(), content.to_owned()))
 }
 
-/// The first control character that would act upon a terminal which shows the text, as a problem.
+/// Reports the first control character in the text that would act upon a terminal which shows it.
 pub(crate) fn control_character(text: &Text) -> Option<Problem> {
     let content = text.inner();
     let (at, c) = content.char_indices().find(|(_, c)| c.is_control() && !matches!(c, '\n' | '\r' | '\t'))?;
     let line = content[..at].matches('\n').count() + 1;
     let help = "a stack file is text; in a string, write the character as \\uXXXX";
-    let what = format!("no stack: line {line} of {} holds the control character {c:?}", text.name());
+    let what =
+        format!("not a stack file: line {line} of {} contains the control character {c:?}", text.name());
     Some(Problem::new(what).help(help))
 }
 
@@ -99,12 +100,12 @@ fn spot(text: &Text, span: Range<usize>) -> Spot {
     Spot { text: Arc::clone(text), start: span.start, end: span.end }
 }
 
-/// Reads TOML.
+/// Parses TOML into a tree and reports syntax errors.
 pub(crate) fn parse(text: &Text, problems: &mut Vec<Problem>) -> Table {
     let (table, errors) = DeTable::parse_recoverable(text.inner());
     for e in errors.iter().take(SYNTAX_ERRORS_MAX) {
         let at = e.span().map(|s| spot(text, s));
-        problems.push(Problem::new(format!("no valid TOML: {}", e.message())).at(at, "here"));
+        problems.push(Problem::new(format!("invalid TOML: {}", e.message())).at(at, "here"));
     }
     let span = table.span();
     convert_table(text, table.get_ref(), span, problems)
@@ -119,6 +120,7 @@ fn convert_table(text: &Text, table: &DeTable<'_>, span: Range<usize>, problems:
             value: convert(text, v.get_ref(), v.span(), problems),
         })
         .collect();
+    // The parser sorts keys by name; messages and media follow the order of the file.
     entries.sort_by_key(|e| e.spot.start);
     Table { spot: spot(text, span), entries }
 }
@@ -128,7 +130,7 @@ fn convert(text: &Text, value: &DeValue<'_>, span: Range<usize>, problems: &mut 
     let data = match value {
         DeValue::Table(t) => Data::Table(convert_table(text, t, span, problems)),
         plain => Data::Plain(convert_plain(plain).unwrap_or_else(|| {
-            let why = "is no number of 64 bits".to_owned();
+            let why = "is not a number of 64 bits".to_owned();
             problems.push(Problem::new(format!("a value {why}")).at(Some(spot.clone()), why));
             toml::Value::Integer(0)
         })),
@@ -136,7 +138,7 @@ fn convert(text: &Text, value: &DeValue<'_>, span: Range<usize>, problems: &mut 
     Value { spot, data }
 }
 
-/// `None` for a number that 64 bits cannot hold.
+/// Converts a value that is not a table; `None` for a number that does not fit in 64 bits.
 fn convert_plain(value: &DeValue<'_>) -> Option<toml::Value> {
     Some(match value {
         DeValue::String(s) => toml::Value::String(s.to_string()),
@@ -155,7 +157,8 @@ fn convert_plain(value: &DeValue<'_>) -> Option<toml::Value> {
     })
 }
 
-/// The value of a `--set`: TOML where it is some, else the text itself, so that strings need no quotes.
+/// Parses the value of a `--set`: TOML if it is valid, else the text itself, so that strings need
+/// no quotes.
 pub(crate) fn parse_value(text: &Text, from: usize) -> Value {
     let given = &text.inner()[from..];
     let data = match DeValue::parse(given) {

@@ -1,4 +1,4 @@
-//! Every stack that comes with frit is checked, built, and serves requests.
+//! Every stack that comes with frit is valid, can be built, and serves requests.
 
 use frit_core::{Hints, Null, Sector, Source, Target};
 use frit_stack::{Bytes, Stack, builtins};

@@ -1,6 +1,6 @@
-//! What docs/stacks.md shows is true.
+//! The examples in docs/stacks.md are correct.
 
-// Helpers of tests are tests, which clippy does not know.
+// The helpers are not marked as tests, so clippy's exemption for tests does not cover them.
 #![allow(clippy::unwrap_used, clippy::panic)]
 
 use frit_core::Null;
@@ -10,7 +10,7 @@ use strum::VariantNames;
 
 const DOC: &str = include_str!("../../../docs/stacks.md");
 
-/// The fenced blocks: info string and text.
+/// Returns the fenced blocks of the document: info string and text.
 fn blocks() -> Vec<(&'static str, &'static str)> {
     let mut all = Vec::new();
     let mut rest = DOC;

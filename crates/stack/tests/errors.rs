@@ -1,6 +1,6 @@
-//! What a user is told of a mistake: the words, the line, the hint. One case a kind of mistake.
+//! Error reports for users: message, line and hint. One case for each kind of mistake.
 
-// Helpers of tests are tests, which clippy does not know.
+// The helpers are not marked as tests, so clippy's exemption for tests does not cover them.
 #![allow(clippy::unwrap_used, clippy::panic)]
 
 use frit_core::Null;
@@ -19,7 +19,7 @@ SSW = 2048
 scheduler = "hfsl"
 "#;
 
-/// One line a problem: `text:line:column message | hint`.
+/// Formats each problem as one line: `text:line:column message | hint`.
 fn told(e: &StackError) -> Vec<String> {
     let one = |p: &frit_stack::Problem| {
         let place = match (p.text(), p.line_column()) {
@@ -41,7 +41,7 @@ fn refused(text: &str, sets: &[&str]) -> Vec<String> {
     }
 }
 
-/// `GOOD` with one text in the place of another.
+/// Returns `GOOD` with one text replaced by another.
 fn with(from: &str, to: &str) -> String {
     assert!(GOOD.contains(from), "{from}");
     GOOD.replacen(from, to, 1)
@@ -52,7 +52,7 @@ fn the_stack_that_the_cases_start_from_is_good() {
     Stack::parse("t", GOOD, &[]).unwrap().build::<Null>(&Bytes::None).unwrap();
 }
 
-/// Each text is refused with these words.
+/// Checks that each text is refused with the given messages.
 fn told_as(cases: &[(String, &[&str])]) {
     for (text, want) in cases {
         assert_eq!(refused(text, &[]), *want, "{text}");
@@ -114,7 +114,7 @@ fn unknown_names_are_told_with_line_and_nearest() {
             with("SSW = 2048", "nand = \"nend\""),
             &["t:9:8 `hfsl.nand`: there is no medium 'nend' | did you mean `nand`?"],
         ),
-        ("SSW = 1\n".into(), &["t:1:1 `SSW` is no key of a stack | it is a key of [hfsl]"]),
+        ("SSW = 1\n".into(), &["t:1:1 `SSW` is not a key of a stack | it is a key of [hfsl]"]),
         (
             String::new(),
             &[
@@ -178,12 +178,12 @@ fn stacks_that_do_not_fit_together_are_told_with_line_and_hint() {
         ),
         (
             with("SSW = 2048", "SSW ="),
-            &["t:9:6 no valid TOML: string values must be quoted, expected literal string"],
+            &["t:9:6 invalid TOML: string values must be quoted, expected literal string"],
         ),
-        (with("[engine]", "[media.pcm]"), &["t:10:8 no valid TOML: duplicate key"]),
+        (with("[engine]", "[media.pcm]"), &["t:10:8 invalid TOML: duplicate key"]),
         (
             with("SSW = 2048", "pcm = \"nand\""),
-            &["t:9:7 `hfsl.pcm` needs a pcm medium; 'nand' is nand | there are pcm"],
+            &["t:9:7 `hfsl.pcm` needs a pcm medium; 'nand' is nand | known names: pcm"],
         ),
         (
             with("[engine]", "[media.flash]\nprofile = \"slc-k9-2016\"\n[engine]"),
@@ -194,12 +194,15 @@ fn stacks_that_do_not_fit_together_are_told_with_line_and_hint() {
         (
             with("[engine]", "[other]\nkind = \"hfsl\"\nnand = \"none\"\n[engine]"),
             &[
-                "t:10:1 hfsl and other are all on top: requests go to one layer | remove [other], or name it in a \
+                "t:10:1 hfsl and other are all top layers: requests go to one layer | remove [other], or name it in a \
              layer that lies on it",
                 "t:12:8 `other.nand`: there is no medium 'none' | add [media.none], with a profile",
             ],
         ),
-        ("media = 3\n[hfsl]\n".into(), &["t:1:9 `media` is a table | write [media], and its keys below"]),
+        (
+            "media = 3\n[hfsl]\n".into(),
+            &["t:1:9 `media` has to be a table | write [media], and its keys below"],
+        ),
     ];
     told_as(cases);
 }
@@ -224,7 +227,7 @@ fn sizes_that_do_not_add_up_are_told_where_they_are_given() {
             with("SSW = 2048", "SUBPAGE_SIZE = 300"),
             "t:9:16 `hfsl.SUBPAGE_SIZE` = 300: with pages of 2048 bytes",
         ),
-        // The value at fault is the profile's: the line is that of the profile.
+        // The value at fault comes from the profile, so the reported line is that of the profile.
         (
             with("chips_per_channel = 1", "channels = 4000\nchips_per_channel = 4000"),
             "t:3:12 `media.nand.channels` = 4000: makes 16000000 units",
@@ -234,7 +237,7 @@ fn sizes_that_do_not_add_up_are_told_where_they_are_given() {
         let told = refused(text, &[]);
         assert!(told.len() == 1 && told[0].starts_with(want), "{told:?}\n{want}");
     }
-    // Without PCM the fusion method, here the default, is impossible.
+    // Without PCM, the default fusion method is impossible.
     let no_pcm = GOOD.replace("[media.pcm]\nprofile = \"pcm-p8p-2016\"\nchip_bytes = \"256K\"\n", "");
     let told = refused(&no_pcm, &[]);
     assert_eq!(
@@ -269,8 +272,8 @@ fn overrides_are_told_by_themselves() {
         ),
         ("gc=best", "--set:1:4 `hfsl.gc` cannot be 'best'; there are greedy, cost-benefit, fifo, off"),
         ("nand.channels=0", "--set:1:15 `media.nand.channels` = 0: has to be 1 to 4096"),
-        ("hfsl.SSW.x=1", "--set:1:1 --set hfsl.SSW.x=1: `SSW` is no table"),
-        ("hfsl=1", "--set:1:6 `hfsl` is a table | write [hfsl], and its keys below"),
+        ("hfsl.SSW.x=1", "--set:1:1 --set hfsl.SSW.x=1: `SSW` is not a table"),
+        ("hfsl=1", "--set:1:6 `hfsl` has to be a table | write [hfsl], and its keys below"),
         ("=1", "--set:1:1 --set =1: a key is missing | write key=value, such as hfsl.SSW=1024"),
         (
             "blocks_per_plane=6",

@@ -1,12 +1,12 @@
-//! Whatever a file or an override says: an answer, never a panic.
+//! Any text of a file or an override gives a stack or an error, never a panic.
 
-// Helpers of tests are tests, which clippy does not know.
+// The helpers are not marked as tests, so clippy's exemption for tests does not cover them.
 #![allow(clippy::unwrap_used, clippy::panic)]
 
 use frit_stack::{Stack, builtins};
 use proptest::prelude::*;
 
-/// Reads, and renders what is wrong, which also has to hold with odd places.
+/// Reads a stack and renders its errors. Rendering must also work for unusual source locations.
 fn read(text: &str, sets: &[String]) {
     match Stack::parse("fuzz", text, sets) {
         Ok(stack) => assert_eq!(stack.identity().sha256.len(), 64),
@@ -23,7 +23,7 @@ fn valid() -> impl Strategy<Value = String> {
     (0..builtins().len()).prop_map(|i| builtins()[i].text.to_owned())
 }
 
-/// Pieces that mean something in a stack, to be put where they do not belong.
+/// Returns fragments that are valid somewhere in a stack file, for insertion at wrong positions.
 fn piece() -> impl Strategy<Value = String> {
     prop_oneof![
         Just("[hfsl]\n".to_owned()),
@@ -43,7 +43,7 @@ fn piece() -> impl Strategy<Value = String> {
     ]
 }
 
-/// The nearest place from `at` on that lies between characters.
+/// Returns the first character boundary at or after `at`.
 fn boundary(text: &str, at: usize) -> usize {
     (at.min(text.len())..=text.len()).find(|&i| text.is_char_boundary(i)).unwrap_or(text.len())
 }
@@ -62,7 +62,7 @@ proptest! {
     ) {
         let mut text = text;
         for (piece, at) in pieces {
-            // Between lines mostly, so that what follows is still understood.
+            // Mostly between lines, so that the rest of the text still parses.
             let at = boundary(&text, at);
             let at = if at.is_multiple_of(4) { at } else { text[at..].find('\n').map_or(text.len(), |n| at + n + 1) };
             text.insert_str(at, &piece);

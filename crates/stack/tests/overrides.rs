@@ -1,6 +1,6 @@
-//! What overrides do, what a stack's identity is, and that bytes in files outlive a build.
+//! Effect of overrides, identity of a stack, and persistence of bytes in files across builds.
 
-// Helpers of tests are tests, which clippy does not know.
+// The helpers are not marked as tests, so clippy's exemption for tests does not cover them.
 #![allow(clippy::unwrap_used, clippy::panic)]
 
 use frit_core::{Hints, Null, Sector, Source, Target, Visible};
@@ -83,8 +83,8 @@ fn pcm_can_be_left_out_and_what_does_nothing_is_said() {
     assert_eq!(
         said,
         [
-            "`hfsl.SSW` does nothing here: only same-level and both place by it",
-            "no layer uses the medium 'pcm': it is left out",
+            "`hfsl.SSW` has no effect: only the methods same-level and both use it",
+            "no layer uses the medium 'pcm': it is not built",
         ]
     );
     assert_eq!(stack.hardware().unwrap().devices().len(), 1);
@@ -135,7 +135,7 @@ fn bytes_in_files_are_there_again_after_a_halt() {
     built.layer.read(&mut Null, Sector(80), Target::Bytes(&mut back), Hints::NONE).unwrap();
     assert!(back == data);
     drop(built);
-    // Another geometry does not fit the files.
+    // Files created for another geometry are refused.
     let other = small(&["blocks_per_plane=128"]).build::<Null>(&bytes).unwrap_err().to_string();
     assert!(other.contains("another geometry"), "{other}");
 }
@@ -157,7 +157,7 @@ fn profiles_of_ones_own_are_found_beside_the_stack() {
     assert_eq!(source("channels"), "the stack");
     assert_eq!(source("blocks_per_plane"), "chosen");
     assert!(source("page_bytes").contains("HFSL paper"), "{}", source("page_bytes"));
-    // An error in what a profile gives is told at the line that names the profile.
+    // An error in a value of a profile is reported at the line that names the profile.
     std::fs::write(dir.path().join("mine.toml"), profile.replace("= 32", "= 0")).unwrap();
     let e = Stack::load(&stack, &[]).unwrap_err();
     assert_eq!(e.problems()[0].line_column(), Some((2, 11)));
@@ -214,9 +214,9 @@ fn parameters_of_another_policy_or_leveler_are_warned_of() {
     assert_eq!(
         said(&["policy=lru", "TH_BCOUNTS=5", "wow_group=32K", "wear_cubes=4"]),
         [
-            "`cache.TH_BCOUNTS` does nothing here: the policy is not halo",
-            "`cache.wow_group` does nothing here: the policy is not wow",
-            "`cache.wear_cubes` does nothing here: only `wear_leveling` = sfc has cubes",
+            "`cache.TH_BCOUNTS` has no effect: the policy is not halo",
+            "`cache.wow_group` has no effect: the policy is not wow",
+            "`cache.wear_cubes` has no effect: only `wear_leveling` = sfc has cubes",
         ]
     );
     let none: [&str; 0] = [];

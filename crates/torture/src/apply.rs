@@ -1,4 +1,4 @@
-//! Makes the image that a cut leaves.
+//! Builds the media image that a cut leaves.
 
 use crate::cut::{Cut, Torn, Words};
 use crate::graph::{Effect, Graph, Piece};
@@ -7,12 +7,13 @@ use crate::stamp::mix;
 use frit_media::nand::SPARE_RECORD_BYTES;
 use std::sync::MutexGuard;
 
-/// How a cut tears.
+/// Granularity at which a cut tears writes.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Tearing {
-    /// Bytes of PCM that persist or not as a whole: 8, or 64. On a disk it is the sector.
+    /// Bytes of PCM that persist or are lost as a unit: 8 or 64. On a disk the unit is the sector.
     pub word_bytes: u64,
-    /// An interrupted program of an odd page hurts the page before it (cells of two bits).
+    /// An interrupted program of an odd page also damages the page before it (multi-level cells
+    /// store two bits).
     pub paired_pages: bool,
 }
 
@@ -22,24 +23,26 @@ impl Default for Tearing {
     }
 }
 
-/// Makes images of one recorded run, best in rising order of the first command that each leaves out.
+/// Builds crash images of one recorded run. It is fastest when the cuts come in rising order of the
+/// first command that each leaves open.
 #[derive(Debug)]
 pub struct Applier<'a> {
     graph: &'a Graph,
     media: &'a [Shared],
     tearing: Tearing,
-    /// Commands that are part of the base.
+    /// Number of leading commands that are already part of the base.
     rolled: usize,
 }
 
-/// Where a run's first command is that a cut leaves open.
+/// Returns the index of the first command that the cut does not make certain, or the number of
+/// commands if it makes all of them certain.
 #[must_use]
 pub fn first_open(graph: &Graph, cut: &Cut) -> usize {
     (0..graph.len()).find(|&n| !graph.is_certain(n, &cut.set)).unwrap_or(graph.len())
 }
 
 impl<'a> Applier<'a> {
-    /// Over media that hold what was there before the run, as their base.
+    /// Creates an applier over media whose base is the contents before the run.
     #[must_use]
     pub fn new(graph: &'a Graph, media: &'a [Shared], tearing: Tearing) -> Applier<'a> {
         let applier = Applier { graph, media, tearing, rolled: 0 };
@@ -47,6 +50,7 @@ impl<'a> Applier<'a> {
         for m in &mut locked {
             m.undo();
         }
+        // Writes that precede every recorded command are part of each image, so they join the base.
         for p in &graph.early {
             applier.put(&mut locked, p, p.at, p.len);
         }
@@ -72,13 +76,15 @@ impl<'a> Applier<'a> {
         }
     }
 
-    /// Makes the image. Cuts have to come in rising order of their first open command. Returns a hash of
-    /// what is in it: the same hash means the same image.
+    /// Builds the image of a cut and returns a hash of its contents: equal hashes mean equal
+    /// images. Cuts must come in rising order of their first open command.
     pub fn apply(&mut self, cut: &Cut, open: usize) -> u64 {
         let mut media = self.lock();
         for m in &mut media {
             m.undo();
         }
+        // Every cut from here on has the commands before `open`. They join the base once, and are
+        // not applied again for each cut.
         if open > self.rolled {
             for n in self.rolled..open {
                 self.whole(&mut media, n);
@@ -94,10 +100,13 @@ impl<'a> Applier<'a> {
         for n in self.rolled..self.graph.len() {
             if self.graph.is_certain(n, &cut.set) {
                 self.whole(&mut media, n);
+                // A fence changes no bytes, so it does not distinguish images.
                 if !self.graph.nodes[n].pieces.is_empty() {
                     hash = mix(hash ^ n as u64);
                 }
             }
+            // The words are put in the order of the log: where two writes overlap, the later one
+            // wins.
             while let Some(&(node, piece, at, len)) = chosen.get(next).filter(|c| c.0 == n) {
                 let p = self.graph.nodes[node].pieces[piece];
                 self.put(&mut media, &p, at, len);
@@ -113,7 +122,8 @@ impl<'a> Applier<'a> {
         hash
     }
 
-    /// The words that persist, of writes that nothing made certain: node, piece, address, length.
+    /// Chooses the words that persist of the writes that the cut leaves uncertain: node, piece,
+    /// address, length.
     fn choose_words(&self, cut: &Cut) -> Vec<(usize, usize, u64, u32)> {
         let mut open = Vec::new();
         for n in self.rolled..self.graph.len() {
@@ -148,6 +158,7 @@ impl<'a> Applier<'a> {
     }
 
     fn tear(&self, media: &mut [MutexGuard<'a, Medium>], n: usize, torn: Torn, seed: u64) {
+        // A program with flipped bits reached the page; the bits are flipped below.
         if torn == Torn::Flipped {
             self.whole(media, n);
         }
@@ -178,6 +189,8 @@ impl<'a> Applier<'a> {
             Torn::LooksErased => {
                 let part = mix(seed) as usize % page_bytes;
                 m.poke(data_at, |b| garbage(&mut b[..part], seed), page_bytes);
+                // Cells that only look erased spoil what is programmed over them until the next
+                // erase.
                 m.wear_page(page);
             }
             Torn::Weak | Torn::Part | Torn::AllLookErased => {
@@ -195,6 +208,8 @@ impl<'a> Applier<'a> {
                 }
             }
         }
+        // The two pages of a pair share their cells, so an interrupted program of the odd page
+        // damages the even one.
         let program = matches!(torn, Torn::Unreadable | Torn::Flipped | Torn::LooksErased);
         if self.tearing.paired_pages && program && page % plan.pages_per_block % 2 == 1 {
             m.poke(data_at - plan.page_bytes, |b| garbage(b, seed ^ 2), page_bytes);

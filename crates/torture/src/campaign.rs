@@ -1,4 +1,4 @@
-//! Many workloads on all cores, and what came of them.
+//! Runs many workloads on all processor cores and sums their results.
 
 use crate::case::{Case, Mode};
 use crate::cuts::Item;
@@ -13,41 +13,42 @@ use std::sync::Mutex;
 use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
 use std::time::{Duration, Instant};
 
-/// How to torture.
+/// Parameters of a campaign.
 #[derive(Clone, Debug)]
 pub struct Options {
-    /// Of all choices.
+    /// Seed of all random choices.
     pub seed: u64,
-    /// What is done, in turns.
+    /// Modes to run, in turn.
     pub modes: Vec<Mode>,
-    /// Threads.
+    /// Number of threads.
     pub threads: usize,
-    /// Workloads are begun until this time has passed …
+    /// Time after which no further workload begins.
     pub time: Option<Duration>,
-    /// … or until this many were begun …
+    /// Number of workloads after which no further one begins.
     pub items: Option<u32>,
-    /// … or until there were this many distinct images.
+    /// Number of distinct images after which no further workload begins.
     pub images: Option<usize>,
-    /// Cuts of a workload, at most.
+    /// Largest number of cuts of a workload.
     pub cuts_most: Option<usize>,
-    /// One image of so many is written full.
+    /// Interval, in images, at which an image is also rewritten in full.
     pub alive_every: u32,
-    /// The recovery of one image of so many is cut as well.
+    /// Interval, in images, at which the recovery of an image is cut as well.
     pub nested_every: u32,
-    /// What PCM writes as a whole; drawn by workload when it is not given.
+    /// Bytes of PCM that persist as a unit; drawn for each workload if `None`.
     pub word_bytes: Option<u64>,
-    /// Stops at the first violation.
+    /// Stop at the first violation.
     pub first_only: bool,
-    /// Tells the requests and commands around a violation.
+    /// Report the requests and commands around a violation.
     pub explain: bool,
-    /// Shrinks what fails.
+    /// Reduce failing cases to fewer requests.
     pub shrink: bool,
-    /// What is left out on purpose.
+    /// Bug that the recording sink plants on purpose.
     pub mutation: Option<Mutation>,
 }
 
 impl Options {
-    /// The `n`-th workload: modes take turns, and one that is there twice has two turns.
+    /// Returns the case of the `n`-th workload. Modes take turns; a mode that is listed twice has
+    /// two turns.
     fn case(&self, n: u32) -> Case {
         let turn = n as usize % self.modes.len();
         let mode = self.modes[turn];
@@ -79,20 +80,20 @@ impl Default for Options {
     }
 }
 
-/// Something that was found.
+/// A violation and the case that reproduces it.
 #[derive(Clone, Debug, Serialize)]
 pub struct Found {
-    /// Where.
+    /// Case that reproduces the violation.
     pub case: Case,
-    /// What.
+    /// Promise that does not hold.
     pub violation: Violation,
-    /// The same with fewer requests.
+    /// The same case with fewer requests, if it was reduced.
     pub shrunk: Option<Case>,
-    /// The requests that are left, or the commands around it, in words.
+    /// Description of the requests that are left, or of the commands around the cut.
     pub requests: Vec<String>,
 }
 
-/// What a work item counted.
+/// Counts of one work item.
 #[derive(Default, Debug)]
 pub struct Tally {
     pub(crate) images: u64,
@@ -110,43 +111,44 @@ pub struct Tally {
     pub(crate) found: Vec<Found>,
 }
 
-/// What a campaign came to.
+/// Result of a campaign.
 #[derive(Clone, Default, Debug, Serialize)]
 pub struct Report {
-    /// Workloads.
+    /// Number of workloads.
     pub workloads: u32,
-    /// Requests of clients that were recorded.
+    /// Number of recorded requests of clients.
     pub requests: u64,
-    /// Media commands that they gave.
+    /// Number of media commands that the requests issued.
     pub commands: u64,
-    /// Cuts that were chosen.
+    /// Number of cuts that were chosen.
     pub cuts: u64,
-    /// Images that were the same as one before, with the same acknowledgements, and not looked at again.
+    /// Number of images equal to an earlier one, with the same acknowledgements. They are not
+    /// examined again.
     pub repeated: u64,
-    /// Images that were recovered and looked at.
+    /// Number of images that were recovered and examined.
     pub images: u64,
-    /// Of these, cuts of recoveries.
+    /// Number of these images that come from cuts of recoveries.
     pub nested: u64,
-    /// Distinct by what recovery read.
+    /// Number of images that differ in what recovery read.
     pub distinct_images: usize,
-    /// Distinct by what they held afterwards.
+    /// Number of images that differ in their contents after recovery.
     pub distinct_states: usize,
     /// Bytes that recoveries read.
     pub read_bytes: u64,
-    /// Faults that were planned.
+    /// Number of planned faults.
     pub faults: u64,
-    /// Of these, those that struck.
+    /// Number of planned faults that struck.
     pub faults_struck: u64,
-    /// Of these, those that a client or a check was told of; the others did no harm.
+    /// Number of faults that an error or a check reported; the others did no harm.
     pub faults_seen: u64,
-    /// Wall-clock seconds.
+    /// Elapsed wall-clock time in seconds.
     pub seconds: f64,
-    /// What does not hold.
+    /// Violations, in the order of their cases.
     pub violations: Vec<Found>,
 }
 
 impl Report {
-    /// Kinds of violations: how many each oracle found, most first.
+    /// Returns the number of violations of each oracle, highest first.
     #[must_use]
     pub fn by_oracle(&self) -> Vec<(Oracle, usize)> {
         let mut all: Vec<(Oracle, usize)> = Vec::new();
@@ -160,7 +162,7 @@ impl Report {
         all
     }
 
-    /// Images looked at in a second.
+    /// Returns the number of images examined per second.
     #[must_use]
     pub fn images_per_second(&self) -> f64 {
         self.images as f64 / self.seconds.max(1e-9)
@@ -196,7 +198,7 @@ impl Total {
     }
 }
 
-/// Tortures a subject. `progress` hears after each workload.
+/// Runs a campaign over a subject. Calls `progress` after each workload.
 pub fn run(subject: &dyn Subject, options: &Options, progress: &(dyn Fn(&Report) + Sync)) -> Report {
     let begun = Instant::now();
     let (next, stop) = (AtomicU32::new(0), AtomicBool::new(false));
@@ -226,7 +228,7 @@ pub fn run(subject: &dyn Subject, options: &Options, progress: &(dyn Fn(&Report)
         }
     });
     let mut report = total.into_inner().unwrap_or_else(std::sync::PoisonError::into_inner).report;
-    // Workloads end in any order; what was found is told in theirs.
+    // Threads finish workloads in any order; the report lists violations in the order of cases.
     report.violations.sort_by_key(|f| (f.case.number, f.case.mode.letter(), f.case.epoch, f.case.cut));
     report.seconds = begun.elapsed().as_secs_f64();
     if options.shrink {
@@ -235,7 +237,7 @@ pub fn run(subject: &dyn Subject, options: &Options, progress: &(dyn Fn(&Report)
     report
 }
 
-/// Shrinks the first violation of each oracle.
+/// Reduces the first violation of each oracle.
 fn shrink_first(subject: &dyn Subject, options: &Options, report: &mut Report) {
     let mut done = Vec::new();
     for f in &mut report.violations {
@@ -250,7 +252,7 @@ fn shrink_first(subject: &dyn Subject, options: &Options, report: &mut Report) {
     }
 }
 
-/// Runs one case.
+/// Runs a single case.
 #[must_use]
 pub fn replay(subject: &dyn Subject, options: &Options, case: Case) -> Report {
     let begun = Instant::now();
@@ -264,7 +266,7 @@ thread_local! {
     static CURRENT: RefCell<String> = const { RefCell::new(String::new()) };
 }
 
-/// The workload that this thread is at, for a message when the program ends in it.
+/// Returns the case that this thread runs, for the message of a program that aborts.
 #[must_use]
 pub fn current() -> String {
     CURRENT.with(|c| c.try_borrow().map(|c| c.clone()).unwrap_or_default())

@@ -1,6 +1,7 @@
-//! The name of a case: with the stack, the seed and the version it reproduces what was found.
+//! Names of cases. With the stack, the seed and the version, a name reproduces a violation.
 //!
-//! `c12.1.345+6`: workload 12 of sampled cuts, its second epoch, cut 345, recovery cut at its sixth cut.
+//! `c12.1.345+6`: workload 12 of sampled cuts, second epoch, cut 345, whose recovery is cut at its
+//! sixth cut.
 //! `c12.1:0,4,7`: the same epoch with only three of its requests, and all cuts.
 
 use serde::{Serialize, Serializer};
@@ -8,34 +9,34 @@ use std::fmt;
 use std::str::FromStr;
 use strum::{EnumIter, EnumString, IntoStaticStr};
 
-/// What is done to a volume.
+/// Kind of torture.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug, EnumIter, EnumString, IntoStaticStr, Serialize)]
 #[strum(serialize_all = "kebab-case")]
 #[serde(rename_all = "kebab-case")]
 pub enum Mode {
-    /// Power cuts, sampled from longer runs.
+    /// Power cuts sampled from longer runs.
     Cuts,
-    /// Power cuts, all of short runs.
+    /// All power cuts of short runs.
     Exhaustive,
-    /// Backing files behind a page cache: kill -9, and machines that stop.
+    /// Backing files behind a page cache: crashes (`kill -9`) and power losses.
     Files,
-    /// Damage: flipped bits, lost, misplaced and late accesses.
+    /// Damage: flipped bits; lost, misplaced and stale accesses.
     Damage,
     /// Errors of the host: EIO, ENOSPC, short writes.
     Errors,
-    /// Programs and erases that fail, until no block is left.
+    /// Program and erase failures, until no usable block is left.
     Wear,
 }
 
 impl Mode {
-    /// All of them.
+    /// Returns all modes.
     #[must_use]
     pub fn all() -> Vec<Mode> {
         use strum::IntoEnumIterator;
         Mode::iter().collect()
     }
 
-    /// The letter of its cases.
+    /// Returns the letter that the names of its cases begin with.
     #[must_use]
     pub fn letter(self) -> char {
         match self {
@@ -49,37 +50,38 @@ impl Mode {
     }
 }
 
-/// A case.
+/// A work item of a campaign, or a part of one.
 #[derive(Clone, PartialEq, Eq, Hash, Debug)]
 pub struct Case {
-    /// What is done.
+    /// Mode.
     pub mode: Mode,
-    /// The workload.
+    /// Number of the workload.
     pub number: u32,
-    /// Which stretch of it: each starts from a crash of the one before.
+    /// Number of the epoch within the workload. Each later epoch starts from a crash of the one
+    /// before.
     pub epoch: u32,
-    /// The cut or fault.
+    /// Number of the cut or fault; all if `None`.
     pub cut: Option<u32>,
-    /// Cuts of the recovery, and of the recovery of that.
+    /// Numbers of the cuts of the recovery, and of the recovery after that.
     pub nested: Vec<u32>,
-    /// The requests that are kept; all when empty.
+    /// Indexes of the requests that are kept; all if empty.
     pub keep: Vec<u32>,
 }
 
 impl Case {
-    /// A whole workload.
+    /// Creates the case of a whole workload.
     #[must_use]
     pub fn workload(mode: Mode, number: u32) -> Case {
         Case { mode, number, epoch: 0, cut: None, nested: Vec::new(), keep: Vec::new() }
     }
 
-    /// One of its cuts.
+    /// Returns the case of one cut of this workload.
     #[must_use]
     pub fn at(&self, epoch: u32, cut: u32) -> Case {
         Case { epoch, cut: Some(cut), nested: Vec::new(), ..self.clone() }
     }
 
-    /// A cut of its recovery.
+    /// Returns the case of a cut of this case's recovery.
     #[must_use]
     pub fn inner(&self, cut: u32) -> Case {
         let mut nested = self.nested.clone();
@@ -117,7 +119,7 @@ impl FromStr for Case {
     fn from_str(text: &str) -> Result<Case, String> {
         let wrong = || {
             format!(
-                "'{text}' is no case; one looks like c12.0.345, c12.0.345+6 or c12.0:1,4,7, as a violation prints it"
+                "'{text}' is not a case; examples, as violations print them: c12.0.345, c12.0.345+6, c12.0:1,4,7"
             )
         };
         use strum::IntoEnumIterator;

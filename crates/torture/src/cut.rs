@@ -1,7 +1,8 @@
-//! Cuts: what a power cut leaves of a recorded run.
+//! Power cuts of a recorded run.
 //!
-//! A cut is a set of commands that holds with each all that it needs, and a torn frontier: commands
-//! that had begun. Which words of PCM that no fence made certain are there is a choice of its own.
+//! A cut is a down-closed set of commands (it contains all predecessors of each of its commands)
+//! and a torn frontier: commands that had begun. The words of PCM that persist, of those that no
+//! fence made certain, are a separate choice.
 
 use crate::graph::{Effect, Graph};
 use crate::set::Set;
@@ -10,62 +11,62 @@ use rand::seq::{IndexedRandom, SliceRandom};
 use rand::{Rng, SeedableRng};
 use std::collections::HashSet;
 
-/// How a NAND command ends that power left.
+/// State of a NAND command that a power cut interrupted.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 pub enum Torn {
-    /// A program: the page reads as garbage, and so does its spare area.
+    /// A program: the page and its spare area read as garbage.
     Unreadable,
-    /// A program: some bits of the data are wrong.
+    /// A program: some data bits are wrong.
     Flipped,
-    /// A program: the page looks erased, and spoils what is programmed over it.
+    /// A program: the page looks erased, and spoils data that is programmed over it.
     LooksErased,
-    /// An erase: nothing shows yet, but the pages are weak.
+    /// An erase: the pages are weak, but most contents are unchanged.
     Weak,
-    /// An erase: part of the pages look erased, others are garbage.
+    /// An erase: some pages look erased, others read as garbage.
     Part,
-    /// An erase: all pages look erased, and spoil what is programmed before the next erase.
+    /// An erase: all pages look erased, and spoil data that is programmed before the next erase.
     AllLookErased,
 }
 
 const PROGRAM: [Torn; 3] = [Torn::Unreadable, Torn::Flipped, Torn::LooksErased];
 const ERASE: [Torn; 3] = [Torn::Weak, Torn::Part, Torn::AllLookErased];
 
-/// Which words of PCM persist, of those that no fence made certain.
+/// Selection of the PCM words that persist, of those that no fence made certain.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 pub enum Words {
-    /// None.
+    /// No word.
     None,
-    /// All.
+    /// Every word.
     All,
-    /// Each with this chance in 256.
+    /// Each word with this chance in 256.
     Some(u8),
-    /// One alone.
+    /// A single word.
     One(u32),
-    /// All but one.
+    /// Every word except one.
     AllBut(u32),
-    /// The first 64 by bits, the rest not.
+    /// The first 64 words as the bits say; none of the others.
     Mask(u64),
 }
 
-/// What a power cut leaves.
+/// State that a power cut leaves.
 #[derive(Clone, PartialEq, Eq, Hash, Debug)]
 pub struct Cut {
-    /// Commands that are done.
+    /// Commands that are complete.
     pub set: Set,
-    /// NAND commands that had begun.
+    /// NAND commands that had begun, and the state of each.
     pub torn: Vec<(u32, Torn)>,
-    /// Words of PCM.
+    /// PCM words that persist.
     pub words: Words,
-    /// For what is left to chance.
+    /// Seed of the remaining random choices.
     pub seed: u64,
 }
 
-/// How cuts are chosen.
+/// Parameters for choosing cuts.
 #[derive(Clone, Copy, Debug)]
 pub struct Cutting {
-    /// Cuts of a workload, at most.
+    /// Largest number of cuts of a workload.
     pub most: usize,
-    /// All down-closed sets, while there are few enough; else samples.
+    /// Take all down-closed sets, as long as they are few enough; otherwise take samples.
     pub exhaustive: bool,
 }
 
@@ -77,7 +78,7 @@ struct Chooser<'a> {
     most: usize,
 }
 
-/// Chooses the cuts of a recorded run. The same graph and seed give the same cuts.
+/// Chooses the cuts of a recorded run. Equal graphs and seeds give equal cuts.
 #[must_use]
 pub fn choose(graph: &Graph, seed: u64, cutting: Cutting) -> Vec<Cut> {
     let rng = SmallRng::seed_from_u64(seed);
@@ -85,7 +86,8 @@ pub fn choose(graph: &Graph, seed: u64, cutting: Cutting) -> Vec<Cut> {
     if cutting.exhaustive {
         c.exhaustive();
     } else {
-        // A share for each way, in percent of all; what one leaves over goes to the last.
+        // Cumulative share of each method, in percent. A share that a method does not use goes to
+        // the methods after it.
         c.most = cutting.most * 30 / 100;
         c.in_order();
         c.most = cutting.most * 50 / 100;
@@ -104,7 +106,7 @@ impl Chooser<'_> {
     }
 
     fn add(&mut self, set: &Set, torn: Vec<(u32, Torn)>, words: Words) {
-        // What is left to chance follows from the cut, not from how many were chosen before it.
+        // Cuts are compared without their seed, so that a duplicate draws no random number.
         let cut = Cut { set: set.clone(), torn, words, seed: 0 };
         if !self.full() && self.seen.insert(cut.clone()) {
             let seed = self.rng.random();
@@ -112,8 +114,8 @@ impl Chooser<'_> {
         }
     }
 
-    /// The sets of torn NAND commands to try: none, and each of the frontier in each way; a unit does
-    /// one thing at a time.
+    /// Returns the sets of torn NAND commands to try: each command of the frontier alone, in each
+    /// way.
     fn torn_alone(&self, set: &Set) -> Vec<(u32, Torn)> {
         self.graph
             .frontier(set)
@@ -127,6 +129,7 @@ impl Chooser<'_> {
         for n in self.graph.frontier(set) {
             let node = &self.graph.nodes[n];
             let kinds = kinds(node.effect);
+            // A unit executes one command at a time, so at most one command of a unit is torn.
             let busy = torn.iter().any(|&(t, _)| self.graph.nodes[t as usize].unit == node.unit);
             if let Some(&kind) = kinds.choose(&mut self.rng).filter(|_| !busy)
                 && self.rng.random_bool(0.6)
@@ -137,7 +140,7 @@ impl Chooser<'_> {
         torn
     }
 
-    /// Writes that a cut may tear.
+    /// Returns `true` if the set has writes that a cut may tear.
     fn has_uncertain(&self, set: &Set) -> bool {
         self.uncertain(set).next().is_some()
     }
@@ -180,14 +183,16 @@ impl Chooser<'_> {
         }
     }
 
-    /// Numbers below `n` in an order by chance: when there is room for some only, they are from all over.
+    /// Returns the numbers below `n` in random order, so that a limited number of cuts covers the
+    /// whole run.
     fn shuffled(&mut self, n: usize) -> Vec<usize> {
         let mut all: Vec<usize> = (0..n).collect();
         all.shuffle(&mut self.rng);
         all
     }
 
-    /// The run as it was, cut at every command, the next one torn in every way.
+    /// Cuts the run in its recorded order at every command, with the next command torn in every
+    /// way.
     fn in_order(&mut self) {
         for upto in self.shuffled(self.graph.len() + 1) {
             if self.full() {
@@ -204,7 +209,7 @@ impl Chooser<'_> {
         }
     }
 
-    /// As little as an acknowledgement, or a command, needs.
+    /// Cuts with the smallest set that an acknowledgement, or a command, needs.
     fn minimal(&mut self) {
         for r in self.shuffled(self.graph.acks.len()) {
             let set = self.graph.closure_of(&self.graph.acks[r].clone());
@@ -227,13 +232,14 @@ impl Chooser<'_> {
         }
     }
 
-    /// One command is late: all is done that does not need it.
+    /// Cuts in which one command is late: every command that does not depend on it is complete.
     fn late(&mut self) {
         let n = self.graph.len();
         for late in self.shuffled(n) {
             if self.full() {
                 return;
             }
+            // Commands up to 8, up to 40 and all after the late one are complete.
             for reach in [8, 40, n] {
                 let mut set = Set::below(n, (late + reach).min(n));
                 set.remove_all(&self.graph.needed_by[late]);
@@ -245,10 +251,11 @@ impl Chooser<'_> {
         }
     }
 
-    /// Random linear extensions, cut at random places, until there are enough.
+    /// Cuts random linear extensions at random places, until there are enough cuts.
     fn random_orders(&mut self) {
         let n = self.graph.len();
         let mut dry = 0;
+        // A small graph has few distinct cuts: 64 rounds in a row without a new one end the search.
         while !self.full() && n > 0 && dry < 64 {
             let before = self.cuts.len();
             let mut set = Set::below(n, self.rng.random_range(0..n));
@@ -265,10 +272,12 @@ impl Chooser<'_> {
         }
     }
 
-    /// Every down-closed set, with every frontier command torn in every way, and every subset of up to six
-    /// words.
+    /// Takes every down-closed set, with every frontier command torn in every way, and every subset
+    /// of up to six words.
     fn exhaustive(&mut self) {
         let n = self.graph.len();
+        // Visits the lattice of down-closed sets depth first; `seen` keeps a set from being visited
+        // twice.
         let mut seen: HashSet<Set> = HashSet::new();
         let mut todo = vec![Set::new(n)];
         while let Some(set) = todo.pop() {
@@ -306,7 +315,7 @@ fn kinds(effect: Effect) -> &'static [Torn] {
     }
 }
 
-/// Aligned words that a range touches.
+/// Returns the number of aligned words that a range touches.
 #[must_use]
 pub fn words_of(at: u64, len: u32, word: u64) -> u64 {
     (at + u64::from(len)).div_ceil(word) - at / word

@@ -1,4 +1,5 @@
-//! A workload under power cuts: recorded once, cut everywhere, and cut again while it recovers.
+//! Workloads under power cuts: each is recorded once, cut at every command, and cut again during
+//! recovery.
 
 use crate::apply::{Applier, Tearing, first_open};
 use crate::campaign::{Found, Options, Tally};
@@ -17,14 +18,14 @@ use rand::{Rng, SeedableRng};
 use std::collections::HashSet;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 
-/// Stretches of a workload; each starts from a crash of the one before.
+/// Number of epochs of a workload. Each later epoch starts from a crash of the one before.
 const EPOCHS: u32 = 2;
-/// Cuts of a workload, at most.
+/// Largest number of cuts of a workload.
 const CUTS: usize = 2_000;
-/// Cuts of one recovery, at most.
+/// Largest number of cuts of one recovery.
 const NESTED: usize = 40;
 
-/// What one work item needs.
+/// A work item: one case of a subject, and its counts.
 pub(crate) struct Item<'a> {
     pub(crate) subject: &'a dyn Subject,
     pub(crate) options: &'a Options,
@@ -32,7 +33,7 @@ pub(crate) struct Item<'a> {
     pub(crate) tally: Tally,
 }
 
-/// Runs code of the layer; a panic is a violation.
+/// Runs code of the layer and reports a panic as a violation.
 pub(crate) fn guarded<T>(f: impl FnOnce() -> Result<T, Violation>) -> Result<T, Violation> {
     catch_unwind(AssertUnwindSafe(f)).unwrap_or_else(|panic| {
         let text = panic
@@ -45,7 +46,7 @@ pub(crate) fn guarded<T>(f: impl FnOnce() -> Result<T, Violation>) -> Result<T, 
 }
 
 impl Item<'_> {
-    /// The seed of a part of this item.
+    /// Returns the seed of a part of this item.
     pub(crate) fn seed(&self, part: u64) -> u64 {
         let number = u64::from(self.case.number) << 8 | self.case.mode.letter() as u64;
         mix(mix(self.options.seed ^ mix(number)) ^ part)
@@ -60,11 +61,12 @@ impl Item<'_> {
     }
 
     fn tearing(&self) -> Tearing {
+        // A quarter of the workloads assume that whole cache lines persist or are lost.
         let word_bytes = if self.seed(3).is_multiple_of(4) { 64 } else { 8 };
         Tearing { word_bytes: self.options.word_bytes.unwrap_or(word_bytes), paired_pages: false }
     }
 
-    /// The requests of an epoch.
+    /// Returns all requests of an epoch.
     fn all_requests(&self, epoch: u32, blocks: u64) -> Vec<Request> {
         let mut rng = SmallRng::seed_from_u64(self.seed(100 + u64::from(epoch)));
         let mix = Mix::draw(&mut rng, self.case.mode == Mode::Exhaustive);
@@ -75,8 +77,8 @@ impl Item<'_> {
                 all.insert(at, Kind::Flush.alone());
             }
         }
-        // The layer is halted once or twice: what is certain afterwards must not depend on an earlier halt, also where
-        // what lies between only takes blocks away.
+        // The layer is halted once or twice. The data that is certain after a halt must not depend
+        // on an earlier halt, even if the requests between the two only discard blocks.
         if rng.random_bool(0.4) {
             let at = rng.random_range(0..=all.len());
             let mut halts = vec![Kind::Halt.alone()];
@@ -93,7 +95,7 @@ impl Item<'_> {
         all
     }
 
-    /// The requests of an epoch, less those that were shrunk away.
+    /// Returns the requests of an epoch, without those that were removed by shrinking.
     pub(crate) fn requests(&self, epoch: u32, blocks: u64) -> Vec<Request> {
         let all = self.all_requests(epoch, blocks);
         if epoch != self.case.epoch || self.case.keep.is_empty() {
@@ -102,7 +104,7 @@ impl Item<'_> {
         self.case.keep.iter().filter_map(|&i| all.get(i as usize).copied()).collect()
     }
 
-    /// Does what its mode says.
+    /// Runs the item in its mode.
     pub(crate) fn run(&mut self) {
         match self.case.mode {
             Mode::Cuts | Mode::Exhaustive => self.cuts(),
@@ -113,7 +115,7 @@ impl Item<'_> {
         }
     }
 
-    /// Runs the workload.
+    /// Runs the workload and its power cuts.
     pub(crate) fn cuts(&mut self) {
         let mut session = match guarded(|| self.prepared()) {
             Ok(s) => s,
@@ -143,7 +145,7 @@ impl Item<'_> {
         }
     }
 
-    /// A volume that was used a little, a lot, or not at all.
+    /// Creates a session over a volume that is unused, filled once, or used for a while.
     fn prepared(&self) -> Result<Session<'_>, Violation> {
         let mut rng = SmallRng::seed_from_u64(self.seed(1));
         let mut session = Session::new(self.subject, false, self.options.mutation)?;
@@ -167,15 +169,17 @@ impl Item<'_> {
         Ok(session)
     }
 
-    /// Goes on from a crash of this epoch.
+    /// Continues from a crash of this epoch.
     fn next<'s>(&'s self, run: &Run, stores: Vec<Shared>, epoch: u32) -> Result<Session<'s>, Violation> {
         let mut rng = SmallRng::seed_from_u64(self.seed(200 + u64::from(epoch)));
         let cuts = choose(&run.graph, rng.random(), Cutting { most: 400, exhaustive: false });
         let cut = &cuts[rng.random_range(0..cuts.len())];
-        // The media may stand at a later base by now: start again from blank ones.
+        // The base of the media may have advanced by now, so the epochs are run again from blank
+        // media.
         let fresh = self.replayed(epoch)?;
         Applier::new(&run.graph, &fresh, self.tearing()).apply(cut, 0);
         drop(stores);
+        // New versions start well above those of the run, so that none repeats.
         let mut s = Session::resume(self.subject, fresh, run.version + 1000, self.options.mutation)?;
         if self.case.mode == Mode::Wear {
             s.tolerate_read_only();
@@ -183,7 +187,7 @@ impl Item<'_> {
         Ok(s)
     }
 
-    /// The media as they were before an epoch.
+    /// Returns the media with their contents before an epoch.
     fn replayed(&self, epoch: u32) -> Result<Vec<Shared>, Violation> {
         let mut session = self.prepared()?;
         for e in 0..=epoch {
@@ -200,12 +204,13 @@ impl Item<'_> {
         Ok(Vec::new())
     }
 
-    /// All cuts of a recorded run.
+    /// Examines all cuts of a recorded run.
     fn epoch(&mut self, run: &Run, requests: &[Request], stores: &[Shared], epoch: u32) {
         let most = self.options.cuts_most.unwrap_or(CUTS);
         let cutting = Cutting { most, exhaustive: self.case.mode == Mode::Exhaustive };
         let cuts = choose(&run.graph, self.seed(300 + u64::from(epoch)), cutting);
         self.tally.cuts += cuts.len() as u64;
+        // The applier's base only advances, so the cuts are sorted by their first open command.
         let mut order: Vec<(usize, usize)> =
             cuts.iter().enumerate().map(|(i, c)| (first_open(&run.graph, c), i)).collect();
         order.sort_unstable();
@@ -219,6 +224,7 @@ impl Item<'_> {
             }
             let lasted = run.lasting(&cuts[i].set);
             let hash = applier.apply(&cuts[i], open);
+            // Equal images with equal acknowledgements have equal results.
             if !seen.insert(mix(hash ^ lasted.hash())) {
                 self.tally.repeated += 1;
                 continue;
@@ -231,6 +237,8 @@ impl Item<'_> {
                     let versions = s.versions.clone();
                     self.tally.image(&s);
                     if nested {
+                        // The examination recovered the image; it is built again for the recording
+                        // of its recovery.
                         applier.apply(&cuts[i], open);
                         let wanted = self.case.nested.clone();
                         self.nested(&case, stores, &versions, 1, &wanted);
@@ -261,7 +269,8 @@ impl Item<'_> {
         }
     }
 
-    /// The recovery of an image, cut at every operation, and what comes of it recovered.
+    /// Cuts the recovery of an image at every operation, and compares the contents after a second
+    /// recovery.
     fn nested(
         &mut self,
         case: &Case,
@@ -313,7 +322,7 @@ impl Item<'_> {
     }
 }
 
-/// The commands around a cut, and what became of each.
+/// Describes the commands around a cut and the state of each.
 fn explain(run: &Run, requests: &[Request], cut: &Cut) -> Vec<String> {
     let graph = &run.graph;
     let open = first_open(graph, cut);
@@ -344,7 +353,7 @@ fn explain(run: &Run, requests: &[Request], cut: &Cut) -> Vec<String> {
     lines
 }
 
-/// A violation with what the cut did, in words.
+/// Returns the violation with a description of the cut.
 fn describe(v: &Violation, graph: &Graph, cut: &Cut) -> Violation {
     let done = cut.set.len();
     let missing = (0..graph.len()).rev().find(|&n| cut.set.has(n)).map_or(0, |last| last + 1 - done);
@@ -365,12 +374,12 @@ fn describe(v: &Violation, graph: &Graph, cut: &Cut) -> Violation {
     Violation { oracle: v.oracle, what }
 }
 
-/// Cuts of a recovery: at every operation, and some others.
+/// Chooses the cuts of a recovery: at every operation, and some others.
 fn nested_cuts(graph: &Graph, seed: u64, most: usize) -> Vec<Cut> {
     let mut cuts = choose(graph, seed, Cutting { most: most * 4, exhaustive: false });
     let mut rng = SmallRng::seed_from_u64(seed);
     while cuts.len() > most {
-        // The run in its order comes first in the list, and is what matters most.
+        // The first quarter of the list stays: its cuts follow the recorded order, and matter most.
         let from = cuts.len() / 4;
         let i = rng.random_range(from..cuts.len());
         cuts.swap_remove(i);
@@ -382,7 +391,7 @@ fn nested_cuts(graph: &Graph, seed: u64, most: usize) -> Vec<Cut> {
     cuts
 }
 
-/// The requests that a case is about, before any were shrunk away.
+/// Returns the requests of a case before shrinking.
 pub(crate) fn planned(subject: &dyn Subject, options: &Options, case: &Case) -> Option<Vec<Request>> {
     let layer = subject.live(&subject.blank()).ok()?;
     let blocks = layer.info().sectors / PER_BLOCK as u64;
@@ -390,7 +399,7 @@ pub(crate) fn planned(subject: &dyn Subject, options: &Options, case: &Case) -> 
     Some(item.all_requests(case.epoch, blocks))
 }
 
-/// Media with the same contents, their base.
+/// Returns media whose base has the same contents.
 pub(crate) fn copy(stores: &[Shared], subject: &dyn Subject) -> Vec<Shared> {
     let copies = subject.blank();
     for (to, from) in copies.iter().zip(stores) {
@@ -403,7 +412,7 @@ pub(crate) fn copy(stores: &[Shared], subject: &dyn Subject) -> Vec<Shared> {
 }
 
 impl Tally {
-    /// Counts an image that was looked at.
+    /// Counts an examined image.
     pub(crate) fn image(&mut self, seen: &Seen) {
         self.images += 1;
         self.image_hashes.push(seen.image);

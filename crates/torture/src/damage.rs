@@ -1,4 +1,4 @@
-//! Damage without a cut: bits that flip, accesses that are lost, misplaced or late.
+//! Damage without a power cut: flipped bits; lost, misplaced and stale accesses.
 
 use crate::cuts::{Item, guarded};
 use crate::history::History;
@@ -14,15 +14,15 @@ use frit_core::{CheckScope, Hints, MediumKind, Null, Sector, Stop, Target, Top};
 use rand::rngs::SmallRng;
 use rand::{Rng, SeedableRng};
 
-/// Damages of one volume.
+/// Number of damages of one volume.
 const DAMAGES: usize = 500;
 
-/// What a client, a recovery or a check said of damage.
+/// Reports of damage by a client's request, a recovery or a check.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 struct Told {
     /// Opening, recovery or a read failed.
     error: bool,
-    /// A check found something.
+    /// A check reported a finding.
     found: bool,
 }
 
@@ -32,20 +32,20 @@ impl Told {
     }
 }
 
-/// Whether data may be read that is not what was written.
+/// Condition under which a read may return other data than the last version.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 enum Wrong {
     Never,
-    /// When a check finds the damage.
+    /// A check reports the damage.
     IfFound,
-    /// The caller looks for itself.
+    /// The caller compares the data itself.
     AskedLater,
 }
 
-/// What was read: nothing where it could not be.
+/// Contents of each block; `None` where the read failed.
 type Got = Vec<Option<Versions>>;
 
-/// Reads each block by itself.
+/// Reads each block with a request of its own.
 fn read_each(layer: &mut dyn Top<Null>, blocks: usize) -> Result<(Got, bool), Violation> {
     let mut got = Vec::with_capacity(blocks);
     let mut bytes = [0u8; BLOCK];
@@ -74,7 +74,8 @@ fn read_each(layer: &mut dyn Top<Null>, blocks: usize) -> Result<(Got, bool), Vi
     Ok((got, errors))
 }
 
-/// What is told to be a hole has to read as zeros: who copies a volume by its extents leaves it out.
+/// Verifies that extents reported as holes read as zeros: a program that copies a volume by its
+/// extents leaves them out.
 fn holes_are_zeros(layer: &mut dyn Top<Null>) -> Result<(), Violation> {
     let sectors = layer.info().sectors;
     let (mut holes, mut at) = (Vec::new(), 0);
@@ -93,9 +94,9 @@ fn holes_are_zeros(layer: &mut dyn Top<Null>) -> Result<(), Violation> {
             let part = &mut bytes[..(hole.end - first).min(PER_BLOCK as u64) as usize * SECTOR];
             let read = layer.read(&mut Null, Sector(first), Target::Bytes(part), Hints::NONE);
             let what = match read {
-                Err(e) => format!("sector {first} is told to be a hole, and reading it fails: {e}"),
+                Err(e) => format!("sector {first} is reported as a hole, and reading it fails: {e}"),
                 Ok(()) if part.iter().any(|&b| b != 0) => {
-                    format!("sector {first} is told to be a hole, and holds data")
+                    format!("sector {first} is reported as a hole, and holds data")
                 }
                 Ok(()) => continue,
             };
@@ -105,25 +106,26 @@ fn holes_are_zeros(layer: &mut dyn Top<Null>) -> Result<(), Violation> {
     Ok(())
 }
 
-/// A volume whose contents are known, and nobody uses.
+/// A volume with known contents that is not in use.
 struct Still {
     stores: Vec<Shared>,
     history: History,
     blocks: usize,
-    /// Closed in order.
+    /// The volume was closed with a halt.
     halted: bool,
-    /// All versions that blocks ever had.
+    /// All versions that each block ever had.
     all: History,
-    /// The stores as they were some requests earlier.
+    /// Contents of the stores after the first half of the requests.
     earlier: Vec<Vec<u8>>,
-    /// Made for backing files, which may lose what is not synced.
+    /// The volume is made for backing files, which may lose what is not synced.
     over_files: bool,
-    /// The stop behind which it is opened again: a volume over files that was closed in order is opened as behind a stop of the machine.
+    /// Kind of stop after which the volume is opened again. A volume over files is opened as after
+    /// a power loss, also if it was halted.
     stop: Stop,
 }
 
 impl Item<'_> {
-    /// Damage of all kinds.
+    /// Applies damage of all kinds.
     pub(crate) fn damage(&mut self) {
         match guarded(|| self.still()) {
             Ok(still) => {
@@ -160,20 +162,20 @@ impl Item<'_> {
         }
     }
 
-    /// The subject as the volume was made for it.
+    /// Returns the subject that the volume was made with.
     fn subject_of(&self, still: &Still) -> &dyn Subject {
         if still.over_files { self.subject.over_files() } else { self.subject }
     }
 
-    /// A medium whose damage a layer can tell: a disk has no checksums of its own here, and what it holds is in
-    /// the hands of whoever wrote it.
+    /// Draws a medium whose damage a layer can detect. Disks are left out: they have no checksums
+    /// of their own here.
     fn some_medium(&self, rng: &mut SmallRng) -> usize {
         let media = self.subject.media();
         let all: Vec<usize> = (0..media.len()).filter(|&i| media[i].kind != MediumKind::Disk).collect();
         all[rng.random_range(0..all.len())]
     }
 
-    /// A volume in use, halted or not.
+    /// Creates a volume with contents, halted or not.
     fn still(&self) -> Result<Still, Violation> {
         let mut rng = SmallRng::seed_from_u64(self.seed(1));
         let over_files = rng.random_bool(0.5);
@@ -199,7 +201,8 @@ impl Item<'_> {
         if halted {
             layer.halt(&mut Null).map_err(failed("halt"))?;
         } else {
-            // What was written just before a stop looks torn when it is damaged: a flush is what ends that.
+            // A record written shortly before a crash looks torn when it is damaged. After a flush
+            // it does not.
             layer.flush(&mut Null).map_err(failed("flush"))?;
         }
         drop(layer);
@@ -213,7 +216,7 @@ impl Item<'_> {
         Ok(Still { stores, history, blocks, halted, all, earlier, over_files, stop })
     }
 
-    /// Opens, recovers, checks and reads; what is read has to be right.
+    /// Opens, recovers, checks and reads the volume, and verifies the data that it returns.
     fn told(&self, still: &Still, wrong: Wrong) -> Result<(Told, Option<Got>), Violation> {
         let error = Told { error: true, found: false };
         let Ok(mut layer) = self.subject_of(still).live(&still.stores) else { return Ok((error, None)) };
@@ -242,7 +245,7 @@ impl Item<'_> {
         Ok((Told { error: errors || checked.is_err(), found }, Some(got)))
     }
 
-    /// Bits that flip at rest, anywhere: never wrong data.
+    /// Changes bits at rest, anywhere. The volume must never return wrong data.
     fn at_rest(&self, still: &Still, rng: &mut SmallRng) -> Result<(bool, Told), Violation> {
         let medium = self.some_medium(rng);
         let what = Rest::draw(rng);
@@ -268,21 +271,25 @@ impl Item<'_> {
         Ok((true, told))
     }
 
-    /// Damage at rest after which an older version may be read, as docs/durability.md names it. There is no other.
+    /// Returns the damage at rest after which an older version may be read. docs/durability.md
+    /// lists these exceptions; there are no others.
     fn exception(&self, still: &Still, what: Rest, struck: Struck) -> Wrong {
         let maps = self.subject.media().iter().any(|m| m.nand.is_some());
         match what {
-            // Entries of an earlier time in the map, whose pages are there still: a check finds the newer pages, unless
-            // a stop came between, which leaves pages of writes that were not acknowledged.
+            // The map has entries of an earlier time, and their pages still exist. A check finds
+            // the newer pages, unless a crash came between: a crash also leaves pages of writes
+            // that were not acknowledged.
             Rest::Older if maps && still.halted => Wrong::IfFound,
             Rest::Older if maps => Wrong::AskedLater,
-            // Behind a stop, a record that both copies have lost is one that was never whole.
+            // After a crash, a record with both copies damaged cannot be told from one that was
+            // never complete.
             _ if struck.both_copies && !still.halted && !maps => Wrong::AskedLater,
             _ => Wrong::Never,
         }
     }
 
-    /// A bit that flips once while it is read: never wrong data, and nothing that lasts.
+    /// Flips a bit once on a read. The volume must never return wrong data, and the damage must not
+    /// last.
     fn on_read(&self, still: &Still, rng: &mut SmallRng) -> Result<(bool, Told), Violation> {
         let medium = self.some_medium(rng);
         let trouble = Trouble::new(
@@ -298,6 +305,7 @@ impl Item<'_> {
         };
         let (told, _) = self.told(still, Wrong::Never).map_err(at)?;
         let struck = still.stores[medium].lock().trouble.take().is_some_and(|t| t.struck > 0);
+        // A second pass without the fault shows whether the first one left any damage.
         let (again, got) = self.told(still, Wrong::Never).map_err(at)?;
         if again.any() || got.is_none() {
             let what = "the damage lasted though the medium has none";
@@ -306,8 +314,8 @@ impl Item<'_> {
         Ok((struck, told))
     }
 
-    /// Accesses that are lost, misplaced or late, well-formed all of them: what is read is the block's own, and
-    /// where it is old, a check finds it.
+    /// Loses, misplaces or delays accesses; all data stays well-formed. A read must return a
+    /// version of the same block, and a check must find an old one.
     fn well_formed(&self, still: &Still, rng: &mut SmallRng) -> Result<(bool, Told), Violation> {
         let medium = self.some_medium(rng);
         let what = match rng.random_range(0..5u8) {
@@ -352,8 +360,9 @@ impl Item<'_> {
             let trouble = still.stores[medium].lock().trouble.take();
             struck = trouble.as_ref().is_some_and(|t| t.struck > 0);
             struck_at = trouble.map_or((0, 0), |t| t.place);
-            // While it is open the map in memory says what should be in PCM: only this sees a lost entry of a
-            // discard, or over one, since afterwards nothing else names the page.
+            // While the volume is open, its map in DRAM holds the contents that PCM should have.
+            // Only this check finds a lost map entry of a discard, or of a write over a discard:
+            // after a restart no other record names the page.
             let scope = CheckScope { data: false, ..CheckScope::default() };
             error |= layer.check(&mut Null, scope, &mut |_| open_found = true).is_err();
             error |= layer.halt(&mut Null).is_err();
@@ -366,8 +375,8 @@ impl Item<'_> {
         let closed_found = told.found;
         let told = Told { error: told.error || error, found: told.found || open_found };
         for (b, v) in got.iter().flatten().enumerate() {
-            // Nothing but the map knew of a discard, and a misplaced entry may hit the very descriptor that it
-            // names. What else was written has to be found on a closed volume, too.
+            // Only the map records a discard, and a misplaced entry may hit the descriptor that it
+            // names. Every other change must also be found on a closed volume.
             let discarded = clients.history.changes(b).iter().any(|c| c.version == 0);
             let hidden = discarded || what != What::Lost || clients.history.had_zeros(b);
             let known = told.found && (closed_found || hidden);

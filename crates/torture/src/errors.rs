@@ -1,5 +1,5 @@
-//! Errors of the host while a volume is used: each reaches the client that met it, nothing that was
-//! acknowledged is lost, and what is written no longer is refused.
+//! Errors of the host while a volume is used. Each error reaches the client whose request met it,
+//! no acknowledged data is lost, and a layer that can no longer write refuses writes.
 
 use crate::cuts::{Item, guarded};
 use crate::history::History;
@@ -15,13 +15,14 @@ use rand::rngs::SmallRng;
 use rand::{Rng, SeedableRng};
 use std::io::ErrorKind;
 
-/// Requests within which a layer takes up a disk that works again.
+/// Number of requests within which a layer uses a disk again after the disk has recovered.
 const RETRIES: usize = 110;
-/// Errors of one volume.
+/// Number of errors of one volume.
 const ERRORS: usize = 60;
 
 impl Item<'_> {
-    /// Errors of the host, one or more of a kind from some access on.
+    /// Injects errors of the host: for each volume one error, or errors of one kind from some
+    /// access on.
     pub(crate) fn errors(&mut self) {
         for i in 0..ERRORS.min(self.options.cuts_most.unwrap_or(ERRORS)) {
             if self.case.cut.is_some_and(|c| c != i as u32) {
@@ -56,7 +57,8 @@ impl Item<'_> {
         if rng.random_bool(0.5) { t.sticky() } else { t }
     }
 
-    /// One volume that meets an error; whether it struck, and whether a client was told.
+    /// Injects an error into one volume. Returns whether it struck, and whether a client received
+    /// an error.
     fn error(&self, i: usize) -> Result<(bool, bool), Violation> {
         let mut rng = SmallRng::seed_from_u64(self.seed(2000 + i as u64));
         let files = rng.random_bool(0.5);
@@ -66,7 +68,7 @@ impl Item<'_> {
         let (medium, what, after, sticky) =
             (trouble.medium as usize, trouble.what, trouble.after, trouble.sticky);
         let named = |v: Violation| {
-            let sticky = if sticky { ", staying" } else { "" };
+            let sticky = if sticky { ", persistent" } else { "" };
             Violation {
                 what: format!("{what:?} at access {after} of medium {medium}{sticky}: {}", v.what),
                 ..v
@@ -74,6 +76,7 @@ impl Item<'_> {
         };
         let disk = subject.media()[medium].kind == MediumKind::Disk;
         {
+            // Only a disk drops its unsynced writes when a sync fails.
             let mut m = stores[medium].lock();
             m.commit();
             m.forgets = disk;
@@ -87,8 +90,9 @@ impl Item<'_> {
         let met = meet(layer.as_mut(), &mut clients, &requests, (poisons, forgets)).map_err(named)?;
         let struck = stores[medium].lock().trouble.as_ref().is_some_and(|t| t.struck > 0);
         if struck && !met.told && poisons && layer.refuses().is_none() {
-            return Err(named(Violation::new(Oracle::Poisoned, "the error reached nobody")));
+            return Err(named(Violation::new(Oracle::Poisoned, "no client received the error")));
         }
+        // A failed write must not prevent reads.
         if writes {
             let mut sector = [0; 512];
             layer
@@ -99,7 +103,8 @@ impl Item<'_> {
         let mut met = met;
         let small = u64::from(layer.promise().atomic_bytes) < BLOCK as u64;
         if small || subject.media().iter().any(|m| m.kind == MediumKind::Disk) {
-            // What a disk was given of a request that failed is whole by sectors, as smaller pages are.
+            // The part of a failed request that reached a disk is whole by sectors, and so are
+            // smaller pages.
             clients.history.split(&Set::below(requests.len(), requests.len()));
         }
         if disk {
@@ -115,8 +120,8 @@ impl Item<'_> {
 }
 
 impl Item<'_> {
-    /// A disk that failed and works again: all that was acknowledged is there, and everything goes on by itself,
-    /// unless what was written past the cache may be lost.
+    /// Continues on a disk that failed and works again. All acknowledged data is still readable,
+    /// and the layer resumes by itself, unless writes past the cache may be lost.
     fn resumes(
         &self,
         layer: &mut dyn Top<Null>,
@@ -128,6 +133,7 @@ impl Item<'_> {
         if late && layer.refuses().is_some() {
             return Ok(());
         }
+        // The new requests are numbered after all earlier ones.
         let from = met.lasted.limit();
         let mix = Mix { requests: 160, clients: 2, hot_blocks: 0, most_sectors: 16, discards: 20 };
         let mut requests = mix.requests(rng, clients.history.len() as u64);
@@ -137,7 +143,7 @@ impl Item<'_> {
         for (n, r) in (from..).zip(&requests) {
             match clients.perform(layer, &mut Null, r, n as u32) {
                 Ok(()) => lasted.add(n),
-                // It is tried again now and then, not with each request.
+                // The layer tries the disk again after some requests, not with each one.
                 Err(Failure::Error(Error::NoSpace { .. })) if n < from + RETRIES => {}
                 Err(Failure::Error(e)) => {
                     return Err(Violation::error(Oracle::Alive, &format!("the disk works again: {r}"), &e));
@@ -153,10 +159,10 @@ impl Item<'_> {
     }
 }
 
-/// Stores, the layer on them, and clients that know what is there.
+/// Stores, the layer on them, and clients that know the contents.
 type Full = (Vec<Shared>, Box<dyn Top<Null>>, Clients);
 
-/// A volume that was written full.
+/// Creates a volume and writes all of it.
 fn full(subject: &dyn Subject, files: bool) -> Result<Full, Violation> {
     let stores = subject.blank();
     for s in &stores {
@@ -177,17 +183,20 @@ fn full(subject: &dyn Subject, files: bool) -> Result<Full, Violation> {
     Ok((stores, layer, clients))
 }
 
-/// What clients met.
+/// Result of the requests over a failing medium.
 struct Met {
     /// Requests that succeeded.
     lasted: Set,
-    /// Whether one failed.
+    /// `true` if a request failed.
     told: bool,
 }
 
-/// Requests over media that fail. `poisons`: what fails are writes or syncs of what a layer cannot do without,
-/// after which none is taken. Of requests that are certain only once flushed, those count that were; when what
-/// fails `forgets` what it had not flushed, others may not even be read again.
+/// Performs requests over media that fail.
+///
+/// `poisons` is `true` if the failures are writes or syncs that the layer cannot do without: after
+/// such a failure it must accept no write. If the layer promises durability only after a flush,
+/// only flushed requests count as durable. If the failing medium `forgets` what it had not synced,
+/// unflushed requests may not even be readable.
 fn meet(
     layer: &mut dyn Top<Null>,
     clients: &mut Clients,
@@ -210,7 +219,7 @@ fn meet(
                     clients.unsure.push(n as u32);
                 }
                 if refused && matches!(r.kind, Kind::Write(_)) {
-                    let what = format!("{r} was taken after a write had failed");
+                    let what = format!("{r} succeeded after a write had failed");
                     return Err(Violation::new(Oracle::Poisoned, what));
                 }
             }
@@ -221,7 +230,7 @@ fn meet(
                 met.told = true;
                 refused |= layer.refuses().is_some();
                 if poisons && r.kind != Kind::Read && !refused {
-                    let what = format!("{r} failed, and the volume goes on writing");
+                    let what = format!("{r} failed, and the volume still accepts writes");
                     return Err(Violation::new(Oracle::Poisoned, what));
                 }
             }

@@ -1,10 +1,9 @@
-//! Backing files behind a page cache: what is left of them when the program is killed, and when the machine
-//! stops.
+//! Backing files behind a page cache: their contents after a crash and after a power loss.
 //!
-//! A killed program leaves all that it wrote, up to some write to a store, or up to a page of the cache
-//! within it. A machine that stops leaves what was synced; each page of 4 KiB of the cache had been written
-//! back as it was at some moment since, or not at all, and one that was being written back is torn between
-//! sectors of 512 bytes.
+//! A crash (the process is killed) leaves everything that the program wrote, up to some write to a
+//! store, or up to a page of the cache within that write. A power loss leaves what was synced. Each
+//! 4 KiB page of the cache that was not synced has its contents as of some moment since the sync,
+//! or was not written back at all. A page in writeback is torn between sectors of 512 bytes.
 
 use crate::cuts::{Item, copy, guarded};
 use crate::medium::{Medium, Shared};
@@ -19,49 +18,50 @@ use rand::rngs::SmallRng;
 use rand::{Rng, SeedableRng};
 use std::sync::{Arc, MutexGuard};
 
-/// Cuts of a workload, at most.
+/// Largest number of cuts of a workload.
 const CUTS: usize = 900;
-/// Cuts of one recovery.
+/// Largest number of cuts of one recovery.
 const NESTED: usize = 16;
 const CACHE_PAGE: u64 = 4096;
 const DISK_SECTOR: u64 = 512;
 
-/// What was written back, of what was not synced.
+/// Selection of the unsynced data that was written back before the stop.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Back {
-    /// Everything, and of the next write the part before this many pages.
+    /// Everything, and the first pages (this many) of the next write.
     All(u8),
     /// Nothing.
     None,
-    /// Each page as it was at some moment.
+    /// Each page, as of some moment since the sync.
     Pages,
-    /// Each sector as it was at some moment.
+    /// Each sector, as of some moment since the sync.
     Sectors,
-    /// One page as it was last, the others not.
+    /// A single page with its last contents.
     One,
-    /// All as they were last, one not.
+    /// All pages with their last contents, except one.
     AllBut,
 }
 
-/// A stop.
+/// A crash or a power loss within a log of accesses.
 #[derive(Clone, Copy, Debug)]
 pub struct FileCut {
-    /// Accesses before it.
+    /// Number of accesses before it.
     pub at: usize,
-    /// What stopped.
+    /// The kind of stop: crash or power loss.
     pub stop: Stop,
-    /// What is there of what was not synced.
+    /// Unsynced data that was written back.
     pub back: Back,
-    /// For what is left to chance.
+    /// Seed of the remaining random choices.
     pub seed: u64,
 }
 
-/// Stops at every access, or at as many as are wanted.
+/// Chooses stops at every access of a log, or at up to `most` random ones, sorted by access.
 #[must_use]
 pub fn choose(accesses: usize, seed: u64, most: usize) -> Vec<FileCut> {
     let mut rng = SmallRng::seed_from_u64(seed);
     let mut cuts: Vec<FileCut> = (0..most)
         .map(|i| {
+            // With few accesses, each of them is cut in turn.
             let at = if accesses < most / 2 { i % (accesses + 1) } else { rng.random_range(0..=accesses) };
             let (stop, back) = match rng.random_range(0..12u8) {
                 0..3 => (Stop::Process, Back::All(0)),
@@ -80,23 +80,23 @@ pub fn choose(accesses: usize, seed: u64, most: usize) -> Vec<FileCut> {
     cuts
 }
 
-/// Makes what a stop leaves, in rising order of stops.
+/// Builds the contents of the stores after a stop. Stops come in rising order.
 #[derive(Debug)]
 pub struct Files<'a> {
     log: &'a Log,
     stores: &'a [Shared],
-    /// For each medium, accesses that are part of its base.
+    /// Number of accesses that are part of the base, by medium.
     rolled: Vec<usize>,
 }
 
 impl<'a> Files<'a> {
-    /// Over stores that hold what was there before the log.
+    /// Creates a builder over stores whose base is the contents before the log.
     #[must_use]
     pub fn new(log: &'a Log, stores: &'a [Shared]) -> Files<'a> {
         Files { log, stores, rolled: vec![0; stores.len()] }
     }
 
-    /// The accesses to a medium in a range that wrote, with their numbers.
+    /// Returns the writes to a medium in a range of accesses, with their numbers.
     fn writes(&self, medium: usize, from: usize, to: usize) -> impl Iterator<Item = (usize, u64, &'a [u8])> {
         let log = self.log;
         log.accesses[from..to].iter().enumerate().filter_map(move |(i, a)| match a.kind {
@@ -107,13 +107,15 @@ impl<'a> Files<'a> {
         })
     }
 
-    /// Makes what this stop leaves. Stops have to come in rising order, those of processes and of machines
-    /// over stores of their own.
+    /// Builds the contents after this stop. Stops must come in rising order. Crashes and power
+    /// losses need separate stores.
     pub fn apply(&mut self, cut: FileCut) {
         let kill = cut.stop == Stop::Process;
         for (i, store) in self.stores.iter().enumerate() {
             let mut m = store.lock();
             m.undo();
+            // A crash loses no write that reached the page cache. A power loss keeps only what a
+            // sync made durable.
             let synced = self.log.accesses[..cut.at]
                 .iter()
                 .rposition(|a| a.medium as usize == i && a.kind == AccessKind::Sync)
@@ -126,13 +128,14 @@ impl<'a> Files<'a> {
                 m.commit();
                 self.rolled[i] = certain;
             }
-            // A kill may have rolled the base past what a machine would have synced: then all of it is there,
-            // which a machine may leave as well.
+            // The base may be ahead of the last sync, since the cuts before this one advanced it. A
+            // power loss may leave such data as well.
             let from = self.rolled[i].max(certain);
             if from < cut.at {
                 self.unsynced(&mut m, i, from, cut);
             }
         }
+        // A crash within a write leaves the first pages of it in the page cache.
         if let (Back::All(pages @ 1..), Some(a)) = (cut.back, self.log.accesses.get(cut.at))
             && let AccessKind::Write { at, from, len } = a.kind
         {
@@ -145,13 +148,13 @@ impl<'a> Files<'a> {
     fn unsynced(&self, m: &mut MutexGuard<'_, Medium>, medium: usize, from: usize, cut: FileCut) {
         let span = (cut.at - from) as u64 + 1;
         let unit = if cut.back == Back::Sectors { DISK_SECTOR } else { CACHE_PAGE };
-        // One page of those that were written, for the modes that pick one.
+        // One of the written pages, for the selections that pick one.
         let pages: Vec<u64> = self
             .writes(medium, from, cut.at)
             .flat_map(|(_, at, d)| at / unit..(at + d.len() as u64).div_ceil(unit))
             .collect();
         let one = pages.get(cut.seed as usize % pages.len().max(1)).copied();
-        // Until which access a page is as it was written back.
+        // Number of accesses whose writes a page holds.
         let until = |page: u64| match cut.back {
             Back::All(_) => cut.at,
             Back::None => from,
@@ -188,7 +191,7 @@ impl<'a> Files<'a> {
 }
 
 impl Item<'_> {
-    /// A workload over files.
+    /// Runs a workload over backing files, with crashes and power losses.
     pub(crate) fn files(&mut self) {
         let (run, stores, requests) = match guarded(|| self.files_run()) {
             Ok(r) => r,
@@ -199,7 +202,8 @@ impl Item<'_> {
         let most = self.options.cuts_most.unwrap_or(CUTS);
         let cuts = choose(run.log.accesses.len(), self.seed(300), most);
         self.tally.cuts += cuts.len() as u64;
-        // Kills and machine stops roll their bases apart.
+        // The bases of crashes and of power losses advance differently, so each kind has its own
+        // copies.
         for stop in [Stop::Process, Stop::Machine] {
             let own = copy(&stores, self.subject.over_files());
             self.files_cuts(&run, &own, &requests, &cuts, stop);
@@ -263,7 +267,7 @@ impl Item<'_> {
             let mix = Mix { requests: 80, clients: 1, hot_blocks: 8, most_sectors: 16, discards: 30 };
             before.extend(mix.requests(&mut rng, session.blocks));
         }
-        // Where recording starts all is on the disk, so the layer has to know it too.
+        // The stores are fully synced where the recording starts. The flush lets the layer know it.
         before.push(flush);
         session.prepare(&before)?;
         if rng.random_bool(0.3) {
@@ -272,14 +276,14 @@ impl Item<'_> {
         }
         let requests = self.requests(0, session.blocks);
         let (run, stores) = session.record(&requests)?;
-        // The base of the media is what was there before.
+        // The base of the media is their contents before the recording.
         for s in &stores {
             s.lock().undo();
         }
         Ok((run, stores, requests))
     }
 
-    /// The recovery, stopped in the same way.
+    /// Stops the recovery in the same way, and compares the contents after a second recovery.
     fn files_nested(&mut self, case: &crate::case::Case, stores: &[Shared], want: &[Versions], cut: FileCut) {
         let subject = self.subject.over_files();
         let copies = copy(stores, subject);
@@ -323,7 +327,7 @@ impl Item<'_> {
     }
 }
 
-/// What a recovery does to the stores, which keep the image as their base.
+/// Records the accesses of a recovery. The stores keep the image as their base.
 fn recovery_log(
     subject: &dyn crate::subject::Subject,
     stores: &[Shared],
@@ -348,14 +352,16 @@ fn recovery_log(
     Ok(tap.take())
 }
 
-/// The requests that are sure to have lasted: after a kill all that were acknowledged; after a stop of the
-/// machine those before a flush that was, and writes that had to be durable themselves.
+/// Returns the requests that must be durable after a stop. After a crash these are all acknowledged
+/// requests. After a power loss these are the requests before an acknowledged flush, and FUA
+/// writes.
 fn lasted(run: &Run, requests: &[Request], cut: FileCut) -> Set {
     let acknowledged = |r: usize| run.spans[r].2 && run.spans[r].1 as usize <= cut.at;
     let mut set = Set::new(requests.len());
     let flushed = (0..requests.len()).rev().find(|&r| requests[r].kind.makes_certain() && acknowledged(r));
     for (r, request) in requests.iter().enumerate() {
         let fua = matches!(request.kind, Kind::Write(h) if h.has(Hints::FUA));
+        // A layer that buffers writes in DRAM loses them in a crash as well.
         let sure = cut.stop == Stop::Process && !run.in_dram || fua || flushed.is_some_and(|f| r < f);
         if sure && acknowledged(r) {
             set.add(r);

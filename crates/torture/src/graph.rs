@@ -1,9 +1,11 @@
-//! What a recorded run did, as an order of durability: which command needs which, what each wrote, which
-//! fences make it certain, and what each acknowledgement waited for.
+//! A recorded run as an order of durability: the dependencies of each command, the bytes that it
+//! wrote, the fences that make these bytes certain, and the commands that each acknowledgement
+//! waited for.
 //!
-//! Only commands that leave something behind are nodes: reads hand on what they waited for. Edges are the
-//! recorded `after`, the order within a NAND block, and the order of writes to one cache line of PCM. Not taken over
-//! is the recorder's own order of fences on a line: a fence is no write.
+//! Only commands with a lasting effect are nodes; a read passes on its own dependencies. Edges are
+//! the recorded `after`, the order within a NAND block, and the order of writes to one cache line
+//! of PCM. The recorder's own order between fences and writes on a line is not used, because a
+//! fence is not a write.
 
 use crate::set::Set;
 use crate::subject::MediumShape;
@@ -12,65 +14,65 @@ use frit_core::{Cause, Op};
 use frit_engine::Recording;
 use std::collections::HashMap;
 
-/// What a node leaves behind.
+/// Lasting effect of a node.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Effect {
-    /// A NAND page.
+    /// A programmed NAND page.
     Program,
     /// An erased NAND block.
     Erase,
-    /// Bytes in PCM, certain once fenced; sectors of a disk, certain once flushed.
+    /// Bytes in PCM, certain after a fence; sectors of a disk, certain after a flush.
     Write,
-    /// Certainty.
+    /// A fence or flush, which makes earlier writes certain.
     Fence,
 }
 
-/// Bytes that a node wrote.
+/// Bytes that a node wrote, as a range of a store.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Piece {
-    /// The medium.
+    /// Number of the medium.
     pub medium: u8,
-    /// Address in its store.
+    /// Address in the store.
     pub at: u64,
-    /// First byte in the log.
+    /// Position of the first byte in the log.
     pub from: u32,
     /// Length in bytes.
     pub len: u32,
 }
 
-/// A command that leaves something behind.
+/// A command with a lasting effect.
 #[derive(Clone, Debug)]
 pub struct Node {
-    /// What.
+    /// Effect of the command.
     pub effect: Effect,
-    /// Why the command was given.
+    /// Cause of the command.
     pub cause: Cause,
-    /// The unit.
+    /// Unit that executes the command.
     pub unit: u16,
-    /// Its address, as in the command.
+    /// Address of the command.
     pub addr: u64,
-    /// What of it a cut leaves whole, in bytes.
+    /// Bytes that a cut does not tear.
     pub word_bytes: u64,
-    /// What it wrote, in order.
+    /// Bytes that it wrote, in order.
     pub pieces: Vec<Piece>,
-    /// Nodes that have to be done before it.
+    /// Nodes that must be complete before it, directly or indirectly.
     pub before: Set,
-    /// Fences that make it certain (PCM writes).
+    /// Fences that make it certain (PCM and disk writes).
     pub fenced_by: Set,
 }
 
 /// A recorded run.
 #[derive(Clone, Debug)]
 pub struct Graph {
-    /// The nodes, in the order in which they were given.
+    /// Nodes, in the order in which the commands were issued.
     pub nodes: Vec<Node>,
-    /// For each node, those that need it.
+    /// For each node, the nodes that depend on it.
     pub needed_by: Vec<Set>,
-    /// For each request, what its acknowledgement waited for.
+    /// For each request, the nodes that its acknowledgement waited for.
     pub acks: Vec<Set>,
-    /// The bytes of all pieces.
+    /// Bytes of all pieces.
     pub bytes: Vec<u8>,
-    /// What was written before the first command: certain.
+    /// Pieces written before the first command; they are certain.
     pub early: Vec<Piece>,
 }
 
@@ -85,7 +87,7 @@ fn effect(op: Op) -> Option<Effect> {
 }
 
 impl Graph {
-    /// From a recording and what its stores saw.
+    /// Creates the graph of a recording and of the accesses to its stores.
     #[must_use]
     pub fn new(recording: &Recording, log: Log, media: &[MediumShape]) -> Graph {
         let mut node_of = vec![None; recording.ops.len()];
@@ -123,7 +125,7 @@ impl Graph {
         g
     }
 
-    /// Makes the nodes with all that they need; returns for each command what it waited for.
+    /// Creates the nodes with their dependencies. Returns the dependencies of each command.
     fn link(
         &mut self,
         recording: &Recording,
@@ -157,6 +159,8 @@ impl Graph {
                     }
                     Effect::Fence => {}
                 }
+                // The set of each node is transitively closed, so one union adds all indirect
+                // dependencies.
                 for e in earlier {
                     before.add(e);
                     let all = self.nodes[e].before.clone();
@@ -181,7 +185,8 @@ impl Graph {
         waits
     }
 
-    /// Which fences make which writes certain: those on the same channel that wait for them.
+    /// Assigns fences to the writes that they make certain: writes on the same channel that the
+    /// fence waits for.
     fn fence(&mut self) {
         for f in 0..self.nodes.len() {
             if self.nodes[f].effect != Effect::Fence {
@@ -196,14 +201,15 @@ impl Graph {
         }
     }
 
-    /// Gives each byte that was written to the command that it belongs to.
+    /// Assigns each written byte to its command.
     fn place(&mut self, recording: &Recording, log: Log, node_of: &[Option<usize>], media: &[MediumShape]) {
         for access in &log.accesses {
             let AccessKind::Write { at, from, len } = access.kind else { continue };
             let piece = Piece { medium: access.medium, at, from, len };
             let shape = &media[access.medium as usize];
             let mut rest = vec![piece];
-            // One write of PCM is a command for each stretch on one channel: by address.
+            // A PCM write is one command for each contiguous range on a channel. Its bytes are
+            // assigned by address.
             let mut i = access.commands as usize;
             while shape.nand.is_none() && !rest.is_empty() && i > 0 {
                 i -= 1;
@@ -214,6 +220,8 @@ impl Graph {
             }
             let upto = access.commands as usize;
             let own = |n: &usize| shape.units.contains(&self.nodes[*n].unit);
+            // Bytes outside these ranges belong to the last command, or to the last node of this
+            // medium, or to the last node of any medium.
             let near = node_of[..upto].iter().rev().take(1).flatten().copied().next();
             let owner = near
                 .or_else(|| node_of[..upto].iter().rev().flatten().copied().find(own))
@@ -226,7 +234,7 @@ impl Graph {
         self.bytes = log.bytes;
     }
 
-    /// Gives a node the part of a write that lies in its range; returns what is left.
+    /// Assigns the part of a write within a node's range to the node. Returns the remaining parts.
     fn claim(&mut self, node: usize, p: Piece, addr: u64, len: u32) -> Vec<Piece> {
         let (from, to) = (p.at.max(addr), (p.at + u64::from(p.len)).min(addr + u64::from(len)));
         if from >= to {
@@ -246,19 +254,19 @@ impl Graph {
             .collect()
     }
 
-    /// How many nodes there are.
+    /// Returns the number of nodes.
     #[must_use]
     pub fn len(&self) -> usize {
         self.nodes.len()
     }
 
-    /// Whether nothing was left behind.
+    /// Returns `true` if the graph has no nodes.
     #[must_use]
     pub fn is_empty(&self) -> bool {
         self.nodes.is_empty()
     }
 
-    /// A node with all that it needs.
+    /// Returns a node together with its dependencies.
     #[must_use]
     pub fn closure(&self, node: usize) -> Set {
         let mut s = self.nodes[node].before.clone();
@@ -266,7 +274,7 @@ impl Graph {
         s
     }
 
-    /// All nodes of a set with all that they need.
+    /// Returns the nodes of a set together with their dependencies.
     #[must_use]
     pub fn closure_of(&self, nodes: &Set) -> Set {
         let mut s = nodes.clone();
@@ -276,19 +284,20 @@ impl Graph {
         s
     }
 
-    /// Whether a power cut can leave exactly these done.
+    /// Returns `true` if the set is down-closed, so that a power cut can leave exactly these nodes
+    /// complete.
     #[must_use]
     pub fn is_closed(&self, set: &Set) -> bool {
         set.iter().all(|n| self.nodes[n].before.within(set))
     }
 
-    /// Nodes that are not done though all that they need is: what a cut can tear.
+    /// Returns the incomplete nodes whose dependencies are complete. A cut can tear these.
     #[must_use]
     pub fn frontier(&self, set: &Set) -> Vec<usize> {
         (0..self.len()).filter(|&n| !set.has(n) && self.nodes[n].before.within(set)).collect()
     }
 
-    /// Whether what a node left behind is there for certain.
+    /// Returns `true` if the effect of a node certainly persists.
     #[inline]
     #[must_use]
     pub fn is_certain(&self, node: usize, set: &Set) -> bool {
@@ -296,7 +305,7 @@ impl Graph {
         set.has(node) && (n.effect != Effect::Write || n.fenced_by.meets(set))
     }
 
-    /// The requests that are acknowledged.
+    /// Returns the acknowledged requests.
     #[must_use]
     pub fn acknowledged(&self, set: &Set) -> Set {
         let mut all = Set::new(self.acks.len());
@@ -306,7 +315,7 @@ impl Graph {
         all
     }
 
-    /// Whether a request is acknowledged.
+    /// Returns `true` if a request is acknowledged.
     #[inline]
     #[must_use]
     pub fn is_acknowledged(&self, request: usize, set: &Set) -> bool {
@@ -314,7 +323,8 @@ impl Graph {
     }
 }
 
-/// The bytes that are ordered among themselves, and those that are whole, on a unit.
+/// Returns the bytes of a line, whose writes are ordered, and of a word, which a cut does not tear,
+/// for a unit.
 fn grain_of(media: &[MediumShape], unit: u16) -> (u64, u64) {
     media.iter().find(|m| m.units.contains(&unit)).map_or((8, 8), |m| (m.line_bytes, m.word_bytes))
 }

@@ -1,23 +1,24 @@
-//! What a volume may hold: for each block of 4 KiB what it held at the start and how requests changed it.
+//! Allowed contents of a volume: for each block of 4 KiB, its contents at the start and the changes
+//! by requests.
 //!
-//! After a crash a block may hold what follows from all requests that were acknowledged and any of the
-//! others, in the order in which they were given: one that was not acknowledged may be lost though a
-//! later one was not (they were under way together). Within a block each request is there whole or not
-//! at all.
+//! After a crash, the contents of a block must follow from all acknowledged requests and any subset
+//! of the others, in their order. A request that was not acknowledged may be lost although a later
+//! one persists, since both were in flight together. Within a block, each request persists
+//! completely or not at all.
 
 use crate::set::Set;
 use crate::stamp::{PER_BLOCK, Versions};
 
-/// What a request did to a block.
+/// Change of a block by a request.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Change {
-    /// The request.
+    /// Index of the request.
     pub request: u32,
-    /// First sector in the block.
+    /// First sector within the block.
     pub from: u8,
-    /// One past the last.
+    /// One past the last sector.
     pub to: u8,
-    /// The version that they were given; 0 for a discard.
+    /// Version that the sectors received; 0 for a discard.
     pub version: u32,
 }
 
@@ -27,26 +28,26 @@ struct Block {
     changes: Vec<Change>,
 }
 
-/// The changes of all blocks.
+/// Changes of all blocks.
 #[derive(Clone, Debug)]
 pub struct History {
     blocks: Vec<Block>,
 }
 
 impl History {
-    /// Blocks that hold what is given.
+    /// Creates a history of blocks with these contents.
     #[must_use]
     pub fn new(start: &[Versions]) -> History {
         History { blocks: start.iter().map(|&start| Block { start, changes: Vec::new() }).collect() }
     }
 
-    /// A volume without contents.
+    /// Creates the history of a volume without contents.
     #[must_use]
     pub fn empty(blocks: usize) -> History {
         History::new(&vec![[0; PER_BLOCK]; blocks])
     }
 
-    /// A request gives sectors a version: 0 for a discard.
+    /// Records a request that gives sectors a version; 0 for a discard.
     pub fn change(&mut self, request: u32, first: u64, sectors: u64, version: u32) {
         let mut at = first;
         while at < first + sectors {
@@ -59,7 +60,7 @@ impl History {
         }
     }
 
-    /// These requests are whole by sectors only.
+    /// Splits these requests into sectors: they are atomic by sector only.
     pub fn split(&mut self, requests: &Set) {
         for block in &mut self.blocks {
             let all = std::mem::take(&mut block.changes);
@@ -73,25 +74,25 @@ impl History {
         }
     }
 
-    /// How many blocks there are.
+    /// Returns the number of blocks.
     #[must_use]
     pub fn len(&self) -> usize {
         self.blocks.len()
     }
 
-    /// Whether there is none.
+    /// Returns `true` if there are no blocks.
     #[must_use]
     pub fn is_empty(&self) -> bool {
         self.blocks.is_empty()
     }
 
-    /// What a block holds after all requests.
+    /// Returns the contents of a block after all requests.
     #[must_use]
     pub fn now(&self, block: usize) -> Versions {
         self.after(block, |_| true)
     }
 
-    /// What a block holds after those requests alone.
+    /// Returns the contents of a block after a subset of the requests.
     #[must_use]
     pub fn after(&self, block: usize, done: impl Fn(u32) -> bool) -> Versions {
         let b = &self.blocks[block];
@@ -102,11 +103,13 @@ impl History {
         v
     }
 
-    /// Whether a block may hold what was found, when just these requests are sure to have lasted.
+    /// Returns `true` if a block may have the contents `found`, when only the requests in `lasted`
+    /// certainly persisted.
     ///
-    /// From the last request back: one that is sure has to show in all its sectors that nothing later
-    /// took, one that is not shows in all of them or in none. To take one that could show is never
-    /// wrong: its sectors are explained, and those of the others are left as they were.
+    /// The requests are visited from the last to the first. A certain request must be visible in
+    /// all its sectors that no later request covers. Any other request is visible in all of them or
+    /// in none. Accepting a request that can be visible is always correct: it explains its own
+    /// sectors and does not affect the others.
     #[must_use]
     pub fn allows(&self, block: usize, lasted: &Set, found: &Versions) -> bool {
         let b = &self.blocks[block];
@@ -123,7 +126,7 @@ impl History {
         (0..PER_BLOCK).all(|s| !open[s] || found[s] == b.start[s])
     }
 
-    /// Whether every sector of a block once held what was found there, or holds zeros.
+    /// Returns `true` if every sector of a block holds zeros or one of its former versions.
     #[must_use]
     pub fn ever_or_zero(&self, block: usize, found: &Versions) -> bool {
         let b = &self.blocks[block];
@@ -133,7 +136,8 @@ impl History {
         })
     }
 
-    /// Whether a sector may show a version now: that of the last sure request, or of a later one.
+    /// Returns `true` if a sector may have a version now: that of the last certain request, or of a
+    /// later one.
     #[must_use]
     pub fn may_show(&self, block: usize, sector: usize, version: u32, sure: impl Fn(u32) -> bool) -> bool {
         let b = &self.blocks[block];
@@ -148,19 +152,19 @@ impl History {
         b.start[sector] == version
     }
 
-    /// Whether part of a block held nothing at the start.
+    /// Returns `true` if some sector of a block had no contents at the start.
     #[must_use]
     pub fn had_zeros(&self, block: usize) -> bool {
         self.blocks[block].start.contains(&0)
     }
 
-    /// The requests that changed a block.
+    /// Returns the changes of a block.
     #[must_use]
     pub fn changes(&self, block: usize) -> &[Change] {
         &self.blocks[block].changes
     }
 
-    /// Forgets how the blocks came to hold what they hold.
+    /// Replaces all changes by the contents that were found.
     pub fn settle(&mut self, found: &[Versions]) {
         *self = History::new(found);
     }
@@ -194,7 +198,7 @@ mod tests {
     }
 
     proptest! {
-        /// The judge says what trying out every subset of the requests says.
+        /// The result of `allows` equals that of a search through all subsets of the requests.
         #[test]
         fn the_judge_agrees_with_all_subsets(
             changes in prop::collection::vec((0u8..8, 1u8..9, any::<bool>(), any::<bool>()), 1..7),

@@ -1,12 +1,13 @@
-//! Faults, power cuts at every media operation, and oracles that say what must hold after them.
+//! Faults, a power cut at every media operation, and oracles that verify the results.
 //!
-//! A run of a layer is recorded once, over stores that log every write under the command that it belongs to
-//! ([`tap`], [`tape`]); the recording is an order of durability ([`graph`]), which is cut everywhere ([`cut`]).
-//! Each cut is an image of the media ([`apply`]), which is recovered, read, checked, recovered again and
-//! used ([`oracle`]). `docs/torture.md` is the manual, `docs/faults.md` the list of faults.
+//! A run of a layer is recorded once, over stores that log every write with its command ([`tap`],
+//! [`tape`]). The recording is an order of durability ([`graph`]), which is cut everywhere
+//! ([`cut`]). Each cut gives an image of the media ([`apply`]), which is recovered, read, checked,
+//! recovered again and used ([`oracle`]). `docs/torture.md` is the manual, `docs/faults.md` the
+//! list of faults.
 //!
-//! It is not: a simulator of a device's inside, nor a test of one layer; whatever a stack file describes can
-//! be tortured.
+//! The crate does not simulate the inside of a device and is not limited to one layer: it tortures
+//! any stack that a stack file describes.
 
 pub mod apply;
 pub mod campaign;

@@ -1,8 +1,9 @@
-//! The faulty store: the bytes of one medium, as a cut or a fault leaves them.
+//! The store of one medium, with faults and power cuts.
 //!
-//! The one store under every medium of a tortured stack. It records (a [`Tap`]), forgets what an image changed
-//! (images are deltas over a base), remembers what cells went through that bytes do not show (a page that
-//! looks erased and is not), hashes what is read, and fails on demand ([`Trouble`]).
+//! Every medium of a tortured stack uses this store. It records accesses (a [`Tap`]) and restores
+//! its base (images are deltas over a base). It keeps cell states that bytes do not show (a page
+//! that looks erased and is not), hashes the bytes that are read, and fails on demand
+//! ([`Trouble`]).
 
 use crate::stamp::mix;
 use crate::tap::Tap;
@@ -12,22 +13,22 @@ use frit_media::nand::SPARE_RECORD_BYTES;
 use frit_media::{CustomStore, NandGeometry};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
-/// Bytes that are copied back together when an image is undone.
+/// Bytes that are copied back as a unit when an image is undone.
 const CHUNK: usize = 1 << 10;
 
-/// Where a NAND device keeps what in its store (docs/media.md).
+/// Layout of a NAND device's store (docs/media.md).
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct NandPlan {
-    /// Bytes in a page.
+    /// Bytes of a page.
     pub page_bytes: u64,
-    /// Pages in a block.
+    /// Number of pages in a block.
     pub pages_per_block: u64,
-    /// Pages in all.
+    /// Total number of pages.
     pub pages: u64,
 }
 
 impl NandPlan {
-    /// Of a geometry.
+    /// Returns the layout for a geometry.
     #[must_use]
     pub fn new(g: &NandGeometry) -> NandPlan {
         NandPlan {
@@ -37,25 +38,25 @@ impl NandPlan {
         }
     }
 
-    /// Where the records of the spare areas start: pages lie before them.
+    /// Returns the position of the first spare record. The pages lie before it.
     #[must_use]
     pub fn records_at(&self) -> u64 {
         self.page_bytes * self.pages
     }
 
-    /// Where the record of a page lies.
+    /// Returns the position of the spare record of a page.
     #[must_use]
     pub fn record_at(&self, page: u64) -> u64 {
         self.records_at() + page * SPARE_RECORD_BYTES as u64
     }
 
-    /// Where the states of blocks start.
+    /// Returns the position of the block states.
     #[must_use]
     pub fn states_at(&self) -> u64 {
         self.record_at(self.pages)
     }
 
-    /// The pages whose records lie wholly in a range.
+    /// Returns the pages whose records lie completely in a range.
     fn records_in(&self, at: u64, len: u64) -> std::ops::Range<u64> {
         let rec = SPARE_RECORD_BYTES as u64;
         let (from, to) = (at.max(self.records_at()), (at + len).min(self.states_at()));
@@ -66,26 +67,26 @@ impl NandPlan {
     }
 }
 
-/// One medium of a tortured stack.
+/// A medium of a tortured stack.
 #[derive(Debug)]
 pub struct Medium {
-    /// Its number, in the order in which the stack opens its stores.
+    /// Number of the medium, in the order in which the stack opens its stores.
     pub number: u8,
-    /// Where things lie, when it is NAND.
+    /// Layout of the store, if the medium is NAND.
     pub nand: Option<NandPlan>,
-    /// Whether writes can be lost until a sync.
+    /// Writes can be lost until a sync.
     pub volatile: bool,
-    /// Whether a sync that fails loses what was written since the last one, as the page cache of an operating
-    /// system does.
+    /// A failed sync loses the writes since the last one, as in the page cache of an operating
+    /// system.
     pub forgets: bool,
-    /// Who records.
+    /// Recorder of the accesses.
     pub tap: Option<Arc<Tap>>,
-    /// What fails.
+    /// Fault to inject.
     pub trouble: Option<Trouble>,
     bytes: Vec<u8>,
     base: Vec<u8>,
-    /// NAND pages whose cells were programmed or half erased though they look erased: what is programmed
-    /// there without an erase in between comes out corrupt.
+    /// NAND pages that look erased although they were programmed or partly erased. Data that is
+    /// programmed there without an erase is corrupted.
     worn: Vec<bool>,
     base_worn: Vec<bool>,
     touched: Vec<bool>,
@@ -97,7 +98,7 @@ pub struct Medium {
 }
 
 impl Medium {
-    /// A blank medium.
+    /// Creates a blank medium.
     #[must_use]
     pub fn new(number: u8, nand: Option<NandPlan>) -> Medium {
         Medium {
@@ -120,7 +121,7 @@ impl Medium {
         }
     }
 
-    /// Gives it its size; a blank medium only.
+    /// Sets the size of a blank medium.
     fn size(&mut self, len: u64) {
         let n = len as usize;
         self.bytes = vec![0; n];
@@ -131,13 +132,13 @@ impl Medium {
         self.base_worn = vec![false; pages];
     }
 
-    /// All of it.
+    /// Returns all bytes.
     #[must_use]
     pub fn bytes(&self) -> &[u8] {
         &self.bytes
     }
 
-    /// Takes over the contents of another medium of the same shape, as its own base.
+    /// Copies the contents of another medium of the same shape, and makes them the base.
     pub fn copy_from(&mut self, other: &Medium) {
         self.bytes.clone_from(&other.bytes);
         self.base.clone_from(&other.bytes);
@@ -148,7 +149,7 @@ impl Medium {
         self.blank = other.blank;
     }
 
-    /// Back to the base.
+    /// Restores the base.
     pub fn undo(&mut self) {
         for c in self.chunks.drain(..) {
             let from = c as usize * CHUNK;
@@ -159,7 +160,7 @@ impl Medium {
         self.worn.copy_from_slice(&self.base_worn);
     }
 
-    /// What is there now is the base.
+    /// Makes the current contents the base.
     pub fn commit(&mut self) {
         for c in self.chunks.drain(..) {
             let from = c as usize * CHUNK;
@@ -179,7 +180,7 @@ impl Medium {
         }
     }
 
-    /// Writes bytes, as cells take them.
+    /// Writes bytes, with the effects of worn NAND cells.
     pub fn put(&mut self, at: u64, data: &[u8]) {
         let (from, len) = (at as usize, data.len());
         if len == 0 {
@@ -190,36 +191,38 @@ impl Medium {
         let Some(plan) = self.nand else { return };
         for page in plan.records_in(at, len as u64) {
             let record = (plan.record_at(page) - at) as usize;
+            // A spare record of zeros is an erased page.
             if data[record..record + SPARE_RECORD_BYTES].iter().all(|&b| b == 0) {
                 self.worn[page as usize] = false;
             }
         }
+        // Data that is programmed over cells that only look erased comes out corrupted.
         if at < plan.records_at() && self.worn[(at / plan.page_bytes) as usize] {
             let spoiled = from + mix(at) as usize % len;
             self.bytes[spoiled] ^= 0x55;
         }
     }
 
-    /// Changes bytes behind the medium's back.
+    /// Changes bytes without recording and without cell effects.
     pub fn poke(&mut self, at: u64, change: impl FnOnce(&mut [u8]), len: usize) {
         let from = at as usize;
         self.touch(from, len);
         change(&mut self.bytes[from..from + len]);
     }
 
-    /// Marks a NAND page as one that looks erased, and is not.
+    /// Marks a NAND page as one that looks erased but is not.
     pub fn wear_page(&mut self, page: u64) {
         self.worn[page as usize] = true;
     }
 
-    /// Hashes what is read from here on.
+    /// Starts a hash of all bytes that are read.
     pub fn start_hash(&mut self) {
         self.hash = u64::from(self.number);
         self.hashing = true;
         self.read_bytes = 0;
     }
 
-    /// The hash of what was read, and how many bytes that were.
+    /// Returns the hash of the bytes that were read, and their number.
     pub fn stop_hash(&mut self) -> (u64, u64) {
         self.hashing = false;
         (self.hash, self.read_bytes)
@@ -258,6 +261,7 @@ impl Medium {
             t.remember(at, &self.bytes[at as usize..at as usize + data.len()]);
             let verdict = t.write(self.number, self.nand.as_ref(), at, data);
             for (at, bytes) in verdict.lands {
+                // A write that is misplaced beyond the end of the store is dropped.
                 if at + bytes.len() as u64 <= self.bytes.len() as u64 {
                     self.put(at, &bytes);
                 }
@@ -275,6 +279,8 @@ impl Medium {
         if let Some(t) = &mut self.trouble
             && let Err(e) = t.sync(self.number)
         {
+            // The base holds the contents as of the last sync, so `undo` drops the writes since
+            // then.
             if self.forgets {
                 self.undo();
             }
@@ -300,24 +306,25 @@ impl Medium {
     }
 }
 
-/// A medium that a stack and the harness share.
+/// A medium that the stack and the harness share.
 #[derive(Clone, Debug)]
 pub struct Shared(Arc<Mutex<Medium>>);
 
 impl Shared {
-    /// Of a medium.
+    /// Creates a shared medium.
     #[must_use]
     pub fn new(medium: Medium) -> Shared {
         Shared(Arc::new(Mutex::new(medium)))
     }
 
-    /// The medium, alone.
+    /// Locks the medium.
     pub fn lock(&self) -> MutexGuard<'_, Medium> {
-        // A layer that panicked while it held the lock leaves bytes, which is what this is about.
+        // A layer that panicked with the lock held leaves bytes, and these are to be examined.
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// A store for a stack. A blank medium takes the size that the stack asks for.
+    /// Opens the medium as a store for a stack. A blank medium takes the size that the stack
+    /// requests.
     #[must_use]
     pub fn open(&self, len: u64) -> Box<dyn CustomStore> {
         let mut m = self.lock();

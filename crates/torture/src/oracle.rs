@@ -1,5 +1,5 @@
-//! What has to hold of an image: it recovers, it holds what was acknowledged, again and again, it is found
-//! clean, and it goes on working.
+//! Promises that an image must keep: it recovers, holds all acknowledged data, gives the same
+//! contents at a second recovery, passes a check, and accepts further writes.
 
 use crate::history::History;
 use crate::medium::Shared;
@@ -13,55 +13,55 @@ use rand::rngs::SmallRng;
 use serde::Serialize;
 use strum::IntoStaticStr;
 
-/// What found something.
+/// Oracle that found a violation.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug, Serialize, IntoStaticStr)]
 #[serde(rename_all = "kebab-case")]
 #[strum(serialize_all = "kebab-case")]
 pub enum Oracle {
-    /// Recovery has to succeed.
+    /// Recovery must succeed.
     Recovers,
-    /// A block holds what was acknowledged last, or later.
+    /// A block holds its last acknowledged version, or a later one.
     Content,
     /// A block is never torn or mixed.
     Torn,
-    /// What was acknowledged can be read.
+    /// Acknowledged data can be read.
     Reads,
-    /// A check finds nothing.
+    /// A check reports no finding.
     Check,
-    /// Recovering again gives the same.
+    /// A second recovery gives the same contents.
     Again,
-    /// A recovery that was cut off comes to the same.
+    /// A recovery after an interrupted recovery gives the same contents.
     Converges,
-    /// The volume takes writes and gives them back.
+    /// The volume accepts writes and returns their data.
     Alive,
-    /// Media did what their causes add up to.
+    /// Commands by cause add up to the commands that the media counted.
     Accounting,
     /// A layer follows the rules of its media.
     Rule,
     /// A layer does not panic.
     Panic,
-    /// An error of a store reaches the client, and no write goes on after it.
+    /// An error of a store reaches the client, and no later write succeeds.
     Poisoned,
-    /// What a client cannot see, a check finds.
+    /// A check finds damage that a client cannot detect.
     Unseen,
 }
 
-/// Something that does not hold.
+/// A promise that does not hold.
 #[derive(Clone, PartialEq, Eq, Debug, Serialize)]
 pub struct Violation {
-    /// What found it.
+    /// Oracle that found it.
     pub oracle: Oracle,
-    /// What was found.
+    /// Description.
     pub what: String,
 }
 
 impl Violation {
-    /// Of an oracle.
+    /// Creates a violation.
     pub fn new(oracle: Oracle, what: impl Into<String>) -> Violation {
         Violation { oracle, what: what.into() }
     }
 
-    /// An error where there should be none.
+    /// Creates the violation for an unexpected error.
     #[must_use]
     pub fn error(oracle: Oracle, doing: &str, e: &Error) -> Violation {
         let oracle = if matches!(e, Error::Rule { .. }) { Oracle::Rule } else { oracle };
@@ -69,39 +69,39 @@ impl Violation {
     }
 }
 
-/// How much of an image is looked at.
+/// Extent of the examination of an image.
 #[derive(Clone, Copy, Debug)]
 pub struct Depth {
     /// Recover a second time.
     pub twice: bool,
-    /// Write it full afterwards.
+    /// Rewrite the volume in full afterwards.
     pub alive: bool,
-    /// Whether a volume may be out of blocks, and refuse writes for that.
+    /// The volume may be out of usable blocks and therefore refuse writes.
     pub worn: bool,
-    /// What stopped it.
+    /// The kind of stop before the recovery.
     pub stop: Stop,
-    /// For what is left to chance.
+    /// Seed of the random choices.
     pub seed: u64,
 }
 
-/// What an image came to.
+/// Result of the examination of an image.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Seen {
-    /// Hash of all that recovery read.
+    /// Hash of all bytes that recovery read.
     pub image: u64,
     /// Hash of all contents.
     pub state: u64,
-    /// Bytes that recovery read.
+    /// Number of bytes that recovery read.
     pub read_bytes: u64,
-    /// What the blocks hold.
+    /// Contents of the blocks.
     pub versions: Vec<Versions>,
 }
 
-/// An image that was brought up.
+/// An image after recovery.
 pub struct Up {
-    /// The layer.
+    /// The recovered layer.
     pub layer: Box<dyn Top<Null>>,
-    /// What was found in it.
+    /// Contents and hashes of the image.
     pub seen: Seen,
 }
 
@@ -111,10 +111,10 @@ impl std::fmt::Debug for Up {
     }
 }
 
-/// Recovers, checks, and reads everything.
+/// Recovers an image, checks it and reads all its contents.
 ///
 /// # Errors
-/// Whatever does not hold.
+/// A promise that does not hold.
 pub fn bring_up(
     subject: &dyn Subject,
     stores: &[Shared],
@@ -145,7 +145,7 @@ pub fn bring_up(
     Ok(Up { layer, seen: Seen { image, state, read_bytes, versions } })
 }
 
-/// A check with data, which has to find nothing.
+/// Runs a check with data, which must report nothing of importance.
 ///
 /// # Errors
 /// The first finding.
@@ -153,7 +153,8 @@ pub fn check(layer: &mut dyn Top<Null>, when: &str) -> Result<(), Violation> {
     let mut first = None;
     let scope = CheckScope { data: true, ..CheckScope::default() };
     let done = layer.check(&mut Null, scope, &mut |f| {
-        // What only costs space is no fault of a recovery: a later one, or cleaning, takes care of it.
+        // A finding that only costs space is allowed: a later recovery, or garbage collection,
+        // repairs it.
         if f.severity > Severity::Minor {
             first.get_or_insert(f);
         }
@@ -168,13 +169,13 @@ pub fn check(layer: &mut dyn Top<Null>, when: &str) -> Result<(), Violation> {
     }
 }
 
-/// How much is read at a time: 64 KiB.
+/// Number of blocks of one read: 64 KiB.
 const READ_BLOCKS: usize = 16;
 
 /// Reads all blocks.
 ///
 /// # Errors
-/// A block that cannot be read, or holds what never was a block.
+/// A block that cannot be read, or that holds data that was never written there.
 pub fn read_all<S: Sink>(
     layer: &mut dyn Top<S>,
     sink: &mut S,
@@ -211,25 +212,26 @@ fn bad_sector(sector: u64, bad: Bad) -> Violation {
     Violation::new(Oracle::Torn, what)
 }
 
-/// A hash of contents.
+/// Returns a hash of contents.
 #[must_use]
 pub fn hash_of(versions: &[Versions]) -> u64 {
     versions.iter().flatten().fold(0, |h, &v| mix(h ^ u64::from(v)))
 }
 
-/// Every block has to hold what was sure to last, and of the rest whole requests.
+/// Verifies that every block holds the data of all certain requests, and of the others only whole
+/// requests.
 ///
 /// # Errors
-/// The first that does not.
+/// The first block that does not.
 pub fn judge(history: &History, lasted: &Set, found: &[Versions]) -> Result<(), Violation> {
     for (b, v) in found.iter().enumerate() {
         if history.allows(b, lasted, v) {
             continue;
         }
         let (oracle, why) = if history.allows(b, &Set::new(lasted.limit()), v) {
-            (Oracle::Content, "which was so once: what was acknowledged later is gone")
+            (Oracle::Content, "an earlier state: later acknowledged requests are lost")
         } else {
-            (Oracle::Torn, "and never was so")
+            (Oracle::Torn, "which was never its state")
         };
         let sure = history.after(b, |r| lasted.has(r as usize));
         let by: Vec<String> = history
@@ -250,10 +252,10 @@ pub fn judge(history: &History, lasted: &Set, found: &[Versions]) -> Result<(), 
     Ok(())
 }
 
-/// Looks at an image with all oracles.
+/// Examines an image with all oracles.
 ///
 /// # Errors
-/// Whatever does not hold.
+/// A promise that does not hold.
 pub fn examine(
     subject: &dyn Subject,
     stores: &[Shared],
@@ -266,8 +268,9 @@ pub fn examine(
     let Up { layer, seen } = up;
     drop(layer);
     if depth.twice || depth.alive {
+        // The machine runs again, so the second recovery follows a crash of the process.
         let again = bring_up(subject, stores, history.len(), Stop::Process)
-            .map_err(|v| Violation { what: format!("the second time: {}", v.what), ..v })?;
+            .map_err(|v| Violation { what: format!("at the second recovery: {}", v.what), ..v })?;
         if again.seen.versions != seen.versions {
             return Err(Violation::new(Oracle::Again, differing(&seen.versions, &again.seen.versions)));
         }
@@ -278,7 +281,7 @@ pub fn examine(
     Ok(seen)
 }
 
-/// Where two states differ, in words.
+/// Describes the first difference between two states.
 #[must_use]
 pub fn differing(first: &[Versions], second: &[Versions]) -> String {
     match first.iter().zip(second).position(|(a, b)| a != b) {
@@ -287,9 +290,11 @@ pub fn differing(first: &[Versions], second: &[Versions]) -> String {
     }
 }
 
-/// The volume takes a full rewrite, discards and a flush, gives it back, and once more after a restart.
+/// Rewrites the whole volume, with discards and a flush, and verifies the data before and after a
+/// restart.
 fn alive(subject: &dyn Subject, stores: &[Shared], up: Up, depth: Depth) -> Result<(), Violation> {
     let blocks = up.seen.versions.len();
+    // New versions are above all versions in the image, so that none repeats.
     let version = 1 + up.seen.versions.iter().flatten().copied().max().unwrap_or(0) + (1 << 24);
     let mut clients = Clients::new(History::new(&up.seen.versions), version);
     let mut layer = up.layer;

@@ -1,4 +1,4 @@
-//! Damage at rest: what changes in a medium that nobody uses.
+//! Damage at rest: changes in a medium that is not in use.
 
 use crate::medium::Medium;
 use crate::stamp::{SECTOR, mix};
@@ -6,7 +6,7 @@ use rand::Rng;
 use rand::rngs::SmallRng;
 use std::collections::HashSet;
 
-/// Damage at rest.
+/// A kind of damage at rest.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) enum Rest {
     Bit,
@@ -14,14 +14,14 @@ pub(crate) enum Rest {
     TwoBits,
     Zeros,
     Garbage,
-    /// Two sectors lie in each other's place.
+    /// Two sectors are swapped.
     Swapped,
-    /// A sector is as it was some requests earlier.
+    /// A sector has the contents of some requests earlier.
     Older,
 }
 
 impl Rest {
-    /// Draws one of them.
+    /// Draws a kind of damage.
     pub(crate) fn draw(rng: &mut SmallRng) -> Rest {
         match rng.random_range(0..12u8) {
             0..4 => Rest::Bit,
@@ -34,7 +34,7 @@ impl Rest {
         }
     }
 
-    /// Bytes that it strikes, of a medium of `size` bytes, from `at` on.
+    /// Returns the range that it damages in a medium of `size` bytes, from `at` on.
     fn range(self, at: u64, size: u64) -> (u64, usize) {
         match self {
             Rest::Bit | Rest::Byte => (at, 1),
@@ -47,7 +47,7 @@ impl Rest {
         }
     }
 
-    /// Damages a medium, which was `earlier` some requests before.
+    /// Damages a medium. `earlier` holds its contents of some requests earlier.
     pub(crate) fn strike(self, m: &mut Medium, earlier: &[u8], rng: &mut SmallRng) -> Struck {
         let was = m.bytes().to_vec();
         let size = m.bytes().len() as u64;
@@ -74,21 +74,22 @@ impl Rest {
     }
 }
 
-/// Result of damage.
+/// Extent of a damage.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) struct Struck {
-    /// The first byte, and how many.
+    /// Position of the first damaged byte, and number of bytes.
     pub(crate) at: u64,
     pub(crate) len: usize,
-    /// It changed both copies of a record of a cache or of NTL.
+    /// The damage changed both copies of a record of a cache or of NTL.
     pub(crate) both_copies: bool,
 }
 
-/// Returns `true` if both copies of a record changed: 24 bytes that lie at two places.
+/// Returns `true` if both copies of a record changed. Copies are equal in their first 24 bytes.
 fn both_copies(was: &[u8], now: &[u8]) -> bool {
     const RECORD: usize = 32;
     let mut changed = HashSet::new();
     for (before, after) in was.chunks_exact(RECORD).zip(now.chunks_exact(RECORD)) {
+        // Only bytes with the fields of a valid record count: most of a medium is not records.
         let plain = before[4] != 0 && before[5..8] == [0; 3] && before[8..16] != [0; 8];
         if plain && before != after && !changed.insert(&before[..24]) {
             return true;
@@ -97,7 +98,7 @@ fn both_copies(was: &[u8], now: &[u8]) -> bool {
     false
 }
 
-/// Places that damage strikes: as often among data as among what says where data lies.
+/// Draws a position, equally often among data and among metadata.
 fn place(m: &Medium, size: u64, rng: &mut SmallRng) -> u64 {
     let range = match (m.nand, rng.random_range(0..4u8)) {
         (Some(p), 0) => 0..p.records_at(),

@@ -1,29 +1,32 @@
-//! Anyone's stack, made small: an image of a large volume takes as long to recover as the volume, and shows
-//! nothing that a small one does not.
+//! Overrides that make any stack small. The image of a large volume takes longer to recover, and
+//! shows no more than that of a small one.
 
 use frit_media::{MediumSpec, PcmConfig};
 use frit_stack::Stack;
 use frit_stack::layers::{Kind, LayerConfig};
 
-/// Blocks of a NAND unit: the layer's own, some to clean, and some for data.
+/// Blocks of a NAND unit: those that the layer reserves, some for garbage collection, and some for
+/// data.
 const BLOCKS: u32 = 14;
 /// Pages of a block.
 const PAGES: u32 = 8;
-/// Units and channels of a medium.
+/// Largest number of units and channels of a medium.
 const UNITS: u32 = 2;
-/// Sub-pages of PCM: enough to fill, few enough to run out.
+/// Sub-pages of PCM: few enough to run out in a short run.
 const SLOTS: u64 = 120;
-/// Blocks of a disk's cache: a little more than the least.
+/// Blocks of a disk's cache: slightly more than the minimum.
 const CACHED: u64 = 72;
-/// Home pages of a chip, and bytes that lie on one chip and are refreshed together.
+/// Home pages of a chip.
 const HOMES: u64 = 40;
+// Bytes that are contiguous on a chip and are refreshed together.
 const CHIP_STRIP: u64 = 16 << 10;
-/// A disk: a region of a MiB and a part of one.
+/// Size of a disk: one region of 1 MiB and a part of another.
 const DISK_BYTES: u64 = 1280 << 10;
-/// A NAND page beyond which images take long to make and show nothing more.
+/// Largest page of NAND. Larger ones slow down the images and show no more.
 const PAGE_MOST: u32 = 16 << 10;
 
-/// Overrides that make a stack small, `key=value` each. Policies, page sizes and sub-pages stay as they are.
+/// Returns the overrides that make a stack small, `key=value` each. Policies, page sizes and
+/// sub-pages do not change.
 #[must_use]
 pub fn overrides(stack: &Stack) -> Vec<String> {
     let mut sets = Vec::new();
@@ -39,7 +42,8 @@ pub fn overrides(stack: &Stack) -> Vec<String> {
             for set in ["cache_bytes=0", "wear_ranks=1", "wear_banks=2", "wear_cubes=2"] {
                 sets.push(format!("{layer}.{set}"));
             }
-            // A bank is a region unless it is larger than this, and moves often.
+            // A small region and interval make the wear leveler move often. Regions apply only
+            // within a bank.
             for set in ["wear_stripe=4K", "wear_region=8", "wear_interval=2"] {
                 sets.push(format!("{layer}.{set}"));
             }
@@ -48,7 +52,7 @@ pub fn overrides(stack: &Stack) -> Vec<String> {
             for set in ["block_pages=4", "log_share=0.05", "wear_ranks=1", "wear_banks=1", "wear_cubes=2"] {
                 sets.push(format!("{layer}.{set}"));
             }
-            // A stripe holds a refresh unit, and moves often.
+            // A stripe holds a refresh unit; the short interval makes the wear leveler move often.
             for set in ["wear_stripe=16K", "wear_region=8", "wear_interval=4"] {
                 sets.push(format!("{layer}.{set}"));
             }
@@ -92,7 +96,7 @@ pub fn overrides(stack: &Stack) -> Vec<String> {
     sets
 }
 
-/// Bytes of PCM that a small layer needs.
+/// Returns the bytes of PCM that a small layer needs.
 fn pcm_bytes(stack: &Stack, page: u32, pages: u32) -> u64 {
     match &stack.layer().config {
         LayerConfig::Hfsl(_) => {
@@ -101,7 +105,8 @@ fn pcm_bytes(stack: &Stack, page: u32, pages: u32) -> u64 {
         }
         LayerConfig::Cache(c) => {
             let plain = (32 << 10) + CACHED * (4096 + 64);
-            // Registers of stripes of 4 KiB, twice over files, and gaps: a quarter each, at most.
+            // Wear leveling adds registers for stripes of 4 KiB, twice over files, and gaps: a
+            // quarter each, at most.
             if c.wear.wear_leveling == "none" { plain } else { plain * 3 / 2 }
         }
         LayerConfig::Ntl(c) => {

@@ -1,4 +1,4 @@
-//! A run that is recorded: preparation, requests, and what came of them as a graph.
+//! Recording of runs: preparation, requests, and the result as a graph.
 
 use crate::graph::Graph;
 use crate::history::History;
@@ -17,18 +17,18 @@ use frit_engine::record::Recorded;
 use std::sync::Arc;
 use strum::IntoEnumIterator;
 
-/// A layer that is recorded, and its clients.
+/// A recorded layer and its clients.
 pub struct Session<'a> {
     subject: &'a dyn Subject,
-    /// Its stores.
+    /// Stores of the media.
     pub stores: Vec<Shared>,
-    /// Its clients.
+    /// Clients of the layer.
     pub clients: Clients,
     layer: Box<dyn Top<Tape>>,
     sink: Tape,
     tap: Arc<Tap>,
     mutation: Option<Mutation>,
-    /// Blocks of 4 KiB.
+    /// Number of 4 KiB blocks of the volume.
     pub blocks: u64,
     tolerant: bool,
 }
@@ -42,31 +42,34 @@ impl std::fmt::Debug for Session<'_> {
 /// A recorded run.
 #[derive(Debug)]
 pub struct Run {
-    /// What it did, as an order of durability.
+    /// Commands of the run, as an order of durability.
     pub graph: Graph,
-    /// What the volume may hold.
+    /// Allowed contents of the volume.
     pub history: History,
-    /// Accesses to the stores, in order, and how many there were when each request had ended.
+    /// Accesses to the stores, in order.
     pub log: Log,
-    /// For each request: accesses before it began, accesses when it had ended, whether it succeeded.
+    /// For each request: number of accesses before it, number of accesses up to its end, and `true`
+    /// if it succeeded.
     pub spans: Vec<(u32, u32, bool)>,
-    /// Requests that went past durable memory to a disk with a cache of its own: certain once flushed.
+    /// Requests that are certain only after a flush, since they bypass durable memory and reach a
+    /// disk with a volatile cache, or stay in DRAM.
     pub late: Set,
-    /// Acknowledged requests may be in DRAM alone until a flush.
+    /// Acknowledged requests may be only in DRAM until a flush.
     pub in_dram: bool,
-    /// For each request, whether it makes what was acknowledged before certain.
+    /// For each request, `true` if it makes all earlier acknowledged requests certain.
     flushes: Vec<bool>,
-    /// The version that comes next.
+    /// Version of the next request.
     pub version: u32,
-    /// Media commands.
+    /// Number of media commands.
     pub commands: u64,
-    /// Why the volume took no more writes, when it did.
+    /// Reason for which the volume became read-only, if it did.
     pub read_only: Option<String>,
 }
 
 impl Run {
-    /// Requests that have to last when just these commands are done: those that were acknowledged, and of
-    /// those that are certain only once flushed the ones before a flush that was acknowledged.
+    /// Returns the requests that must persist when exactly these commands are complete. These are
+    /// the acknowledged requests. Of those that are certain only after a flush, only the requests
+    /// before an acknowledged flush count.
     #[must_use]
     pub fn lasting(&self, done: &Set) -> Set {
         let mut lasting = self.graph.acknowledged(done);
@@ -77,13 +80,14 @@ impl Run {
     }
 }
 
-/// Requests that were written to a disk past durable memory, of those that the layer may so write.
+/// Returns the requests that bypassed durable memory and wrote to a disk, if the layer may do so.
 fn direct(promise: Promise, recording: &Recording, requests: &[Request]) -> Set {
     let mut direct = Set::new(requests.len());
     let small = u64::from(promise.atomic_bytes) < BLOCK as u64;
     for op in recording.ops.iter().filter(|op| op.cmd.op == Op::DiskWrite && op.cmd.cause == Cause::Host) {
         let Some(r) = op.request.map(|r| r as usize) else { continue };
-        // Of a discard only sectors are whole: nobody asks for what was in them.
+        // A discard is atomic by sector only: the former contents of discarded sectors do not
+        // matter.
         if small || requests[r].kind == Kind::Discard {
             direct.add(r);
         }
@@ -96,10 +100,10 @@ fn failed(doing: &str, e: &Error) -> Violation {
 }
 
 impl<'a> Session<'a> {
-    /// Formats blank media.
+    /// Formats blank media and starts a session on them.
     ///
     /// # Errors
-    /// A layer that cannot.
+    /// Errors of the layer.
     pub fn new(
         subject: &'a dyn Subject,
         volatile: bool,
@@ -118,7 +122,7 @@ impl<'a> Session<'a> {
         Ok(s)
     }
 
-    /// Media that hold something, after a recovery.
+    /// Starts a session on media with contents, after a recovery.
     ///
     /// # Errors
     /// Media that do not recover.
@@ -138,15 +142,15 @@ impl<'a> Session<'a> {
         Ok(Session { subject, stores, clients, layer, sink, tap, mutation, blocks, tolerant: false })
     }
 
-    /// Takes a volume that becomes read-only as an end, not as a fault.
+    /// Accepts that the volume becomes read-only, and ends the run there.
     pub fn tolerate_read_only(&mut self) {
         self.tolerant = true;
     }
 
-    /// Requests that are not recorded: what they wrote is certain.
+    /// Performs requests without recording; their effects are certain.
     ///
     /// # Errors
-    /// One that fails.
+    /// A request that fails.
     pub fn prepare(&mut self, requests: &[Request]) -> Result<(), Violation> {
         for r in requests {
             match self.clients.perform(self.layer.as_mut(), &mut self.sink, r, 0) {
@@ -155,10 +159,12 @@ impl<'a> Session<'a> {
             }
         }
         if self.layer.promise().lasting == Lasting::OnFlush {
-            self.layer.flush(&mut self.sink).map_err(|e| failed("the flush of what goes before", &e))?;
+            self.layer.flush(&mut self.sink).map_err(|e| failed("flush of the preparation", &e))?;
         }
         let blocks = self.clients.history.len();
         let now = if self.clients.unsure.is_empty() {
+            // A failed request may have changed its sectors or not, so the contents are read from
+            // the volume.
             (0..blocks).map(|b| self.clients.history.now(b)).collect()
         } else {
             read_all(self.layer.as_mut(), &mut self.sink, blocks)?
@@ -168,7 +174,7 @@ impl<'a> Session<'a> {
         Ok(())
     }
 
-    /// Stops and starts the layer as a kill would: what it kept in memory is gone.
+    /// Restarts the layer as after a crash: its state in memory is lost.
     ///
     /// # Errors
     /// Media that do not recover.
@@ -179,10 +185,10 @@ impl<'a> Session<'a> {
         Ok(())
     }
 
-    /// Records requests. What the media held before is their base from now on.
+    /// Records requests. The contents of the media before them become the base.
     ///
     /// # Errors
-    /// A request that fails, or commands that do not add up.
+    /// A request that fails, or command counts that do not add up.
     pub fn record(mut self, requests: &[Request]) -> Result<(Run, Vec<Shared>), Violation> {
         for s in &self.stores {
             let mut m = s.lock();
@@ -214,7 +220,7 @@ impl<'a> Session<'a> {
         let recording = self.sink.finish();
         let disk = self.subject.media().iter().any(|m| m.kind == MediumKind::Disk);
         let in_dram = !disk && promise.lasting == Lasting::OnFlush;
-        // What is written again in DRAM reaches no medium.
+        // A page that is overwritten in DRAM reaches no medium, so the counts need not cover it.
         if self.mutation.is_none() && !in_dram {
             account(&recording, &done, requests, &spans)?;
         }
@@ -223,7 +229,8 @@ impl<'a> Session<'a> {
         let graph = Graph::new(&recording, log.clone(), self.subject.media());
         let Clients { mut history, version, .. } = self.clients;
         let mut direct = direct(promise, &recording, requests);
-        // Without a disk, all may be in small parts, or be kept back until a flush.
+        // Without a disk, every request may be split into small parts, or be buffered until a
+        // flush.
         let small = u64::from(promise.atomic_bytes) < BLOCK as u64;
         if !disk && small || in_dram {
             (0..requests.len()).for_each(|r| direct.add(r));
@@ -231,7 +238,7 @@ impl<'a> Session<'a> {
         history.split(&direct);
         let mut late = Set::new(requests.len());
         if promise.lasting == Lasting::OnFlush {
-            // What has to be durable itself was flushed by its client.
+            // A FUA write is followed by a flush, so it is certain.
             let fua = |r: usize| matches!(requests[r].kind, Kind::Write(h) if h.has(Hints::FUA));
             direct.iter().filter(|&r| !fua(r)).for_each(|r| late.add(r));
         }
@@ -243,7 +250,7 @@ impl<'a> Session<'a> {
     }
 }
 
-/// Records the recovery of an image, which stays the base of its media.
+/// Records the recovery of an image. The image stays the base of its media.
 ///
 /// # Errors
 /// An image that does not recover.
@@ -274,7 +281,7 @@ fn taped(subject: &dyn Subject, stores: &[Shared], mutation: Option<Mutation>) -
     let layer = subject.taped(stores).map_err(|e| failed("opening", &e))?;
     let tap = Arc::new(Tap::default());
     let info = layer.info();
-    // HFSL's head takes a sub-page: 512 bytes, or an eighth of a page.
+    // HFSL's header takes a sub-page: an eighth of a page, but at least 512 bytes.
     let head = u64::from(info.page_bytes / 8).max(frit_core::SECTOR_BYTES);
     let sink = Tape::new(tap.clone(), mutation, head..head + info.durable_map_bytes);
     Ok((layer, sink, tap))
@@ -293,8 +300,8 @@ fn counts<S: frit_core::Sink>(layer: &dyn Top<S>) -> Counts {
     view.counts()
 }
 
-/// Commands by cause, as the media count them, are those that the sink saw; and those that the host
-/// caused carry at least what it wrote.
+/// Verifies that the media counted the same commands by cause as the sink recorded, and that the
+/// commands caused by the host carry at least the bytes that it wrote.
 fn account(
     recording: &Recording,
     done: &Counts,
@@ -309,7 +316,7 @@ fn account(
         for cause in Cause::iter() {
             let (a, b) = (done.get(op, cause), seen.get(op, cause));
             if a != b {
-                let what = format!("{op:?} for {cause:?}: media counted {a:?}, given were {b:?}");
+                let what = format!("{op:?} for {cause:?}: media counted {a:?}, the sink recorded {b:?}");
                 return Err(Violation::new(Oracle::Accounting, what));
             }
         }
@@ -321,7 +328,7 @@ fn account(
     let written = requests.iter().zip(spans).filter(|(r, s)| matches!(r.kind, Kind::Write(_)) && s.2);
     let user: u64 = written.map(|(r, _)| r.sectors * frit_core::SECTOR_BYTES).sum();
     if host < user {
-        let what = format!("clients wrote {user} bytes, and media {host} on their behalf");
+        let what = format!("clients wrote {user} bytes, but media wrote only {host} for them");
         return Err(Violation::new(Oracle::Accounting, what));
     }
     Ok(())

@@ -1,19 +1,19 @@
-//! Sets of commands, as bits.
+//! Sets of commands, as bit sets.
 
-/// A set of small numbers below a limit that is fixed when it is made.
+/// A set of numbers below a limit that is fixed at creation.
 #[derive(Clone, PartialEq, Eq, Hash, Debug, Default)]
 pub struct Set {
     words: Vec<u64>,
 }
 
 impl Set {
-    /// The empty set of numbers below `n`.
+    /// Creates an empty set of numbers below `n`.
     #[must_use]
     pub fn new(n: usize) -> Set {
         Set { words: vec![0; n.div_ceil(64)] }
     }
 
-    /// The numbers below `upto`, of those below `n`.
+    /// Creates the set of the numbers below `upto`, with the limit `n`.
     #[must_use]
     pub fn below(n: usize, upto: usize) -> Set {
         let mut s = Set::new(n);
@@ -23,26 +23,26 @@ impl Set {
         s
     }
 
-    /// Whether a number is in it.
+    /// Returns `true` if a number is in the set.
     #[inline]
     #[must_use]
     pub fn has(&self, i: usize) -> bool {
         self.words[i / 64] >> (i % 64) & 1 == 1
     }
 
-    /// Puts a number in.
+    /// Adds a number.
     #[inline]
     pub fn add(&mut self, i: usize) {
         self.words[i / 64] |= 1 << (i % 64);
     }
 
-    /// Takes a number out.
+    /// Removes a number.
     #[inline]
     pub fn remove(&mut self, i: usize) {
         self.words[i / 64] &= !(1 << (i % 64));
     }
 
-    /// Puts in all that is in another.
+    /// Adds all numbers of another set.
     #[inline]
     pub fn add_all(&mut self, other: &Set) {
         for (a, b) in self.words.iter_mut().zip(&other.words) {
@@ -50,52 +50,52 @@ impl Set {
         }
     }
 
-    /// Takes out all that is in another.
+    /// Removes all numbers of another set.
     pub fn remove_all(&mut self, other: &Set) {
         for (a, b) in self.words.iter_mut().zip(&other.words) {
             *a &= !b;
         }
     }
 
-    /// Whether all of it is in another.
+    /// Returns `true` if it is a subset of another set.
     #[inline]
     #[must_use]
     pub fn within(&self, other: &Set) -> bool {
         self.words.iter().zip(&other.words).all(|(a, b)| a & !b == 0)
     }
 
-    /// Whether it shares a number with another.
+    /// Returns `true` if it shares a number with another set.
     #[inline]
     #[must_use]
     pub fn meets(&self, other: &Set) -> bool {
         self.words.iter().zip(&other.words).any(|(a, b)| a & b != 0)
     }
 
-    /// How many numbers are in it.
+    /// Returns the number of elements.
     #[must_use]
     pub fn len(&self) -> usize {
         self.words.iter().map(|w| w.count_ones() as usize).sum()
     }
 
-    /// What its numbers are below, rounded up.
+    /// Returns the limit of its numbers, rounded up to a multiple of 64.
     #[must_use]
     pub fn limit(&self) -> usize {
         self.words.len() * 64
     }
 
-    /// A hash of it.
+    /// Returns a hash of the set.
     #[must_use]
     pub fn hash(&self) -> u64 {
         self.words.iter().fold(0, |h, &w| crate::stamp::mix(h ^ w))
     }
 
-    /// Whether nothing is in it.
+    /// Returns `true` if the set is empty.
     #[must_use]
     pub fn is_empty(&self) -> bool {
         self.words.iter().all(|&w| w == 0)
     }
 
-    /// The numbers in it, in rising order.
+    /// Returns its numbers in rising order.
     pub fn iter(&self) -> impl Iterator<Item = usize> + '_ {
         self.words.iter().enumerate().flat_map(|(i, &w)| {
             let mut w = w;

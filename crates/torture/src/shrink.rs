@@ -1,4 +1,4 @@
-//! Fewer requests that still fail.
+//! Reduction of a failing case to fewer requests.
 
 use crate::campaign::{Found, Options, replay};
 use crate::case::{Case, Mode};
@@ -6,11 +6,11 @@ use crate::cuts::planned;
 use crate::subject::Subject;
 use std::time::{Duration, Instant};
 
-/// How long one violation is worked on.
+/// Time limit for reducing one violation.
 const TIME: Duration = Duration::from_secs(20);
 
-/// Drops requests of a violation's workload while the same oracle still objects. Nothing when the
-/// kind of case has no requests of its own to drop.
+/// Removes requests from a violation's workload as long as the same oracle reports a violation.
+/// Returns `None` if the mode has no requests to remove, or if none could be removed.
 #[must_use]
 pub(crate) fn shrink(subject: &dyn Subject, options: &Options, found: &Found) -> Option<(Case, Vec<String>)> {
     if !matches!(found.case.mode, Mode::Cuts | Mode::Exhaustive | Mode::Files | Mode::Wear) {
@@ -30,8 +30,8 @@ pub(crate) fn shrink(subject: &dyn Subject, options: &Options, found: &Found) ->
     (keep.len() < all.len()).then_some((Case { keep, ..whole }, lines))
 }
 
-/// Which of so many things still fail together, when others are left out: in halves first, one by one at last,
-/// until `end`. At least one is left.
+/// Returns a small subset of `count` items that still fails. It removes halves first and single
+/// items last, until the time `end`. At least one item remains.
 pub(crate) fn fewest(count: usize, end: Instant, fails: &mut dyn FnMut(&[u32]) -> bool) -> Vec<u32> {
     let mut keep: Vec<u32> = (0..count as u32).collect();
     let mut chunk = keep.len().div_ceil(2).max(1);

@@ -1,30 +1,30 @@
-//! What the harness writes: sectors that say where they belong and who wrote them.
+//! Self-describing sectors: each sector that the harness writes holds its address and its version.
 //!
 //! ```text
 //! 0   8  the sector's address, xor MARK        16 492  filler that follows from address and version
 //! 8   8  version: the request that wrote it   508   4  CRC32C of the 508 bytes before, masked when even
 //! ```
-//! All bytes that end with their own CRC32C have the same CRC32C: a layer that trusts in that alone does
-//! not tell one such sector from another. Users write such data, so sectors of odd versions are like
-//! that; in those of even ones the checksum is masked, as LevelDB does it.
+//! All data that ends with its own CRC32C has the same CRC32C, so a layer with no other checksum
+//! cannot distinguish such sectors. Programs write such data, so sectors of odd versions are like
+//! that. In sectors of even versions the checksum is masked, as in LevelDB.
 //!
-//! A sector of zeros is one that was never written, or was discarded: version 0. Stamping sectors and
-//! not blocks of 4 KiB shows torn and mixed blocks by themselves: a block is the versions of its
-//! eight sectors, and all of them have to come from one state that the block once had.
+//! A sector of zeros was never written, or was discarded: version 0. Stamps on sectors instead of
+//! 4 KiB blocks reveal torn and mixed blocks: a block is the versions of its eight sectors, and all
+//! of them must come from one state that the block once had.
 
 /// Bytes of a sector.
 pub const SECTOR: usize = 512;
-/// Sectors of what must be old or new as a whole: 4 KiB.
+/// Number of sectors of a 4 KiB block, which must be old or new as a whole.
 pub const PER_BLOCK: usize = 8;
 /// Bytes of a block.
 pub const BLOCK: usize = SECTOR * PER_BLOCK;
 
 const MARK: u64 = 0x6672_6974_746F_7274;
 
-/// The versions of the sectors of a block.
+/// Versions of the sectors of a block.
 pub type Versions = [u32; PER_BLOCK];
 
-/// The finaliser of SplitMix64 (Steele, Lea and Flood, OOPSLA 2014): a hash of 64 bits.
+/// Finalizer of SplitMix64 (Steele, Lea and Flood, OOPSLA 2014): a 64-bit hash.
 #[inline]
 #[must_use]
 pub fn mix(mut z: u64) -> u64 {
@@ -40,7 +40,7 @@ fn checksum(bytes: &[u8]) -> [u8; 4] {
     masked.to_le_bytes()
 }
 
-/// Fills a sector.
+/// Fills a sector with its stamp.
 pub fn fill(sector: u64, version: u32, into: &mut [u8]) {
     into[..8].copy_from_slice(&(sector ^ MARK).to_le_bytes());
     into[8..16].copy_from_slice(&u64::from(version).to_le_bytes());
@@ -54,31 +54,31 @@ pub fn fill(sector: u64, version: u32, into: &mut [u8]) {
     into[508..].copy_from_slice(&sum);
 }
 
-/// Fills several sectors.
+/// Fills several sectors with their stamps.
 pub fn fill_all(first: u64, version: u32, into: &mut [u8]) {
     for (i, s) in into.chunks_exact_mut(SECTOR).enumerate() {
         fill(first + i as u64, version, s);
     }
 }
 
-/// What is wrong with a sector.
+/// Error of a sector's contents.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Bad {
-    /// Neither zeros nor a stamp that matches its checksum: torn, mixed or damaged.
+    /// Neither zeros nor a stamp with a matching checksum: torn, mixed or damaged.
     Torn,
-    /// Another sector's content.
+    /// A valid stamp of another sector.
     Other {
-        /// The sector that it is.
+        /// Address of that sector.
         sector: u64,
-        /// Its version.
+        /// Version of that sector.
         version: u32,
     },
 }
 
-/// The version of a sector that was read.
+/// Returns the version of a sector from its bytes.
 ///
 /// # Errors
-/// Content that never was this sector's.
+/// Contents that this sector never had.
 pub fn version(sector: u64, bytes: &[u8]) -> Result<u32, Bad> {
     let word = |at: usize| {
         let mut w = [0; 8];

@@ -1,4 +1,4 @@
-//! What is tortured: something that builds a layer over the harness's stores.
+//! Targets of torture: a target builds a layer over the harness's stores.
 
 use crate::medium::{Medium, NandPlan, Shared};
 use crate::tape::Tape;
@@ -7,62 +7,63 @@ use frit_media::{AnyStore, MediumSpec};
 use frit_stack::{Bytes, Opener, Stack};
 use std::sync::Arc;
 
-/// A cache line, in bytes.
+/// Bytes of a cache line.
 const CACHE_LINE: u64 = 64;
 
-/// A medium of a subject.
+/// Properties of a medium of a subject.
 #[derive(Clone, Debug)]
 pub struct MediumShape {
-    /// Its name.
+    /// Name of the medium.
     pub name: String,
-    /// What it is.
+    /// Kind of the medium.
     pub kind: MediumKind,
-    /// Where things lie, when it is NAND.
+    /// Layout of its store, if it is NAND.
     pub nand: Option<NandPlan>,
-    /// Bytes that the medium orders among themselves: a PCM line, a sector of a disk.
+    /// Bytes within which writes are ordered: a PCM line, a sector of a disk.
     pub line_bytes: u64,
-    /// What a cut cannot tear, in bytes: a word of PCM, a sector of a disk.
+    /// Bytes that a cut cannot tear: a word of PCM, a sector of a disk.
     pub word_bytes: u64,
-    /// Bytes of data, before what the device keeps for itself.
+    /// Bytes of data, without the device's own metadata after them.
     pub data_bytes: u64,
-    /// Its units, by their numbers in the stack.
+    /// Units of the medium, by their numbers in the stack.
     pub units: std::ops::Range<u16>,
 }
 
-/// Something that can be tortured.
+/// A target of torture.
 pub trait Subject: Sync {
-    /// Its media, in the order of the stores that it is given.
+    /// Returns its media, in the order of the stores.
     fn media(&self) -> &[MediumShape];
 
-    /// Builds it for use.
+    /// Builds the layer for use.
     ///
     /// # Errors
-    /// What the subject says of media that it cannot use.
+    /// Errors of the layer for media that it cannot use.
     fn live(&self, stores: &[Shared]) -> Result<Box<dyn Top<Null>>, Error>;
 
-    /// Builds it to be recorded.
+    /// Builds the layer for recording.
     ///
     /// # Errors
-    /// As for [`Subject::live`].
+    /// The same as [`Subject::live`].
     fn taped(&self, stores: &[Shared]) -> Result<Box<dyn Top<Tape>>, Error>;
 
-    /// The same, made for backing files behind a page cache.
+    /// Returns the same target over backing files behind a page cache.
     fn over_files(&self) -> &dyn Subject;
 
-    /// The same with other values of its parameters, `key=value` each, when there is such a thing.
+    /// Returns the same target with other parameters, `key=value` each, or `None` if it has no such
+    /// variant.
     fn variant(&self, sets: &[String]) -> Option<Box<dyn Subject>>;
 
-    /// Blank stores.
+    /// Creates blank stores.
     fn blank(&self) -> Vec<Shared> {
         let medium = |(i, m): (usize, &MediumShape)| Shared::new(Medium::new(i as u8, m.nand));
         self.media().iter().enumerate().map(medium).collect()
     }
 }
 
-/// Reads a stack with these overrides.
+/// Loads a stack with these overrides.
 type Load = dyn Fn(&[String]) -> frit_stack::Result<Stack> + Send + Sync;
 
-/// A stack.
+/// A stack as a target.
 pub struct StackSubject {
     stack: Stack,
     media: Vec<MediumShape>,
@@ -77,7 +78,8 @@ impl std::fmt::Debug for StackSubject {
 }
 
 impl StackSubject {
-    /// Of a stack, whose media should be small. `load` reads it with overrides, `key=value` each.
+    /// Creates a target from a stack, whose media should be small. `load` reads the stack with
+    /// overrides, `key=value` each.
     ///
     /// # Errors
     /// A stack that cannot be built.
@@ -108,7 +110,8 @@ impl StackSubject {
             let pcm_word = u64::from(frit_media::pcm::ATOMIC_BYTES);
             let (nand, line_bytes, word_bytes, data_bytes) = match &medium.spec {
                 MediumSpec::Nand(c) => (Some(NandPlan::new(&c.geometry)), 0, pcm_word, c.geometry.bytes()),
-                // Writes to a cache line reach persistent memory in their order, whatever a line of the medium is.
+                // Writes to a cache line reach persistent memory in order, for any line size of the
+                // medium.
                 MediumSpec::Pcm(c) => {
                     let line = u64::from(c.geometry.line_bytes).clamp(pcm_word, CACHE_LINE);
                     (None, line, pcm_word, c.geometry.bytes())
@@ -130,7 +133,7 @@ impl StackSubject {
         Ok(StackSubject { stack, media, load: load.clone(), over_files: None })
     }
 
-    /// The stack.
+    /// Returns the stack.
     #[must_use]
     pub fn stack(&self) -> &Stack {
         &self.stack

@@ -1,54 +1,54 @@
-//! What a recorded run did to its stores: every write and sync, under the number of the command that it
-//! belongs to.
+//! Recording of the accesses to the stores of a run: every write and sync, with the number of its
+//! command.
 
 use std::sync::atomic::{AtomicU32, Ordering};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
-/// One access to a store.
+/// An access to a store.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Access {
-    /// The commands that were given before it: it belongs to the last of them.
+    /// Number of commands issued before it. The access belongs to the last of them.
     pub commands: u32,
-    /// The medium, in the order in which the stack opens its stores.
+    /// Number of the medium, in the order in which the stack opens its stores.
     pub medium: u8,
-    /// What was done.
+    /// Kind of access.
     pub kind: AccessKind,
 }
 
-/// What was done to a store.
+/// A kind of access to a store.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum AccessKind {
-    /// Bytes were written: address, and their place in [`Log::bytes`].
+    /// A write of bytes, which are stored in [`Log::bytes`].
     Write {
         /// Address in the store.
         at: u64,
-        /// First byte in the log.
+        /// Position of the first byte in the log.
         from: u32,
         /// Length in bytes.
         len: u32,
     },
-    /// All that was written outlives the machine from here on.
+    /// A sync: all writes so far are durable.
     Sync,
 }
 
 /// All accesses, in order.
 #[derive(Clone, Default, Debug)]
 pub struct Log {
-    /// One entry an access.
+    /// Accesses in order.
     pub accesses: Vec<Access>,
-    /// The bytes of all writes.
+    /// Bytes of all writes.
     pub bytes: Vec<u8>,
 }
 
 impl Log {
-    /// The bytes of a write.
+    /// Returns the bytes of a write.
     #[must_use]
     pub fn data(&self, from: u32, len: u32) -> &[u8] {
         &self.bytes[from as usize..(from + len) as usize]
     }
 }
 
-/// Shared by the sink, which counts commands, and the stores, which log.
+/// Recorder shared by the sink, which counts commands, and by the stores, which log accesses.
 #[derive(Default, Debug)]
 pub struct Tap {
     commands: AtomicU32,
@@ -56,7 +56,7 @@ pub struct Tap {
 }
 
 impl Tap {
-    /// A command was given.
+    /// Counts a command.
     pub fn command(&self) {
         self.commands.fetch_add(1, Ordering::Relaxed);
     }
@@ -65,7 +65,7 @@ impl Tap {
         self.log.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Bytes are written to a store.
+    /// Records a write to a store.
     pub fn write(&self, medium: u8, at: u64, data: &[u8]) {
         let mut log = self.log();
         let kind = AccessKind::Write { at, from: log.bytes.len() as u32, len: data.len() as u32 };
@@ -73,25 +73,25 @@ impl Tap {
         log.accesses.push(Access { commands: self.commands.load(Ordering::Relaxed), medium, kind });
     }
 
-    /// A store is synced.
+    /// Records a sync of a store.
     pub fn sync(&self, medium: u8) {
         let commands = self.commands.load(Ordering::Relaxed);
         self.log().accesses.push(Access { commands, medium, kind: AccessKind::Sync });
     }
 
-    /// How many accesses there were.
+    /// Returns the number of accesses.
     #[must_use]
     pub fn len(&self) -> usize {
         self.log().accesses.len()
     }
 
-    /// Whether there was none.
+    /// Returns `true` if there were no accesses.
     #[must_use]
     pub fn is_empty(&self) -> bool {
         self.len() == 0
     }
 
-    /// Hands the log over.
+    /// Takes the log out.
     #[must_use]
     pub fn take(&self) -> Log {
         std::mem::take(&mut *self.log())

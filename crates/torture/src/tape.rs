@@ -1,4 +1,5 @@
-//! The sink of a recorded run: a recorder that can be told to forget edges, fences or acknowledgements.
+//! The sink of a recorded run: a recorder that can omit edges, fences or acknowledgements on
+//! purpose.
 
 use crate::tap::Tap;
 use frit_core::{Cause, Cmd, Nanos, Null, Op, Sink, UnitId, UnitState};
@@ -8,73 +9,72 @@ use std::ops::Range;
 use std::sync::Arc;
 use strum::{EnumIter, IntoStaticStr};
 
-/// What a command is for, as far as a sink can tell.
+/// Command class, as far as a sink can determine it.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, EnumIter, IntoStaticStr, Serialize)]
 #[strum(serialize_all = "kebab-case")]
 #[serde(rename_all = "kebab-case")]
 pub enum Class {
-    /// A write to the head of PCM: redo record, state.
+    /// A write to the header of PCM: redo record, state.
     Head,
     /// A write to the map in PCM.
     MapEntry,
-    /// Other metadata in PCM: descriptors.
+    /// A write of other metadata in PCM: descriptors.
     PcmMeta,
-    /// User data in PCM.
+    /// A write of user data to PCM.
     PcmData,
-    /// The erase of a block that was cleaned.
+    /// The erase of a block after garbage collection.
     Erase,
 }
 
-/// What is left out on purpose: bugs that need no help from the layer.
+/// A planted bug that needs no change in the layer.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Mutation {
-    /// Commands of the class wait for nothing.
+    /// Commands of the class wait for no other command.
     DropAfter(Class),
-    /// Fences right behind a write of the class are not given.
+    /// Fences directly after a write of the class are omitted.
     DropFence(Class),
-    /// No fence is given.
+    /// All fences are omitted.
     DropFences,
-    /// The first fence of every so many is left out.
+    /// One fence is omitted of each group of this size.
     DropEvery(u32),
-    /// Requests are acknowledged at once.
+    /// Requests are acknowledged immediately.
     AckAtOnce,
-    /// Writes that have to be durable when they are acknowledged are not flushed (by the clients' side, as a
-    /// volume would do it).
+    /// FUA writes are not flushed. The flush is made by the clients, as by a volume.
     IgnoreFua,
-    /// Requests are acknowledged without waiting for metadata.
+    /// Requests are acknowledged before their metadata is durable.
     AckBeforeMeta,
 }
 
-/// Records, with what its [`Tap`] needs to know.
+/// A recorder that also counts commands for its [`Tap`].
 #[derive(Debug)]
 pub struct Tape {
     record: Record<Null>,
     tap: Arc<Tap>,
     on: bool,
     mutation: Option<Mutation>,
-    /// Where the map lies in PCM; what is before it is the head.
+    /// Range of the map in PCM. The header lies before it.
     map: Range<u64>,
-    /// The class of the last write, for fences.
+    /// The class of the last write, which decides about fences.
     last: Option<Class>,
     fences: u32,
     data: RecordTok<()>,
 }
 
 impl Tape {
-    /// A tape that is off: what is given before [`Tape::roll`] is done already.
+    /// Creates a recorder that is off: commands before [`Tape::roll`] count as complete.
     #[must_use]
     pub fn new(tap: Arc<Tap>, mutation: Option<Mutation>, map: Range<u64>) -> Tape {
         let (record, data) = (Record::default(), RecordTok::default());
         Tape { record, tap, on: false, mutation, map, last: None, fences: 0, data }
     }
 
-    /// Records from here on.
+    /// Starts the recording.
     pub fn roll(&mut self) {
         self.on = true;
     }
 
-    /// A request begins.
+    /// Begins a request.
     pub fn begin(&mut self) {
         self.data = RecordTok::default();
         if self.on {
@@ -82,12 +82,12 @@ impl Tape {
         }
     }
 
-    /// The request has given all its commands.
+    /// Ends a request: it has issued all its commands.
     pub fn end(&mut self) {
         self.record.end_request();
     }
 
-    /// Hands the recording over.
+    /// Returns the recording.
     #[must_use]
     pub fn finish(self) -> Recording {
         self.record.finish().0
@@ -135,6 +135,7 @@ impl Sink for Tape {
             return Sink::start(&self.record);
         }
         if cmd.op == Op::PcmFence && self.drops_fence() {
+            // A dropped fence passes on its dependencies.
             return after;
         }
         let class = self.class(&cmd);
@@ -142,6 +143,8 @@ impl Sink for Tape {
             Some(Mutation::DropAfter(c)) if class == Some(c) => Sink::start(&self.record),
             _ => after,
         };
+        // Fences belong to writes of PCM, so an erase does not change the class that decides about
+        // them.
         if class.is_some_and(|c| c != Class::Erase) {
             self.last = class;
         }

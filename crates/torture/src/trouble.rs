@@ -1,28 +1,28 @@
-//! What goes wrong in a store while it is used: errors of the host, and media that lie.
+//! Faults of a store in use: errors of the host, and media that return wrong results.
 
 use crate::medium::NandPlan;
 use frit_core::{Error, Result};
 use std::collections::HashMap;
 use std::io::ErrorKind;
 
-/// A fault, and when it strikes.
+/// A fault and its time.
 #[derive(Clone, Debug)]
 pub struct Trouble {
-    /// The medium that it strikes.
+    /// Medium that it strikes.
     pub medium: u8,
-    /// Accesses of its kind that go well before it.
+    /// Number of accesses of its kind that succeed before it.
     pub after: u32,
-    /// Whether it stays: every later access meets it too.
+    /// `true` if it also strikes every later access.
     pub sticky: bool,
-    /// What it does.
+    /// Kind of the fault.
     pub what: What,
-    /// How often it struck.
+    /// Number of times that it struck.
     pub struck: u32,
-    /// Where it struck last: address and length.
+    /// Address and length of the access that it struck last.
     pub place: (u64, usize),
-    /// What stood where something was written, for reads that are late.
+    /// Bytes before each write, for stale reads.
     former: HashMap<u64, Vec<u8>>,
-    /// A record that follows its page to a wrong place, or nowhere.
+    /// Spare record that is to be dropped or misplaced with its page.
     follow: Option<Follow>,
 }
 
@@ -31,23 +31,25 @@ pub struct Trouble {
 pub enum What {
     /// A read fails with an error of the host.
     ReadError(ErrorKind),
-    /// A write fails with an error of the host; about this many 256ths of its bytes land, whole sectors.
+    /// A write fails with an error of the host, after about this many 256ths of its bytes; only
+    /// whole sectors are written.
     WriteError(ErrorKind, u8),
     /// A sync fails.
     SyncError(ErrorKind),
-    /// A read gives one bit wrong.
+    /// A read returns one wrong bit.
     FlipOnRead {
-        /// Which, of the bits that are read.
+        /// Number of the bit within the read.
         bit: u32,
     },
-    /// A write is lost: reported as done, and not done.
+    /// A write is reported as complete but is lost.
     Lost,
-    /// A write lands elsewhere: NAND pages (with their record) this many pages on, others so many bytes on.
+    /// A write goes to a wrong address. NAND pages (with their records) are displaced by pages,
+    /// other media by bytes.
     Misplaced {
-        /// How far.
+        /// Distance from the correct address.
         by: u64,
     },
-    /// A read gives what stood there before the last write.
+    /// A read returns the contents before the last write.
     Stale,
 }
 
@@ -57,17 +59,17 @@ enum Follow {
     Moved(u64, u64),
 }
 
-/// What becomes of a write.
+/// Effect of a fault on a write.
 #[derive(Debug)]
 pub struct Verdict {
-    /// What lands, and where.
+    /// Bytes that are written, with their addresses.
     pub lands: Vec<(u64, Vec<u8>)>,
-    /// What the caller is told.
+    /// Result that the caller receives.
     pub result: Result<()>,
 }
 
 impl Trouble {
-    /// A fault that strikes once.
+    /// Creates a fault that strikes once.
     #[must_use]
     pub fn new(medium: u8, after: u32, what: What) -> Trouble {
         Trouble {
@@ -82,13 +84,13 @@ impl Trouble {
         }
     }
 
-    /// The same, that stays.
+    /// Returns the same fault, made persistent.
     #[must_use]
     pub fn sticky(self) -> Trouble {
         Trouble { sticky: true, ..self }
     }
 
-    /// Whether the fault strikes now.
+    /// Returns `true` if the fault strikes this access.
     fn strikes(&mut self, at: u64, len: usize) -> bool {
         if self.after > 0 {
             self.after -= 1;
@@ -104,15 +106,15 @@ impl Trouble {
 
     fn error(&self, what: &str, kind: ErrorKind) -> Error {
         Error::Io {
-            what: format!("planned failure of a {what} on medium {}", self.medium),
+            what: format!("injected failure of a {what} on medium {}", self.medium),
             source: kind.into(),
         }
     }
 
-    /// A read gave these bytes.
+    /// Applies the fault to a read of these bytes.
     ///
     /// # Errors
-    /// The planned one.
+    /// The planned error.
     pub fn read(&mut self, medium: u8, at: u64, into: &mut [u8]) -> Result<()> {
         if medium != self.medium || into.is_empty() {
             return Ok(());
@@ -138,7 +140,7 @@ impl Trouble {
         }
     }
 
-    /// What becomes of a write; `old` is asked by the medium for stale reads.
+    /// Applies the fault to a write, and returns the bytes to write.
     #[must_use]
     pub fn write(&mut self, medium: u8, nand: Option<&NandPlan>, at: u64, data: &[u8]) -> Verdict {
         let whole = || Verdict { lands: vec![(at, data.to_vec())], result: Ok(()) };
@@ -146,7 +148,7 @@ impl Trouble {
             return whole();
         }
         let page = nand.filter(|p| at < p.records_at()).map(|p| at / p.page_bytes);
-        // The record goes where its page went: together they are one program.
+        // The spare record follows its page: both belong to one program command.
         if let (Some(plan), Some(follow)) = (nand, self.follow) {
             match follow {
                 Follow::Dropped(page) if at == plan.record_at(page) => {
@@ -163,7 +165,7 @@ impl Trouble {
         let what = self.what;
         match what {
             What::WriteError(kind, part) if self.strikes(at, data.len()) => {
-                // A write that comes short ends where a sector of the file does.
+                // A short write ends at a sector boundary of the file.
                 let want = at + data.len() as u64 * u64::from(part) / 256;
                 let n = (want / 512 * 512).saturating_sub(at) as usize;
                 Verdict { lands: vec![(at, data[..n].to_vec())], result: Err(self.error("write", kind)) }
@@ -186,15 +188,16 @@ impl Trouble {
         }
     }
 
-    /// Lost and misplaced are programs of pages and writes of PCM, not the device's own notes.
+    /// Returns `true` if a write can be lost or misplaced: programs of pages and writes to PCM, but
+    /// not the device's own metadata.
     fn eligible(nand: Option<&NandPlan>, page: Option<u64>) -> bool {
         nand.is_none() || page.is_some()
     }
 
-    /// A sync.
+    /// Applies the fault to a sync.
     ///
     /// # Errors
-    /// The planned one.
+    /// The planned error.
     pub fn sync(&mut self, medium: u8) -> Result<()> {
         let what = self.what;
         match what {
@@ -205,7 +208,7 @@ impl Trouble {
         }
     }
 
-    /// What stands where something will be written, for [`What::Stale`].
+    /// Records the bytes that a write will replace, for [`What::Stale`].
     pub fn remember(&mut self, at: u64, old: &[u8]) {
         if self.what == What::Stale {
             self.former.insert(at, old.to_vec());

@@ -1,5 +1,5 @@
-//! Programs and erases that fail, factory bad blocks, and blocks that wear out, with and without power cuts,
-//! until none is left to replace them.
+//! Program and erase failures, factory bad blocks, and worn-out blocks, with and without power
+//! cuts, until no spare block is left.
 
 use crate::campaign::Options;
 use crate::case::Case;
@@ -14,11 +14,11 @@ use frit_core::{Error, Null, Stop};
 use rand::rngs::SmallRng;
 use rand::{Rng, SeedableRng};
 
-/// Requests after which a volume that still works has done enough.
+/// Number of requests after which the run ends if the volume still works.
 const REQUESTS: u32 = 4_000;
 
 impl Item<'_> {
-    /// A volume on media that wear out.
+    /// Runs the workload on media that wear out.
     pub(crate) fn wear(&mut self) {
         let mut rng = SmallRng::seed_from_u64(self.seed(1));
         let rate = [0.001, 0.004, 0.01][rng.random_range(0..3usize)];
@@ -45,7 +45,7 @@ impl Item<'_> {
         self.under_cuts(subject.as_ref());
     }
 
-    /// The same power cuts as elsewhere.
+    /// Runs the usual power cuts on these media.
     fn under_cuts(&mut self, subject: &dyn Subject) {
         let options: &Options = self.options;
         let case: Case = self.case.clone();
@@ -54,8 +54,8 @@ impl Item<'_> {
         self.tally = inner.tally;
     }
 
-    /// Writes until nothing can be written: then all that was acknowledged is there, before and after a
-    /// restart. Returns how many blocks went bad.
+    /// Writes until the volume refuses writes. All acknowledged data must be readable then, before
+    /// and after a restart. Returns the number of bad blocks.
     fn to_the_end(&self, subject: &dyn Subject, rng: &mut SmallRng) -> Result<u64, Violation> {
         let stores = subject.blank();
         let failed = |doing: &'static str| move |e| Violation::error(Oracle::Alive, doing, &e);
@@ -73,7 +73,7 @@ impl Item<'_> {
                 Ok(()) => lasted.add(n),
                 Err(Failure::Error(Error::ReadOnly { .. } | Error::NoSpace { .. })) => {
                     if layer.refuses().is_none() {
-                        let what = format!("{r} was refused, and the volume does not say why");
+                        let what = format!("{r} was refused, and the volume gives no reason");
                         return Err(Violation::new(Oracle::Poisoned, what));
                     }
                     refusals += 1;

@@ -1,4 +1,4 @@
-//! What clients do: seeded requests of several clients, and carrying them out.
+//! Workloads of several clients: seeded requests, and their execution on a layer.
 
 use crate::history::History;
 use crate::oracle::{Oracle, Violation};
@@ -9,7 +9,7 @@ use rand::Rng;
 use rand::rngs::SmallRng;
 use rand::seq::IndexedRandom;
 
-/// What a request asks for.
+/// The kind of a request.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Kind {
     /// A write.
@@ -18,22 +18,22 @@ pub enum Kind {
     Discard,
     /// A flush.
     Flush,
-    /// A read, which has to give what was written last.
+    /// A read, which must return the last written data.
     Read,
-    /// No request: background work of about so many commands.
+    /// Background work of about this many commands; not a request.
     Step(u32),
-    /// No request: the layer is halted in order, and used again with what follows.
+    /// A halt of the layer, which stays in use for the following requests; not a request.
     Halt,
 }
 
 impl Kind {
-    /// Returns `true` if everything that was acknowledged before is certain once this has succeeded.
+    /// Returns `true` if its success makes all earlier acknowledged requests certain.
     #[must_use]
     pub fn makes_certain(self) -> bool {
         matches!(self, Kind::Flush | Kind::Halt)
     }
 
-    /// A request of this kind that has no range.
+    /// Creates a request of this kind without a range.
     #[must_use]
     pub fn alone(self) -> Request {
         Request { kind: self, first: 0, sectors: 0, client: 0 }
@@ -43,13 +43,13 @@ impl Kind {
 /// A request of a client.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Request {
-    /// What.
+    /// The kind of the request.
     pub kind: Kind,
     /// First sector.
     pub first: u64,
-    /// Sectors.
+    /// Number of sectors.
     pub sectors: u64,
-    /// Which client.
+    /// Number of the client.
     pub client: u8,
 }
 
@@ -68,26 +68,26 @@ impl std::fmt::Display for Request {
     }
 }
 
-/// What a workload is made of.
+/// Parameters of a workload.
 #[derive(Clone, Copy, Debug)]
 pub struct Mix {
-    /// Requests.
+    /// Number of requests.
     pub requests: u32,
-    /// Clients, which take turns at random.
+    /// Number of clients, which take turns at random.
     pub clients: u8,
-    /// Blocks that take most of the writes; 0: all alike.
+    /// Number of blocks that receive most of the writes; 0 for a uniform distribution.
     pub hot_blocks: u64,
-    /// Largest write, in sectors.
+    /// Largest write in sectors.
     pub most_sectors: u64,
-    /// Discards, of 256 requests.
+    /// Number of discards in 256 requests.
     pub discards: u8,
 }
 
 impl Mix {
-    /// A mix by chance: short ones for exhaustive cuts.
+    /// Draws the parameters. A `short` workload suits exhaustive cuts.
     pub fn draw(rng: &mut SmallRng, short: bool) -> Mix {
         let sizes = [4, 8, 16, 32, 128];
-        // One in five is long: what is used again in turns (slots, descriptors, blocks) has to come round.
+        // One in five is long, so that slots, descriptors and blocks are reused.
         let long = !short && rng.random_bool(0.2);
         if long {
             let hot_blocks = rng.random_range(0..24);
@@ -109,7 +109,7 @@ impl Mix {
         }
     }
 
-    /// Requests over a volume of so many blocks of 4 KiB.
+    /// Draws requests for a volume of this many 4 KiB blocks.
     pub fn requests(&self, rng: &mut SmallRng, blocks: u64) -> Vec<Request> {
         (0..self.requests).map(|_| self.request(rng, blocks * PER_BLOCK as u64)).collect()
     }
@@ -132,7 +132,8 @@ impl Mix {
         Request { kind, first, sectors: len, client }
     }
 
-    /// A range: aligned to blocks, to sectors, or anything; small more often than large.
+    /// Draws a range that is aligned to blocks, to sectors, or not at all. Small ranges are more
+    /// frequent than large ones.
     fn range(&self, rng: &mut SmallRng, sectors: u64) -> (u64, u64) {
         let most = self.most_sectors.min(sectors).max(1);
         let per = PER_BLOCK as u64;
@@ -163,11 +164,11 @@ fn hints(rng: &mut SmallRng) -> Hints {
     h
 }
 
-/// A sink that is told where requests begin and end.
+/// A sink that marks the begin and the end of each request.
 pub trait Marks: Sink {
-    /// A request begins.
+    /// Records the begin of a request.
     fn begin_request(&mut self) {}
-    /// It has given all its commands.
+    /// Records the end of a request: it has issued all its commands.
     fn end_request(&mut self) {}
 }
 
@@ -183,40 +184,40 @@ impl Marks for Tape {
     }
 }
 
-/// Why a request was not carried out.
+/// Reason for which a request failed.
 #[derive(Debug)]
 pub enum Failure {
-    /// The layer said so.
+    /// An error of the layer.
     Error(Error),
-    /// It gave back what it should not.
+    /// Wrong data from the layer.
     Violation(Violation),
 }
 
-/// Clients of a layer, and what they know.
+/// Clients of a layer, with the contents that they expect.
 #[derive(Debug)]
 pub struct Clients {
-    /// What the volume may hold.
+    /// Allowed contents of the volume.
     pub history: History,
-    /// The version that the next request writes.
+    /// Version of the last request; the next one writes the version after it.
     pub version: u32,
-    /// A bug on purpose: writes that have to be durable are not flushed.
+    /// Planted bug: FUA writes are not flushed.
     pub ignore_fua: bool,
-    /// Requests that failed: what they would have written may be there or not.
+    /// Requests that failed: their changes may be present or not.
     pub unsure: Vec<u32>,
     buffer: Vec<u8>,
 }
 
 impl Clients {
-    /// Of a volume that holds what the history says.
+    /// Creates clients of a volume with the contents of a history.
     #[must_use]
     pub fn new(history: History, version: u32) -> Clients {
         Clients { history, version, ignore_fua: false, unsure: Vec::new(), buffer: Vec::new() }
     }
 
-    /// Carries a request out. What a failed one would have written is possible, and not sure.
+    /// Performs a request. The changes of a failed one are possible but not certain.
     ///
     /// # Errors
-    /// What the layer says, or what it gave back wrong.
+    /// An error of the layer, or wrong data from it.
     pub fn perform<S: Marks>(
         &mut self,
         layer: &mut dyn Top<S>,
@@ -234,7 +235,8 @@ impl Clients {
                 stamp::fill_all(request.first, self.version, &mut self.buffer[..bytes]);
                 self.history.change(number, request.first, request.sectors, self.version);
                 let written = layer.write(sink, at, Source::Bytes(&self.buffer[..bytes]), hints);
-                // As a volume does it: a layer takes the hint, and a flush is what makes it true.
+                // As in a volume, the layer receives the hint, but only a flush makes the write
+                // durable.
                 match written {
                     Ok(()) if hints.has(Hints::FUA) && !self.ignore_fua => layer.flush(sink),
                     other => other,
@@ -260,7 +262,7 @@ impl Clients {
         if request.kind == Kind::Read { self.compare(request).map_err(Failure::Violation) } else { Ok(()) }
     }
 
-    /// What was read has to be what was written last.
+    /// Verifies that a read returned the last written data.
     fn compare(&self, request: &Request) -> Result<(), Violation> {
         for (i, s) in self.buffer[..request.sectors as usize * SECTOR].chunks_exact(SECTOR).enumerate() {
             let sector = request.first + i as u64;
@@ -278,7 +280,7 @@ impl Clients {
     }
 }
 
-/// Writes a volume full, in large writes, as preparation.
+/// Returns large write requests that fill a volume, for preparation.
 #[must_use]
 pub fn fill_requests(blocks: u64) -> Vec<Request> {
     let all = blocks * PER_BLOCK as u64;

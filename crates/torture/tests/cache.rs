@@ -1,4 +1,4 @@
-//! A disk behind a cache in PCM: every mode, every policy, every leveler.
+//! A disk behind a cache in PCM, with every mode, policy and wear leveler.
 
 mod common;
 
@@ -8,21 +8,21 @@ use frit_layer::wear::LevelerKind;
 use frit_torture::case::Mode;
 use strum::VariantNames;
 
-/// What is tortured, and the distinct images that it has to give.
+/// Returns the variants under torture, and the number of distinct images that each must give.
 fn variants() -> Vec<(String, usize)> {
     let mut all: Vec<(String, usize)> = [
         ("halo", 7_000),
         ("cleaning", 6_000),
         ("read-caching", 6_000),
         ("write-through", 6_000),
-        // Nothing is cached there: all images are one to the recovery.
+        // This mode caches nothing, so recovery reads the same bytes from each image.
         ("write-around", 1),
         ("around-read-caching", 1_000),
         ("bypass", 6_000),
     ]
     .map(|(name, images)| (name.to_owned(), images))
     .into();
-    // That one asks for the future.
+    // Belady's policy needs the future requests.
     let policies = Policy::VARIANTS.iter().filter(|p| **p != "belady" && **p != "halo");
     all.extend(policies.map(|p| (format!("policy-{p}"), 2_000)));
     let levelers = LevelerKind::VARIANTS.iter().filter(|l| **l != "none");
@@ -36,8 +36,8 @@ fn a_hundred_thousand_distinct_images_of_caches_hold() {
     assert!(distinct >= 100_000, "{distinct}");
 }
 
-/// A disk that fails and works again, PCM that fails, damage in PCM: the client is told, nothing that was
-/// acknowledged is lost, and what can go on does.
+/// A disk that fails and works again, failing PCM, and damage in PCM: the client receives an error,
+/// no acknowledged data is lost, and the layer continues where it can.
 #[test]
 fn disks_that_fail_and_damaged_pcm_cost_nothing_that_was_acknowledged() {
     let (struck, seen) = many_faults(&variants(), &[Mode::Errors, Mode::Damage]);

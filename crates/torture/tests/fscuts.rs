@@ -1,6 +1,6 @@
-//! Power cuts of the file system: every operation alone, pairs of them, random sequences; and the bugs planted in it.
+//! Power cuts of the file system: each operation alone, pairs of operations, and random sequences.
 
-// Helpers of tests are tests, which clippy does not know.
+// Clippy does not treat helper functions of tests as tests.
 #![allow(clippy::print_stdout, clippy::unwrap_used)]
 
 use frit_torture::fs::apply::Session;
@@ -17,7 +17,7 @@ use std::time::Instant;
 /// Paths of the base tree.
 const THERE: [&str; 8] = ["a", "b", "a/d", "a/f", "a/e", "s", "b/h", "b/p"];
 
-/// Operations that change something.
+/// Returns the operations that change the tree.
 fn changing() -> Vec<Op> {
     every()
         .into_iter()
@@ -42,7 +42,7 @@ fn number(name: &str, otherwise: usize) -> usize {
 
 fn conclude(what: &str, begun: Instant, found: &Found) {
     println!(
-        "{what}: {} images, {} cut again in the start, {} violations, {:.1} s",
+        "{what}: {} images, {} of cut recoveries, {} violations, {:.1} s",
         found.images,
         found.nested,
         found.violations.len(),
@@ -65,7 +65,7 @@ fn every_operation_alone() {
     conclude("every operation alone", begun, &found);
 }
 
-/// Contents beside the medium: names, attributes and which body is whose.
+/// Contents external to the medium: names, attributes, and the body of each inode.
 #[test]
 fn a_pool_in_every_operation_and_in_pairs() {
     let begun = Instant::now();
@@ -116,7 +116,7 @@ fn contents_with_checksums() {
     conclude("contents with checksums", begun, &found);
 }
 
-/// Operations that need no free block on a file system that has none.
+/// Operations that need no free block, on a full file system.
 const ON_FULL: [&[&str]; 9] = [
     &["root write x 90000 100 9", "root write x 110000 100 8"],
     &["root write x 81920 4096 9", "root write x 126976 4096 8"],
@@ -144,7 +144,7 @@ fn a_full_file_system() {
     conclude("a full file system", begun, &found);
 }
 
-/// More open files lose their names than the list of orphans has room for.
+/// More open files lose their names than the list of orphans can hold.
 #[test]
 fn more_orphans_than_are_listed() {
     let begun = Instant::now();
@@ -183,7 +183,7 @@ fn pairs_of_operations() {
     conclude("pairs", begun, &found);
 }
 
-/// Operations that succeed on the base tree.
+/// Returns the operations that succeed on the base tree.
 fn succeeding() -> Vec<Op> {
     let succeeds = |op: &Op| {
         let model = Model::new();
@@ -203,7 +203,7 @@ fn every_pair_of_operations() {
     let ops = succeeding();
     let pairs = ops.len() * ops.len();
     let wanted = number("PAIRS", pairs).clamp(1, pairs);
-    // Evenly over all of them.
+    // The pairs are spread evenly over all of them.
     let pair = |i: usize| i * pairs / wanted;
     let workers = std::thread::available_parallelism().map_or(1, std::num::NonZero::get);
     let mut found = Found::default();

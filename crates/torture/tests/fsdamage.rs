@@ -1,4 +1,4 @@
-//! Damage of a file system's medium: single bits, misplaced and stale pieces, bytes at random.
+//! Damage to a file system's medium: single bits, misplaced and stale metadata, random bytes.
 
 #![allow(clippy::unwrap_used, clippy::print_stdout)]
 
@@ -11,14 +11,14 @@ use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-/// Of how many flips one is also read by name and repaired.
+/// Interval, in flipped bits, at which the image is also read by name and repaired.
 const DEEPLY: usize = 16;
 
 fn number(name: &str, otherwise: usize) -> usize {
     std::env::var(name).ok().and_then(|text| text.parse().ok()).unwrap_or(otherwise)
 }
 
-/// Counts verdicts, and keeps what went wrong.
+/// Counts of verdicts, and descriptions of failures.
 #[derive(Default)]
 struct Tally {
     counts: BTreeMap<(&'static str, &'static str), u64>,
@@ -30,7 +30,7 @@ impl Tally {
         *self.counts.entry((what, how)).or_default() += 1;
     }
 
-    /// Runs one look at damage; a panic is wrong as well.
+    /// Runs one examination. A panic counts as a failure.
     fn look<T>(&mut self, what: &str, look: impl FnOnce() -> Result<T, String>) -> Option<T> {
         match catch_unwind(AssertUnwindSafe(look)).unwrap_or_else(|_| Err("panics".to_string())) {
             Ok(seen) => Some(seen),
@@ -66,7 +66,7 @@ fn every_bit_of_metadata() {
     let mut image = made.image.clone();
     let mut flips = 0;
     for (what, range) in &made.metadata {
-        // Blocks are most of the bits.
+        // Blocks hold most of the bits, so fewer of their bits are flipped.
         let step = number("STEP", if range.end - range.start == 4096 { 31 } else { 5 }) as u64;
         for bit in (range.start * 8..range.end * 8).filter(|bit| bit % step == (bit / 512) % step) {
             let (at, mask) = ((bit / 8) as usize, 1 << (bit % 8));
@@ -90,7 +90,7 @@ fn every_bit_of_metadata() {
     tally.conclude("every bit", begun);
 }
 
-/// Puts one version of some bytes in the place of another, and looks at it.
+/// Replaces bytes by another version and examines the image.
 fn replace(
     tally: &mut Tally,
     judge: &Judge,
@@ -180,12 +180,13 @@ fn well_formed_and_stale() {
         assert!(!space.contains(&Some(Verdict::Unnoticed)), "{space:?}");
     }
     tally.conclude("stale", begun);
-    // What no other piece of metadata knows of: the judge has seen that it is of one inode, or one name.
+    // An old block may be known only to its own metadata. The judge has verified that this affects
+    // one inode or one name.
     let blocks = tally.counts.get(&("an older block", "reported"));
     assert!(blocks.is_some_and(|n| *n > 100), "{:?}", tally.counts);
 }
 
-/// Values that lengths and positions are tried with.
+/// Values for lengths and positions in corrupted images.
 const HOSTILE: [u64; 10] =
     [0, 1, 0xFF, 1 << 23, 1 << 40, (1 << 48) - 1, 1 << 52, 1 << 63, u64::MAX - 1, u64::MAX];
 
@@ -224,10 +225,10 @@ fn bytes_at_random() {
     tally.conclude("random", begun);
 }
 
-/// Bytes of the medium.
+/// Size of the medium in bytes.
 const BYTES: u64 = 512 << 10;
 
-/// Makes what was changed well-formed.
+/// Updates the checksums of everything that was changed.
 fn seal_all(image: &mut [u8], made: &Populated, g: &Geometry) {
     seal::superblock(image);
     seal::ledger(image, g);

@@ -1,7 +1,8 @@
-//! Damage of every kind through every way to an image, closed in order and not, with checksums of contents and
-//! without: nothing is silently another. And the bugs planted in what has to notice it.
+//! Damage of every kind, through every way to access an image. The images are closed or not, with
+//! checksums of contents or without. No wrong data goes unreported, and the tests find all bugs
+//! planted in the code that detects damage.
 //!
-//! `SEED=7 CASES=1000 cargo test -p frit-torture --test fsdoors` tries others, and more.
+//! `SEED=7 CASES=1000 cargo test -p frit-torture --test fsdoors` tries other cases, and more.
 
 #![allow(clippy::unwrap_used, clippy::print_stdout)]
 
@@ -14,14 +15,14 @@ use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::{Mutex, PoisonError};
 use strum::IntoEnumIterator;
 
-/// Bugs are planted for all threads.
+/// Lock of the tests: planted bugs affect all threads.
 static ALONE: Mutex<()> = Mutex::new(());
 
 fn number(name: &str, otherwise: u64) -> u64 {
     std::env::var(name).ok().and_then(|text| text.parse().ok()).unwrap_or(otherwise)
 }
 
-/// Images of all four ways to make one.
+/// Creates an image with each combination of options.
 fn all_made() -> Vec<(How, Populated, Doors)> {
     let ways = [(true, true), (true, false), (false, true), (false, false)];
     let make = |(sums, closed)| {
@@ -33,7 +34,8 @@ fn all_made() -> Vec<(How, Populated, Doors)> {
     ways.into_iter().map(make).collect()
 }
 
-/// Tries kinds of damage so many times on each image, through each door; what was silently wrong.
+/// Applies each kind of damage to each image this many times, and accesses the result in each way.
+/// Returns the failures.
 fn tried(
     all: &[(How, Populated, Doors)],
     (harms, doors_tried): (&[Harm], &[Door]),
@@ -70,21 +72,22 @@ fn nothing_is_silently_another() {
     let wrong = tried(&all_made(), (&harms, &doors), number("CASES", 12), |_, harm, door, outcome| {
         *counts.entry((harm, door, outcome.to_string())).or_default() += 1;
     });
-    println!("| damage | through | comes to | cases |\n|---|---|---|---|");
+    println!("| damage | through | outcome | cases |\n|---|---|---|---|");
     for ((harm, door, outcome), count) in &counts {
         let (harm, door): (&str, &str) = (harm.into(), door.into());
         println!("| {harm} | {door} | {outcome} | {count} |");
     }
     let first = wrong.iter().take(number("SHOWN", 5) as usize).cloned().collect::<Vec<_>>().join("\n---\n");
     assert!(wrong.is_empty(), "{} wrong:\n{first}", wrong.len());
-    // Each kind was noticed through each door.
+    // Each kind of damage is reported by each way of access.
     for (harm, door) in Harm::iter().flat_map(|harm| Door::iter().map(move |door| (harm, door))) {
         let noticed = counts.contains_key(&(harm, door, "told".into()));
         assert!(noticed || harm.is_older(), "{harm:?} through {door:?}");
     }
 }
 
-/// The damage and the door that show a bug, and how many cases it takes.
+/// Returns the kinds of damage and the way of access that reveal a bug, and the number of cases
+/// that it takes.
 fn shown_by(bug: Bug) -> (&'static [Harm], Door, u64) {
     match bug {
         Bug::FsNamesNotCompared => (&[Harm::Zeros], Door::ReadOnly, 12),
@@ -102,7 +105,7 @@ fn every_planted_bug_of_damage_is_found() {
     let _alone = ALONE.lock().unwrap_or_else(PoisonError::into_inner);
     let all = all_made();
     let mut missed = Vec::new();
-    // What only the kernel shows is found by the mount's test of damaged inodes.
+    // A bug that only the kernel reveals is found by the mount's test of damaged inodes.
     for bug in Bug::iter().filter(|bug| bug.is_of_damaged_fs() && *bug != Bug::FsUnreadableUnlisted) {
         let name: &str = bug.into();
         let (harms, door, cases) = shown_by(bug);

@@ -1,7 +1,8 @@
-//! Power cuts of the machine under an image in an ordinary file: random sequences, syncs in the middle of operations,
-//! operations in the middle of syncs. And the mapping of a file behind the page cache, which has to fail.
+//! Power losses under an image in an ordinary file: random sequences, syncs within operations, and
+//! operations within syncs. A direct mapping of the file through the page cache must fail the same
+//! test.
 
-// Helpers of tests are tests, which clippy does not know.
+// Clippy does not treat helper functions of tests as tests.
 #![allow(clippy::print_stdout)]
 
 mod workload;
@@ -12,13 +13,13 @@ use workload::{number, workload};
 
 fn conclude(what: &str, found: &Found) {
     let (images, nested, n) = (found.images, found.nested, found.violations.len());
-    println!("{what}: {images} images, {nested} cuts of a start, {n} violations");
+    println!("{what}: {images} images, {nested} cuts of recoveries, {n} violations");
     if let Some(violation) = found.violations.first() {
         println!("---\n{violation}");
     }
 }
 
-/// Several sequences, each with other cuts.
+/// Runs several sequences, each with other cuts.
 fn all(what: &str, sequences: u64, cuts: MachineCuts) -> Found {
     let mut found = Found::default();
     let first = number("SEED", 0) * 1_000_000;
@@ -59,6 +60,6 @@ fn a_mapping_behind_the_page_cache_is_damaged_by_the_same_cuts() {
     let found = MachineCuts::default().run_mapped(&base(), &workload(1, 24));
     conclude("a mapping", &found);
     let damaged = found.violations.iter().filter(|v| !v.what.starts_with("neither")).count();
-    println!("{damaged} of them cannot be opened, or a check finds damage");
+    println!("{damaged} of them cannot be opened or fail a check");
     assert!(damaged > 20, "{}", found.images);
 }

@@ -1,4 +1,5 @@
-//! Bugs planted in how an image in an ordinary file is synced: cuts of the machine find each of them, and nothing without.
+//! Bugs planted in the sync of an image in an ordinary file: power losses find each of them, and
+//! find nothing without them.
 
 #![allow(clippy::unwrap_used)]
 
@@ -12,12 +13,12 @@ use std::panic::{AssertUnwindSafe, catch_unwind};
 use strum::IntoEnumIterator;
 use workload::workload;
 
-/// Sequences that are tried with each bug.
+/// Number of sequences that are tried with each bug.
 const SEEDS: u64 = 6;
 
 fn hunt(seed: u64) -> Option<Found> {
     let cuts = MachineCuts { meanwhile: true, nested_one_in: u64::MAX, seed, ..MachineCuts::default() };
-    // A planted bug may well make the file system panic, which is one way to be found.
+    // A planted bug may make the file system panic, which counts as found.
     catch_unwind(AssertUnwindSafe(|| cuts.run(&base(), &workload(seed, 24)))).ok()
 }
 
@@ -25,7 +26,8 @@ fn finds(seed: u64) -> bool {
     hunt(seed).is_none_or(|found| !found.violations.is_empty())
 }
 
-/// Puts an older state of an image in its place while changes behind a newer one are left over. Whether it is opened.
+/// Replaces an image by an older state while changes to a newer state remain in the overlay.
+/// Returns `true` if the image can be opened.
 fn takes_what_belongs_to_another_state() -> bool {
     let memory = tempfile::tempdir_in("/dev/shm").unwrap();
     let disk = tempfile::tempdir().unwrap();
@@ -57,7 +59,7 @@ fn every_planted_bug_of_a_sync_is_found() {
     for bug in Bug::iter().filter(|bug| bug.is_of_file()) {
         set(Some(bug));
         let found = match bug {
-            // No cut leaves an image that was replaced.
+            // A power cut never replaces an image, so this bug has a test of its own.
             Bug::FileNumberIgnored => takes_what_belongs_to_another_state().then_some(0),
             _ => (0..SEEDS).find(|seed| finds(*seed)),
         };

@@ -1,5 +1,5 @@
-//! Bugs planted in the file system: each has to be found by power cuts of few operations, which without it find
-//! nothing.
+//! Bugs planted in the file system. Power cuts of a few operations must find each bug, and find
+//! nothing without it.
 
 #![allow(clippy::unwrap_used)]
 
@@ -11,10 +11,10 @@ use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::time::Instant;
 use strum::IntoEnumIterator;
 
-/// Seeds of cuts that are tried with each sequence.
+/// Number of seeds of cuts that are tried with each sequence.
 const SEEDS: u64 = 8;
 
-/// Operations on the base tree, among them some that show each of the bugs.
+/// Sequences of operations on the base tree. Together they reveal the general bugs.
 const HUNTS: [&[&str]; 15] = [
     &["root create file n 640 0"],
     &["root write a/e 100 5000 11"],
@@ -33,24 +33,24 @@ const HUNTS: [&[&str]; 15] = [
     &["root create dir x 755 0", "root append b/p 4096 64", "root truncate b/h 0"],
 ];
 
-/// Those for bugs of a pool, whose contents are beside the medium.
+/// Sequences for bugs of a pool, which holds contents external to the medium.
 const POOL: [&[&str]; 3] = [
     &["root unlink b/p", "root create file n 640 0"],
     &["root open #0 b/p", "root unlink b/p", "root close #0"],
     &["root write a/e 100 5000 11", "root rename a/e b/p replace", "root create file n 600 0"],
 ];
 
-/// Those on a file system without a free block.
+/// Sequences on a file system without a free block.
 const FULL: [&[&str]; 2] = [
     &["root write x 90000 100 9", "root write x 110000 100 8"],
     &["root allocate y punch 90112 4096", "root write a/e 0 4096 3", "root allocate y punch 102400 8192"],
 ];
 
-/// Those with more open files without names than the list of orphans has room for.
+/// Sequences with more open files without names than the list of orphans can hold.
 const ORPHANS: [&[&str]; 1] =
     [&["root unlink b/p", "root unlink a/e", "root unlink b/g", "root create file n 600 0"]];
 
-/// Parts of files, and the tree before.
+/// Configuration of the file system, and the tree before a sequence.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 enum Kind {
     Plain,
@@ -60,13 +60,13 @@ enum Kind {
     Orphans,
 }
 
-/// All sequences, and what they run on.
+/// Returns the general sequences with their configurations.
 fn hunts(sums: bool) -> impl Iterator<Item = (&'static [&'static str], Kind)> {
     let kind = if sums { Kind::Sums } else { Kind::Plain };
     HUNTS.iter().map(move |ops| (*ops, kind)).chain(POOL.iter().map(|ops| (*ops, Kind::Pool)))
 }
 
-/// The sequences that a bug is looked for with.
+/// Returns the sequences that may reveal a bug.
 fn hunts_of(bug: Bug) -> Box<dyn Iterator<Item = (&'static [&'static str], Kind)>> {
     match bug {
         Bug::FsAroundNotZeroed => Box::new(special().filter(|hunt| hunt.1 == Kind::Full)),
@@ -79,7 +79,7 @@ fn hunts_of(bug: Bug) -> Box<dyn Iterator<Item = (&'static [&'static str], Kind)
     }
 }
 
-/// Sequences for a few bugs alone.
+/// Returns the sequences that only a few bugs need.
 fn special() -> impl Iterator<Item = (&'static [&'static str], Kind)> {
     let full = FULL.iter().map(|ops| (*ops, Kind::Full));
     full.chain(ORPHANS.iter().map(|ops| (*ops, Kind::Orphans)))
@@ -91,7 +91,7 @@ fn hunt(ops: &[&str], kind: Kind, seed: u64) -> Result<Found, ()> {
     let orphans = (kind == Kind::Orphans).then_some(4);
     let cuts =
         Cuts { density: Density::COARSE, seed, nested_one_in: 4, sums, pool, orphans, ..Cuts::default() };
-    // A planted bug may well make the file system panic, which is one way to be found.
+    // A planted bug may make the file system panic, which counts as found.
     catch_unwind(AssertUnwindSafe(|| cuts.run(&before(&cuts, kind), &ops))).map_err(|_| ())
 }
 

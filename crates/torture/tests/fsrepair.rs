@@ -1,4 +1,4 @@
-//! What a repair does about one damage of each kind, and what it says.
+//! Effects and messages of a repair, for one damage of each kind.
 
 #![allow(clippy::unwrap_used)]
 
@@ -6,7 +6,7 @@ use frit_fs::{Caller, Clock, Files, Fs, Geometry, Ino, Kind, Mapped, Medium, Ope
 use frit_torture::fs::damage::{populate, seal};
 use std::sync::Arc;
 
-/// Repairs a damaged image; what was said, and the file system.
+/// Repairs a damaged image. Returns the messages of the repair, and the file system.
 fn repaired(damage: impl FnOnce(&mut [u8], &Geometry)) -> (String, Fs<Arc<Mapped>>) {
     let mut image = populate().unwrap().image;
     let g = Geometry::divide(image.len() as u64, Some(32)).unwrap();
@@ -27,7 +27,7 @@ fn find(fs: &dyn Files, path: &str) -> frit_fs::Result<frit_fs::Attr> {
         .try_fold(fs.attr(Ino::ROOT)?, |dir, name| fs.lookup(&Caller::ROOT, dir.ino, name.as_bytes()))
 }
 
-/// The number of what has a path in the undamaged image.
+/// Returns the inode number of a path in the undamaged image.
 fn number(path: &str) -> u64 {
     let medium = Mapped::anonymous(512 << 10).unwrap();
     medium.write_data(0, &populate().unwrap().image);
@@ -82,7 +82,7 @@ fn the_younger_of_two_inodes_loses_blocks_that_both_have() {
     let (older, younger) = (number("b/q"), number("pieces"));
     assert!(older < younger);
     let (said, fs) = repaired(|image, g| {
-        // The first extent of the one becomes the first of the other.
+        // The first extent of the older inode replaces that of the younger one.
         let first = |ino| at(g, ino) + 128;
         let start = image[first(older) + 8..first(older) + 16].to_vec();
         image[first(younger) + 8..first(younger) + 16].copy_from_slice(&start);
@@ -104,7 +104,7 @@ fn a_directory_stays_where_its_parent_says() {
     let (a, b, d) = (number("a"), number("b"), number("a/d"));
     for (parent, stays, goes) in [(a, "a/d", "b/h"), (b, "b/h", "a/d")] {
         let (said, fs) = repaired(|image, g| {
-            // The name `h`, a hard link of `a/f`, leads to the directory too.
+            // The name `h`, a hard link of `a/f`, also refers to the directory.
             let block = u64::from_le_bytes(image[at(g, b) + 136..at(g, b) + 144].try_into().unwrap());
             let slot = (0..128).find(|slot| image[block as usize * 4096 + slot * 32 + 16] == b'h').unwrap();
             let name = block as usize * 4096 + slot * 32;

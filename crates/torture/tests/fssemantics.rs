@@ -1,5 +1,5 @@
-//! What `docs/semantics.md` promises of power cuts between any two words, each promise by a test with its number and
-//! the few operations that it is about.
+//! Promises of `docs/semantics.md` about power cuts between any two words. The test of each promise
+//! has its number and the few operations that concern it.
 
 #![allow(clippy::unwrap_used)]
 
@@ -15,7 +15,7 @@ fn ops(lines: &[&str]) -> Vec<Op> {
     lines.iter().map(|line| line.parse().unwrap()).collect()
 }
 
-/// Cuts a sequence on the base tree of `every` everywhere.
+/// Runs a sequence of operations on the base tree, with power cuts everywhere.
 #[track_caller]
 fn survives(cuts: Cuts, lines: &[&str]) {
     let found = cuts.run(&base(), &ops(lines));
@@ -52,7 +52,7 @@ fn s68_overwritten_bytes_tear_between_aligned_words_only() {
 
 #[test]
 fn s69_what_a_file_gains_is_the_new_bytes_or_zeros() {
-    // Blocks that held something else before.
+    // The truncated blocks keep their former contents on the medium.
     let first = ["root write a/e 0 20000 5", "root truncate a/e 0"];
     for last in [
         "root write a/f 4999 9000 11",

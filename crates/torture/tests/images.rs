@@ -1,4 +1,4 @@
-//! A hundred thousand distinct crash images, and none of them breaks a promise.
+//! A hundred thousand distinct crash images, none of which violates a promise.
 
 #![allow(clippy::print_stdout)]
 
@@ -8,7 +8,7 @@ use common::{STACKS, complain, subject};
 use frit_torture::campaign::{Options, run};
 use frit_torture::case::Mode;
 
-/// Distinct images of each stack; those of large pages take longer to look at.
+/// Returns the number of distinct images for a stack; images of large pages take longer to examine.
 fn wanted(name: &str) -> usize {
     match name {
         "level-16k" => 3_000,

@@ -1,4 +1,4 @@
-//! Address mapping on byte-addressable memory: every mode, every mapping and log, every leveler.
+//! Address mapping on byte-addressable memory, with every mode, mapping, log and wear leveler.
 
 mod common;
 
@@ -7,7 +7,7 @@ use frit_layer::wear::LevelerKind;
 use frit_torture::case::Mode;
 use strum::VariantNames;
 
-/// What is tortured, and the distinct images that it has to give.
+/// Returns the variants under torture, and the number of distinct images that each must give.
 fn variants() -> Vec<(String, usize)> {
     let mut all: Vec<(String, usize)> =
         MAPPINGS.iter().map(|(name, _)| ((*name).to_owned(), 8_000)).collect();
@@ -22,7 +22,8 @@ fn a_hundred_thousand_distinct_images_of_mappings_hold() {
     assert!(distinct >= 100_000, "{distinct}");
 }
 
-/// Memory that fails, and damage in it: the client is told, and nothing that was acknowledged is lost.
+/// Failing memory, and damage in it: the client receives an error, and no acknowledged data is
+/// lost.
 #[test]
 fn failing_and_damaged_memory_costs_nothing_that_was_acknowledged() {
     let (struck, seen) = many_faults(&variants(), &[Mode::Errors, Mode::Damage]);

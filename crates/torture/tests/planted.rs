@@ -1,8 +1,8 @@
-//! The detector is proved: bugs are planted, and each is found. The table says by what, and after how
-//! many workloads ("seeds").
+//! Proof of the oracles: bugs are planted, and each must be found. The table says by which oracle,
+//! and after how many workloads ("seeds").
 //!
-//! The first kind needs no help: edges, fences and acknowledgements are deleted in the sink. The second
-//! are hooks in the layer and the media, behind the feature `planted`.
+//! Bugs of the first kind are made in the sink, which deletes edges, fences and acknowledgements.
+//! Bugs of the second kind are hooks in the layer and the media, behind the feature `planted`.
 
 #![allow(clippy::print_stdout)]
 
@@ -17,10 +17,10 @@ use std::collections::HashMap;
 use std::time::Instant;
 use strum::IntoEnumIterator;
 
-/// Workloads that are tried before a bug counts as missed.
+/// Number of workloads after which a bug counts as missed.
 const MOST: u32 = 40;
 
-/// What found a bug: the oracle, the mode, and workloads needed.
+/// Oracle, mode and stack that found a bug, and number of workloads that it took.
 struct Catch {
     oracle: Oracle,
     mode: Mode,
@@ -28,7 +28,7 @@ struct Catch {
     workloads: u32,
 }
 
-/// What is planted.
+/// A planted bug.
 #[derive(Clone, Copy)]
 enum Plant {
     Sink(Mutation),
@@ -46,7 +46,7 @@ fn plant(what: Option<Plant>) -> Option<Mutation> {
     }
 }
 
-/// Workloads that hold when nothing is planted, or do not.
+/// For each workload, `true` if it has no violations without a planted bug.
 type Sound = HashMap<(Mode, &'static str, u64, u32), bool>;
 
 fn hunt(what: Plant, modes: &[Mode], stacks: &[&'static str], sound: &mut Sound) -> Option<Catch> {
@@ -68,7 +68,7 @@ fn hunt(what: Plant, modes: &[Mode], stacks: &[&'static str], sound: &mut Sound)
                 let r = run(&subject, &options, &|_| {});
                 let mutation = plant(None);
                 workloads += r.workloads;
-                // What fails without the bug as well is not its doing.
+                // A violation that also occurs without the bug does not count.
                 let mut own = |f: &&Found| {
                     *sound.entry((mode, stack, seed, f.case.number)).or_insert_with(|| {
                         let options = Options { mutation, ..options.clone() };
@@ -110,7 +110,8 @@ fn mutations() -> Vec<(String, Mutation)> {
     for class in Class::iter() {
         let name: &str = class.into();
         all.push((format!("no `after` of {name}"), Mutation::DropAfter(class)));
-        // Data is followed by its descriptor, and erases by nothing: no fence stands right behind either.
+        // Data is followed by its descriptor, and an erase by no write, so no fence directly
+        // follows either.
         if !matches!(class, Class::Erase | Class::PcmData) {
             all.push((format!("no fence behind {name}"), Mutation::DropFence(class)));
         }
@@ -121,19 +122,21 @@ fn mutations() -> Vec<(String, Mutation)> {
 const ANY: &[&str] = &["both-4k", "none-4k", "level-2k"];
 const GROUPS: &[&str] = &["level-2k", "none-512"];
 const PCM: &[&str] = &["cache-4k"];
-/// Memory alone.
+/// NTL stacks.
 const MAPPINGS: &[&str] = &["ntl-full-row", "ntl-static", "ntl-coarse"];
-/// Disks behind a cache.
+/// Stacks of disks behind a cache.
 const CACHES: &[&str] = &["halo-half", "cleaning"];
 
-/// Hooks that are not counted, since they do no harm alone: what they leave out is done a second time.
-/// Versions of NAND pages are looked at again by each read; a descriptor's slots, page and version have
-/// checks of their own; a descriptor is used again after the slots that were given up with it, and their
-/// tokens order both (not found in more than a hundred workloads of a PCM that is always full). What is left of a
-/// record of NTL does harm when a second stop completes it with words of the next one: one cut in some ten
-/// thousand, which a test of the layer makes by hand.
-/// The last three are of repairs, and of both copies of a record: the harness of whole volumes finds them
-/// (`crates/volume/tests/damage_planted.rs`).
+/// Hooks that do not count, since another mechanism covers each of them.
+///
+/// - Versions of NAND pages are compared again at each read.
+/// - A descriptor's slots, page and version have checks of their own.
+/// - A descriptor is reused after the slots that were released with it, and their tokens order both
+///   (not found in more than a hundred workloads of a PCM that is always full).
+/// - The remains of an NTL record do harm only if a second power loss completes them with words of
+///   the next record: one cut in some ten thousand. A test of the layer makes this cut by hand.
+/// - The last three concern repairs, and both copies of a record. The harness of whole volumes
+///   finds them (`crates/volume/tests/damage_planted.rs`).
 const MASKED: [Bug; 7] = [
     Bug::AdoptAnyVersion,
     Bug::DescCheckIgnored,
@@ -144,7 +147,7 @@ const MASKED: [Bug; 7] = [
     Bug::RepairDiscards,
 ];
 
-/// Where a bug shows: how, and on which stacks.
+/// Returns the modes and the stacks that reveal a bug.
 fn hunting_grounds(bug: Bug) -> (&'static [Mode], &'static [&'static str]) {
     match bug {
         Bug::FlushIgnored
@@ -177,7 +180,7 @@ fn hunting_grounds(bug: Bug) -> (&'static [Mode], &'static [&'static str]) {
     }
 }
 
-/// Bugs that the cache has as well as other layers.
+/// Bugs that the cache shares with other layers.
 const SHARED: [(Bug, Mode, &str); 7] = [
     (Bug::SlotReuseEarly, Mode::Cuts, "halo-half"),
     (Bug::ReuseBeforeFlush, Mode::Files, "policy-lru"),
@@ -188,7 +191,7 @@ const SHARED: [(Bug, Mode, &str); 7] = [
     (Bug::NotPoisoned, Mode::Errors, "halo-half"),
 ];
 
-/// The same for what is left out in the sink.
+/// Bugs of the sink that are also tried on a cache.
 const SHARED_IN_SINK: [(&str, Mutation, Mode); 4] = [
     ("no fences at all", Mutation::DropFences, Mode::Cuts),
     ("every third fence left out", Mutation::DropEvery(3), Mode::Cuts),
@@ -198,7 +201,7 @@ const SHARED_IN_SINK: [(&str, Mutation, Mode); 4] = [
 
 #[test]
 fn every_planted_bug_is_found() {
-    // Planted bugs may make the layer panic, which is one way to be found.
+    // Planted bugs may make the layer panic, which counts as found.
     planted::silence_panics();
     println!("| planted                            | found by   | mode       | stack     | seeds | time  |");
     println!("|---|---|---|---|---|---|");

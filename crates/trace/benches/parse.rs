@@ -1,7 +1,8 @@
-//! Lines a second, one core, through the public API: an uncompressed file from the page cache to requests.
+//! Benchmark of trace parsing: lines per second on one core, through the public API, from an
+//! uncompressed file in the page cache to requests.
 //!
-//! `cargo bench -p frit-trace` writes a trace of a million requests in each format (or `LINES=N`), reads it three
-//! times and prints the best.
+//! `cargo bench -p frit-trace` writes a trace of a million requests (or `LINES=N`) in each format,
+//! reads it three times and prints the best result.
 
 use frit_trace::write::{WRITABLE, Writer};
 use frit_trace::{Devices, Options, ReqOp, TimeUnit, Workload};
@@ -9,7 +10,8 @@ use std::time::Instant;
 
 type Outcome<T> = Result<T, Box<dyn std::error::Error>>;
 
-/// Reads everything and returns how many requests there were, and a sum that keeps the work from being left out.
+/// Reads everything. Returns the number of requests, and a checksum so that the compiler cannot
+/// remove the work.
 fn drain(spec: &str, options: &Options) -> Outcome<(u64, u64)> {
     let mut workload = Workload::open(spec, options)?;
     let (mut batch, mut requests, mut sum) = (Vec::new(), 0, 0u64);
@@ -34,7 +36,7 @@ fn best(spec: &str, options: &Options) -> Outcome<(u64, f64)> {
     Ok(best)
 }
 
-#[allow(clippy::print_stdout, reason = "a bench prints its figures")]
+#[allow(clippy::print_stdout, reason = "a benchmark prints its results")]
 fn main() -> Outcome<()> {
     let lines = std::env::var("LINES").ok().and_then(|n| n.parse().ok()).unwrap_or(1_000_000u64);
     let dir = tempfile::tempdir()?;

@@ -1,12 +1,13 @@
-//! The devices of a trace: their names, and where each lies in the one address space.
+//! Device names of a trace, and the layout of the devices in one address space.
 
 use crate::problems::Reason;
 use std::collections::HashMap;
 
-/// Devices are laid out at multiples of this many sectors (1 MiB), so that alignment is kept.
+/// Alignment of devices in the address space, in sectors (1 MiB). It keeps the alignment of
+/// requests.
 const ALIGN: u64 = 2048;
 
-/// Slot of [`Names::small`] that holds no device yet.
+/// Slot of [`Names::small`] without a device.
 const FREE: u16 = u16::MAX;
 
 /// Device names in order of first appearance; a request holds the index.
@@ -32,15 +33,16 @@ impl Default for Names {
 }
 
 impl Names {
-    /// All names.
+    /// Returns all names.
     #[must_use]
     pub fn list(&self) -> &[String] {
         &self.names
     }
 
-    /// The index of a device that has a number.
+    /// Returns the index of a device that is identified by a number.
     #[inline]
     pub(crate) fn number(&mut self, n: u64) -> Result<u16, Reason> {
+        // Parsers call this for each line, so small numbers avoid the hash map.
         if let Some(&id) = self.small.get(n as usize)
             && n < 256
             && id != FREE
@@ -54,9 +56,10 @@ impl Names {
         Ok(id)
     }
 
-    /// The index of a device that has a name.
+    /// Returns the index of a device that is identified by a name.
     #[inline]
     pub(crate) fn name(&mut self, name: &[u8]) -> Result<u16, Reason> {
+        // Consecutive lines mostly name the same device.
         if self.last_id != FREE && self.last == name {
             return Ok(self.last_id);
         }
@@ -81,7 +84,7 @@ impl Names {
     }
 }
 
-/// Where each device begins in the one address space, in sectors.
+/// Start of each device in the one address space, in sectors.
 #[derive(Clone, PartialEq, Eq, Default, Debug)]
 pub struct Layout {
     base: Vec<u64>,
@@ -89,7 +92,8 @@ pub struct Layout {
 }
 
 impl Layout {
-    /// One device after another, each at the next MiB, from the end of each one's highest request.
+    /// Places the devices one after another. Each starts at the next MiB after the highest request
+    /// of the device before it. `ends` holds the end of the highest request of each device.
     #[must_use]
     pub fn concat(ends: &[u64]) -> Layout {
         let mut at = 0u64;
@@ -103,14 +107,15 @@ impl Layout {
         Layout { base, end }
     }
 
-    /// The first sector of a device; `None` for one that was not seen when the layout was made.
+    /// Returns the first sector of a device, or `None` for a device that did not occur when the
+    /// layout was made.
     #[inline]
     #[must_use]
     pub fn base(&self, device: u16) -> Option<u64> {
         self.base.get(device as usize).copied()
     }
 
-    /// One past the highest sector of all.
+    /// Returns the sector after the highest one of all devices.
     #[must_use]
     pub fn end(&self) -> u64 {
         self.end

@@ -1,185 +1,185 @@
-//! What can go wrong with a workload, in words a user can act on.
+//! Errors of workloads, with messages that tell the user what to do.
 
 use frit_core::size;
 
 /// Shorthand for results with [`enum@Error`].
 pub type Result<T> = std::result::Result<T, Error>;
 
-/// An error of a workload. The doc comment of each variant is what it means; its message is what the
-/// user sees.
+/// An error of a workload. The doc comment of each variant is its meaning; the message is for the
+/// user.
 #[derive(Debug, thiserror::Error)]
 pub enum Error {
     /// A file cannot be opened or created.
     #[error("{path}: {source}")]
     Open {
-        /// The file.
+        /// Path of the file.
         path: String,
-        /// What the operating system said.
+        /// Error of the operating system.
         source: std::io::Error,
     },
-    /// Reading failed half-way.
+    /// Reading failed before the end.
     #[error("{path}: reading failed after {at} bytes: {source}")]
     Read {
-        /// The file.
+        /// Path of the file.
         path: String,
-        /// Uncompressed bytes that were read before.
+        /// Number of uncompressed bytes that were read before the error.
         at: u64,
-        /// What the operating system or the decompressor said.
+        /// Error of the operating system or the decompressor.
         source: std::io::Error,
     },
     /// Writing failed.
     #[error("{path}: writing failed: {source}")]
     Write {
-        /// The file.
+        /// Path of the file.
         path: String,
-        /// What the operating system said.
+        /// Error of the operating system.
         source: std::io::Error,
     },
-    /// There is nothing in the file.
-    #[error("{path} is empty{inside}: there are no requests to read")]
+    /// The file contains no data.
+    #[error("{path} is empty{inside}: it contains no requests")]
     Empty {
-        /// The file.
+        /// Path of the file.
         path: String,
-        /// Where inside it, when it is a container.
+        /// Location inside the file, if the file is a container.
         inside: &'static str,
     },
-    /// The content is no known format.
+    /// The content matches no known format.
     #[error(
-        "{path} is in no format that frit recognises.\n  first line: {first}\n  tried: {tried}\n  \
+        "the format of {path} is not recognised.\n  first line: {first}\n  tried: {tried}\n  \
          name the format with --format, or describe the columns with --columns \
          (such as --columns time=ts:us,op=type,sector=lba,bytes=len)"
     )]
     Unrecognised {
-        /// The file.
+        /// Path of the file.
         path: String,
         /// The first line, shortened and escaped.
         first: String,
-        /// Every format and what it made of the first line.
+        /// Description of every format that was tried.
         tried: String,
     },
-    /// The content is binary and not a binary trace.
+    /// The content is binary, but not a binary trace.
     #[error(
-        "{path} holds binary data ({first}) that is neither VSCSI, nor tar, gzip, zstd, xz or bzip2; \
+        "{path} contains binary data ({first}) that is not VSCSI, tar, gzip, zstd, xz or bzip2; \
          decode it to text first (blktrace files: blkparse -i FILE)"
     )]
     Binary {
-        /// The file.
+        /// Path of the file.
         path: String,
-        /// Its first bytes, in hexadecimal.
+        /// First bytes of the file, in hexadecimal.
         first: String,
     },
-    /// The whole file was read as a format and held no request.
+    /// The whole file was read in a format and contained no request.
     #[error(
         "{path} was read as {format} to its end ({lines} lines) and held no request.\n  \
          first line: {first}\n  {why}"
     )]
     NothingParsed {
-        /// The file.
+        /// Path of the file.
         path: String,
         /// The format that was used.
         format: String,
-        /// Lines that were read.
+        /// Number of lines that were read.
         lines: u64,
         /// The first line, shortened and escaped.
         first: String,
-        /// The first reason, or what was skipped.
+        /// Reason of the first malformed line, or a description of the lines that were skipped.
         why: String,
     },
-    /// Strict mode met a line that cannot be understood.
+    /// Strict mode met a malformed line.
     #[error(
-        "{path}, line {line}: {reason}: {text}\n  (strict mode stops here; without it such lines are counted)"
+        "{path}, line {line}: {reason}: {text}\n  (strict mode stops here; without it, malformed lines are counted and skipped)"
     )]
     Malformed {
-        /// The file.
+        /// Path of the file.
         path: String,
-        /// Its number, from 1 (for a binary format, the record's).
+        /// Line number, from 1 (for a binary format, the number of the record).
         line: u64,
         /// The line, shortened and escaped.
         text: String,
-        /// What is wrong with it.
+        /// Reason for which the line is malformed.
         reason: &'static str,
     },
-    /// Strict mode met an input that ends early.
+    /// Strict mode met an input that is truncated.
     #[error("{path}: {what}")]
     Truncated {
-        /// The file.
+        /// Path of the file.
         path: String,
-        /// Where it ends.
+        /// Description of the position where the input ends.
         what: String,
     },
-    /// There is no such format.
+    /// No format has this name.
     #[error("there is no format '{name}'; there are {known}")]
     UnknownFormat {
-        /// What was asked for.
+        /// The requested name.
         name: String,
-        /// All names.
+        /// All known names, separated by commas.
         known: String,
     },
-    /// A workload specification or an option cannot be understood.
+    /// A workload specification or an option is not valid.
     #[error("{what}: {why}")]
     Spec {
         /// The specification or option.
         what: String,
-        /// What is wrong and what is understood.
+        /// The reason, and the accepted values.
         why: String,
     },
-    /// The trace does not fit the volume.
+    /// The address space of the trace is larger than the volume.
     #[error(
-        "{name} reaches {} and the volume holds {}.\n  ways out: a volume of at least that size; --wrap (addresses modulo \
+        "{name} reaches {} and the volume holds {}.\n  options: a volume of at least that size; --wrap (addresses modulo \
          the volume); --compact (only the {} of chunks that are touched, packed in order of first touch)",
         size::show(*trace), size::show(*volume), size::show(*compact)
     )]
     TooLarge {
-        /// The workload.
+        /// Name of the workload.
         name: String,
-        /// Bytes from zero to the end of its highest request.
+        /// Bytes from zero to the end of the highest request.
         trace: u64,
-        /// The volume's bytes.
+        /// Capacity of the volume in bytes.
         volume: u64,
-        /// Bytes that the packed trace needs.
+        /// Number of bytes that the packed trace needs.
         compact: u64,
     },
-    /// A request lies outside the volume, in a trace that was not scanned beforehand.
+    /// A request is outside the volume, in a trace that was not scanned beforehand.
     #[error(
-        "{name}: a request at byte {at} of {} lies past the volume of {}.\n  ways out: a larger volume; --wrap (addresses \
+        "{name}: a request at byte {at} of {} is outside the volume of {}.\n  options: a larger volume; --wrap (addresses \
          modulo the volume); --compact (touched chunks packed in order of first touch)",
         size::show(*bytes), size::show(*volume)
     )]
     Outside {
-        /// The workload.
+        /// Name of the workload.
         name: String,
-        /// The request's address in bytes.
+        /// Address of the request in bytes.
         at: u64,
-        /// The request's length in bytes.
+        /// Length of the request in bytes.
         bytes: u64,
-        /// The volume's bytes.
+        /// Capacity of the volume in bytes.
         volume: u64,
     },
-    /// What a packed trace touches is larger than the volume.
+    /// The chunks that a packed trace touches are larger than the volume.
     #[error(
         "{name} touches more chunks of {} than the volume of {} holds, even packed; use a larger volume, a smaller chunk, or --wrap",
         size::show(*chunk), size::show(*volume)
     )]
     CompactFull {
-        /// The workload.
+        /// Name of the workload.
         name: String,
-        /// Bytes a chunk.
+        /// Size of a chunk in bytes.
         chunk: u64,
-        /// The volume's bytes.
+        /// Capacity of the volume in bytes.
         volume: u64,
     },
-    /// Devices cannot be laid out one after another.
+    /// The devices of the trace cannot be mapped to one address space.
     #[error("{name}: {why}")]
     Devices {
-        /// The workload.
+        /// Name of the workload.
         name: String,
-        /// Why, and what to do.
+        /// The reason, and a remedy.
         why: String,
     },
 }
 
 impl Error {
-    /// An error of a specification or an option.
+    /// Creates an error of a specification or an option.
     pub(crate) fn spec(what: impl Into<String>, why: impl Into<String>) -> Error {
         Error::Spec { what: what.into(), why: why.into() }
     }

@@ -1,31 +1,31 @@
-//! Fitting a workload to a volume that may be smaller than its address space.
+//! Fitting of a workload to a volume that may be smaller than the workload's address space.
 
 use crate::{Error, ReqOp, Request, Result, Scan};
 use frit_core::{SECTOR_BYTES, Sector, size};
 use std::collections::HashMap;
 
-/// The chunk that [`Fit::Compact`] packs by default: 1 MiB, larger than any common page, block or stripe
-/// unit, and small beside a trace's footprint.
+/// Default chunk size of [`Fit::Compact`]: 1 MiB. It is larger than any common page, block or
+/// stripe unit, and small compared with the footprint of a trace.
 pub const CHUNK_BYTES: u64 = 1 << 20;
 
-/// How a workload is fitted to a volume.
+/// Method of fitting a workload to a volume.
 #[derive(Clone, Copy, PartialEq, Eq, Default, Debug)]
 pub enum Fit {
-    /// Addresses as they are; one past the volume is an error.
+    /// Addresses are not changed; an address past the end of the volume is an error.
     #[default]
     Strict,
-    /// Addresses modulo the volume; a request that straddles its end is split.
+    /// Addresses are taken modulo the volume. A request across the end of the volume is split.
     Wrap,
-    /// Only the chunks that are touched, packed in order of first touch. Inside a chunk, order, adjacency and
-    /// alignment stay; a request over chunks that are no longer neighbours is split. A discard of what was never
-    /// touched is left out.
+    /// Only the chunks that are touched are kept, packed in order of first touch. Inside a chunk,
+    /// order, adjacency and alignment are preserved. A request across chunks that are no longer
+    /// adjacent is split. A discard of chunks that were never touched is dropped.
     Compact {
-        /// Bytes a chunk; a multiple of 512.
+        /// Size of a chunk in bytes; a multiple of 512.
         chunk: u64,
     },
 }
 
-/// Applies a [`Fit`].
+/// Applies a [`Fit`] to batches of requests.
 pub(crate) struct Fitter {
     name: String,
     capacity: u64,
@@ -40,10 +40,11 @@ enum How {
 }
 
 impl Fitter {
-    /// For a volume of `capacity` sectors. With a scan, a trace that is too large is refused at once.
+    /// Creates a fitter for a volume of `capacity` sectors. With a scan, a trace that is too large
+    /// is refused immediately.
     pub(crate) fn new(name: &str, fit: Fit, capacity: u64, scan: Option<&Scan>) -> Result<Fitter> {
         if capacity == 0 {
-            return Err(Error::spec("volume", "it holds no sector"));
+            return Err(Error::spec("volume", "its capacity is 0 sectors"));
         }
         let how = match fit {
             Fit::Strict => How::Strict,
@@ -61,6 +62,8 @@ impl Fitter {
         };
         if let Some(scan) = scan {
             let (name, volume) = (name.to_owned(), capacity * SECTOR_BYTES);
+            // A scan counts chunks of the default size only, so another chunk size is checked
+            // during the run.
             let compact = scan.chunks * CHUNK_BYTES;
             match fit {
                 Fit::Strict if scan.end_sector > capacity => {
@@ -76,7 +79,7 @@ impl Fitter {
         Ok(Fitter { name: name.into(), capacity, how, scratch: Vec::new() })
     }
 
-    /// Fits one batch in place.
+    /// Fits one batch of requests in place.
     pub(crate) fn apply(&mut self, requests: &mut Vec<Request>) -> Result<()> {
         let capacity = self.capacity;
         match &mut self.how {
@@ -118,7 +121,7 @@ fn wrap(r: Request, capacity: u64, out: &mut Vec<Request>) {
         return;
     }
     let (mut at, mut left) = (r.sector.0 % capacity, u64::from(r.sectors));
-    // A second lap over the volume would only repeat the first.
+    // A second pass over the volume would only repeat the first.
     left = left.min(capacity);
     while left > 0 {
         let n = left.min(capacity - at);
@@ -128,11 +131,12 @@ fn wrap(r: Request, capacity: u64, out: &mut Vec<Request>) {
     }
 }
 
-/// Chunks below this number are found in a table, the rest in a map: 4 Mi chunks are 4 TiB at 1 MiB.
+/// Chunks below this number use a table, the others a hash map: 4 Mi chunks are 4 TiB at 1 MiB.
 const DENSE: u64 = 4 << 20;
+/// Entry of the table for a chunk that was not touched yet.
 const NONE: u32 = u32::MAX;
 
-/// Gives touched chunks new places in order of first touch.
+/// Assigns new positions to touched chunks, in order of first touch.
 struct Packer {
     chunk: u64,
     room: u32,
@@ -175,7 +179,7 @@ impl Packer {
         Some(new)
     }
 
-    /// `None` when the volume is full.
+    /// Packs one request into `out`. Returns `None` if the volume is full.
     fn pack(&mut self, r: Request, out: &mut Vec<Request>) -> Option<()> {
         if r.sectors == 0 {
             out.push(r);
@@ -186,10 +190,14 @@ impl Packer {
         while at < end {
             let chunk = at / self.chunk;
             let stop = end.min((chunk + 1).saturating_mul(self.chunk));
+            // A discard does not allocate a chunk: a chunk that was never touched
+            // needs none.
             let place = if r.op == ReqOp::Discard { self.get(chunk) } else { Some(self.place(chunk)?) };
             if let Some(place) = place {
                 let to = u64::from(place) * self.chunk + at % self.chunk;
                 let n = (stop - at) as u32;
+                // Chunks that are adjacent after packing are joined again, so that a request is not
+                // split needlessly.
                 match out[first..].last_mut() {
                     Some(before) if before.end() == to => before.sectors += n,
                     _ => out.push(Request { sector: Sector(to), sectors: n, ..r }),
@@ -237,7 +245,8 @@ mod tests {
     fn packing_keeps_neighbours_together() {
         let chunk = Fit::Compact { chunk: 4096 };
         let w = |s, n| req(ReqOp::Write, s, n);
-        // Chunks 100 and 101 in one request stay one; 50 comes third; a request over 49|50 is split.
+        // Chunks 100 and 101, touched by one request, stay together; chunk 50 is third; a request
+        // across chunks 49 and 50 is split.
         let got = fit(chunk, 64, &[w(804, 8), w(401, 2), w(398, 4), w(800, 1)]).unwrap();
         assert_eq!(got, [(4, 8), (17, 2), (30, 2), (16, 2), (0, 1)]);
         assert_eq!(fit(chunk, 64, &[req(ReqOp::Discard, 0, 64)]).unwrap(), []);

@@ -1,30 +1,31 @@
-//! What a workload is, so that a result can be tied to it.
+//! Identity of a workload, which ties a result to its input.
 
 use serde::Serialize;
 use std::fmt;
 
-/// Whether requests were recorded or made up.
+/// Origin of the requests.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Kind {
-    /// Recorded from a real system (or handed in as such).
+    /// Recorded from a real system, or given as a trace file.
     Real,
-    /// Made by a generator.
+    /// Produced by a generator.
     Generated,
 }
 
-/// What a workload is.
+/// Identity of a workload.
 #[derive(Clone, PartialEq, Eq, Debug, Serialize)]
 pub struct Identity {
-    /// The file's name without its folder, or the generator's name.
+    /// File name without directory, or name of the generator.
     pub name: String,
     /// Recorded or generated.
     pub kind: Kind,
-    /// SHA-256 of the uncompressed bytes, as `zstd -dc FILE | sha256sum` prints it; known after a scan.
+    /// SHA-256 of the uncompressed bytes, as `zstd -dc FILE | sha256sum` prints it; known after a
+    /// scan.
     pub sha256: Option<String>,
-    /// A generator's specification with all its values, from which the same requests come again.
+    /// Specification of the generator with all values, which reproduces the requests.
     pub generator: Option<String>,
-    /// The version of frit's generators.
+    /// Version of frit's generators.
     pub version: Option<u32>,
 }
 

@@ -1,11 +1,12 @@
-//! Workloads: block traces in the formats people have them in, generators, statistics.
+//! Workloads: block traces in common formats, generators, and statistics.
 //!
-//! [`Workload::open`] takes a path, `-`, or `gen:NAME,key=value,…` and delivers [`Request`]s in batches,
-//! streaming, in constant memory. The format is told from the content ([`Reading`] says how, and what
-//! had to be assumed), compression and tar are seen through, what cannot be understood is counted and
-//! shown ([`Problems`]). [`Scan`] reads a workload once for its statistics and its identity; [`Fit`] fits it to a volume.
+//! [`Workload::open`] takes a path, `-`, or `gen:NAME,key=value,…` and delivers [`Request`]s in
+//! batches, as a stream in constant memory. The format is recognised from the content; [`Reading`]
+//! records how, and what had to be assumed. Compression and tar are transparent. Lines that cannot
+//! be parsed are counted and shown ([`Problems`]). [`Scan`] reads a workload once for its
+//! statistics and its identity; [`Fit`] fits it to a volume.
 //!
-//! It is not: a replayer. Nothing here knows a layer, a medium or an engine.
+//! The crate does not replay workloads, and does not depend on layers, media or engines.
 
 pub mod devices;
 pub mod error;

@@ -1,4 +1,4 @@
-//! How a user wants a trace to be read; everything has a default.
+//! Options for reading a trace; all have defaults.
 
 use crate::formats::csv::Columns;
 use crate::{Error, Result};
@@ -18,12 +18,12 @@ pub enum TimeUnit {
     Us,
     /// Nanoseconds.
     Ns,
-    /// Windows FILETIME: 100 ns.
+    /// Windows FILETIME, in units of 100 ns.
     FileTime,
 }
 
 impl TimeUnit {
-    /// The power of ten that makes nanoseconds of it.
+    /// Returns the power of ten that converts the unit to nanoseconds.
     #[must_use]
     pub fn power(self) -> u32 {
         match self {
@@ -35,7 +35,7 @@ impl TimeUnit {
         }
     }
 
-    /// As it is written in options and reports.
+    /// Returns the name in options and reports.
     #[must_use]
     pub fn name(self) -> &'static str {
         match self {
@@ -75,7 +75,7 @@ impl SizeUnit {
     /// Pages of 4 KiB.
     pub const PAGES: SizeUnit = SizeUnit(4096);
 
-    /// As reports say it.
+    /// Returns the name in reports.
     #[must_use]
     pub fn name(self) -> String {
         match self.0 {
@@ -104,7 +104,7 @@ impl FromStr for SizeUnit {
     }
 }
 
-/// Which digit means a read in formats that write operations as 0 and 1.
+/// Digit that means a read, in formats that write operations as 0 and 1.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize)]
 pub enum ReadDigit {
     /// 0 = read, 1 = write.
@@ -124,10 +124,10 @@ impl FromStr for ReadDigit {
     }
 }
 
-/// Which blktrace event stands for a request.
+/// blktrace event that represents a request.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize)]
 pub enum Event {
-    /// Q, queued: what the file system or program asked for, before merges.
+    /// Q, queued: the request of the file system or program, before merges.
     Queue,
     /// I, inserted into the scheduler.
     Insert,
@@ -138,7 +138,7 @@ pub enum Event {
 }
 
 impl Event {
-    /// The letter that blkparse prints.
+    /// Returns the letter that blkparse prints.
     #[must_use]
     pub fn letter(self) -> u8 {
         match self {
@@ -163,16 +163,16 @@ impl FromStr for Event {
     }
 }
 
-/// How the devices of a trace map to one address space.
+/// Mapping of the devices of a trace to one address space.
 #[derive(Clone, PartialEq, Eq, Default, Debug, Serialize)]
 pub enum Devices {
-    /// One after another in order of first appearance, each at the next MiB after the end of the one
-    /// before. With one device this changes nothing.
+    /// One after another in order of first appearance. Each starts at the next MiB after the end of
+    /// the device before it. A trace with one device is not changed.
     #[default]
     Concat,
     /// All devices share one address space: sector 0 of each is sector 0.
     Merge,
-    /// Only the requests to one device, by its name in the trace.
+    /// Only the requests to one device, given by its name in the trace.
     Only(String),
 }
 
@@ -190,33 +190,34 @@ impl FromStr for Devices {
     }
 }
 
-/// How a trace is to be read.
+/// Options for reading a trace.
 #[derive(Clone, Default, Debug)]
 pub struct Options {
-    /// The format by name, instead of by content.
+    /// Name of the format. Default: recognised from the content.
     pub format: Option<String>,
     /// Time unit, for formats that do not fix it (DiskSim ASCII).
     pub time_unit: Option<TimeUnit>,
     /// Size unit, for formats that do not fix it (DiskSim ASCII).
     pub size_unit: Option<SizeUnit>,
-    /// Which digit means a read (DiskSim ASCII; default 1).
+    /// Digit that means a read (DiskSim ASCII; default 1).
     pub read_digit: Option<ReadDigit>,
     /// Columns of a generic CSV; implies that format.
     pub columns: Option<Columns>,
-    /// Which blktrace event stands for a request (default: Q if there is one, else D, I, C).
+    /// blktrace event that represents a request (default: Q if the trace has one, else D, I, C).
     pub event: Option<Event>,
-    /// How devices map to one address space.
+    /// Mapping of devices to one address space.
     pub devices: Devices,
-    /// Which file inside a tar archive, by a part of its name (default: the first).
+    /// Part of the name of a file inside a tar archive (default: the first file).
     pub member: Option<String>,
-    /// Stop at the first malformed line, and at an input that is cut off.
+    /// Stop at the first malformed line, and at a truncated input.
     pub strict: bool,
-    /// Deliver only the first so many requests.
+    /// Maximum number of requests to deliver.
     pub limit: Option<u64>,
-    /// Shorten every pause between requests to this.
+    /// Maximum pause between requests; longer ones are shortened to this.
     pub max_gap: Option<Nanos>,
-    /// Make sizes whole pages of 4 KiB: a request of more than a page that begins with one and has a sector too
-    /// much loses it, any other is widened.
+    /// Convert sizes to whole pages of 4 KiB: a request of more than a page that starts at a page
+    /// boundary and has one sector more than whole pages loses that sector; any other request is
+    /// widened.
     pub whole_pages: bool,
 }
 

@@ -1,31 +1,33 @@
-//! Sizes in whole pages, for traces whose driver added a sector to a request: BIOTracer's have many of 9, 17, 25
-//! sectors from an aligned start.
+//! Conversion of sizes to whole pages, for traces whose driver added a sector to requests:
+//! BIOTracer traces have many requests of 9, 17 or 25 sectors from an aligned start.
 
 use crate::Request;
 use crate::reading::{How, Reading};
 use crate::request::SECTOR_LIMIT;
 
-/// Sectors of a page of 4 KiB.
+/// Number of sectors in a page of 4 KiB.
 const PAGE: u64 = 8;
-/// A trace where one request in so many has a sector too much deserves a word: a twentieth (ours).
+/// A hint is given if at least one request in this number has an added sector: a twentieth (our
+/// choice).
 const HINT_SHARE: u64 = 20;
 
-/// Makes sizes whole pages, or counts those that look as if they had been.
+/// Converts sizes to whole pages, or counts the requests that seem to have an added sector.
 #[derive(Clone, Copy, Default, Debug)]
 pub(crate) struct Pages {
-    /// Whether requests are changed.
+    /// Requests are changed.
     round: bool,
     requests: u64,
-    /// One sector more than whole pages, from the start of a page.
+    /// Requests with one sector more than whole pages, from the start of a page.
     added: u64,
-    /// Others that were not whole pages, and were widened.
+    /// Other requests that were not whole pages and were widened.
     widened: u64,
 }
 
-/// Whether a request has whole pages from the start of one, and one sector more.
+/// Returns `true` if a request has whole pages from a page boundary, and one sector more.
 #[inline]
 fn has_added_sector(r: &Request) -> bool {
     let sectors = u64::from(r.sectors);
+    // `&` instead of `&&` avoids branches: this runs for every request.
     r.sector.0.is_multiple_of(PAGE) & (sectors % PAGE == 1) & (sectors > PAGE)
 }
 
@@ -34,7 +36,7 @@ impl Pages {
         Pages { round, ..Pages::default() }
     }
 
-    /// Counts requests, and rounds them where that is asked for.
+    /// Counts requests, and converts them if the option is set.
     pub(crate) fn apply(&mut self, requests: &mut [Request]) {
         self.requests += requests.len() as u64;
         if !self.round {
@@ -52,7 +54,7 @@ impl Pages {
         }
     }
 
-    /// Adds what was done, or what could be, to how a trace was read.
+    /// Adds the conversion, or a hint that it is possible, to the reading of a trace.
     pub(crate) fn tell(&self, reading: &mut Reading) {
         let Pages { requests, added, widened, .. } = self;
         if self.round {
@@ -63,14 +65,14 @@ impl Pages {
         } else if *added > 0 && added * HINT_SHARE >= *requests {
             let why = format!(
                 "{added} of {requests} requests have one sector more than whole pages, as drivers add; \
-                 --whole-pages takes it off"
+                 --whole-pages removes it"
             );
             reading.fact("sizes", "as the trace has them", How::Assumed(why));
         }
     }
 }
 
-/// Widens a request to whole pages, as far as addresses and sizes reach.
+/// Widens a request to whole pages, as far as the limits of addresses and sizes allow.
 fn widen(r: &mut Request) {
     let end = r.end().next_multiple_of(PAGE).min(SECTOR_LIMIT / PAGE * PAGE).max(r.end());
     r.sector.0 -= r.sector.0 % PAGE;
@@ -96,7 +98,8 @@ mod tests {
             (0, 8, 0, 8),
             (8, 9, 8, 8),
             (16, 25, 16, 24),
-            // A single sector is a page, and no page and a bit; an unaligned start says nothing of the driver.
+            // A single sector is less than a page, not a page and one sector more; an unaligned
+            // start does not indicate an added sector.
             (8, 1, 8, 8),
             (9, 9, 8, 16),
             (9, 7, 8, 8),

@@ -1,56 +1,57 @@
-//! What was wrong with a trace and was not lost from sight.
+//! Problems of a trace: they are counted, kept and shown.
 
 use frit_core::Nanos;
 use serde::Serialize;
 
-/// How many malformed lines are kept to be shown.
+/// Maximum number of malformed lines that are kept to be shown.
 pub const SHOWN: usize = 20;
 
-/// Characters of a malformed line that are kept.
+/// Maximum number of characters of a malformed line that are kept.
 const SNIPPET: usize = 100;
 
-/// Why a line is malformed.
+/// Reason for which a line is malformed.
 pub(crate) type Reason = &'static str;
 
-/// A line that could not be understood.
+/// A line that could not be parsed.
 #[derive(Clone, PartialEq, Eq, Debug, Serialize)]
 pub struct Malformed {
-    /// Its number, from 1 (for a binary format, the record's).
+    /// Line number, from 1 (for a binary format, the number of the record).
     pub line: u64,
     /// The line, shortened and escaped.
     pub text: String,
-    /// What is wrong with it.
+    /// Reason for which the line is malformed.
     pub reason: &'static str,
 }
 
-/// What was wrong with a trace.
+/// Problems of a trace.
 #[derive(Clone, Default, Debug, PartialEq, Eq, Serialize)]
 pub struct Problems {
-    /// Lines (or binary records) that were looked at.
+    /// Number of lines (or binary records) that were read.
     pub lines: u64,
-    /// Lines that could not be understood.
+    /// Number of lines that could not be parsed.
     pub malformed: u64,
-    /// The first of them.
+    /// The first malformed lines.
     pub shown: Vec<Malformed>,
-    /// Requests whose time lies before that of the request before them. They keep their place and
-    /// arrive with the request before.
+    /// Number of requests with a time before that of the previous request. They keep their position
+    /// and arrive together with the previous request.
     pub backwards: u64,
-    /// The longest such step back.
+    /// Largest such step backwards.
     #[serde(rename = "backwards_max_ns")]
     pub backwards_max: Nanos,
-    /// Steps of more than 30 days between two requests, forth or back: a clock that was set. They count as no
-    /// time at all.
+    /// Number of steps of more than 30 days between two requests, forwards or backwards, which
+    /// indicate that the clock was set. They are replaced by a gap of zero.
     pub clock_steps: u64,
-    /// Requests whose bytes were not whole sectors; they were widened to whole ones.
+    /// Number of requests that did not consist of whole sectors; they were widened to whole
+    /// sectors.
     pub widened: u64,
-    /// Where the input was cut off, when it was.
+    /// Description of the truncation, if the input is truncated.
     pub cut: Option<String>,
-    /// Other remarks.
+    /// Other notes.
     pub notes: Vec<String>,
 }
 
 impl Problems {
-    /// Counts a malformed line and keeps it when it is among the first.
+    /// Counts a malformed line, and keeps it if it is among the first.
     #[cold]
     pub(crate) fn malformed(&mut self, line: u64, text: &[u8], reason: Reason) {
         self.malformed += 1;
@@ -59,7 +60,7 @@ impl Problems {
         }
     }
 
-    /// Whether there is nothing to tell.
+    /// Returns `true` if there are no problems.
     #[must_use]
     pub fn is_clean(&self) -> bool {
         self.malformed == 0
@@ -70,12 +71,12 @@ impl Problems {
             && self.notes.is_empty()
     }
 
-    /// One sentence a problem, ready to be shown.
+    /// Returns one sentence for each problem, for display.
     #[must_use]
     pub fn sentences(&self) -> Vec<String> {
         let mut out = Vec::new();
         if self.malformed > 0 {
-            out.push(format!("{} of {} lines are malformed and were left out", self.malformed, self.lines));
+            out.push(format!("{} of {} lines are malformed and were skipped", self.malformed, self.lines));
             out.extend(self.shown.iter().map(|m| format!("  line {}: {}: {}", m.line, m.reason, m.text)));
             if self.malformed > self.shown.len() as u64 {
                 out.push(format!("  … and {} more", self.malformed - self.shown.len() as u64));
@@ -83,20 +84,20 @@ impl Problems {
         }
         if self.backwards > 0 {
             out.push(format!(
-                "{} requests carry a time before that of the request above them (at most {} before); they keep their \
-                 place and arrive together with it",
+                "{} requests have a time before that of the previous request (at most {} before); they keep their \
+                 position and arrive together with it",
                 self.backwards, self.backwards_max
             ));
         }
         if self.clock_steps > 0 {
             out.push(format!(
-                "the clock was set {} times (steps of more than 30 days); such a step counts as no time",
+                "the clock was set {} times (steps of more than 30 days); such a step counts as zero time",
                 self.clock_steps
             ));
         }
         if self.widened > 0 {
             out.push(format!(
-                "{} requests are not whole sectors and were widened to whole ones",
+                "{} requests are not whole sectors and were widened to whole sectors",
                 self.widened
             ));
         }
@@ -106,7 +107,7 @@ impl Problems {
     }
 }
 
-/// A line, shortened and with everything unprintable escaped.
+/// Returns a line, shortened and with unprintable bytes escaped.
 pub(crate) fn snippet(line: &[u8]) -> String {
     let cut = &line[..line.len().min(SNIPPET)];
     let mut s: String = cut.escape_ascii().to_string();

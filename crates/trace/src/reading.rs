@@ -1,42 +1,42 @@
-//! How a trace was read: format, units and conventions, and how each became known. Never silent.
+//! Record of how a trace was read: format, units and conventions, and the source of each.
 
 use serde::Serialize;
 use std::fmt;
 
-/// How a fact about a trace became known.
+/// Source of a fact about a trace.
 #[derive(Clone, PartialEq, Eq, Debug, Serialize)]
 #[serde(rename_all = "lowercase", tag = "how", content = "why")]
 pub enum How {
     /// The format fixes it.
     Fixed,
-    /// The user said so.
+    /// The user gave it.
     Stated,
-    /// It was inferred from the content, for this reason.
+    /// It was inferred from the content, for the given reason.
     Recognised(String),
-    /// The content does not tell; the default was taken, for this reason.
+    /// The content does not determine it; the default was used, for the given reason.
     Assumed(String),
 }
 
-/// One fact about how a trace was read.
+/// A fact about how a trace was read.
 #[derive(Clone, PartialEq, Eq, Debug, Serialize)]
 pub struct Fact {
-    /// What it is about ("time unit").
+    /// Subject of the fact ("time unit").
     pub what: &'static str,
-    /// What was taken.
+    /// Value that was used.
     pub value: String,
-    /// How it became known.
+    /// Source of the value.
     #[serde(flatten)]
     pub how: How,
 }
 
-/// How a trace was read.
+/// Record of how a trace was read.
 #[derive(Clone, PartialEq, Eq, Default, Debug, Serialize)]
 pub struct Reading {
-    /// The format's name.
+    /// Name of the format.
     pub format: String,
-    /// The format in words.
+    /// Description of the format.
     pub about: String,
-    /// What the text was wrapped in, outermost first ("zstd", "tar: member").
+    /// Containers around the text, outermost first ("zstd", "tar: member").
     pub container: Vec<String>,
     /// Units and conventions.
     pub facts: Vec<Fact>,
@@ -48,7 +48,7 @@ impl Reading {
         self.facts.push(Fact { what, value: value.into(), how });
     }
 
-    /// A fact's value, by what it is about.
+    /// Returns the fact about a subject.
     #[must_use]
     pub fn get(&self, what: &str) -> Option<&Fact> {
         self.facts.iter().find(|f| f.what == what)
@@ -56,7 +56,7 @@ impl Reading {
 }
 
 impl Reading {
-    /// One line for the format, and one for each fact.
+    /// Returns one line for the format, and one for each fact.
     #[must_use]
     pub fn lines(&self) -> Vec<String> {
         let mut first = self.about.clone();

@@ -1,13 +1,13 @@
-//! Which format a trace is in, told from its head or taken from the user.
+//! Selection of the format of a trace: recognised from its head, or given by the user.
 
 use crate::formats::{FORMATS, Format, Head};
 use crate::problems::snippet;
 use crate::{Error, Options, Result};
 
-/// Finds a format by its name.
+/// Returns the format with the given name.
 ///
 /// # Errors
-/// There is none of that name.
+/// No format has this name.
 pub fn by_name(name: &str) -> Result<&'static Format> {
     FORMATS.iter().find(|f| f.name.eq_ignore_ascii_case(name)).copied().ok_or_else(|| Error::UnknownFormat {
         name: name.into(),
@@ -15,10 +15,10 @@ pub fn by_name(name: &str) -> Result<&'static Format> {
     })
 }
 
-/// The format of a trace, and whether the user named it.
+/// Returns the format of a trace: the one that the user named, else the best match for the head.
 pub(crate) fn recognise(path: &str, head: &mut Head<'_>, options: &Options) -> Result<&'static Format> {
     if head.bytes.iter().all(|b| b.is_ascii_whitespace() || *b == 0) && head.whole {
-        let inside = if head.bytes.is_empty() { "" } else { " (nothing but blanks)" };
+        let inside = if head.bytes.is_empty() { "" } else { " (only white space)" };
         return Err(Error::Empty { path: path.into(), inside });
     }
     match (&options.format, &options.columns) {
@@ -26,17 +26,19 @@ pub(crate) fn recognise(path: &str, head: &mut Head<'_>, options: &Options) -> R
         (Some(name), Some(_)) if !name.eq_ignore_ascii_case("csv") => {
             return Err(Error::spec(
                 format!("format {name}"),
-                "--columns belongs to the format csv; leave one of both out",
+                "--columns belongs to the format csv; remove one of the two",
             ));
         }
         (_, Some(_)) => return by_name("csv"),
         (None, None) => {}
     }
-    // First by the first lines; when they say nothing (a long preamble), by the whole head.
+    // The first lines are tried first. If they match no format (a long preamble), the whole head is
+    // tried.
     for judged in [256, usize::MAX] {
         head.judged = judged;
         let scores = FORMATS.iter().map(|&f| (f, (f.score)(head)));
         let best = scores.fold(None::<(&Format, f32)>, |best, (f, score)| match best {
+            // `>=` keeps the earlier format of two with equal scores.
             Some((_, b)) if b >= score => best,
             _ => Some((f, score)),
         });
@@ -49,7 +51,7 @@ pub(crate) fn recognise(path: &str, head: &mut Head<'_>, options: &Options) -> R
     Err(unknown(path, head))
 }
 
-/// Says what the content looks like.
+/// Returns an error that describes the content.
 fn unknown(path: &str, head: &Head<'_>) -> Error {
     let sample = &head.bytes[..head.bytes.len().min(4096)];
     let odd = sample.iter().filter(|&&b| b < b'\t' || (b > b'\r' && b < b' ') || b >= 0x80).count();
@@ -62,7 +64,7 @@ fn unknown(path: &str, head: &Head<'_>) -> Error {
     Error::Unrecognised { path: path.into(), first, tried }
 }
 
-/// The first line, shortened and escaped.
+/// Returns the first line, shortened and escaped.
 pub(crate) fn first_line(head: &Head<'_>) -> String {
     let line = head.lines().next().unwrap_or(head.bytes);
     snippet(line)

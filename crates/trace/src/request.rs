@@ -1,9 +1,9 @@
-//! One block request, as every reader and generator delivers it.
+//! A block request, the output of every decoder and generator.
 
 use frit_core::{Hints, Nanos, SECTOR_BYTES, Sector};
 use serde::Serialize;
 
-/// What a request asks for.
+/// Operation of a request.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug, Serialize)]
 #[serde(rename_all = "lowercase")]
 pub enum ReqOp {
@@ -11,40 +11,40 @@ pub enum ReqOp {
     Read,
     /// Write sectors.
     Write,
-    /// Forget sectors (trim, unmap).
+    /// Discard sectors (trim, unmap).
     Discard,
-    /// Make durable what was acknowledged; carries no sectors.
+    /// Make acknowledged data durable; has no sectors.
     Flush,
 }
 
-/// One block request: 24 bytes, `Copy`.
+/// A block request: 24 bytes, `Copy`.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Request {
-    /// Arrival, counted from the first request of the workload.
+    /// Arrival time, relative to the first request of the workload.
     pub at: Nanos,
     /// First sector (0 for a flush).
     pub sector: Sector,
     /// Length in sectors of 512 bytes (0 for a flush, otherwise at least 1).
     pub sectors: u32,
-    /// The device it went to, as an index into the workload's device names.
+    /// Device of the request, as an index into the workload's device names.
     pub device: u16,
-    /// What it asks for.
+    /// Operation.
     pub op: ReqOp,
-    /// What the host said about it.
+    /// Hints from the host.
     pub hints: Hints,
 }
 
 const _: () = assert!(size_of::<Request>() == 24);
 
 impl Request {
-    /// The sector after its last one.
+    /// Returns the sector after the last one.
     #[inline]
     #[must_use]
     pub fn end(&self) -> u64 {
         self.sector.0 + u64::from(self.sectors)
     }
 
-    /// Length in bytes.
+    /// Returns the length in bytes.
     #[inline]
     #[must_use]
     pub fn bytes(&self) -> u64 {
@@ -52,5 +52,5 @@ impl Request {
     }
 }
 
-/// One past the highest sector that any reader accepts, so that no address in bytes overflows.
+/// Limit of the sectors that a decoder accepts (exclusive), so that no address in bytes overflows.
 pub const SECTOR_LIMIT: u64 = u64::MAX / SECTOR_BYTES;

@@ -1,4 +1,4 @@
-//! One pass over a workload: what is in it, how large it is, and what it is.
+//! A single pass over a workload: statistics, problems and identity.
 
 mod tally;
 
@@ -13,66 +13,67 @@ use frit_core::{Nanos, SECTOR_BYTES};
 use serde::Serialize;
 use tally::Tally;
 
-/// What one pass over a workload found.
+/// Results of one pass over a workload.
 ///
-/// Statistics are over the requests that a run would see (`--limit`, `--devices`), the hash and the devices' extents
-/// over the whole trace.
+/// The statistics cover the requests that a run would see (`--limit`, `--devices`); the hash and
+/// the extents of the devices cover the whole trace.
 #[derive(Clone, Debug, Serialize)]
 pub struct Scan {
-    /// What it is.
+    /// Identity of the workload.
     pub identity: Identity,
-    /// How it was read.
+    /// Format, units and conventions used to read it.
     pub reading: Reading,
-    /// What was wrong.
+    /// Problems of the trace.
     pub problems: Problems,
     /// Device names.
     pub devices: Vec<String>,
-    /// Where each device begins.
+    /// Start of each device in the one address space.
     #[serde(skip)]
     pub layout: Layout,
-    /// Requests.
+    /// Number of requests.
     pub requests: u64,
-    /// Reads.
+    /// Statistics of reads.
     pub reads: Sizes,
-    /// Writes.
+    /// Statistics of writes.
     pub writes: Sizes,
-    /// Discards.
+    /// Statistics of discards.
     pub discards: Sizes,
-    /// Flushes.
+    /// Number of flushes.
     pub flushes: u64,
-    /// Writes among reads and writes, 0 to 1.
+    /// Share of writes among reads and writes, from 0 to 1.
     pub write_ratio: f64,
-    /// Requests marked as metadata.
+    /// Number of requests marked as metadata.
     pub metadata: u64,
-    /// Requests with forced unit access.
+    /// Number of requests with forced unit access.
     pub fua: u64,
-    /// Requests marked as synchronous.
+    /// Number of requests marked as synchronous.
     pub sync: u64,
-    /// One past the highest sector, devices laid out.
+    /// Sector after the highest one, with devices laid out in one address space.
     pub end_sector: u64,
-    /// Pages of 4 KiB that are read or written at least once.
+    /// Number of pages of 4 KiB that are read or written at least once.
     pub footprint_pages: u64,
-    /// Pages of 4 KiB that are written at least once.
+    /// Number of pages of 4 KiB that are written at least once.
     pub written_pages: u64,
     /// Share of written pages (with repetition) that had been written before.
     pub overwrite_ratio: f64,
-    /// Chunks of 1 MiB that are touched: what `--compact` needs.
+    /// Number of touched chunks of 1 MiB, which `--compact` needs.
     pub chunks: u64,
-    /// Share of reads and writes that begin where the one before on their device ended.
+    /// Share of reads and writes that begin at the end of the previous request on their device.
     pub sequential: f64,
-    /// The same, counting any of the last 16 on the device: interleaved streams.
+    /// Share of reads and writes that begin at the end of any of the last 16 requests on the
+    /// device, which also covers interleaved streams.
     pub streams: f64,
     /// Share of reads and writes that begin and end at multiples of 4 KiB.
     pub aligned_4k: f64,
     /// Time from the first to the last request.
     #[serde(rename = "duration_ns")]
     pub duration: Nanos,
-    /// Arrivals.
+    /// Statistics of the arrivals.
     pub arrivals: Arrivals,
 }
 
 impl Scan {
-    /// Reads a workload once from end to end.
+    /// Reads a workload once from start to end.
     ///
     /// # Errors
     /// As [`crate::Workload::open`] and [`crate::Workload::fill`].
@@ -80,7 +81,7 @@ impl Scan {
         Scan::watched(spec, options, |_| {})
     }
 
-    /// The same, and `progress` is told how many requests there were after each batch.
+    /// Like [`Scan::of`], and calls `progress` with the number of requests after each batch.
     ///
     /// # Errors
     /// As [`Scan::of`].
@@ -98,7 +99,8 @@ impl Scan {
             let room = usize::try_from(limit - tally.requests).unwrap_or(usize::MAX);
             batch.iter().take(room).for_each(|r| tally.add(r));
             progress(tally.requests);
-            // A generator has no devices to be measured and nothing to be hashed: the rest of it tells nothing.
+            // A generator has no devices to measure and no bytes to hash, so the rest of it is not
+            // needed.
             if tally.requests == limit && matches!(source, Source::Generated(_)) {
                 break;
             }
@@ -113,14 +115,14 @@ impl Scan {
         Ok(tally.finish(identity, source.reading(), problems, source.devices().to_vec(), layout))
     }
 
-    /// Bytes from sector 0 to the end of the highest request.
+    /// Returns the number of bytes from sector 0 to the end of the highest request.
     #[must_use]
     pub fn end_bytes(&self) -> u64 {
         self.end_sector.saturating_mul(SECTOR_BYTES)
     }
 }
 
-/// Keeps the highest end of each device.
+/// Updates the highest end of each device.
 fn extend(ends: &mut Vec<u64>, batch: &[Request]) {
     for r in batch {
         let device = usize::from(r.device);
@@ -131,7 +133,7 @@ fn extend(ends: &mut Vec<u64>, batch: &[Request]) {
     }
 }
 
-/// Reads a trace only for the extents of its devices.
+/// Reads a trace only to determine the extents of its devices.
 pub(crate) fn layout(spec: &str, options: &Options) -> Result<Layout> {
     let mut source = Source::open(spec, options, false)?;
     let (mut ends, mut batch) = (Vec::new(), Vec::new());

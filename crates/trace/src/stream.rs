@@ -1,4 +1,5 @@
-//! A trace file as a stream of requests: devices as the trace has them, times from its first request on.
+//! A trace file as a stream of requests, with the devices of the trace and times from its first
+//! request on.
 
 use crate::formats::{Decoded, Decoder, Head};
 use crate::input::Input;
@@ -23,17 +24,17 @@ pub(crate) struct Stream {
 }
 
 impl Stream {
-    /// Opens a trace and finds out how to read it.
+    /// Opens a trace and recognises its format.
     pub(crate) fn open(path: &str, options: &Options, hash: bool) -> Result<Stream> {
         Stream::of(path, Input::open(path, options, hash)?, options)
     }
 
-    /// The same for an input that is open already.
+    /// Creates a stream from an open input.
     pub(crate) fn of(path: &str, mut input: Input, options: &Options) -> Result<Stream> {
         let mut head = Head { bytes: input.bytes(), whole: input.at_end(), judged: usize::MAX };
         let mut reading = Reading { container: input.container(), ..Reading::default() };
         if head.bytes.is_empty() {
-            // A file that is cut off before its first byte is not an empty one.
+            // A file that is truncated before its first byte is an error, but not an empty file.
             input.finish(true, &mut Problems::default())?;
             let inside = if reading.container.is_empty() { "" } else { " inside" };
             return Err(Error::Empty { path: path.into(), inside });
@@ -50,7 +51,7 @@ impl Stream {
         Ok(Stream { path, input, decoder, decoded, reading, first_line, clock, pages, any, over })
     }
 
-    /// Puts the next requests into `out`, replacing what is there; false at the end.
+    /// Replaces the contents of `out` by the next requests; returns `false` at the end.
     pub(crate) fn fill(&mut self, out: &mut Vec<Request>) -> Result<bool> {
         out.clear();
         std::mem::swap(out, &mut self.decoded.requests);
@@ -64,10 +65,11 @@ impl Stream {
         Ok(false)
     }
 
-    /// Decodes until there is a request, or the trace ends.
+    /// Decodes until there is a request, or until the trace ends.
     fn decode(&mut self) -> Result<bool> {
         while !self.over {
             let last = self.input.at_end();
+            // A truncated input may end inside a line; the decoder must not parse that line.
             let whole = last && self.input.ended_well();
             let taken = self.decoder.decode(self.input.bytes(), whole, &mut self.decoded);
             self.input.take(taken);
@@ -121,40 +123,41 @@ impl Stream {
         })
     }
 
-    /// How it is read, and what that changed so far.
+    /// Returns the reading, with the changes to requests so far.
     pub(crate) fn reading(&self) -> Reading {
         let mut reading = self.reading.clone();
         self.pages.tell(&mut reading);
         reading
     }
 
-    /// What was wrong so far.
+    /// Returns the problems so far.
     pub(crate) fn problems(&self) -> &Problems {
         &self.decoded.problems
     }
 
-    /// Device names so far.
+    /// Returns the device names so far.
     pub(crate) fn devices(&self) -> &[String] {
         self.decoded.names.list()
     }
 
-    /// Reads to the very end and returns the hash of the uncompressed bytes.
+    /// Reads to the end of the input and returns the hash of the uncompressed bytes.
     pub(crate) fn digest(&mut self) -> Option<String> {
         self.input.digest()
     }
 }
 
-/// A step between two requests that is longer than this, in either direction, is a clock that was set (a
-/// phone that boots), never a pause: 30 days.
+/// A step between two requests that is longer than this, in either direction, means that the clock
+/// was set (a phone that boots), and is not a pause: 30 days.
 const CLOCK_SET: u64 = 30 * 86_400 * 1_000_000_000;
 
-/// Makes times count from the first request, keeps them from running backwards, and shortens pauses.
+/// Converts times to start at the first request, prevents them from running backwards, and shortens
+/// pauses.
 #[derive(Default)]
 struct Clock {
     started: bool,
-    /// The time that the trace gave last.
+    /// Last time that the trace gave.
     raw: u64,
-    /// What makes our time of the trace's, modulo 2^64.
+    /// Difference between normalised time and trace time, modulo 2^64.
     offset: u64,
     latest: u64,
     max_gap: Option<Nanos>,
@@ -171,12 +174,14 @@ impl Clock {
             }
             self.raw = raw;
             let at = raw.wrapping_add(self.offset);
-            // Both lie within some steps of at most 30 days of each other, so the sign of the difference is right.
+            // Both are within some steps of at most 30 days of each other, so the sign of the
+            // difference is correct.
             let step = at.wrapping_sub(self.latest) as i64;
             if step < 0 {
                 problems.backwards += 1;
                 problems.backwards_max = problems.backwards_max.max(Nanos(step.unsigned_abs()));
             } else {
+                // The offset shrinks by the same amount, so that all later requests move together.
                 let cut = self.max_gap.map_or(0, |max| (step as u64).saturating_sub(max.0));
                 self.offset = self.offset.wrapping_sub(cut);
                 self.latest = at.wrapping_sub(cut);
@@ -206,7 +211,7 @@ mod tests {
             })
             .collect();
         let mut p = Problems::default();
-        // In two parts: the clock goes on over batches.
+        // In two parts: the clock continues across batches.
         let (a, b) = rs.split_at_mut(times.len() / 2);
         clock.normalise(a, &mut p);
         clock.normalise(b, &mut p);

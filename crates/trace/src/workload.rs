@@ -1,4 +1,4 @@
-//! The one thing that a run takes: a trace file, standard input, or a generator.
+//! The input of a run: a trace file, standard input, or a generator.
 
 use crate::devices::Layout;
 use crate::fit::Fitter;
@@ -11,10 +11,10 @@ use crate::{Devices, Error, Fit, Options, Reading, Request, Result, Scan};
 use std::io::Read;
 use std::path::Path;
 
-/// What a workload specification begins with when it names a generator.
+/// Prefix of a workload specification that names a generator.
 pub const GENERATOR_PREFIX: &str = "gen:";
 
-/// The workload specification of standard input.
+/// Workload specification of standard input.
 pub const STDIN: &str = "-";
 
 pub(crate) enum Source {
@@ -107,12 +107,14 @@ impl Workload {
     /// Opens a workload: a path, `-` for standard input, or `gen:NAME,key=value,…`.
     ///
     /// # Errors
-    /// A file that cannot be read, is empty, or is in no known format; a generator or option that cannot be.
+    /// A file that cannot be read, is empty, or is in no known format; a generator or option that
+    /// is not valid.
     pub fn open(spec: &str, options: &Options) -> Result<Workload> {
         Ok(Workload::of(spec, options, Source::open(spec, options, false)?, spec != STDIN))
     }
 
-    /// A trace out of anything that can be read, once; `name` is what errors and the identity call it.
+    /// Creates a workload from a reader, which is read once. Errors and the identity refer to it as
+    /// `name`.
     ///
     /// # Errors
     /// As [`Workload::open`].
@@ -138,8 +140,8 @@ impl Workload {
         }
     }
 
-    /// The same for a workload that was scanned: its devices need not be measured again, and its identity
-    /// holds the hash.
+    /// Opens a workload that was scanned: its devices need not be measured again, and its identity
+    /// contains the hash.
     ///
     /// # Errors
     /// As [`Workload::open`].
@@ -150,8 +152,8 @@ impl Workload {
         Ok(w)
     }
 
-    /// Fits it to a volume of `capacity` sectors. With a scan, what cannot fit is refused now, otherwise when it
-    /// is met.
+    /// Fits the workload to a volume of `capacity` sectors. With a scan, a trace that does not fit
+    /// is refused immediately, otherwise at the first request that does not fit.
     ///
     /// # Errors
     /// A trace larger than the volume (`Fit::Strict`), or whose chunks do not fit it (`Fit::Compact`).
@@ -160,11 +162,12 @@ impl Workload {
         Ok(self)
     }
 
-    /// Puts the next requests (some thousand) into `out`, replacing what is there; false at the end.
+    /// Replaces the contents of `out` by the next requests (some thousand); returns `false` at the
+    /// end.
     ///
     /// # Errors
-    /// A malformed line in strict mode, an input that fails, a trace without any request, a request outside
-    /// the volume.
+    /// A malformed line in strict mode, an input that fails, a trace without any request, a request
+    /// outside the volume.
     pub fn fill(&mut self, out: &mut Vec<Request>) -> Result<bool> {
         loop {
             out.clear();
@@ -201,6 +204,8 @@ impl Workload {
                 Ok(())
             }
             Devices::Concat => {
+                // The first device starts at sector 0, so a trace with one device needs no second
+                // pass.
                 if out.iter().all(|r| r.device == 0) {
                     return Ok(());
                 }
@@ -208,6 +213,7 @@ impl Workload {
                     self.layout = Some(self.measure()?);
                 }
                 let layout = self.layout.as_ref();
+                // A flush has no address.
                 for r in out.iter_mut().filter(|r| r.sectors > 0) {
                     let base = layout.and_then(|l| l.base(r.device)).unwrap_or(u64::MAX);
                     let at = base.checked_add(r.sector.0).filter(|at| *at < crate::request::SECTOR_LIMIT);
@@ -221,15 +227,15 @@ impl Workload {
     fn no_room(&self) -> Error {
         Error::Devices {
             name: self.identity().name,
-            why: "its devices laid one after another do not fit an address space of 2^64 bytes; use --devices merge or only:NAME".into(),
+            why: "its devices, one after another, do not fit an address space of 2^64 bytes; use --devices merge or only:NAME".into(),
         }
     }
 
-    /// Reads the whole trace for the size of each device.
+    /// Reads the whole trace to determine the size of each device.
     fn measure(&self) -> Result<Layout> {
         if !self.again {
             let why = format!(
-                "there is more than one device ({}), and this input cannot be read twice to lay them one after another; use \
+                "there is more than one device ({}), and this input cannot be read twice, which is necessary to place them one after another; use \
                  --devices merge or only:NAME, or a file",
                 self.source.devices().join(", ")
             );
@@ -238,19 +244,19 @@ impl Workload {
         crate::scan::layout(&self.spec, &self.options)
     }
 
-    /// What it is.
+    /// Returns the identity of the workload.
     #[must_use]
     pub fn identity(&self) -> Identity {
         self.source.identity(&self.spec, self.sha256.clone())
     }
 
-    /// How it is read.
+    /// Returns format, units and conventions used to read the workload.
     #[must_use]
     pub fn reading(&self) -> Reading {
         self.source.reading()
     }
 
-    /// What was wrong so far.
+    /// Returns the problems so far.
     #[must_use]
     pub fn problems(&self) -> Problems {
         match &self.source {
@@ -259,25 +265,25 @@ impl Workload {
         }
     }
 
-    /// Device names so far; a request's `device` is an index into them.
+    /// Returns the device names so far; a request's `device` is an index into them.
     #[must_use]
     pub fn devices(&self) -> &[String] {
         self.source.devices()
     }
 }
 
-/// At the end of a trace: whether the one device that was asked for was there.
+/// Checks, at the end of a trace, that the requested device occurred.
 pub(crate) fn check_only(source: &Source, devices: &Devices, spec: &str) -> Result<()> {
     match devices {
         Devices::Only(name) if !source.devices().iter().any(|d| d == name) => Err(Error::Devices {
             name: source.identity(spec, None).name,
-            why: format!("no request goes to a device '{name}'; there are {}", source.devices().join(", ")),
+            why: format!("no request goes to a device '{name}'; devices: {}", source.devices().join(", ")),
         }),
         _ => Ok(()),
     }
 }
 
-/// Request by request; [`Workload::fill`] is faster.
+/// Iterates over single requests; [`Workload::fill`] is faster.
 impl Iterator for Workload {
     type Item = Result<Request>;
 
@@ -291,7 +297,7 @@ impl Iterator for Workload {
                 Ok(true) => {}
                 Ok(false) => return None,
                 Err(e) => {
-                    // After an error the stream has ended.
+                    // After an error, the stream has ended.
                     self.left = 0;
                     self.batch.clear();
                     return Some(Err(e));

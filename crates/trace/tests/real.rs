@@ -1,21 +1,22 @@
-//! Every trace in `../shared/traces`, read by content alone: counts, units, nothing left out.
+//! Every trace in `../shared/traces`, read by content alone: number of requests, units, no line
+//! skipped.
 
 #![allow(clippy::unwrap_used, reason = "a test that cannot go on fails")]
 
 use frit_trace::{Options, ReqOp, Scan, Workload};
 use std::path::PathBuf;
 
-/// File, format, requests, and facts that must have been recognised.
+/// File, format, number of requests, and facts that must be recognised.
 type Known = (&'static str, &'static str, u64, &'static [(&'static str, &'static str)]);
 
-/// The folder, or `None` (and a message) on a machine without it.
+/// Returns the directory of the traces, or `None` (with a message) on a machine without it.
 #[allow(clippy::print_stderr, reason = "a test that is skipped says so")]
 fn traces() -> Option<PathBuf> {
     let dir = PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("../../../shared/traces");
     if dir.is_dir() {
         return Some(dir);
     }
-    eprintln!("SKIPPED: ../shared/traces is not here");
+    eprintln!("SKIPPED: ../shared/traces does not exist");
     None
 }
 
@@ -58,8 +59,8 @@ const FILES: [Known; 19] = [
     ("public/Installing_log181.txt.zst", "biotracer", 17_952, &[("sizes", "as the trace has them")]),
     ("public/Movie_log121.txt.zst", "biotracer", 4_781, &[]),
     ("public/cloudPhysicsIO.vscsi.zst", "vscsi", 113_872, &[("version", "1")]),
-    // The README counts 9 997 of the 9 998: a count by lines takes the first request for the tail of the tar
-    // header that it shares a line with.
+    // The README counts 9 997 of the 9 998 requests: a count by lines takes the first request for
+    // the end of the tar header, with which it shares a line.
     ("public/mail_cheetah_first10000.blkparse.zst", "fiu", 9_998, &[]),
     ("public/diskmon_mayun2.txt.zst", "diskmon", 87_160, &[]),
     ("recorded/pgbench.csv.zst", "recorded", 459_800, &[]),
@@ -119,7 +120,7 @@ fn the_tar_around_the_mail_trace_is_seen_through() {
 #[test]
 fn the_same_requests_come_out_of_the_same_trace_in_two_formats() {
     let Some(dir) = traces() else { return };
-    // WebSearch1 in DiskSim with pages and ms, and in MQSim's with sectors and ns.
+    // WebSearch1 in DiskSim format with pages and ms, and in MQSim's with sectors and ns.
     let open = |f: &str| {
         Workload::open(
             dir.join(f).to_str().unwrap(),

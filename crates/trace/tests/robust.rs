@@ -1,4 +1,5 @@
-//! Damaged input of every kind: never a panic, always an end, and nothing that was not in the original.
+//! Damaged input of every kind: no panic, always termination, and no request that was not in the
+//! original.
 
 #![allow(clippy::unwrap_used, reason = "a test that cannot go on fails")]
 
@@ -9,7 +10,7 @@ use std::io::{Cursor, Write};
 mod samples;
 use samples::samples;
 
-/// Reads everything; the requests so far, and how it ended.
+/// Reads everything; returns the requests so far, and the result at the end.
 fn read(bytes: &[u8], options: &Options) -> (Vec<Request>, Result<frit_trace::Problems, String>) {
     let mut all = Vec::new();
     let mut workload = match Workload::from_reader("sample", Box::new(Cursor::new(bytes.to_vec())), options) {
@@ -71,7 +72,7 @@ fn a_cut_at_every_byte_only_shortens() {
         for n in 0..bytes.len() {
             let (part, _) = read(&bytes[..n], &named(format));
             assert!(part.len() <= whole.len(), "{format} at {n}");
-            // All but a last line that lost its end is as it was.
+            // All requests are unchanged, except possibly the last line, which lost its end.
             let sure = part.len().saturating_sub(2);
             assert_eq!(part[..sure], whole[..sure], "{format} at {n}");
             let _ = read(&bytes[..n], &merged());
@@ -133,12 +134,12 @@ fn a_cut_in_the_middle_of_a_long_compressed_trace_is_told_with_its_place() {
         let packed = pack(text.as_bytes());
         let half = &packed[..packed.len() * 3 / 4];
         let (part, end) = read(half, &merged());
-        // xz and bzip2 deliver by chunks; what lies before the one that is cut is there.
+        // xz and bzip2 deliver whole chunks; the data before the truncated chunk is read.
         assert!(part.len() > 50_000 && part.len() < 190_000, "{name}: {}", part.len());
         let cut = end.unwrap().cut.unwrap();
         assert!(cut.contains(&format!("{} compressed bytes", half.len())), "{cut}");
         let e = read(half, &Options { strict: true, ..merged() }).1.unwrap_err();
-        assert!(e.contains("cut off"), "{name}: {e}");
+        assert!(e.contains("truncated"), "{name}: {e}");
     }
 }
 

@@ -1,4 +1,5 @@
-//! What is written in a format is read back as it was, as far as the format can say it.
+//! A trace that is written in a format is read back unchanged, as far as the format can represent
+//! it.
 
 #![allow(clippy::unwrap_used, reason = "a test that cannot go on fails")]
 
@@ -7,7 +8,8 @@ use frit_trace::write::{WRITABLE, WriteFormat, Writer};
 use frit_trace::{Devices, Options, ReqOp, Request, Scan, SizeUnit, TimeUnit, Workload};
 use proptest::prelude::*;
 
-/// Finest time that a format keeps, in ns; whether it has flushes and discards; whether it has hints.
+/// Returns the time resolution of a format in ns, `true` if it has flushes and discards, and `true`
+/// if it has hints.
 fn keeps(format: WriteFormat) -> (u64, bool, bool) {
     match format {
         WriteFormat::Recorded => (1, true, true),
@@ -48,7 +50,7 @@ fn back(requests: &[Request], format: WriteFormat, name: &str, devices: bool) ->
     (all, w.devices().to_vec())
 }
 
-/// What a format keeps of a list of requests, from the first that it keeps on.
+/// Returns the requests that a format keeps, with times relative to the first of them.
 fn kept(requests: &[Request], format: WriteFormat) -> Vec<Request> {
     let (tick, others, hints) = keeps(format);
     let moves = |r: &&Request| others || matches!(r.op, ReqOp::Read | ReqOp::Write);
@@ -155,7 +157,7 @@ fn devices_are_laid_out_one_after_another_and_the_scan_agrees() {
     assert!(Scan::of(path, &with("only:8")).unwrap_err().to_string().contains("2, 7, 9"));
     let e = Workload::open(path, &with("only:8")).unwrap().next().unwrap().unwrap_err();
     assert!(e.to_string().contains("2, 7, 9"), "{e}");
-    // A stream cannot be measured first.
+    // The devices of a stream cannot be measured beforehand.
     let text = std::fs::read(path).unwrap();
     let mut w = Workload::from_reader("pipe", Box::new(std::io::Cursor::new(text)), &with("concat")).unwrap();
     assert!(w.next().unwrap().unwrap_err().to_string().contains("cannot be read twice"));

@@ -1,24 +1,25 @@
-//! Access rights of the files that hold users' data: their modes when they are made, and a warning where others have
-//! rights to them.
+//! Access rights of files that hold user data: their modes at creation, and a warning if other
+//! users have access.
 
 use crate::error::{Result, io};
 use std::fs::{DirBuilder, Metadata, OpenOptions, Permissions};
 use std::os::unix::fs::{DirBuilderExt, MetadataExt, OpenOptionsExt, PermissionsExt};
 use std::path::{Path, PathBuf};
 
-/// Mode of a file that holds users' data or can damage it.
+/// Mode of a file that holds user data or can damage it.
 pub const FILE_MODE: u32 = 0o600;
 /// Mode of a directory of such files.
 pub const DIR_MODE: u32 = 0o700;
 
-/// Search for a path's group and for others.
+/// Search (execute) permission for the group and for others.
 const SEARCH: u32 = 0o011;
-/// Read and write, for the group and for others.
+/// Read and write permission for the group and for others.
 const USE: u32 = 0o066;
 const WRITE: u32 = 0o022;
 const STICKY: u32 = 0o1000;
 
-/// Returns options that make a file for its owner alone, from its first moment, and fail where there is one already.
+/// Returns options that create a file accessible to its owner alone from the first moment, and fail
+/// if the file exists.
 #[must_use]
 pub fn new_private() -> OpenOptions {
     let mut options = OpenOptions::new();
@@ -26,10 +27,10 @@ pub fn new_private() -> OpenOptions {
     options
 }
 
-/// Makes a directory for its owner alone. Missing parents get the usual mode.
+/// Creates a directory accessible to its owner alone. Missing parents get the default mode.
 ///
 /// # Errors
-/// The host refuses it, or there is a directory already.
+/// The host refuses it, or the directory exists.
 pub fn make_private_dir(dir: &Path) -> std::io::Result<()> {
     if let Some(parent) = dir.parent().filter(|parent| !parent.as_os_str().is_empty()) {
         std::fs::create_dir_all(parent)?;
@@ -37,8 +38,8 @@ pub fn make_private_dir(dir: &Path) -> std::io::Result<()> {
     DirBuilder::new().mode(DIR_MODE).create(dir)
 }
 
-/// Returns the user that a file or directory belongs to, unless that is this process's or the superuser: what was put
-/// where something is to be made stays in the hands of its owner.
+/// Returns the owner of a file or directory, unless it is the user of this process or the
+/// superuser. A foreign owner keeps control of a path at which a file is to be created.
 #[must_use]
 pub fn foreign_owner(path: &Path) -> Option<u32> {
     let owner = path.symlink_metadata().ok()?.uid();
@@ -55,8 +56,9 @@ pub(crate) fn copy_rights(from: &Path, to: &Path) -> Result<()> {
     std::fs::set_permissions(to, Permissions::from_mode(was.mode() & 0o7777)).map_err(failed)
 }
 
-/// Returns a sentence about those of some files and directories that other users of this machine can read or change,
-/// with the command that ends it; `None` when there are none. Files that are missing, and devices, are passed over.
+/// Returns a message that names the files and directories that other users of this machine can read
+/// or change, with the command that prevents it; `None` if there are none. Missing files and
+/// devices are ignored.
 #[must_use]
 pub fn exposed<'a>(paths: impl IntoIterator<Item = &'a Path>) -> Option<String> {
     let found: Vec<(&Path, u32)> =
@@ -73,14 +75,15 @@ pub fn exposed<'a>(paths: impl IntoIterator<Item = &'a Path>) -> Option<String> 
     })
 }
 
-/// The path as a word of a shell.
+/// Returns the path quoted as a shell word.
 fn quoted(path: &Path) -> String {
     let text = path.display().to_string();
     let plain = |c: char| c.is_ascii_alphanumeric() || "/._-+=:,@".contains(c);
     if text.chars().all(plain) { text } else { format!("'{}'", text.replace('\'', "'\\''")) }
 }
 
-/// The mode of a file that others can read or write, or of a directory in which they can replace files.
+/// Returns the mode of a file that others can read or write, or of a directory in which they can
+/// replace files.
 fn exposed_mode(path: &Path) -> Option<u32> {
     let meta = path.metadata().ok()?;
     let mode = meta.mode() & 0o7777;
@@ -92,31 +95,32 @@ fn exposed_mode(path: &Path) -> Option<u32> {
     (bits & spread(searchable(path)) != 0).then_some(mode)
 }
 
-/// Returns `true` if every user can pass all directories above a path.
+/// Returns `true` if every user can traverse all directories above a path.
 #[must_use]
 pub fn is_reachable(path: &Path) -> bool {
     searchable(path) & 0o001 != 0
 }
 
-/// Which of group and others can reach a path: the search bits that all directories above it have.
+/// Returns the search bits (of the group and of others) that all directories above a path have.
 fn searchable(path: &Path) -> u32 {
     let whole = path.canonicalize().unwrap_or_else(|_| path.into());
     let above = whole.ancestors().skip(1);
     above.filter_map(|dir| dir.metadata().ok()).fold(SEARCH, |bits, dir| bits & search_of(&dir))
 }
 
-/// Others of a directory include members of the file's group that are not of the directory's.
+/// Returns the search bits of a directory. A right of others counts for the file's group as well:
+/// members of that group need not be members of the directory's group.
 fn search_of(dir: &Metadata) -> u32 {
     let others = dir.mode() & 0o001;
     (dir.mode() & 0o010) | (others << 3) | others
 }
 
-/// All rights of those whose search bit is set.
+/// Returns all permission bits of the classes whose search bit is set.
 fn spread(search: u32) -> u32 {
     ((search & 0o010) * 7) | ((search & 0o001) * 7)
 }
 
-/// The directories and files of a volume: what [`exposed`] looks at.
+/// Returns the directory and files of a volume that [`exposed`] examines.
 pub(crate) fn of_volume(dir: &Path, media: impl IntoIterator<Item = PathBuf>) -> Vec<PathBuf> {
     let own = [dir.to_owned(), dir.join(crate::superblock::FILE_NAME), dir.join(crate::lock::FILE_NAME)];
     own.into_iter().chain(media).collect()
@@ -155,7 +159,7 @@ mod tests {
         assert_eq!(paths(), None);
         chmod(&dir, 0o777);
         assert!(paths().unwrap().contains("(mode 0777)"));
-        // The sticky bit keeps others from replacing files.
+        // In a directory with the sticky bit, others cannot replace files.
         chmod(&dir, 0o1777);
         assert_eq!(paths(), None);
         assert!(new_private().open(&file).is_err(), "one that is there is never taken");

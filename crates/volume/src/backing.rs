@@ -1,4 +1,4 @@
-//! The files and devices that hold the media.
+//! Files and devices that hold the media.
 
 use crate::access::FILE_MODE;
 use crate::error::{Error, Result, io};
@@ -15,10 +15,10 @@ use std::os::unix::fs::{FileExt, FileTypeExt, MetadataExt, OpenOptionsExt};
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex};
 
-/// The largest block that devices in use have, in bytes.
+/// Largest block size of common block devices, in bytes.
 const DEVICE_BLOCK: u64 = 4096;
 
-/// A medium's file, open and locked.
+/// The open and locked file of a medium.
 #[derive(Debug)]
 pub(crate) struct MediumFile {
     pub(crate) name: String,
@@ -30,7 +30,7 @@ pub(crate) struct MediumFile {
     mapping: Mapping,
 }
 
-/// Where a medium's bytes lie.
+/// Returns the path of a medium's file.
 pub(crate) fn path_of(dir: &Path, record: &MediumRecord) -> PathBuf {
     if record.path.is_empty() { dir.join(format!("{}.medium", record.name)) } else { dir.join(&record.path) }
 }
@@ -39,10 +39,11 @@ fn bad(record: &MediumRecord, path: &Path, why: impl Into<String>) -> Error {
     Error::Medium { name: record.name.clone(), path: path.into(), why: why.into() }
 }
 
-/// The media of a stack that hold bytes which outlive a process, and how many bytes each. `given` is
-/// the stack as its file has it, with the paths.
+/// Returns the media of a stack whose bytes persist, with their sizes. `given` is the stack as its
+/// file describes it, with the paths.
 pub(crate) fn media_of(stack: &Stack, given: &Stack) -> Result<Vec<MediumRecord>> {
-    // The layer's builder knows which sizes it asks for: a stack is built once for its questions.
+    // Only the layer's builder knows the sizes of its stores: the stack is built once in memory to
+    // record them.
     let asked = Arc::new(Mutex::new(Vec::new()));
     let seen = Arc::clone(&asked);
     let opener = frit_stack::Opener::new(move |name, bytes| {
@@ -63,14 +64,15 @@ pub(crate) fn media_of(stack: &Stack, given: &Stack) -> Result<Vec<MediumRecord>
 }
 
 impl MediumFile {
-    /// Makes the file of a medium with all of its room, or takes the device that the stack names.
+    /// Creates and allocates the file of a medium, or takes the device that the stack names.
     pub(crate) fn create(dir: &Path, record: &mut MediumRecord, force: bool) -> Result<MediumFile> {
         let path = path_of(dir, record);
         let is_device = std::fs::metadata(&path).is_ok_and(|m| m.file_type().is_block_device());
         let mut options = OpenOptions::new();
         options.read(true).write(true);
         if is_device {
-            // A device that is mounted, or held by another program in the same way, is refused.
+            // `O_EXCL` makes the kernel refuse a device that is mounted or exclusively opened by
+            // another program.
             options.custom_flags(OFlags::EXCL.bits() as i32);
         } else if record.path.is_empty() || !force {
             options.create_new(true).mode(FILE_MODE);
@@ -81,7 +83,7 @@ impl MediumFile {
             remove_left(record, &path)?;
         }
         let file = options.open(&path).map_err(|e| match e.kind() {
-            ErrorKind::NotFound => bad(record, &path, "cannot be made: its directory is not there"),
+            ErrorKind::NotFound => bad(record, &path, "cannot be created: its directory does not exist"),
             _ => cannot_open(record, &path, &e),
         })?;
         lock::lock_beside(&file, false, &path)?;
@@ -92,14 +94,14 @@ impl MediumFile {
                 refuse_content(&file, record, &path)?;
             }
         } else {
-            // What an earlier volume left must not be taken for this one's.
+            // The contents of an earlier volume must not be taken for those of this one.
             file.set_len(0).map_err(io(format!("cannot empty {}", path.display())))?;
         }
         if !is_device && is_dax(&file) {
             record.backing = Backing::DaxFile;
         }
         allocate(&file, record.bytes, is_device).map_err(io(format!(
-            "cannot make room for {} in {}",
+            "cannot allocate {} in {}",
             frit_core::size::show(record.bytes),
             path.display()
         )))?;
@@ -114,7 +116,7 @@ impl MediumFile {
         })
     }
 
-    /// Opens the file of a medium, which has to be there and as large as it was.
+    /// Opens the file of a medium, which has to exist with its recorded size.
     pub(crate) fn open(dir: &Path, record: &MediumRecord, read_only: bool) -> Result<MediumFile> {
         let path = path_of(dir, record);
         let mut options = OpenOptions::new();
@@ -128,11 +130,11 @@ impl MediumFile {
         match record.backing {
             Backing::BlockDevice => check_device(&file, record, &path)?,
             _ if !meta.is_file() => {
-                return Err(bad(record, &path, "is no plain file, and was one when the volume was made"));
+                return Err(bad(record, &path, "is no regular file, and was one when the volume was made"));
             }
             _ if meta.len() != record.bytes => {
                 let why = format!(
-                    "has {} bytes and had {} when the volume was made: it was cut or replaced; put the right file back",
+                    "has {} bytes and had {} when the volume was made: it was truncated or replaced; put the right file back",
                     meta.len(),
                     record.bytes
                 );
@@ -152,19 +154,20 @@ impl MediumFile {
         })
     }
 
-    /// Maps it.
+    /// Returns a store over the file: a mapping, or file I/O for a disk.
     pub(crate) fn store(&self, blank: bool) -> frit_core::Result<AnyStore> {
         let what =
             |source| frit_core::Error::Io { what: format!("cannot map {}", self.path.display()), source };
         let file = self.file.try_clone().map_err(what)?;
         if self.kind == MediumKind::Disk {
-            // Accesses to a disk are carried out by several threads, and wait for the disk: no mapping does that.
+            // Accesses to a disk run on several threads and block; a page fault in a mapping cannot
+            // be deferred like that.
             return Ok(AnyStore::File(FileStore::over(file, self.path.clone(), self.bytes, blank)));
         }
         Ok(AnyStore::Mmap(MmapStore::map(file, self.path.clone(), self.bytes, blank, self.mapping)?))
     }
 
-    /// Why the file is no longer what was opened, if it is not.
+    /// Returns the reason if the file was deleted or resized since it was opened.
     pub(crate) fn vanished(&self) -> Option<String> {
         let path = self.path.display();
         let name = &self.name;
@@ -186,7 +189,8 @@ impl MediumFile {
     }
 }
 
-/// Removes a file that an earlier volume, or one that was not finished, left in the directory: others may have it open.
+/// Removes a file that an earlier or unfinished volume left in the directory. It is not reused,
+/// because other users may have it open.
 fn remove_left(record: &MediumRecord, path: &Path) -> Result<()> {
     match path.symlink_metadata() {
         Ok(meta) if meta.is_file() => {
@@ -194,7 +198,7 @@ fn remove_left(record: &MediumRecord, path: &Path) -> Result<()> {
         }
         Ok(_) => {
             let why = format!(
-                "is there and no plain file; remove it, or name the medium's place: --set media.{}.path=…",
+                "exists and is no plain file; remove it, or name another path: --set media.{}.path=…",
                 record.name
             );
             Err(bad(record, path, why))
@@ -215,7 +219,7 @@ fn cannot_open(record: &MediumRecord, path: &Path, e: &std::io::Error) -> Error 
     bad(record, path, why)
 }
 
-/// A device has to be large enough.
+/// Checks that a device is large enough.
 fn check_device(file: &File, record: &MediumRecord, path: &Path) -> Result<()> {
     let has = rustix::fs::seek(file, rustix::fs::SeekFrom::End(0))
         .map_err(|e| io(format!("cannot ask {} for its size", path.display()))(e.into()))?;
@@ -226,7 +230,7 @@ fn check_device(file: &File, record: &MediumRecord, path: &Path) -> Result<()> {
     Ok(())
 }
 
-/// A device whose beginning is not blank holds something.
+/// Refuses a device whose first MiB is not all zeros.
 fn refuse_content(file: &File, record: &MediumRecord, path: &Path) -> Result<()> {
     let mut head = vec![0; (1 << 20).min(record.bytes as usize)];
     file.read_exact_at(&mut head, 0).map_err(io(format!("cannot read {}", path.display())))?;
@@ -238,22 +242,22 @@ fn refuse_content(file: &File, record: &MediumRecord, path: &Path) -> Result<()>
     Ok(())
 }
 
-/// Whether a mapping of the file is the memory itself (statx: `STATX_ATTR_DAX`).
+/// Returns `true` if a mapping of the file accesses the memory directly (statx: `STATX_ATTR_DAX`).
 fn is_dax(file: &File) -> bool {
     let flags = rustix::fs::StatxFlags::BASIC_STATS;
     rustix::fs::statx(file, "", rustix::fs::AtFlags::EMPTY_PATH, flags)
         .is_ok_and(|s| s.stx_attributes.contains(rustix::fs::StatxAttributes::DAX))
 }
 
-/// Takes all the room now, as zeros, so that a full disk is an error here and no signal later.
+/// Allocates all the space as zeros, so that a full disk is an error here and not a SIGBUS later.
 fn allocate(file: &File, bytes: u64, is_device: bool) -> std::io::Result<()> {
     let (flags, whole) = if is_device {
-        // Devices zero whole blocks of theirs.
+        // Devices zero whole blocks only; the rest is written below.
         (FallocateFlags::ZERO_RANGE, bytes / DEVICE_BLOCK * DEVICE_BLOCK)
     } else {
         (FallocateFlags::empty(), bytes)
     };
-    // A signal ends it early, and what was allocated by then is no longer asked for.
+    // A signal ends fallocate early. The repeated call skips what was allocated by then.
     match rustix::io::retry_on_intr(|| rustix::fs::fallocate(file, flags, 0, whole)) {
         Ok(()) => write_zeros(file, whole, bytes),
         Err(rustix::io::Errno::OPNOTSUPP | rustix::io::Errno::NOSYS | rustix::io::Errno::INVAL) => {

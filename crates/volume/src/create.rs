@@ -1,4 +1,4 @@
-//! Making a volume.
+//! Creation of volumes.
 
 use crate::access::{foreign_owner, make_private_dir};
 use crate::backing::{MediumFile, media_of, path_of};
@@ -13,26 +13,27 @@ use frit_stack::layers::Setting;
 use std::path::Path;
 use std::sync::Arc;
 
-/// What a volume is made from.
+/// Options for creating a volume.
 #[derive(Clone, Debug)]
 pub struct CreateOptions {
-    /// Its stack.
+    /// The stack of the volume.
     pub stack: Stack,
-    /// Replaces a volume that is there, unless it is dirty or in use, and overwrites what block devices
-    /// hold.
+    /// Replaces an existing volume, unless it is dirty or in use, and overwrites the contents of
+    /// block devices.
     pub force: bool,
 }
 
-/// The stack as a volume runs it: durable with each request. With it, what was changed for that.
+/// Returns the stack as a volume runs it, durable after each request, and a description of the
+/// settings that were changed for that.
 ///
 /// # Errors
-/// A layer that has no durable memory for its map.
+/// The layer has no durable memory for its map.
 pub fn durable_stack(stack: &Stack) -> Result<(Stack, Option<String>)> {
     let layer = stack.layer();
     if !layer.on.iter().any(|(role, _)| role.key == "pcm") {
         let what = format!(
             "durable memory for the map, and the layer `{}` of the stack '{}' has none. Add a PCM, for example\n\n  \
-             [media.pcm]\n  profile = \"pcm-p8p-2016\"\n\nand leave no `pcm = \"none\"` in `[{}]`",
+             [media.pcm]\n  profile = \"pcm-p8p-2016\"\n\nand remove `pcm = \"none\"` from `[{}]`",
             layer.name,
             stack.name(),
             layer.name
@@ -50,16 +51,16 @@ pub fn durable_stack(stack: &Stack) -> Result<(Stack, Option<String>)> {
 }
 
 impl Volume {
-    /// Makes a volume in `dir`, which is created when it is missing, and opens it.
+    /// Creates a volume in `dir`, which is created if it is missing, and opens it.
     ///
     /// # Errors
-    /// A directory that holds something else, or a volume without `force`; a stack that cannot be
-    /// durable; a disk that is full.
+    /// The directory is not empty, or holds a volume and `force` is not set; the stack cannot be
+    /// durable; the disk is full.
     pub fn create(dir: impl AsRef<Path>, options: &CreateOptions) -> Result<Volume> {
         Volume::create_as(dir.as_ref(), options, new_uuid()?, unix_now())
     }
 
-    /// The same, as the volume that it will stand for.
+    /// Creates a volume with a given UUID and creation time: those of the volume that it replaces.
     pub(crate) fn create_as(
         dir: &Path,
         options: &CreateOptions,
@@ -92,6 +93,8 @@ impl Volume {
             }
             None => (VolumeLock::take(dir, false)?, None),
         };
+        // The superblock comes first, in the state "creating": an interrupted creation is never
+        // taken for a volume. It becomes clean only after the media are formatted and synced.
         let mut superblock = SuperblockFile::create(dir, first, lock)?;
         if let Some(old) = old {
             clear(dir, &old, &media)?;
@@ -102,11 +105,12 @@ impl Volume {
             layer.flush(&mut Null)?;
             Ok((files, layer))
         });
-        // A disk that ran full gets its room back; the superblock goes on to say that there is no volume.
+        // If the disk is full, the allocated space is freed. The superblock stays in the state
+        // "creating", so the directory is not taken for a volume.
         let (files, layer) = made.inspect_err(|_| discard_media(dir, &media))?;
         superblock.update(|s| (s.state, s.media) = (State::Clean, media))?;
         let boot = boot_id();
-        // The layer is up: it is used as after a recovery that found nothing to do.
+        // The layer is formatted and open, as after a recovery without work.
         let recovered = Recovered::nothing(Stop::Process);
         superblock.set_state(State::Dirty, boot)?;
         Ok(Volume::from_parts(Parts {
@@ -122,7 +126,7 @@ impl Volume {
     }
 }
 
-/// The files of the media, and the directories that name them, on the disk.
+/// Creates the files of the media, and syncs the directories that contain them.
 fn make_media(dir: &Path, media: &mut [MediumRecord], force: bool) -> Result<Arc<Vec<MediumFile>>> {
     let files = media.iter_mut().map(|m| MediumFile::create(dir, m, force)).collect::<Result<Vec<_>>>()?;
     for file in &files {
@@ -131,14 +135,14 @@ fn make_media(dir: &Path, media: &mut [MediumRecord], force: bool) -> Result<Arc
     Ok(Arc::new(files))
 }
 
-/// Removes the files inside of a volume whose making failed, as far as that can be done.
+/// Removes the media files inside a volume whose creation failed, as far as possible.
 fn discard_media(dir: &Path, media: &[MediumRecord]) {
     for m in media.iter().filter(|m| m.path.is_empty()) {
         drop(std::fs::remove_file(path_of(dir, m)));
     }
 }
 
-/// Removes the files of a volume that was replaced, but for those that the new one overwrites.
+/// Removes the files of a replaced volume, except those that the new one overwrites.
 fn clear(dir: &Path, old: &Superblock, media: &[MediumRecord]) -> Result<()> {
     let inside = old.media.iter().filter(|m| Path::new(&m.path).is_relative());
     for path in inside.map(|m| path_of(dir, m)) {
@@ -149,7 +153,7 @@ fn clear(dir: &Path, old: &Superblock, media: &[MediumRecord]) -> Result<()> {
     Ok(())
 }
 
-/// A random one (version 4 of RFC 9562).
+/// Returns a random UUID (version 4 of RFC 9562).
 fn new_uuid() -> Result<[u8; 16]> {
     let mut random = [0; 16];
     rustix::rand::getrandom(&mut random, rustix::rand::GetRandomFlags::empty())
@@ -162,8 +166,8 @@ pub(crate) fn sha256(text: &str) -> [u8; 32] {
     sha2::Sha256::digest(text.as_bytes()).into()
 }
 
-/// Makes the directory, or makes sure that nothing is lost in it. A volume that is replaced stays locked
-/// until the new one is there.
+/// Creates the directory, or makes sure that creating a volume in it loses no data. Returns a
+/// volume that is to be replaced; it stays locked until the new one is complete.
 fn make_room(dir: &Path, force: bool) -> Result<Option<SuperblockFile>> {
     let exists = |why: String| Error::Exists { dir: dir.into(), why };
     if !dir.exists() {
@@ -173,7 +177,7 @@ fn make_room(dir: &Path, force: bool) -> Result<Option<SuperblockFile>> {
     }
     if let Some(user) = foreign_owner(dir).filter(|_| !dir.join(FILE_NAME).exists()) {
         return Err(exists(format!(
-            "the directory belongs to user {user}, who could replace the volume's files; name one that is not there"
+            "the directory belongs to user {user}, who could replace the volume's files; name a new directory"
         )));
     }
     let cannot = |e| io(format!("cannot list {}", dir.display()))(e);
@@ -181,14 +185,14 @@ fn make_room(dir: &Path, force: bool) -> Result<Option<SuperblockFile>> {
     let names =
         names.map(|e| e.map(|e| e.file_name())).collect::<std::io::Result<Vec<_>>>().map_err(cannot)?;
     if !dir.join(FILE_NAME).exists() {
-        // What is left of a creation that stopped before the superblock was whole.
+        // Files of a creation that was interrupted before the superblock was complete.
         let left = |n: &&std::ffi::OsString| {
             [crate::superblock::NEW_NAME, crate::lock::FILE_NAME].iter().any(|l| *n == l)
         };
         return match names.iter().find(|n| !left(n)) {
             None => Ok(None),
             Some(n) => Err(exists(format!(
-                "the directory is no volume and not empty (it has {}); name a directory that is empty or not there",
+                "the directory is not empty and not a volume (it contains {}); name an empty or a new directory",
                 n.display()
             ))),
         };
@@ -199,13 +203,13 @@ fn make_room(dir: &Path, force: bool) -> Result<Option<SuperblockFile>> {
         State::Clean if force => {}
         State::Clean => {
             return Err(exists(
-                "there is a volume already; --force replaces it, and all that it holds is gone".into(),
+                "there is a volume already; --force replaces it and destroys its contents".into(),
             ));
         }
         State::Dirty => {
             return Err(exists(
-                "there is a volume that was not closed; it is not replaced, not even with --force. frit recover brings \
-                 it up and closes it; if it is not wanted, remove the directory by hand"
+                "there is a volume that was not closed; it is not replaced, even with --force. frit recover \
+                 recovers and closes it; if it is not wanted, remove the directory by hand"
                     .into(),
             ));
         }

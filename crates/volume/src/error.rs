@@ -1,4 +1,4 @@
-//! What keeps a volume from being made, opened or closed.
+//! Errors of creating, opening and closing a volume.
 
 use frit_stack::StackError;
 use std::path::PathBuf;
@@ -6,15 +6,15 @@ use std::path::PathBuf;
 /// Shorthand for results with [`enum@Error`].
 pub type Result<T> = std::result::Result<T, Error>;
 
-/// An error of a volume as a whole. Its message is what the user sees.
+/// An error of a volume as a whole. Its message is shown to the user.
 #[derive(Debug, thiserror::Error)]
 pub enum Error {
-    /// The directory is no volume.
+    /// The directory is not a volume.
     #[error("{}: no volume here ({why})", dir.display())]
     NotAVolume {
         /// The directory.
         dir: PathBuf,
-        /// What is missing.
+        /// The missing part.
         why: String,
     },
     /// The superblock cannot be read.
@@ -22,7 +22,7 @@ pub enum Error {
     Superblock {
         /// The file.
         path: PathBuf,
-        /// What is wrong with it.
+        /// The defect.
         why: String,
     },
     /// Another program has the volume open.
@@ -30,43 +30,43 @@ pub enum Error {
     InUse {
         /// The directory.
         dir: PathBuf,
-        /// By whom, when it can be told.
+        /// The process that holds the volume, if it is known.
         by: String,
     },
-    /// Something is where a volume should be made.
+    /// The target directory of a new volume is already in use.
     #[error("{}: {why}", dir.display())]
     Exists {
         /// The directory.
         dir: PathBuf,
-        /// What is there, and what to do.
+        /// The existing contents, and the remedy.
         why: String,
     },
-    /// A medium's file is missing, or not as the superblock says.
+    /// A medium's file is missing, or differs from what the superblock records.
     #[error("medium '{name}' ({}): {why}", path.display())]
     Medium {
         /// The medium's name in the stack.
         name: String,
         /// Its file.
         path: PathBuf,
-        /// What is wrong.
+        /// The defect.
         why: String,
     },
     /// The stack cannot carry a volume.
     #[error("a volume needs {what}")]
     Stack {
-        /// What it lacks, and what to add.
+        /// The missing feature, and the setting that adds it.
         what: String,
     },
     /// The volume was closed without being marked clean.
-    #[error("the volume stays marked dirty, since {why}; frit check says what is left of it")]
+    #[error("the volume stays marked dirty, since {why}; frit check verifies its contents")]
     LeftDirty {
-        /// Why.
+        /// The reason.
         why: String,
     },
-    /// The stack is wrong.
+    /// The stack description is invalid.
     #[error(transparent)]
     Parse(#[from] StackError),
-    /// A layer, a medium or the host.
+    /// An error of a layer, a medium or the host.
     #[error(transparent)]
     Core(#[from] frit_core::Error),
 }
@@ -81,7 +81,7 @@ impl miette::Diagnostic for Error {
     }
 }
 
-/// An error of the host.
+/// Wraps an I/O error of the host; `what` names the failed operation.
 pub(crate) fn io(what: impl Into<String>) -> impl FnOnce(std::io::Error) -> Error {
     let what = what.into();
     move |source| Error::Core(frit_core::Error::Io { what, source })

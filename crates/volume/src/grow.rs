@@ -1,4 +1,5 @@
-//! Making a volume larger: a copy beside it, verified, and exchanged for it in one step.
+//! Growing a volume: a larger copy is created beside it, verified, and exchanged for it in one
+//! step.
 
 use crate::access::copy_rights;
 use crate::backing::path_of;
@@ -16,10 +17,10 @@ use rustix::fs::RenameFlags;
 use std::os::unix::fs::{FileTypeExt, MetadataExt};
 use std::path::{Path, PathBuf};
 
-/// What is copied at a time, in bytes.
+/// Size of a copied chunk, in bytes.
 const CHUNK: usize = 1 << 20;
 
-/// What growing did.
+/// Result of growing a volume.
 #[derive(Clone, PartialEq, Eq, Debug, serde::Serialize)]
 pub struct Grown {
     /// Size before, in bytes.
@@ -28,14 +29,14 @@ pub struct Grown {
     pub now: u64,
     /// Bytes copied and compared.
     pub data_bytes: u64,
-    /// Files and devices outside of the directory that the volume no longer uses.
+    /// Files and devices outside the directory that the volume no longer uses.
     pub left: Vec<PathBuf>,
 }
 
-/// The stack of a volume with overrides, and with the paths of media that it has inside of its directory.
+/// Returns the stack of a volume with overrides, and with the paths of media inside its directory.
 ///
 /// # Errors
-/// Overrides that cannot be.
+/// Invalid overrides.
 pub fn stack_with(superblock: &Superblock, sets: &[String]) -> frit_stack::Result<Stack> {
     let inside = superblock.media.iter().filter(|m| !m.path.is_empty() && Path::new(&m.path).is_relative());
     let paths = inside.map(|m| format!("media.{}.path={:?}", m.name, m.path));
@@ -43,16 +44,16 @@ pub fn stack_with(superblock: &Superblock, sets: &[String]) -> frit_stack::Resul
     Stack::parse(&superblock.name, &superblock.stack, &all)
 }
 
-/// The size of a volume of a stack, in bytes.
+/// Returns the size of a volume of a stack, in bytes.
 ///
 /// # Errors
-/// A stack that cannot carry a volume.
+/// The stack cannot carry a volume.
 pub fn volume_bytes(stack: &Stack) -> Result<u64> {
     let (durable, _) = durable_stack(stack)?;
     Ok(durable.build::<Null>(&frit_stack::Bytes::None)?.layer.info().sectors * frit_core::SECTOR_BYTES)
 }
 
-/// The directory in which the larger volume is put together.
+/// Returns the directory in which the larger volume is created.
 fn beside(dir: &Path) -> Result<PathBuf> {
     let full = dir.canonicalize().map_err(io(format!("cannot find {}", dir.display())))?;
     let device = |p: &Path| p.metadata().map(|m| m.dev()).ok();
@@ -70,19 +71,20 @@ fn beside(dir: &Path) -> Result<PathBuf> {
     }
 }
 
-/// Makes the volume in `dir` one of `stack`, with all that it holds, its UUID and its parameters.
-/// Stopped anywhere, it leaves the old volume or the new one, whole, and at most a `<dir>.growing` that
-/// the next call removes. `step` is told what begins, with how many bytes there are, and how far it is.
-///
+/// Replaces the volume in `dir` by one of `stack` with the same contents, UUID and parameters. A
+/// crash or power loss at any moment leaves the old or the new volume complete, and at most a
+/// `<dir>.growing`, which the next call removes. `step` receives the name of each phase, its total
+/// in bytes, and the progress in bytes.
 /// # Errors
-/// A stack that is too small for what is stored; a disk without room for both; damaged data.
+/// The stack is too small for the stored data; the disk has no space for both volumes; data is
+/// damaged.
 pub fn grow(dir: &Path, stack: &Stack, step: &mut dyn FnMut(&str, u64, u64)) -> Result<Grown> {
     let mut old = Volume::open(dir, &OpenOptions::default())?;
     let kept = old.superblock().clone();
     let made = beside(dir).and_then(|growing| match make_copy(&growing, stack, &mut old, step) {
         Ok(grown) => Ok((growing, grown)),
         Err(e) => {
-            // The error says more than what keeps the copy from being removed, which the next call does.
+            // The first error is reported. A failed removal is not: the next call removes the copy.
             drop(remove(&growing, dir, &kept, false));
             Err(e)
         }
@@ -90,12 +92,12 @@ pub fn grow(dir: &Path, stack: &Stack, step: &mut dyn FnMut(&str, u64, u64)) -> 
     let (growing, grown) = match made {
         Ok(made) => made,
         Err(e) => {
-            // The old volume is as it was, whatever happened to its copy.
+            // The old volume is unchanged, also if its copy failed.
             old.close()?;
             return Err(e);
         }
     };
-    // Locked until the other one is in its place.
+    // The old volume stays locked until the new one has taken its place.
     let locked = old.finish()?;
     let full = growing_target(dir)?;
     step("exchanging", 0, 0);
@@ -105,6 +107,7 @@ pub fn grow(dir: &Path, stack: &Stack, step: &mut dyn FnMut(&str, u64, u64)) -> 
         remove(&growing, dir, &kept, false)?;
         return Err(io(format!("cannot exchange {} and {}", growing.display(), full.display()))(e.into()));
     }
+    // The exchange has to be durable before the old volume is removed.
     sync_parent(&full)?;
     step("removing", 0, 0);
     remove(&growing, dir, &kept, true)?;
@@ -116,7 +119,7 @@ fn growing_target(dir: &Path) -> Result<PathBuf> {
     dir.canonicalize().map_err(io(format!("cannot find {}", dir.display())))
 }
 
-/// The larger volume, closed and compared.
+/// Creates the larger volume, copies the data, closes it and compares it.
 fn make_copy(
     growing: &Path,
     stack: &Stack,
@@ -147,7 +150,8 @@ fn make_copy(
     Ok(Grown { before: old.bytes(), now: size, data_bytes: data, left })
 }
 
-/// Gives the larger volume the owner and the modes of the old one, its directory last.
+/// Gives the larger volume the owner and the modes of the old one. The directory is last, since its
+/// mode may deny access to the files.
 fn keep_rights(home: &Path, was: &Superblock, growing: &Path, new: &Superblock) -> Result<()> {
     let inside = |m: &&crate::superblock::MediumRecord| Path::new(&m.path).is_relative();
     let media = new.media.iter().filter(inside).filter_map(|m| {
@@ -161,7 +165,7 @@ fn keep_rights(home: &Path, was: &Superblock, growing: &Path, new: &Superblock) 
     copy_rights(home, growing)
 }
 
-/// Nothing that is stored may be cut off.
+/// Refuses a size that would cut off stored data.
 fn check_size(old: &Volume, held: &[(u64, bool)], size: u64) -> Result<()> {
     let mut at = 0;
     let mut end = 0;
@@ -182,7 +186,8 @@ fn check_size(old: &Volume, held: &[(u64, bool)], size: u64) -> Result<()> {
     Ok(())
 }
 
-/// Two volumes cannot lie in one file: what has a path outside needs another. Returns what is left behind.
+/// Returns the external media that the volume no longer uses. Two volumes cannot share a file, so a
+/// medium with an external path needs a new one.
 fn check_paths(was: &Superblock, stack: &Stack) -> Result<Vec<PathBuf>> {
     let mut left = Vec::new();
     for m in was.media.iter().filter(|m| !m.path.is_empty()) {
@@ -193,7 +198,7 @@ fn check_paths(was: &Superblock, stack: &Stack) -> Result<Vec<PathBuf>> {
         }
         if same || new.is_none() {
             let what = format!(
-                "another place for '{0}', since it is copied before the old volume at {1} goes: --set \
+                "another path for '{0}', since it is copied before the old one at {1} is removed: --set \
                  media.{0}.path=… names one",
                 m.name, m.path
             );
@@ -206,8 +211,8 @@ fn check_paths(was: &Superblock, stack: &Stack) -> Result<Vec<PathBuf>> {
     Ok(left)
 }
 
-/// Reads a part of the old volume, all of which has to be whole: a page that cannot be read is an error in the old
-/// volume, and would be zeros in the new one.
+/// Reads a range of the old volume. All of it has to be readable: a page that cannot be read is an
+/// error in the old volume, and would become zeros in the new one.
 fn read_old(old: &mut Volume, at: u64, into: &mut [u8]) -> Result<()> {
     match old.read(at, into) {
         Err(frit_core::Error::Corrupt { .. }) if is(Bug::GrowCopiesZeros) => into.fill(0),
@@ -220,7 +225,8 @@ fn copy(old: &mut Volume, new: &mut Volume, held: &[(u64, bool)], progress: Prog
     each_chunk(held, progress, |at, len| {
         let mut bytes = vec![0; len];
         read_old(old, at, &mut bytes)?;
-        // A disk has no map, so all of it is held: zeros that the copy has already need not go through its cache.
+        // A disk has no map, so all of it counts as mapped: zeros that the copy already has are not
+        // written through its cache.
         if bytes.iter().all(|&b| b == 0) {
             let mut there = vec![0; len];
             new.read(at, &mut there)?;
@@ -241,12 +247,12 @@ fn compare(old: &mut Volume, new: &mut Volume, held: &[(u64, bool)], progress: P
         if a == b {
             return Ok(());
         }
-        let what = format!("the copy differs within {len} bytes at {at}; the old volume was left as it is");
+        let what = format!("the copy differs within {len} bytes at {at}; the old volume was not changed");
         Err(frit_core::Error::Io { what, source: std::io::ErrorKind::InvalidData.into() }.into())
     })
 }
 
-/// Calls for each chunk of what is held.
+/// Calls `chunk` for each chunk of the mapped ranges.
 fn each_chunk(
     held: &[(u64, bool)],
     progress: Progress<'_>,
@@ -267,9 +273,10 @@ fn each_chunk(
     Ok(())
 }
 
-/// Removes what an earlier growing left: only a volume of the same UUID, or one that was never finished,
-/// and only its files. What else lies there (a log, a mountpoint, the user's own) goes to the volume in `home`.
-/// `locked`: the lock on it is ours.
+/// Removes what an earlier, interrupted call left: only a volume with the same UUID, or one whose
+/// creation was not finished, and only its own files. Other files there (a log, a mount point,
+/// files of the user) are moved to the volume in `home`. `locked`: the caller holds the lock on the
+/// directory.
 fn remove(growing: &Path, home: &Path, of: &Superblock, locked: bool) -> Result<()> {
     let cannot = |what: &str| io(format!("cannot {what} {}", growing.display()));
     let mut files = vec![growing.join(NEW_NAME), growing.join(lock::FILE_NAME)];
@@ -283,7 +290,7 @@ fn remove(growing: &Path, home: &Path, of: &Superblock, locked: bool) -> Result<
         }
         let inside = left.media.iter().filter(|m| Path::new(&m.path).is_relative());
         files.extend(inside.map(|m| path_of(growing, m)));
-        // Last: while it is there, it says whose files these are.
+        // The superblock is removed last, because it identifies the owner of the files until then.
         files.push(growing.join(FILE_NAME));
         carry(growing, home, &files)?;
     }
@@ -296,7 +303,7 @@ fn remove(growing: &Path, home: &Path, of: &Superblock, locked: bool) -> Result<
     std::fs::remove_dir(growing).map_err(cannot("remove"))
 }
 
-/// Moves what is none of the volume's `own` files to the volume that takes its place.
+/// Moves files other than the volume's `own` files to the volume that replaces it.
 fn carry(growing: &Path, home: &Path, own: &[PathBuf]) -> Result<()> {
     let cannot = || io(format!("cannot list {}", growing.display()));
     for entry in std::fs::read_dir(growing).map_err(cannot())? {
@@ -307,10 +314,10 @@ fn carry(growing: &Path, home: &Path, own: &[PathBuf]) -> Result<()> {
         }
         let failed = |e| io(format!("cannot move {} to {}", from.display(), home.display()))(e);
         if entry.file_type().map_err(cannot())?.is_socket() {
-            // A server that was killed left it.
+            // A socket left by a killed server.
             std::fs::remove_file(&from).map_err(failed)?;
         } else if to.symlink_metadata().is_ok() {
-            let why = format!("is in the way: {} is there, too; move one of them away", to.display());
+            let why = format!("is in the way: {} exists as well; move one of them away", to.display());
             return Err(Error::Exists { dir: from, why });
         } else {
             std::fs::rename(&from, &to).map_err(failed)?;

@@ -1,4 +1,4 @@
-//! Raw images: a volume's bytes as one file, out and in.
+//! Raw images: export and import of a volume's bytes as one file.
 
 use crate::error::{Error, Result, io};
 use crate::volume::Volume;
@@ -8,46 +8,46 @@ use std::fs::File;
 use std::io::{ErrorKind, Read, Write};
 use std::os::unix::fs::FileExt;
 
-/// What is moved at a time, in bytes.
+/// Size of a copied chunk, in bytes.
 const CHUNK: usize = 1 << 20;
-/// Zeros are looked for in pieces of this size: a block of most file systems.
+/// Granularity at which zeros are detected, in bytes: the block size of most file systems.
 const PIECE: usize = 4096;
 
-/// Where an image goes.
+/// Destination of an exported image.
 pub enum ImageOut<'a> {
-    /// A file that is empty: zeros become holes.
+    /// An empty file: zeros become holes.
     Sparse(&'a File),
-    /// Anything that takes bytes one after another.
+    /// A sequential stream.
     Stream(&'a mut dyn Write),
 }
 
-/// Where an image comes from.
+/// Source of an imported image.
 pub enum ImageIn<'a> {
     /// A file: its holes are discarded.
     File(&'a File),
-    /// Anything that gives bytes one after another.
+    /// A sequential stream.
     Stream(&'a mut dyn Read),
 }
 
-/// What was moved.
+/// Result of an export or import.
 #[derive(Clone, PartialEq, Eq, Default, Debug, serde::Serialize)]
 pub struct Moved {
-    /// Size of the image.
+    /// Size of the image, in bytes.
     pub bytes: u64,
-    /// Of these, bytes that hold something.
+    /// Bytes of the image that hold data.
     pub data_bytes: u64,
     /// Ranges that could not be read and are zeros in the image: start, length, reason.
     pub damaged: Vec<(u64, u64, String)>,
 }
 
-/// Told of the bytes that are done.
+/// Callback that receives the number of bytes that are done.
 pub type Progress<'a> = &'a mut dyn FnMut(u64);
 
-/// Writes the volume's bytes out. With `rescue`, what cannot be read becomes zeros and is listed;
-/// without, it is an error.
+/// Exports the volume's bytes. With `rescue`, ranges that cannot be read become zeros and are
+/// listed; without it, they are errors.
 ///
 /// # Errors
-/// Damaged data, without `rescue`; an image that cannot be written.
+/// Damaged data without `rescue`; an image that cannot be written.
 pub fn export<S: Sink>(
     v: &mut Volume<S>,
     out: &mut ImageOut<'_>,
@@ -57,6 +57,7 @@ pub fn export<S: Sink>(
     let mut moved = Moved { bytes: v.bytes(), ..Moved::default() };
     let failed = || io("cannot write the image");
     if let ImageOut::Sparse(file) = out {
+        // Sets the full size first, so that zeros at the end become a hole as well.
         file.set_len(v.bytes()).map_err(failed())?;
     }
     let mut buffer = vec![0; CHUNK];
@@ -88,7 +89,7 @@ pub fn export<S: Sink>(
     Ok(moved)
 }
 
-/// The volume as stretches that hold something and stretches that do not.
+/// Returns the lengths of the volume's alternating ranges, each with `true` if it is mapped.
 pub(crate) fn stretches<S: Sink>(v: &Volume<S>) -> Result<Vec<(u64, bool)>> {
     let mut all: Vec<(u64, bool)> = Vec::new();
     v.extents(0, v.bytes(), &mut |len, place| match all.last_mut() {
@@ -98,7 +99,8 @@ pub(crate) fn stretches<S: Sink>(v: &Volume<S>) -> Result<Vec<(u64, bool)>> {
     Ok(all)
 }
 
-/// Returns `true` if every byte of the volume reads as zero; what cannot be read is taken for data.
+/// Returns `true` if every byte of the volume reads as zero. Ranges that cannot be read count as
+/// data.
 pub fn is_blank<S: Sink>(v: &mut Volume<S>) -> bool {
     let Ok(all) = stretches(v) else { return false };
     let mut buffer = vec![0; CHUNK];
@@ -117,7 +119,7 @@ pub fn is_blank<S: Sink>(v: &mut Volume<S>) -> bool {
     true
 }
 
-/// Reads, page by page where the whole cannot be read.
+/// Reads a chunk. If that fails, reads it page by page.
 fn read_chunk<S: Sink>(
     v: &mut Volume<S>,
     at: u64,
@@ -155,11 +157,11 @@ fn write_sparse(file: &File, at: u64, chunk: &[u8]) -> std::io::Result<()> {
     Ok(())
 }
 
-/// Makes the volume hold the image, followed by zeros. Zeros and holes are discarded.
+/// Replaces the volume's contents by the image, followed by zeros. Zeros and holes are discarded.
 ///
 /// # Errors
-/// An image that is larger than the volume or cannot be read; a volume that cannot take it. What was
-/// read until then is in the volume.
+/// The image is larger than the volume or cannot be read; the volume cannot store it. What was read
+/// until the error is in the volume.
 pub fn import<S: Sink>(v: &mut Volume<S>, from: &mut ImageIn<'_>, progress: Progress<'_>) -> Result<Moved> {
     let failed = || io("cannot read the image");
     let mut moved = Moved::default();
@@ -191,7 +193,7 @@ pub fn import<S: Sink>(v: &mut Volume<S>, from: &mut ImageIn<'_>, progress: Prog
         if n == 0 {
             break;
         }
-        // The last sector of an odd image ends in zeros.
+        // The last sector of an image of odd length is padded with zeros.
         let whole = n.next_multiple_of(512);
         buffer[n..whole].fill(0);
         if at + whole as u64 > v.bytes() {
@@ -204,12 +206,13 @@ pub fn import<S: Sink>(v: &mut Volume<S>, from: &mut ImageIn<'_>, progress: Prog
             break;
         }
     }
+    // The rest of the volume has to read as zeros; its old contents are discarded.
     v.discard(moved.bytes, v.bytes() - moved.bytes)?;
     v.flush()?;
     Ok(moved)
 }
 
-/// Writes what is not zero, and discards the rest.
+/// Writes the data, and discards ranges of zeros.
 fn put<S: Sink>(v: &mut Volume<S>, at: u64, data: &[u8], moved: &mut Moved) -> Result<()> {
     let mut from = 0;
     while from < data.len() {
@@ -244,7 +247,7 @@ fn too_large<S: Sink>(v: &Volume<S>, size: Option<u64>) -> Error {
     }
 }
 
-/// Reads until the buffer is full or the end.
+/// Reads until the buffer is full or the input ends.
 fn fill(
     buffer: &mut [u8],
     mut read: impl FnMut(&mut [u8], usize) -> std::io::Result<usize>,
@@ -261,17 +264,17 @@ fn fill(
     Ok(n)
 }
 
-/// Also of a block device, whose metadata say 0.
+/// Returns the size of a file, or of a block device, whose metadata report 0.
 fn size_of_file(file: &File) -> std::io::Result<u64> {
     Ok(rustix::fs::seek(file, rustix::fs::SeekFrom::End(0))?)
 }
 
-/// The length of the hole that starts here; 0 where there is none, or where the file system has no
-/// holes.
+/// Returns the length of the hole that starts at `at`; 0 if there is none, or if the file system
+/// does not report holes.
 fn hole_at(file: &File, at: u64) -> u64 {
     match rustix::fs::seek(file, rustix::fs::SeekFrom::Data(at)) {
         Ok(data) => data.saturating_sub(at),
-        // No data up to the end.
+        // `ENXIO`: no data up to the end of the file.
         Err(rustix::io::Errno::NXIO) => size_of_file(file).unwrap_or(at).saturating_sub(at),
         Err(_) => 0,
     }

@@ -1,4 +1,4 @@
-//! Looking at a volume without touching it.
+//! Inspection of a volume without locking or changing it.
 
 use crate::access::{exposed, of_volume};
 use crate::backing::path_of;
@@ -8,45 +8,46 @@ use frit_core::MediumKind;
 use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 
-/// A medium's file as it is found.
+/// State of a medium's file.
 #[derive(Clone, PartialEq, Eq, Debug, serde::Serialize)]
 pub struct MediumFound {
     /// Its name in the stack.
     pub name: String,
-    /// What it is.
+    /// Kind of the medium.
     pub kind: MediumKind,
-    /// What holds it.
+    /// Kind of file that holds its bytes.
     pub backing: Backing,
-    /// Where.
+    /// Path of the file.
     pub path: PathBuf,
-    /// How many bytes it has to have.
+    /// Required size, in bytes.
     pub bytes: u64,
-    /// How many are allocated; `None` for a device.
+    /// Allocated bytes; `None` for a device.
     pub allocated: Option<u64>,
-    /// What is wrong with it.
+    /// The defect, if any.
     pub problem: Option<String>,
 }
 
-/// What can be told of a volume from outside.
+/// State of a volume as visible without opening it.
 #[derive(Clone, Debug)]
 pub struct Inspection {
-    /// The newest copy.
+    /// The newest valid copy of the superblock.
     pub superblock: Superblock,
-    /// What is wrong with the other copy.
+    /// The defect of the other copy, if any.
     pub damaged_copy: Option<String>,
-    /// The media that hold bytes.
+    /// The media that hold the volume's bytes.
     pub media: Vec<MediumFound>,
-    /// Who has it open, when somebody has.
+    /// The process that has the volume open, if any; empty if it is unknown.
     pub in_use: Option<String>,
-    /// Other users can read or change files of it: which, and the command that ends that.
+    /// A message that names the files that other users can read or change, and the command that
+    /// prevents it.
     pub exposed: Option<String>,
 }
 
-/// Reads what a volume says of itself. Takes no lock, so that it works while the volume is served, and
-/// changes nothing.
+/// Reads the superblock of a volume and the state of its files. Takes no lock, so that it works
+/// while the volume is served, and changes nothing.
 ///
 /// # Errors
-/// No volume, or a superblock that cannot be read.
+/// The directory is not a volume, or the superblock cannot be read.
 pub fn inspect(dir: impl AsRef<Path>) -> Result<Inspection> {
     let dir = dir.as_ref();
     let (superblock, damaged_copy, in_use) = SuperblockFile::peek(dir)?;

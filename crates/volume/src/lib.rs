@@ -1,11 +1,12 @@
-//! A volume: a directory that holds the media of a stack and outlives every program that opens it.
+//! A volume: a directory that holds the media of a stack and persists between the programs that
+//! open it.
 //!
-//! [`Volume::create`] makes one from a stack, [`Volume::open`] brings it up again after whatever
-//! stopped it, [`Volume::close`] leaves it clean. In between it is bytes: [`Volume::read`],
-//! [`Volume::write`], [`Volume::discard`], [`Volume::flush`]. `docs/volumes.md` is the manual,
-//! `docs/format.md` draws the bytes.
+//! [`Volume::create`] makes a volume from a stack, [`Volume::open`] opens it and recovers it after
+//! a crash or a power loss, and [`Volume::close`] marks it clean. An open volume is an array of
+//! bytes: [`Volume::read`], [`Volume::write`], [`Volume::discard`], [`Volume::flush`].
+//! `docs/volumes.md` is the manual; `docs/format.md` documents the on-media format.
 //!
-//! It is not: a layer (those know how data lies), nor a server.
+//! This crate is neither a layer (layers map data to media) nor a server.
 
 pub mod access;
 mod backing;

@@ -1,9 +1,10 @@
 //! Locks of volumes and images.
 //!
-//! Any user who may read a file can take a lock of it (flock), and so lock out its owner. A volume is therefore locked
-//! by a file of its own, [`FILE_NAME`], which its owner alone can open. Superblock and media are locked as well, as
-//! older versions of frit do it and against two volumes over one medium; there a lock of a user who cannot write to
-//! the file is passed over.
+//! Any user who may read a file can take a lock on it (flock), and so lock out its owner. A volume
+//! is therefore locked by a separate file, [`FILE_NAME`], which only its owner can open. Superblock
+//! and media are locked as well, because older versions of frit lock only those, and to keep two
+//! volumes from using one medium. On these files, a lock held by a user who cannot write to the
+//! file is ignored.
 
 mod holders;
 
@@ -17,18 +18,18 @@ use std::os::unix::fs::{MetadataExt, OpenOptionsExt};
 use std::path::Path;
 use std::time::{Duration, Instant};
 
-/// The name of the file in a volume that is locked while the volume is open.
+/// Name of the file in a volume that is locked while the volume is open.
 pub const FILE_NAME: &str = "frit.lock";
 
-/// How long a lock is asked for again: others hold it for a moment to look at the volume, or while a child
-/// that they fork has not yet closed what it inherits.
+/// Time for which a lock is retried. Others hold it briefly to inspect the volume, or while a
+/// forked child has not yet closed the descriptors that it inherits.
 const PATIENCE: Duration = Duration::from_millis(500);
 const PAUSE: Duration = Duration::from_millis(5);
-/// Attempts to open the lock file again when another program has replaced it.
+/// Maximum number of attempts to open the lock file when another program replaces it.
 const TRIES: u32 = 10;
 
-/// Locks a file until it is closed (flock); `dir` is what errors name. Others that hold it are waited for, half a
-/// second.
+/// Locks a file until it is closed (flock). Errors name `dir`. Waits up to half a second for other
+/// holders.
 ///
 /// # Errors
 /// Another program holds it, or the file cannot be locked.
@@ -36,8 +37,8 @@ pub fn lock(file: &File, shared: bool, dir: &Path) -> Result<()> {
     try_lock(file, shared, dir, &|| false).map(drop)
 }
 
-/// The same for a file that another lock protects as well: where users who cannot write to the file keep it from being
-/// locked, it is not. Returns `true` if it is locked.
+/// Locks a file that another lock protects as well. If users who cannot write to the file hold a
+/// lock on it, the file stays unlocked. Returns `true` if it is locked.
 ///
 /// # Errors
 /// As for [`lock`].
@@ -60,13 +61,14 @@ fn try_lock(file: &File, shared: bool, dir: &Path, pass: &dyn Fn() -> bool) -> R
     }
 }
 
-/// Who holds a lock on the file, for an error message.
+/// Returns the holder of a lock on the file, for an error message.
 fn holder(file: &File) -> String {
     let all = file.metadata().map(|meta| holders::holders(&meta)).unwrap_or_default();
     all.iter().find(|holder| holder.is_known()).map(|holder| format!(" by {holder}")).unwrap_or_default()
 }
 
-/// The holder of a volume's lock, as far as it can be told; empty: somebody. `superblock`: what older versions lock.
+/// Returns the holder of a volume's lock; an empty text if its process is unknown. Older versions
+/// lock `superblock`.
 pub(crate) fn held(dir: &Path, superblock: &File) -> Option<String> {
     let lock = dir.join(FILE_NAME).metadata().ok();
     let held = lock.and_then(|meta| holders::holders(&meta).into_iter().next());
@@ -77,20 +79,22 @@ pub(crate) fn held(dir: &Path, superblock: &File) -> Option<String> {
 /// The lock of a volume, held until this is dropped.
 #[derive(Debug)]
 pub(crate) struct VolumeLock {
-    /// `None` on a file system that nobody can write to.
+    /// `None` on a read-only file system without a lock file, where no writer can exist.
     _file: Option<File>,
 }
 
 impl VolumeLock {
-    /// Locks the volume in `dir`, which exists: for itself alone, or shared with others that only read.
+    /// Locks the volume in `dir`, which exists: exclusively, or shared with other readers.
     ///
     /// # Errors
-    /// Another program has it open; a lock file that this user may not open.
+    /// Another program has the volume open; the lock file may not be opened by this user.
     pub(crate) fn take(dir: &Path, shared: bool) -> Result<VolumeLock> {
         let path = dir.join(FILE_NAME);
         for _ in 0..TRIES {
             let Some(file) = open(&path, shared)? else { return Ok(VolumeLock { _file: None }) };
             lock(&file, shared, dir).map_err(|e| widened(e, &file, &path))?;
+            // The file may have been replaced between opening and locking it; a lock on a replaced
+            // file protects nothing, so the attempt is repeated.
             let same = |now: std::fs::Metadata, locked: std::fs::Metadata| {
                 (now.dev(), now.ino()) == (locked.dev(), locked.ino())
             };
@@ -105,9 +109,11 @@ impl VolumeLock {
     }
 }
 
-/// Opens the lock file, or makes it. `None` where there is none, and nobody can write.
+/// Opens the lock file, or creates it. Returns `None` if there is none and the file system is
+/// read-only.
 fn open(path: &Path, shared: bool) -> Result<Option<File>> {
-    // A file that somebody else put there may be anything: a pipe is not waited for, a link not followed.
+    // Another user may have put any kind of file here: do not block on a FIFO, do not follow a
+    // symbolic link.
     let flags = (OFlags::NOFOLLOW | OFlags::NONBLOCK).bits() as i32;
     let cannot = |e| io(format!("cannot open the lock file {}", path.display()))(e);
     for _ in 0..TRIES {
@@ -129,20 +135,20 @@ fn open(path: &Path, shared: bool) -> Result<Option<File>> {
     Err(cannot(ErrorKind::ResourceBusy.into()))
 }
 
-/// Says so where the mode of the lock file lets others lock it.
+/// Adds a hint to the error if the mode of the lock file lets other users lock it.
 fn widened(e: Error, file: &File, path: &Path) -> Error {
     match (e, file.metadata().map_or(0, |meta| meta.mode() & 0o7777)) {
         (Error::InUse { dir, by }, mode) if mode & 0o066 != 0 => {
             let path = path.display();
             let by =
-                format!("{by} (mode {mode:04o} lets other users lock {path}; chmod 600 {path} ends that)");
+                format!("{by} (mode {mode:04o} lets other users lock {path}; chmod 600 {path} prevents it)");
             Error::InUse { dir, by }
         }
         (e, _) => e,
     }
 }
 
-/// Gives the lock file to the owner of the directory, when the superuser made it.
+/// Gives the lock file to the owner of the directory, when the superuser created it.
 fn give(file: &File, path: &Path) -> std::io::Result<()> {
     let dir = path.parent().unwrap_or(Path::new("/")).metadata()?;
     if rustix::process::geteuid().is_root() && dir.uid() != 0 {
@@ -151,11 +157,12 @@ fn give(file: &File, path: &Path) -> std::io::Result<()> {
     Ok(())
 }
 
-/// A reader keeps the owner from writing, which the owner has to allow.
+/// Returns the error of a reader without access to the lock file. A reader blocks the owner's
+/// writes, so the owner has to allow it.
 fn no_right(path: &Path) -> Error {
     let what = format!(
-        "cannot lock the volume for reading: this user may not open {0}. Who reads keeps its owner from writing \
-         meanwhile: as the owner, open it once, then chmod g+r {0} allows that to the group",
+        "cannot lock the volume for reading: this user may not open {0}. A reader keeps the owner \
+         from writing. To allow the group to read, open the volume once as its owner, then run chmod g+r {0}",
         path.display()
     );
     io(what)(ErrorKind::PermissionDenied.into())
@@ -174,7 +181,7 @@ mod tests {
         let second = File::open(&path).unwrap();
         let e = lock(&second, true, dir.path()).unwrap_err().to_string();
         assert!(e.contains("in use") && e.contains(&format!("by process {}", std::process::id())), "{e}");
-        // Somebody who is about to go is waited for.
+        // A holder that releases the lock within the waiting time is no error.
         std::thread::spawn(move || {
             std::thread::sleep(PAUSE * 4);
             drop(first);

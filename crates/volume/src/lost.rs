@@ -1,24 +1,24 @@
-//! Losses of a volume, data included: an opening reads what says where data lies, and not the data.
+//! Detection of lost data: opening a volume reads only the metadata, this reads the data as well.
 
 use crate::volume::Volume;
 use frit_core::planted::{Bug, is};
 use frit_core::{CheckScope, LostPage, Result, Severity, Sink};
 
 impl<S: Sink> Volume<S> {
-    /// Returns how many bytes hold something.
+    /// Returns the number of mapped bytes.
     ///
     /// # Errors
-    /// None of a volume that is open.
+    /// None for an open volume.
     pub fn mapped(&self) -> Result<u64> {
         let mut mapped = 0;
         self.extents(0, self.bytes(), &mut |len, place| mapped += if place.is_some() { len } else { 0 })?;
         Ok(mapped)
     }
 
-    /// Reads all data that is mapped, and adds what cannot be given back to what the recovery says is lost.
+    /// Reads all mapped data, and adds pages that cannot be read to the losses of the recovery.
     ///
     /// # Errors
-    /// A store that fails.
+    /// A store fails.
     pub fn find_lost(&mut self) -> Result<()> {
         let mut found = Vec::new();
         let scope = CheckScope { data: true, ..CheckScope::default() };

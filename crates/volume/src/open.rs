@@ -13,34 +13,35 @@ use std::path::Path;
 use std::sync::Arc;
 use std::time::Instant;
 
-/// How a volume is opened.
+/// Options for opening a volume.
 #[derive(Clone, Copy, Default, Debug)]
 pub struct OpenOptions {
-    /// Changes nothing in the volume: what recovery has to write stays in memory. Others may read it at
-    /// the same time.
+    /// Opens the volume without changing it: writes of the recovery stay in memory. Several readers
+    /// can have it open at the same time.
     pub read_only: bool,
-    /// What stopped it; `None`: the machine, when it was booted since, else the program.
+    /// Kind of crash to recover from. `None`: power loss if the machine has booted since the volume
+    /// was last opened for writing, otherwise a crash of the process.
     pub stop: Option<Stop>,
 }
 
-/// What an opening found.
+/// Result of opening a volume.
 #[derive(Clone, Debug, Serialize)]
 pub struct Recovered {
-    /// What the layer says.
+    /// Recovery result of the layer.
     #[serde(flatten)]
     pub recovery: Recovery,
-    /// The machine had stopped, not just the program.
+    /// `true` after a power loss, `false` after a crash of the process alone.
     pub machine: bool,
-    /// How long the layer took.
+    /// Duration of the layer's recovery, in seconds.
     pub seconds: f64,
-    /// The same for 10⁹ bytes of the volume.
+    /// The same duration for 10⁹ bytes of the volume.
     pub seconds_per_gb: f64,
-    /// Bytes that were found in durable memory.
+    /// Bytes found in durable memory.
     pub durable_bytes: u64,
 }
 
 impl Recovered {
-    /// Of a volume that was just made.
+    /// Returns the result for a new volume, which needs no recovery.
     pub(crate) fn nothing(stop: Stop) -> Recovered {
         let recovery = Recovery { clean: true, ..Recovery::default() };
         Recovered {
@@ -53,7 +54,7 @@ impl Recovered {
     }
 }
 
-/// The stack over the files.
+/// Builds the stack over the files of its media.
 pub(crate) fn build<S: Sink>(
     stack: &Stack,
     files: &Arc<Vec<MediumFile>>,
@@ -76,11 +77,11 @@ where
     Ok(stack.build(&Bytes::Opener(opener.owned_by(uuid)))?)
 }
 
-/// The stack that a superblock holds.
+/// Returns the stack that a superblock holds, after checking its hash.
 pub(crate) fn stack_of(s: &Superblock, dir: &Path) -> Result<Stack> {
     let damaged = |why: String| Error::Superblock { path: dir.join(FILE_NAME), why };
     if sha256(&s.stack) != s.sha256 {
-        return Err(damaged("the stack in the superblock is not the one that its hash names".into()));
+        return Err(damaged("the stack in the superblock does not match its hash".into()));
     }
     Stack::parse(&s.name, &s.stack, &[]).map_err(|e| {
         damaged(format!(
@@ -105,11 +106,13 @@ impl<S: Sink> Volume<S>
 where
     S::Tok: 'static,
 {
-    /// Opens the volume in `dir` with a sink for its commands: an engine that paces, or a recorder.
+    /// Opens the volume in `dir` with a sink for its commands, for example a pacing engine or a
+    /// recorder.
     ///
     /// # Errors
-    /// No volume, or one that is in use; media that are missing or of another size; a superblock or
-    /// media of a version that this frit does not know; a layer that cannot come up.
+    /// The directory is not a volume, or it is in use; media are missing or have another size; the
+    /// superblock or the media have a version that this frit does not know; the layer cannot
+    /// recover.
     pub fn open_with(
         dir: impl AsRef<Path>,
         options: &OpenOptions,
@@ -119,7 +122,7 @@ where
         let mut superblock = SuperblockFile::open(dir, options.read_only)?;
         let was = superblock.now().clone();
         if was.state == State::Creating {
-            let why = "its making was not finished; make it again with frit create".into();
+            let why = "its creation was not finished; run frit create again".into();
             return Err(Error::NotAVolume { dir: dir.into(), why });
         }
         let stack = stack_of(&was, dir)?;
@@ -127,15 +130,15 @@ where
         let files = Arc::new(files.collect::<Result<Vec<_>>>()?);
         let boot = boot_id();
         let rebooted = was.boot_id != boot || boot == [0; 16];
-        // A superblock that says clean over a layer that is in use is an older copy, put back by hand: what has
-        // stopped since is not known.
+        // A clean superblock over a layer that is marked in use is an older copy, restored by hand.
+        // The kind of crash since then is unknown, so the worse one, a power loss, is assumed.
         let stop = match was.state {
             State::Dirty if !rebooted => Stop::Process,
             _ => Stop::Machine,
         };
         let stop = options.stop.unwrap_or(stop);
-        // A stop of the machine is known by the boot that is recorded: it is replaced only once recovery
-        // is done, so that a recovery that is itself stopped starts over as this one.
+        // A power loss is recognized by the recorded boot ID. That ID is replaced only after
+        // recovery, so that an interrupted recovery starts over as a recovery from power loss.
         if was.state == State::Clean && !options.read_only {
             superblock.set_state(State::Dirty, boot)?;
         }

@@ -1,4 +1,4 @@
-//! A stack made as large as wanted.
+//! Sizing of a stack for a volume of a given size.
 
 use crate::error::{Error, Result};
 use frit_core::{Null, SECTOR_BYTES};
@@ -6,23 +6,25 @@ use frit_media::MediumSpec;
 use frit_stack::layers::Kind;
 use frit_stack::{Bytes, Stack};
 
-/// Disks are made a multiple of this: a cache leaves out what does not fill a block of its own.
+/// Sizes of disks are multiples of this: a cache ignores a remainder that does not fill one of its
+/// blocks.
 const DISK_STEP: u64 = 4096;
 
-/// Block counts that are tried above the first guess.
+/// Maximum number of block counts that are tried above the first estimate.
 const TRIES: u32 = 64;
 
-/// What chips of memory are made a multiple of: refresh units and interleave units of the profiles divide it.
+/// Sizes of memory chips are multiples of this, which all refresh and interleave units of the
+/// profiles divide.
 const CHIP_STEP: u64 = 1 << 20;
 
-/// The stack with as many NAND blocks, or as large a disk, as a volume of `bytes` needs, and with that capacity.
-/// `load` reads the stack with overrides added to those that were given.
+/// Returns the stack with as many NAND blocks, or as large a disk, as a volume of `bytes` needs,
+/// and with that capacity. `load` reads the stack with overrides added to the given ones.
 ///
 /// # Errors
-/// A stack that is wrong, or cannot be so large.
+/// The stack is invalid, or cannot be that large.
 pub fn sized(bytes: u64, load: impl Fn(&[String]) -> frit_stack::Result<Stack>) -> Result<Stack> {
     if bytes == 0 {
-        return Err(Error::Stack { what: "a size above zero: --size 0 leaves no place for data".into() });
+        return Err(Error::Stack { what: "a size above zero: --size 0 leaves no space for data".into() });
     }
     let given = load(&[])?;
     let layer = &given.layer().name;
@@ -40,7 +42,7 @@ pub fn sized(bytes: u64, load: impl Fn(&[String]) -> frit_stack::Result<Stack>) 
         let whole = bytes.next_multiple_of(DISK_STEP);
         return Ok(load(&[format!("media.{disk}.bytes={whole}")])?);
     };
-    // One more block in each plane makes it so much larger.
+    // Capacity of one more block in every plane, in bytes.
     let row = geometry.bytes() / u64::from(geometry.blocks_per_plane.max(1));
     let first = u32::try_from(bytes / row.max(1)).unwrap_or(u32::MAX).max(1);
     let pages = bytes.next_multiple_of(SECTOR_BYTES);
@@ -56,7 +58,7 @@ pub fn sized(bytes: u64, load: impl Fn(&[String]) -> frit_stack::Result<Stack>) 
             }
             Ok(built) => {
                 let has = built.layer.info().sectors * SECTOR_BYTES;
-                // In proportion, and at least one more.
+                // The block count grows in proportion to the missing capacity, and by at least one.
                 let more = (f64::from(blocks) * (pages as f64 / has.max(1) as f64 - 1.0)) as u32;
                 blocks = blocks.saturating_add(more.max(1));
                 last = None;
@@ -68,12 +70,12 @@ pub fn sized(bytes: u64, load: impl Fn(&[String]) -> frit_stack::Result<Stack>) 
         }
     }
     Err(last.map_or_else(
-        || Error::Stack { what: format!("another stack: this one cannot be made to hold {bytes} bytes") },
+        || Error::Stack { what: format!("another stack: this one cannot hold {bytes} bytes") },
         Error::Parse,
     ))
 }
 
-/// The same of memory alone: its chips become larger.
+/// Returns the stack of an NTL volume of `bytes`: its chips become larger.
 fn memory(bytes: u64, given: &Stack, load: impl Fn(&[String]) -> frit_stack::Result<Stack>) -> Result<Stack> {
     let layer = &given.layer().name;
     let wanted = bytes.next_multiple_of(SECTOR_BYTES);
@@ -83,11 +85,12 @@ fn memory(bytes: u64, given: &Stack, load: impl Fn(&[String]) -> frit_stack::Res
     let mut chip = (bytes / chips).next_multiple_of(CHIP_STEP);
     loop {
         let sets = [format!("media.{name}.chip_bytes={chip}"), format!("{layer}.capacity={wanted}")];
-        // As the volume will be: with records.
+        // The stack is built as a durable volume, since its records take space as well.
         let durable = [&sets[..], &given.layer().durable(true)].concat();
         match load(&durable).and_then(|s| s.build::<Null>(&Bytes::None)) {
             Ok(_) => return Ok(load(&sets)?),
-            // Records, log and registers take a tenth, or half of it for small pages.
+            // Records, log and registers take a tenth of the memory, or half of it with small
+            // pages.
             Err(e) if chip > 2 * bytes / chips + 64 * CHIP_STEP => return Err(Error::Parse(e)),
             Err(_) => chip = (chip + chip / 64 + 1).next_multiple_of(CHIP_STEP),
         }
@@ -103,7 +106,7 @@ fn chips_of(medium: &frit_stack::Medium) -> Option<u64> {
     }
 }
 
-/// The name of the medium that a layer has in a role.
+/// Returns the name of the medium that a layer has in a role.
 fn layer_on(stack: &Stack, role: &str) -> Option<String> {
     let (_, i) = stack.layer().on.iter().find(|(r, _)| r.key == role)?;
     Some(stack.media()[*i].name.clone())

@@ -1,4 +1,4 @@
-//! A volume that is open.
+//! An open volume.
 
 use crate::backing::MediumFile;
 use crate::error::{Error, Result};
@@ -12,12 +12,12 @@ use frit_stack::Stack;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-/// Bytes that one request to the layer moves at most: requests to layers have 32-bit lengths.
+/// Maximum number of bytes in one request to the layer: such requests have 32-bit lengths.
 const REQUEST_BYTES: usize = 64 << 20;
-/// Zeros to write.
+/// Source of zeros for writes.
 static ZEROS: [u8; 1 << 20] = [0; 1 << 20];
 
-/// A volume that is open. Dropped without [`Volume::close`] it stays as it is, and the next opening
+/// An open volume. If it is dropped without [`Volume::close`], it stays dirty, and the next opening
 /// recovers it.
 pub struct Volume<S: Sink = Null> {
     dir: PathBuf,
@@ -32,7 +32,7 @@ pub struct Volume<S: Sink = Null> {
     page_bytes: u32,
 }
 
-/// What a volume is put together from.
+/// Components of an open volume.
 pub(crate) struct Parts<S: Sink> {
     pub(crate) dir: PathBuf,
     pub(crate) stack: Stack,
@@ -53,7 +53,8 @@ impl<S: Sink> std::fmt::Debug for Volume<S> {
     }
 }
 
-/// Byte ranges are of whole sectors, and lie in a volume of `size` bytes.
+/// Converts a byte address to a sector. Ranges consist of whole sectors and lie in a volume of
+/// `size` bytes.
 fn sector(at: u64, len: u64, size: u64) -> CoreResult<Sector> {
     if at.is_multiple_of(SECTOR_BYTES) && len.is_multiple_of(SECTOR_BYTES) {
         let at = Sector(at / SECTOR_BYTES);
@@ -87,14 +88,15 @@ impl<S: Sink> Volume<S> {
         }
     }
 
-    /// Sets the parameters that were changed in an earlier life.
+    /// Applies the parameters that were changed in earlier sessions.
     pub(crate) fn reapply(&mut self) -> Result<()> {
         let kept = self.superblock.now().params.clone();
         Ok(self.in_some_order(&kept)?)
     }
 
-    /// Sets parameters of the layer. Two that are only possible together (marks of cleaning, say) may have to be
-    /// set in another order than the one given: what can be set is, until all is or none of the rest can be.
+    /// Sets parameters of the layer. Parameters that depend on each other (cleaning thresholds, for
+    /// example) may have to be set in another order than the given one: all that can be set are,
+    /// until all are or no further one can be.
     fn in_some_order<T: AsRef<str>>(&mut self, settings: &[(T, T)]) -> CoreResult<()> {
         let mut left: Vec<(&str, &str)> = settings.iter().map(|(k, v)| (k.as_ref(), v.as_ref())).collect();
         loop {
@@ -111,25 +113,26 @@ impl<S: Sink> Volume<S> {
         }
     }
 
-    /// Its size, in bytes.
+    /// Returns the size in bytes.
     #[must_use]
     pub fn bytes(&self) -> u64 {
         self.bytes
     }
 
-    /// A mapped page, in bytes: requests aligned to it need no read-modify-write.
+    /// Returns the size of a mapped page, in bytes. Requests aligned to it need no
+    /// read-modify-write.
     #[must_use]
     pub fn page_bytes(&self) -> u32 {
         self.page_bytes
     }
 
-    /// Why it refuses writes, when it does.
+    /// Returns the reason why writes are refused, if they are.
     #[must_use]
     pub fn read_only(&self) -> Option<String> {
         if self.read_only { Some("it was opened read-only".into()) } else { self.layer.refuses() }
     }
 
-    /// What its opening found.
+    /// Returns the result of the recovery at opening.
     #[must_use]
     pub fn recovery(&self) -> &Recovered {
         &self.recovered
@@ -145,7 +148,8 @@ impl<S: Sink> Volume<S> {
     /// Reads `into.len()` bytes from `at`.
     ///
     /// # Errors
-    /// A range outside the volume or not of whole sectors; bytes that are damaged, with their place.
+    /// The range is outside the volume or not of whole sectors; the bytes are damaged, with their
+    /// address.
     pub fn read(&mut self, at: u64, into: &mut [u8]) -> CoreResult<()> {
         let mut at = sector(at, into.len() as u64, self.bytes)?;
         for part in into.chunks_mut(REQUEST_BYTES) {
@@ -157,11 +161,12 @@ impl<S: Sink> Volume<S> {
         Ok(())
     }
 
-    /// Writes `data` at `at`. It survives the end of the program; that of the machine after
+    /// Writes `data` at `at`. It survives a crash of the program at once, and a power loss after
     /// [`Volume::flush`], or at once with [`Hints::FUA`].
     ///
     /// # Errors
-    /// A range outside the volume or not of whole sectors; no space; a volume that refuses writes.
+    /// The range is outside the volume or not of whole sectors; no space is left; the volume
+    /// refuses writes.
     pub fn write(&mut self, at: u64, data: &[u8], hints: Hints) -> CoreResult<()> {
         self.writable()?;
         let mut at = sector(at, data.len() as u64, self.bytes)?;
@@ -173,8 +178,8 @@ impl<S: Sink> Volume<S> {
         if hints.has(Hints::FUA) { self.flush() } else { Ok(()) }
     }
 
-    /// Makes a range read as zeros: by forgetting it, or, with `keep_allocated`, by writing zeros, so
-    /// that later writes find room.
+    /// Makes a range read as zeros: by discarding it, or, with `keep_allocated`, by writing zeros,
+    /// so that later writes find space.
     ///
     /// # Errors
     /// As for [`Volume::write`].
@@ -195,7 +200,7 @@ impl<S: Sink> Volume<S> {
         Ok(())
     }
 
-    /// Forgets a range: it reads as zeros.
+    /// Discards a range: it reads as zeros.
     ///
     /// # Errors
     /// As for [`Volume::write`].
@@ -206,32 +211,35 @@ impl<S: Sink> Volume<S> {
         self.watch(done)
     }
 
-    /// Makes all that was acknowledged outlive the machine: it is in the files when this returns.
+    /// Makes all acknowledged writes survive a power loss: they are in the files when this returns.
     ///
     /// # Errors
-    /// A file that cannot be synced, or is not what was opened; the volume refuses writes from then on.
+    /// A file cannot be synced, or was deleted or resized; the volume refuses writes from then on.
     pub fn flush(&mut self) -> CoreResult<()> {
         if self.read_only {
             return Ok(());
         }
         self.check_files()?;
         if let Err(e) = self.layer.flush(&mut self.sink) {
-            // It is to be asked for again, or a disk behind a cache failed, whose blocks are kept and written anew.
+            // `Later` asks for another attempt; after a failure of a disk behind a cache, the cache
+            // keeps the blocks and writes them again. Neither loses data, so the volume stays
+            // writable.
             if matches!(e, frit_core::Error::Later | frit_core::Error::Medium { .. }) {
                 return Err(e);
             }
-            // What a failed sync should have written may be gone from the page cache, and the next sync
-            // would not say so: there is no way back to a volume that keeps its promises.
+            // After a failed sync, dirty pages may be gone from the page cache, and the next sync
+            // would not report it: durability can no longer be guaranteed.
             self.layer.refuse(format!("a flush failed: {e}"));
             return Err(e);
         }
         Ok(())
     }
 
-    /// Where a range lies, in order: lengths in bytes, and the medium; `None` reads as zeros.
+    /// Calls `each` for the extents of a range, in order: length in bytes, and the medium; `None`
+    /// reads as zeros.
     ///
     /// # Errors
-    /// A range outside the volume or not of whole sectors.
+    /// The range is outside the volume or not of whole sectors.
     pub fn extents(
         &self,
         at: u64,
@@ -242,10 +250,10 @@ impl<S: Sink> Volume<S> {
         self.layer.extents(at, len / SECTOR_BYTES, &mut |e| each(e.sectors * SECTOR_BYTES, e.place))
     }
 
-    /// Background work of about `budget` media commands. `true`: there is more to do.
+    /// Runs background work of about `budget` media commands. Returns `true` if more is left.
     ///
     /// # Errors
-    /// A medium that fails in a way that the layer cannot mend.
+    /// A medium fails in a way that the layer cannot repair.
     pub fn step(&mut self, budget: u32) -> CoreResult<bool> {
         if self.read_only || self.layer.refuses().is_some() {
             return Ok(false);
@@ -254,7 +262,7 @@ impl<S: Sink> Volume<S> {
         Ok(matches!(self.watch(step)?, Progress::Busy(_)))
     }
 
-    /// What can be seen of layer and media.
+    /// Returns the visible state of layer and media.
     #[must_use]
     pub fn visible(&self) -> Visible {
         let mut view = Visible::default();
@@ -275,11 +283,11 @@ impl<S: Sink> Volume<S> {
         self.set_params(&[(key, value)])
     }
 
-    /// Changes parameters: all of them or none, also when the program is stopped meanwhile. They are in force with
-    /// the next request and in the superblock when this returns. Their order does not matter.
+    /// Changes parameters: all of them or none, also after a crash. They take effect with the next
+    /// request and are in the superblock when this returns. Their order does not matter.
     ///
     /// # Errors
-    /// An unknown key, a value that cannot be, a parameter that is fixed; a superblock that cannot be
+    /// A key is unknown, a value is invalid, or a parameter is fixed; the superblock cannot be
     /// written.
     pub fn set_params(&mut self, settings: &[(&str, &str)]) -> CoreResult<()> {
         self.writable()?;
@@ -294,15 +302,16 @@ impl<S: Sink> Volume<S> {
             kept.map_err(core)
         });
         if done.is_err() {
+            // All or none: parameters that were set before the error get their old values back.
             self.in_some_order(&before)?;
         }
         done
     }
 
-    /// Compares map, spare areas and descriptors, and data when asked to.
+    /// Checks map, spare areas and descriptors for consistency, and the data if requested.
     ///
     /// # Errors
-    /// A store that fails; repair of a volume that is read-only.
+    /// A store fails; repair is requested of a read-only volume.
     pub fn check(&mut self, scope: CheckScope, found: &mut dyn FnMut(Finding)) -> CoreResult<Checked> {
         if scope.repair {
             self.writable()?;
@@ -311,48 +320,48 @@ impl<S: Sink> Volume<S> {
         self.watch(checked)
     }
 
-    /// Refuses writes from now on; reads go on. For what a server finds out and the volume cannot.
+    /// Refuses writes from now on; reads continue. For errors that only the server detects.
     pub fn refuse(&mut self, why: String) {
         self.layer.refuse(why);
     }
 
-    /// Leaves accesses to slow media to the caller from now on, or no longer ([`frit_core::deferred`]); whether it
-    /// does.
+    /// Turns the deferral of accesses to slow media to the caller on or off
+    /// ([`frit_core::deferred`]). Returns `true` if they are deferred.
     pub fn defer(&mut self, on: bool) -> bool {
         self.layer.defer(on)
     }
 
-    /// Whether a request for these bytes would have to wait for a slow medium now: a hint
-    /// ([`frit_core::BlockLayer::slow`]).
+    /// Returns `true` if a request for these bytes would have to wait for a slow medium now. This
+    /// is a hint ([`frit_core::BlockLayer::slow`]).
     #[must_use]
     pub fn slow(&self, what: Intent, at: u64, len: u64) -> bool {
         self.layer.slow(what, Sector(at / SECTOR_BYTES), len.div_ceil(SECTOR_BYTES))
     }
 
-    /// What the last call left to be carried out before its request is done.
+    /// Returns the accesses that the last call deferred; its request completes after them.
     pub fn deferred(&mut self) -> Option<Deferred> {
         self.layer.deferred()
     }
 
-    /// Background work to be carried out.
+    /// Returns background work for the caller to carry out.
     ///
     /// # Errors
-    /// A medium that fails.
+    /// A medium fails.
     pub fn job(&mut self) -> CoreResult<Option<Deferred>> {
         let job = self.layer.job(&mut self.sink);
         self.watch(job)
     }
 
-    /// Accesses were carried out, or failed.
+    /// Completes deferred accesses, which succeeded or failed.
     ///
     /// # Errors
-    /// What the request of the accesses ends with.
+    /// The error with which the request of the accesses ends.
     pub fn settle(&mut self, of: &Deferred, outcome: CoreResult<()>, buffer: &Buffer<'_>) -> CoreResult<()> {
         let settled = self.layer.settle(&mut self.sink, of, outcome, buffer);
         self.watch(settled)
     }
 
-    /// Carries out what is left to callers, and leaves nothing to them from now on.
+    /// Carries out all deferred work, and turns deferral off.
     fn catch_up(&mut self) -> CoreResult<()> {
         while let Some(job) = self.layer.job(&mut self.sink)? {
             let outcome = job.run(&mut Buffer::None);
@@ -362,39 +371,39 @@ impl<S: Sink> Volume<S> {
         Ok(())
     }
 
-    /// The sink.
+    /// Returns the sink of media commands.
     pub fn sink(&mut self) -> &mut S {
         &mut self.sink
     }
 
-    /// Its directory.
+    /// Returns the directory.
     #[must_use]
     pub fn dir(&self) -> &Path {
         &self.dir
     }
 
-    /// Its stack, as the superblock holds it.
+    /// Returns the stack, as stored in the superblock.
     #[must_use]
     pub fn stack(&self) -> &Stack {
         &self.stack
     }
 
-    /// Its superblock.
+    /// Returns the superblock.
     #[must_use]
     pub fn superblock(&self) -> &Superblock {
         self.superblock.now()
     }
 
-    /// Writes down what must outlive a stop, and marks the volume clean.
+    /// Writes the remaining state to the media, and marks the volume clean.
     ///
     /// # Errors
-    /// A volume that refused writes after an error stays dirty, with the reason; files that cannot be
-    /// synced.
+    /// A volume that refused writes after an error stays dirty, with the reason; the files cannot
+    /// be synced.
     pub fn close(self) -> Result<()> {
         self.finish().map(drop)
     }
 
-    /// Closes, and keeps the lock.
+    /// Closes the volume, and keeps the lock.
     pub(crate) fn finish(mut self) -> Result<SuperblockFile> {
         if self.read_only {
             return Ok(self.superblock);
@@ -405,14 +414,17 @@ impl<S: Sink> Volume<S> {
         if let Some(why) = self.layer.refuses() {
             return Err(Error::LeftDirty { why });
         }
+        // The order matters: `halt` writes the final state of the layer, the flush makes it
+        // durable, and only then may the superblock say clean. A crash in between is an ordinary
+        // recovery.
         self.layer.halt(&mut self.sink)?;
         self.flush()?;
         self.superblock.set_state(State::Clean, boot_id())?;
         Ok(self.superblock)
     }
 
-    /// Parameters that turned themselves off (`drain` of a cache, when all is clean) are kept as they are now: the
-    /// next opening would turn them on again.
+    /// Saves parameters that turned themselves off (`drain` of a cache, when all blocks are clean).
+    /// Otherwise the next opening would turn them on again.
     fn keep_settled(&mut self) -> Result<()> {
         let now = self.layer.params().list();
         let value = |key: &str| now.iter().find(|p| p.key == key).map(|p| p.value.clone());
@@ -426,18 +438,19 @@ impl<S: Sink> Volume<S> {
         self.superblock.update(|s| off.iter().for_each(|(key, v)| s.set_param(key, v)))
     }
 
-    /// After an error of the host the files are looked at: reads go on, writes do not when a file is
-    /// not what it was.
+    /// Checks the files after an I/O error of the host: if one was deleted or resized, reads
+    /// continue and writes are refused.
     #[inline]
     fn watch<T>(&mut self, result: CoreResult<T>) -> CoreResult<T> {
         if let Err(frit_core::Error::Io { .. } | frit_core::Error::Corrupt { .. }) = &result {
-            // The error of the request says more; what was found is in `read_only`.
+            // The error of the request is more specific; the result of the check is available from
+            // `read_only`.
             drop(self.check_files());
         }
         result
     }
 
-    /// Every file has to be the one that was opened.
+    /// Checks that every file is still the one that was opened.
     fn check_files(&mut self) -> CoreResult<()> {
         match self.superblock.vanished().or_else(|| self.files.iter().find_map(MediumFile::vanished)) {
             None => Ok(()),
@@ -449,7 +462,7 @@ impl<S: Sink> Volume<S> {
     }
 }
 
-/// As an error of a request.
+/// Converts an error of a volume to an error of a request.
 fn core(e: Error) -> frit_core::Error {
     match e {
         Error::Core(e) => e,

@@ -1,4 +1,5 @@
-//! Access rights of a volume's files: their modes, and what another user of the machine can do with them.
+//! Access rights of a volume's files: their modes, and the actions that they allow to another user
+//! of the machine.
 
 // Helpers of tests are tests, which clippy does not know.
 #![allow(clippy::unwrap_used, clippy::panic, clippy::print_stderr)]
@@ -21,7 +22,7 @@ fn chmod(path: &Path, mode: u32) {
     std::fs::set_permissions(path, Permissions::from_mode(mode)).unwrap();
 }
 
-/// The files of a volume with their modes.
+/// Returns the files of a volume with their modes.
 fn modes(volume: &Path) -> Vec<(String, u32)> {
     let mut all: Vec<(String, u32)> = std::fs::read_dir(volume)
         .unwrap()
@@ -46,7 +47,7 @@ fn a_volume_is_made_for_its_owner_alone() {
     assert_eq!(mode(&volume), 0o700);
     assert_eq!(modes(&volume), of_owner(&NAMES, 0o600));
     assert_eq!(mode(volume.parent().unwrap()) & 0o055, 0o055, "a directory above is none of its own");
-    // Also media at other places.
+    // Media outside the directory get the same mode.
     let other = dir.path().join("nand.img");
     let set = format!("media.nand.path={other:?}");
     create_with(&dir.path().join("vol2"), &[&set], false).unwrap().close().unwrap();
@@ -68,11 +69,11 @@ fn files_that_are_replaced_are_made_anew() {
     v.close().unwrap();
     assert_eq!(modes(&volume)[1..], of_owner(&NAMES[1..], 0o600));
     assert_ne!(medium.metadata().unwrap().ino(), before);
-    // Who has the old file open sees nothing of the new volume.
+    // A reader that has the old file open sees nothing of the new volume.
     let mut old = Vec::new();
     reader.read_to_end(&mut old).unwrap();
     assert!(!old.windows(64).any(|bytes| bytes == [7; 64]));
-    // A link in place of a medium is not followed.
+    // A symbolic link in place of a medium is not followed.
     std::fs::remove_file(&medium).unwrap();
     std::os::unix::fs::symlink("/dev/null", &medium).unwrap();
     let e = create_with(&volume, &[], true).unwrap_err().to_string();
@@ -106,7 +107,7 @@ fn files_that_others_can_read_are_named() {
     assert!(said.contains("pcm.medium (mode 0644); chmod go-rwx ") && !said.contains("nand"), "{said}");
 }
 
-/// A process of another user that holds a lock; it ends with this value.
+/// A process of another user that holds a lock. It is killed when this is dropped.
 struct Foreign {
     child: Child,
     /// The process that has inherited the lock.
@@ -114,7 +115,7 @@ struct Foreign {
 }
 
 impl Foreign {
-    /// `None` where another user cannot be had.
+    /// Starts the process; `None` if processes of another user cannot be started.
     fn locks(how: &str, file: &Path) -> Option<Foreign> {
         if !rustix::process::geteuid().is_root() {
             eprintln!("skipped: acting as another user needs root");
@@ -133,7 +134,7 @@ impl Foreign {
         Some(Foreign { child, holder })
     }
 
-    /// Ends the process that took the lock; one that inherited it stays.
+    /// Ends the process that took the lock; the one that inherited it keeps running.
     fn hand_on(&mut self) {
         let _ = self.child.kill();
         let _ = self.child.wait();
@@ -147,7 +148,7 @@ impl Drop for Foreign {
     }
 }
 
-/// A volume that all users may read, but for the file that is locked.
+/// Creates a volume that all users may read, except for its lock file.
 fn readable() -> (tempfile::TempDir, PathBuf) {
     let (dir, volume) = place();
     create(&volume).close().unwrap();
@@ -171,7 +172,7 @@ fn a_reader_cannot_lock_the_owner_out() {
         assert_eq!(frit_volume::inspect(&volume).unwrap().in_use, None);
         let mut v = open(&volume);
         v.write(0, &[1; 4096], Hints::NONE).unwrap();
-        // Those who may write still keep each other out.
+        // Users who may write still lock each other out.
         let e = try_open(&volume).unwrap_err().to_string();
         assert!(e.contains("in use by process") && e.contains(&std::process::id().to_string()), "{e}");
         assert!(open_read_only(&volume).is_err());
@@ -182,7 +183,7 @@ fn a_reader_cannot_lock_the_owner_out() {
         assert!(try_open(&volume).unwrap_err().to_string().contains("in use"));
         drop((first, held));
     }
-    // Nor by a lock whose taker has ended.
+    // A lock whose taker has ended does not lock the owner out either.
     let Some(mut held) = Foreign::locks("--exclusive", &volume.join("frit.volume")) else { return };
     held.hand_on();
     open(&volume).close().unwrap();
@@ -195,11 +196,11 @@ fn a_lock_of_an_older_version_counts() {
     frit_volume::lock::lock(&superblock, false, &volume).unwrap();
     assert!(try_open(&volume).unwrap_err().to_string().contains("in use by process"));
     drop(superblock);
-    // And it sees ours.
+    // The older version sees the lock of this one as well.
     let v = open(&volume);
     assert!(std::fs::File::open(volume.join("frit.volume")).unwrap().try_lock_shared().is_err());
     v.close().unwrap();
-    // A user who may write to the file may be running one.
+    // A user who may write to the file may run an older version.
     chmod(&volume.join("frit.volume"), 0o666);
     let Some(_held) = Foreign::locks("--shared", &volume.join("frit.volume")) else { return };
     assert!(try_open(&volume).unwrap_err().to_string().contains("in use by process"));

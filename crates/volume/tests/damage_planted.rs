@@ -1,4 +1,5 @@
-//! The harness of `damage` is proved: bugs of this class are planted, and each is found by it.
+//! Validation of the `damage` test harness: bugs of this class are planted, and the harness finds
+//! each.
 
 // Helpers of tests are tests, which clippy does not know.
 #![allow(clippy::unwrap_used, clippy::panic, clippy::print_stdout)]
@@ -20,7 +21,7 @@ use subject::{KINDS, Left};
 /// Rounds of damage after which a bug counts as missed.
 const EACH: u64 = 12;
 
-/// Each bug, with the kind of volume that shows it.
+/// The planted bugs, each with the kind of volume that exposes it.
 const BUGS: [(Bug, &str); 11] = [
     (Bug::HaltIgnored, "halo"),
     (Bug::HaltIgnored, "halo-start-gap"),
@@ -37,7 +38,7 @@ const BUGS: [(Bug, &str); 11] = [
 
 #[test]
 fn every_planted_bug_of_damage_is_found() {
-    // Planted bugs may make a layer panic, which is one way to be found.
+    // A panic of a layer with a planted bug counts as a detection.
     planted::silence_panics();
     let mut missed = Vec::new();
     for (bug, name) in BUGS {

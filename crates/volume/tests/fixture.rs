@@ -1,8 +1,8 @@
-//! Volumes that earlier versions made still open, and hold what they held.
+//! Volumes created by earlier versions still open, with their contents intact.
 //!
-//! `cargo test -p frit-volume --test fixture -- --ignored make` makes the fixture of the present format
-//! anew. That is right only until the format is released: afterwards a change of the format is a new version, with
-//! a fixture of its own beside the old ones.
+//! `cargo test -p frit-volume --test fixture -- --ignored make` regenerates the fixture of the
+//! present format. That is allowed only until the format is released: afterwards a change of the
+//! format is a new version, with a fixture of its own beside the old ones.
 
 // Helpers of tests are tests, which clippy does not know.
 #![allow(clippy::unwrap_used, clippy::panic)]
@@ -16,28 +16,29 @@ use frit_volume::{OpenOptions, Volume, inspect};
 use std::fs::File;
 use std::path::{Path, PathBuf};
 
-/// Requests that the fixture was made with.
+/// Number of requests that the fixture was made with.
 const REQUESTS: u64 = 900;
-/// The volume's first part, in which nearly all of them lie.
+/// Size of the volume's first part, in bytes, which receives nearly all requests.
 const BUSY: u64 = 160 << 10;
 
 fn file(version: u32) -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join(format!("tests/fixtures/format-{version}.tar.zst"))
 }
 
-/// What a request does.
+/// A request.
 enum Do {
     Write(u64, Vec<u8>),
     Discard(u64, u64),
     Flush,
 }
 
-/// Sectors that say which they are and who wrote them, and that compress well.
+/// Returns sectors that identify their address and the request that wrote them, and that compress
+/// well.
 fn data(at: u64, n: u64, len: u64) -> Vec<u8> {
     (at / 512..(at + len) / 512).flat_map(|sector| (sector << 16 | n).to_le_bytes().repeat(64)).collect()
 }
 
-/// The n-th request: the same for ever.
+/// Returns the n-th request. The sequence must never change.
 fn request(n: u64, size: u64) -> Do {
     let mut x = (n + 1).wrapping_mul(0x9E37_79B9_7F4A_7C15);
     x = (x ^ x >> 30).wrapping_mul(0xBF58_476D_1CE4_E5B9);
@@ -52,7 +53,8 @@ fn request(n: u64, size: u64) -> Do {
     }
 }
 
-/// Carries out requests; `v` is left out to learn what is there afterwards.
+/// Carries out requests on the volume and on `shadow`; without `v`, only on `shadow`, for the
+/// expected contents.
 fn carry_out(requests: std::ops::Range<u64>, shadow: &mut [u8], mut v: Option<&mut Volume>) {
     for n in requests {
         match request(n, shadow.len() as u64) {
@@ -78,7 +80,7 @@ fn carry_out(requests: std::ops::Range<u64>, shadow: &mut [u8], mut v: Option<&m
     }
 }
 
-/// Makes the fixture: a volume that was closed, and one that was not.
+/// Creates the fixture: a volume that was closed, and one that was not.
 #[test]
 #[ignore = "writes the fixture of the present format"]
 fn make() {
@@ -104,7 +106,7 @@ fn make() {
             if inside == "frit.lock" {
                 continue;
             }
-            // Times and owners are not part of it.
+            // Times and owners are not part of the fixture.
             let mut header = tar::Header::new_gnu();
             header.set_size(bytes.len() as u64);
             header.set_mode(0o644);
@@ -128,13 +130,13 @@ fn every_version_has_a_fixture_that_opens_and_holds_what_it_held() {
             assert_eq!(s.state, state);
             let params = [("SSW".to_owned(), "1024".to_owned()), ("gc".into(), "fifo".into())];
             assert_eq!(s.params, params);
-            // A volume of an older version has no lock file; the first opening makes it.
+            // A volume of an older version has no lock file; the first opening creates it.
             std::fs::write(volume.join("frit.lock"), b"").unwrap();
             let before = common::files(&volume);
             let mut v = open_read_only(&volume).unwrap_or_else(|e| panic!("format {version}, {name}: {e}"));
             let mut shadow = vec![0; v.bytes() as usize];
             carry_out(0..REQUESTS, &mut shadow, None);
-            // As after a stop of the machine: whichever map is taken, nothing that it names is missing.
+            // As after a power loss: whichever map is used, every page that it names exists.
             for (read_only, stop) in [(true, Stop::Machine), (true, Stop::Process), (false, Stop::Process)] {
                 drop(v);
                 v = Volume::open(&volume, &OpenOptions { read_only, stop: Some(stop) }).unwrap();

@@ -1,5 +1,6 @@
-//! Whatever the bytes of a superblock say: an answer, never a panic, and nothing that is formatted.
-//! `PROPTEST_CASES=1000000 cargo test --release -p frit-volume --test fuzz` goes on for longer.
+//! Fuzz test of the superblock: any bytes give a result or an error, never a panic or a formatted
+//! medium. `PROPTEST_CASES=1000000 cargo test --release -p frit-volume --test fuzz` runs more
+//! cases.
 
 // Helpers of tests are tests, which clippy does not know.
 #![allow(clippy::unwrap_used, clippy::panic)]
@@ -14,7 +15,7 @@ use proptest::prelude::*;
 use std::path::PathBuf;
 use std::sync::OnceLock;
 
-/// A volume to be damaged, and its superblock as it should be.
+/// Returns a volume to be damaged, and its valid superblock.
 fn volume() -> &'static (tempfile::TempDir, PathBuf, Vec<u8>) {
     static MADE: OnceLock<(tempfile::TempDir, PathBuf, Vec<u8>)> = OnceLock::new();
     MADE.get_or_init(|| {
@@ -28,7 +29,7 @@ fn volume() -> &'static (tempfile::TempDir, PathBuf, Vec<u8>) {
     })
 }
 
-/// Makes the checksums right again, where the lengths allow it.
+/// Corrects the checksums where the lengths allow it.
 fn seal(bytes: &mut [u8]) {
     for copy in bytes.chunks_mut(COPY_BYTES) {
         let len = copy.get(12..16).map_or(0, |b| u32::from_le_bytes(b.try_into().unwrap()) as usize);
@@ -39,7 +40,7 @@ fn seal(bytes: &mut [u8]) {
     }
 }
 
-/// Small values, large ones, and any.
+/// Strategy of small, large and arbitrary values.
 fn word() -> impl Strategy<Value = u32> {
     prop_oneof![0u32..300, Just(u32::MAX), Just(1 << 31), Just(65_536), any::<u32>()]
 }

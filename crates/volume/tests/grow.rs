@@ -1,4 +1,4 @@
-//! Growing, and growing that is stopped anywhere; images out and in.
+//! Growing a volume, also with a crash at any moment; export and import of images.
 
 // Helpers of tests are tests, which clippy does not know.
 #![allow(clippy::unwrap_used, clippy::panic, clippy::print_stderr)]
@@ -18,7 +18,7 @@ fn beside(dir: &Path) -> std::path::PathBuf {
     dir.with_file_name("vol.growing")
 }
 
-/// A volume with some data and a parameter.
+/// Fills a volume with some data and a parameter. Returns the data and the UUID.
 fn filled(dir: &Path) -> (Vec<u8>, [u8; 16]) {
     let mut v = create(dir);
     let data = pattern(0, 1, 300 << 10);
@@ -28,14 +28,14 @@ fn filled(dir: &Path) -> (Vec<u8>, [u8; 16]) {
     v.set_param("SSW", "1024").unwrap();
     let uuid = v.superblock().uuid;
     v.close().unwrap();
-    // What servers leave beside the media, and what a user may.
+    // Files of a server or of the user beside the media.
     std::fs::write(dir.join("changes.log"), "SSW").unwrap();
     std::fs::create_dir(dir.join("mnt")).unwrap();
     drop(std::os::unix::net::UnixListener::bind(dir.join("ctl.sock")).unwrap());
     (data, uuid)
 }
 
-/// What is no part of the volume stays with it.
+/// Asserts that files of the user and of servers are still in the directory.
 fn keeps_the_rest(dir: &Path) {
     assert_eq!(std::fs::read_to_string(dir.join("changes.log")).unwrap(), "SSW");
     assert!(dir.join("mnt").is_dir() && !dir.join("ctl.sock").exists());
@@ -84,7 +84,7 @@ fn growing_that_is_stopped_anywhere_leaves_one_whole_volume() {
             assert!(stop >= 7, "it has at least so many steps, and had {stop}");
             break;
         }
-        // Whichever it is, it is whole, and the same call ends the work.
+        // The volume is complete, old or new, and the same call finishes the work.
         let v = holds(&dir, &data);
         assert_eq!(v.superblock().uuid, uuid);
         let has = v.bytes();
@@ -104,19 +104,19 @@ fn growing_refuses_to_cut_data_off_and_to_remove_what_is_not_its_own() {
     let smaller = stack(&["nand.blocks_per_plane=20"]);
     let e = grow(&dir, &smaller, &mut |_, _, _| {}).unwrap_err().to_string();
     assert!(e.contains("data is stored up to byte"), "{e}");
-    // Another volume of that name.
+    // Another volume has that name.
     create(&beside(&dir)).close().unwrap();
     let e = grow(&dir, &stack(LARGER), &mut |_, _, _| {}).unwrap_err().to_string();
     assert!(e.contains("is in the way"), "{e}");
     open(&beside(&dir)).close().unwrap();
     std::fs::remove_dir_all(beside(&dir)).unwrap();
-    // Another directory of that name.
+    // Another directory has that name.
     std::fs::create_dir(beside(&dir)).unwrap();
     std::fs::write(beside(&dir).join("thesis.tex"), b"x").unwrap();
     assert!(grow(&dir, &stack(LARGER), &mut |_, _, _| {}).is_err());
     assert!(beside(&dir).join("thesis.tex").exists());
     let mut v = holds(&dir, &data);
-    // Without the data at the end it may also shrink.
+    // Without data at its end, a volume may also shrink.
     v.discard(data.len() as u64, v.bytes() - data.len() as u64).unwrap();
     assert!(grow(&dir, &stack(LARGER), &mut |_, _, _| {}).unwrap_err().to_string().contains("in use"));
     v.close().unwrap();
@@ -172,7 +172,7 @@ fn memory_alone_is_made_as_large_as_asked_and_grows() {
     }
 }
 
-/// Asks for a little more than 5 MiB, then for 9.
+/// Creates a volume of a little more than 5 MiB, then grows it to 9 MiB.
 fn made_and_grown(stack: &str, sets: &[&str], gets: u64) {
     let load = |more: &[String]| {
         let sets: Vec<String> = sets.iter().map(|s| (*s).to_owned()).chain(more.iter().cloned()).collect();
@@ -210,7 +210,7 @@ fn images_go_out_and_in() {
     assert!(std::fs::read(&image).unwrap() == stream && stream[..data.len()] == data);
     use std::os::unix::fs::MetadataExt;
     assert!(std::fs::metadata(&image).unwrap().blocks() * 512 < size / 4, "the image is not sparse");
-    // Into another one, which was full of something else.
+    // The image is imported into another volume, which was full of other data.
     for from_stream in [false, true] {
         let other = base.path().join(format!("other-{from_stream}"));
         let mut v = create(&other);
@@ -257,7 +257,7 @@ fn images_that_do_not_fit_are_refused_and_odd_ones_end_in_zeros() {
 fn damaged_data_ends_an_export_or_is_listed() {
     let (base, dir) = place();
     let (data, _) = filled(&dir);
-    // A page of the file, wherever it is stored, loses a bit.
+    // One bit of a page of the file flips, wherever the page is stored.
     let nand = dir.join("nand.medium");
     let mut bytes = std::fs::read(&nand).unwrap();
     let needle = &data[128 << 10..][..256];

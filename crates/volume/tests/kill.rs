@@ -1,4 +1,4 @@
-//! A program that is killed with signal 9 in the middle of writes: what it had been told is done is there.
+//! Crash test: a program is killed with signal 9 during writes; every acknowledged write is intact.
 
 // Helpers of tests are tests, which clippy does not know.
 #![allow(clippy::unwrap_used, clippy::panic, clippy::print_stdout)]
@@ -17,12 +17,12 @@ const BLOCK: usize = 4096;
 const BLOCKS: u64 = 300;
 const KILLS: u32 = 12;
 
-/// A block that says which it is and in which version, all over.
+/// Returns a block that identifies its number and version throughout.
 fn block(n: u64, version: u32) -> Vec<u8> {
     common::pattern(n * BLOCK as u64, version, BLOCK)
 }
 
-/// The version of a block that is whole; `None` when it is mixed.
+/// Returns the version of a complete block; `None` if versions are mixed.
 fn version_of(n: u64, bytes: &[u8]) -> Option<u32> {
     if bytes.iter().all(|&b| b == 0) {
         return Some(0);
@@ -31,7 +31,7 @@ fn version_of(n: u64, bytes: &[u8]) -> Option<u32> {
     (bytes == block(n, version)).then_some(version)
 }
 
-/// The child: writes, and says what is done, until it is killed.
+/// The child process: writes and reports acknowledged writes until it is killed.
 #[test]
 #[ignore = "a part of the next test, which runs it in a process of its own"]
 fn child() {
@@ -63,7 +63,7 @@ fn what_a_killed_program_was_told_is_there() {
     kill_and_look(&dir);
 }
 
-/// Pages that are overwritten where they lie, by way of a log.
+/// The same for pages that are overwritten in place by way of a log.
 #[test]
 fn what_a_killed_program_was_told_is_there_on_memory_alone() {
     for log in ["none", "full"] {
@@ -88,7 +88,7 @@ fn kill_and_look(dir: &Path) {
             .spawn()
             .unwrap();
         let mut lines = BufReader::new(child.stdout.take().unwrap()).lines();
-        // It writes for a while, then dies anywhere.
+        // The child writes for a while and is killed at an arbitrary moment.
         let mut told = |line: String| {
             if let Some(rest) = line.strip_prefix("done ") {
                 let (at, v) = rest.split_once(' ').unwrap();
@@ -105,7 +105,7 @@ fn kill_and_look(dir: &Path) {
         std::thread::sleep(Duration::from_micros(u64::from(kill) * 317));
         child.kill().unwrap();
         for line in lines {
-            // The last line may be cut.
+            // The last line may be incomplete.
             let line = line.unwrap();
             if line.split(' ').count() == 3 && line.starts_with("done ") {
                 told(line);

@@ -1,4 +1,4 @@
-//! The life of a volume: made, written, closed, opened, dropped, opened again.
+//! Life cycle of a volume: created, written, closed, opened, dropped, opened again.
 
 // Helpers of tests are tests, which clippy does not know.
 #![allow(clippy::unwrap_used, clippy::panic)]
@@ -167,7 +167,7 @@ fn a_drain_that_is_done_is_not_begun_again_by_the_next_opening() {
     v.set_param("drain", "true").unwrap();
     v.set_param("threshold", "0.9").unwrap();
     v.close().unwrap();
-    // Nothing was written back so far: it is still asked for.
+    // Nothing has been written back yet, so the drain is still requested.
     let mut v = open(&dir);
     assert_eq!(drain(&mut v), "true");
     while v.step(32).unwrap() {}

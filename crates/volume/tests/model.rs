@@ -1,4 +1,4 @@
-//! Random use, with closing and dropping in between, against an array of bytes.
+//! Random operations, including closing and dropping, compared with an array of bytes.
 
 // Helpers of tests are tests, which clippy does not know.
 #![allow(clippy::unwrap_used, clippy::panic)]
@@ -10,7 +10,7 @@ use frit_core::Hints;
 use frit_volume::Volume;
 use proptest::prelude::*;
 
-/// What a client does; places and lengths are in sectors and cut to the volume.
+/// An operation of a client. Addresses and lengths are in sectors and limited to the volume.
 #[derive(Clone, Debug)]
 enum Do {
     Write(u64, u64, bool),
@@ -26,7 +26,8 @@ enum Do {
 }
 
 fn range() -> impl Strategy<Value = (u64, u64)> {
-    // Many requests meet in a small part, some lie anywhere; sizes as of file systems.
+    // Many requests collide in a small part, some are anywhere; sizes resemble those of file
+    // systems.
     let at = prop_oneof![4 => 0u64..256, 1 => 0u64..12_000];
     let len = prop_oneof![Just(1u64), Just(2), Just(4), Just(8), 1u64..64, 200u64..300];
     (at, len)

@@ -1,4 +1,4 @@
-//! What is refused, with which words, and that nothing is changed by it.
+//! Refused operations: their messages, and proof that they change nothing.
 
 // Helpers of tests are tests, which clippy does not know.
 #![allow(clippy::unwrap_used, clippy::panic, clippy::print_stderr)]
@@ -53,7 +53,7 @@ fn a_volume_is_replaced_only_by_force_and_only_when_closed() {
     open(&volume).close().unwrap();
     let e = create_with(&volume, &[], false).unwrap_err().to_string();
     assert!(e.contains("--force replaces it"), "{e}");
-    // The new one has another medium: the file of the old one goes.
+    // The new volume has another medium: the file of the old one is removed.
     let text = common::SMALL.replace("media.nand", "media.flash");
     let stack = frit_stack::Stack::parse("other", &text, &[]).unwrap();
     let mut v =
@@ -67,17 +67,17 @@ fn a_volume_is_replaced_only_by_force_and_only_when_closed() {
 #[test]
 fn a_creation_that_was_not_finished_can_be_repeated() {
     let (_dir, volume) = place();
-    // Stopped before the superblock was whole.
+    // The creation was interrupted before the superblock was complete.
     std::fs::create_dir(&volume).unwrap();
     std::fs::write(volume.join("frit.volume.new"), [1; 700]).unwrap();
     create(&volume).close().unwrap();
     open(&volume).close().unwrap();
-    // Stopped between the superblock and the end: as after a disk that ran full.
+    // The creation was interrupted after the superblock was written, as by a full disk.
     let (_dir, volume) = place();
     let err = create_with(&volume, &["media.nand.path=/nowhere/at/all"], false).unwrap_err().to_string();
     assert!(err.contains("nand"), "{err}");
     let e = try_open(&volume).unwrap_err().to_string();
-    assert!(e.contains("making was not finished"), "{e}");
+    assert!(e.contains("creation was not finished"), "{e}");
     create(&volume).close().unwrap();
 }
 
@@ -120,7 +120,7 @@ fn a_medium_of_another_volume_is_refused() {
     } else {
         std::fs::write(volume.join("pcm.medium"), vec![0x5A; sizes(&volume) as usize]).unwrap();
     }
-    // Whatever the layer says: an error, and no empty volume.
+    // Any error of the layer is fine; an empty volume is not.
     assert!(try_open(&volume).is_err());
     std::fs::write(volume.join("pcm.medium"), vec![0; sizes(&volume) as usize]).unwrap();
     assert!(try_open(&volume).is_err(), "a blank medium is not formatted behind anyone's back");
@@ -166,13 +166,13 @@ fn every_damaged_byte_of_the_superblock_is_refused_or_repaired() {
         let mut v = open_read_only(&volume).unwrap_or_else(|e| panic!("byte {at}: {e}"));
         assert_eq!(common::read(&mut v, 0, 4096), [9; 4096], "byte {at}");
     }
-    // Both copies.
+    // Damage of both copies.
     let mut bad = good.clone();
     bad[20] ^= 1;
     bad[65_536 + 20] ^= 1;
     std::fs::write(&path, &bad).unwrap();
     assert!(open_read_only(&volume).is_err());
-    // One copy: the next opening for writing mends it.
+    // Damage of one copy: the next opening for writing repairs it.
     let mut bad = good;
     bad[20] ^= 1;
     std::fs::write(&path, &bad).unwrap();
@@ -194,14 +194,14 @@ fn paths_of_media_are_used_and_never_overwritten_unasked() {
         elsewhere.is_file() && volume.join("inside.bin").is_file() && !volume.join("nand.medium").exists()
     );
     assert_eq!(common::read(&mut open(&volume), 0, 4096), [4; 4096]);
-    // Another volume over the same file, while it is there.
+    // Another volume over the same file while the file exists.
     let second = dir.path().join("second");
     let e = create_with(&second, &sets[..1], false).unwrap_err().to_string();
     assert!(e.contains("is there already"), "{e}");
     open(&volume).close().unwrap();
 }
 
-/// Calls `f` with a block device over a file of `bytes`, when there can be one.
+/// Calls `f` with a block device over a file of `bytes`, if one can be set up.
 fn with_device(bytes: u64, f: impl FnOnce(&str)) {
     let dir = tempfile::tempdir().unwrap();
     let file = dir.path().join("disk");
@@ -225,7 +225,7 @@ fn a_block_device_holds_a_medium_when_it_is_blank_and_large_enough() {
         let mut v = create_with(&volume, &sets, false).unwrap();
         let data = common::pattern(0, 1, 1 << 20);
         v.write(0, &data, Hints::NONE).unwrap();
-        // While it is open nobody else has it.
+        // While the volume is open, no other volume can use the device.
         let second = dir.path().join("second");
         assert!(create_with(&second, &sets, true).is_err());
         std::fs::remove_dir_all(&second).unwrap();
@@ -242,13 +242,13 @@ fn a_block_device_holds_a_medium_when_it_is_blank_and_large_enough() {
         let e = create_with(&second, &[sets[0], "nand.blocks_per_plane=128"], true).unwrap_err().to_string();
         assert!(e.contains("has 16777216 bytes, and the medium needs"), "{e}");
         create_with(&second, &sets, true).unwrap().close().unwrap();
-        // The first volume's medium is another one now: nothing is served in the place of what it held.
+        // The first volume's medium now holds other data, which must not be served as its own.
         let e = try_open(&volume).unwrap_err().to_string();
         assert!(e.contains("that of another device"), "{e}");
     });
 }
 
-/// Runs `f` in a file system of `kib`, when that can be made.
+/// Runs `f` in a file system of `kib`, if one can be mounted.
 fn in_small_disk(kib: u32, f: impl FnOnce(&std::path::Path)) {
     let dir = tempfile::tempdir().unwrap();
     let size = format!("size={kib}k");
@@ -266,10 +266,10 @@ fn a_full_disk_is_an_error_at_create() {
     in_small_disk(6144, |disk| {
         let volume = disk.join("vol");
         let e = create_with(&volume, &[], false).unwrap_err().to_string();
-        assert!(e.contains("make room for") && e.contains("nand.medium"), "{e}");
+        assert!(e.contains("cannot allocate") && e.contains("nand.medium"), "{e}");
         assert!(try_open(&volume).unwrap_err().to_string().contains("not finished"));
         assert!(!volume.join("nand.medium").exists(), "the room is given back");
-        // Smaller, it fits, without removing anything by hand.
+        // A smaller volume fits without manual cleanup.
         let v = create_with(&volume, &["nand.channels=1", "nand.blocks_per_plane=12"], false).unwrap();
         v.close().unwrap();
         open(&volume).close().unwrap();
@@ -280,7 +280,8 @@ fn a_full_disk_is_an_error_at_create() {
 fn media_of_another_volume_are_refused_though_they_look_alike() {
     let ((_d, one), (_e, two)) = (place(), place());
     for volume in [&one, &two] {
-        // The same in the same order: page by page their media are alike.
+        // Both volumes get the same writes in the same order, so their media have the same pages in
+        // use.
         let mut v = create(volume);
         v.write(0, &[u8::from(volume == &one); 8192], Hints::NONE).unwrap();
         v.close().unwrap();

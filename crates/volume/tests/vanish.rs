@@ -1,5 +1,5 @@
-//! Files that are cut, deleted or replaced under an open volume: errors, reads that go on, a volume that
-//! says why it refuses, and no signal.
+//! Media files that are truncated, deleted or replaced under an open volume cause errors and no
+//! signal. Reads go on, and the volume reports why it refuses writes.
 
 // Helpers of tests are tests, which clippy does not know.
 #![allow(clippy::unwrap_used, clippy::panic)]
@@ -71,7 +71,7 @@ fn a_file_that_is_deleted_is_found_by_the_next_flush() {
         e.contains("'pcm'") && e.contains("was deleted") && e.contains("copy what is still readable"),
         "{e}"
     );
-    // Reads go on, writes do not.
+    // Reads succeed, writes fail.
     assert!(read(&mut v, 0, 64 << 10) == data);
     let e = v.write(0, &data, Hints::NONE).unwrap_err().to_string();
     assert!(e.contains("was deleted"), "{e}");

@@ -1,6 +1,6 @@
-//! Contents that every byte can be told of: which write put it where.
+//! File contents in which every byte depends on its position and on the write that wrote it.
 
-/// What a file should hold: for each unit the pass that wrote it last.
+/// Expected contents of a file: the pass that last wrote each unit.
 #[derive(Debug)]
 pub(super) struct Contents {
     seed: u64,
@@ -10,7 +10,7 @@ pub(super) struct Contents {
 
 use super::UNIT;
 
-/// SplitMix64: every input bit reaches every output bit.
+/// Mixing function of SplitMix64: every input bit affects every output bit.
 fn mix(n: u64) -> u64 {
     let n = (n ^ n >> 30).wrapping_mul(0xBF58_476D_1CE4_E5B9);
     let n = (n ^ n >> 27).wrapping_mul(0x94D0_49BB_1331_11EB);
@@ -27,19 +27,19 @@ impl Contents {
         self.passes.len() as u64 * UNIT
     }
 
-    /// The next writes are another pass.
+    /// Starts another pass of writes.
     pub(super) fn next_pass(&mut self) {
         self.pass += 1;
     }
 
-    /// What a write of this pass puts from `at` on, which counts as written.
+    /// Fills a buffer with the data that this pass writes at `at`, and marks the range as written.
     pub(super) fn write(&mut self, at: u64, into: &mut [u8]) {
         let first = (at / UNIT) as usize;
         self.passes[first..first + into.len() / UNIT as usize].fill(self.pass);
         self.fill(at, into);
     }
 
-    /// What should be there from `at` on.
+    /// Fills a buffer with the expected contents from `at` on.
     pub(super) fn fill(&self, at: u64, into: &mut [u8]) {
         for (i, unit) in into.chunks_exact_mut(UNIT as usize).enumerate() {
             let number = at / UNIT + i as u64;

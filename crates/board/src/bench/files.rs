@@ -1,5 +1,5 @@
-//! The patterns of IOzone on one file, without a flush in their time (its default): write, rewrite, reread, random
-//! read, random write.
+//! Patterns of IOzone on one file, whose times do not include a flush (its default): write,
+//! rewrite, reread, random read, random write.
 
 use super::contents::Contents;
 use super::measure::Meter;
@@ -11,10 +11,10 @@ use frit_fs::{Caller, File, Fs, OpenFile, Paths};
 use rand::rngs::SmallRng;
 use rand::seq::SliceRandom;
 
-/// The file.
+/// Path of the file.
 const PATH: &str = "file";
 
-/// Plays all patterns with one size of records on a file that is made anew.
+/// Runs all patterns with one record size on a new file.
 pub(super) fn play(
     fs: &Fs<&Board<Eager>>,
     meter: &mut Meter<'_>,
@@ -59,7 +59,7 @@ pub(super) fn play(
     file.sync(false).map_err(Error::fs("fsync"))
 }
 
-/// A record that was not moved whole is an error.
+/// Returns an error unless the whole record was transferred.
 fn whole(moved: frit_fs::Result<usize>, record: u64, what: &'static str) -> Result<()> {
     match moved.map_err(Error::fs(what))? {
         n if n as u64 == record => Ok(()),
@@ -67,7 +67,7 @@ fn whole(moved: frit_fs::Result<usize>, record: u64, what: &'static str) -> Resu
     }
 }
 
-/// Compares what was read with what was written.
+/// Compares the data of a read with the last written data.
 fn expect(contents: &Contents, at: u64, found: &[u8], checked: &mut Verified) {
     let mut unit = [0; UNIT as usize];
     for (i, found) in found.chunks_exact(UNIT as usize).enumerate() {
@@ -84,15 +84,15 @@ fn expect(contents: &Contents, at: u64, found: &[u8], checked: &mut Verified) {
 /// Compares the whole file.
 pub(super) fn compare(fs: &Fs<&Board<Eager>>, contents: &Contents, checked: &mut Verified) -> Result<()> {
     let file: File<'_, _> =
-        fs.open_file(&Caller::ROOT, PATH, OpenFile::READ).map_err(Error::fs("open after a start"))?;
-    let size = file.attr().map_err(Error::fs("stat after a start"))?.size;
+        fs.open_file(&Caller::ROOT, PATH, OpenFile::READ).map_err(Error::fs("open after recovery"))?;
+    let size = file.attr().map_err(Error::fs("stat after recovery"))?.size;
     if size != contents.bytes() {
-        checked.mismatch(|| format!("{PATH}: {size} bytes after a start, of {}", contents.bytes()));
+        checked.mismatch(|| format!("{PATH}: {size} bytes after recovery, of {}", contents.bytes()));
     }
     let mut buffer = vec![0; 1 << 20];
     let mut at = 0;
     while at < size.min(contents.bytes()) {
-        let n = file.read_at(at, &mut buffer).map_err(Error::fs("read after a start"))?;
+        let n = file.read_at(at, &mut buffer).map_err(Error::fs("read after recovery"))?;
         expect(contents, at, &buffer[..n], checked);
         at += n as u64;
     }

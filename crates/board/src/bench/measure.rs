@@ -1,4 +1,4 @@
-//! Figures of a pattern: latency, traffic, and how busy the parts of the board were.
+//! Metrics of a pattern: latency, traffic, and utilization of the parts of the board.
 
 use crate::area::{Area, AreaCount, Traffic};
 use crate::board::Board;
@@ -9,59 +9,60 @@ use frit_engine::latency::Summary;
 use frit_engine::{Eager, Latency};
 use serde::Serialize;
 
-/// How busy a part of the board was.
+/// Utilization of a part of the board.
 #[derive(Clone, PartialEq, Debug, Serialize)]
 pub struct Busy {
-    /// The part: a unit of the memory, the bus of a controller, the link, copying, software.
+    /// Name of the part: a unit of the memory, the bus of a controller, the link, copying,
+    /// software.
     pub part: String,
-    /// The share of the time in which it was busy, 0 to 1.
+    /// Share of the time in which it was busy, from 0 to 1.
     pub share: f64,
 }
 
-/// What went to one area.
+/// Traffic to one area.
 #[derive(Clone, PartialEq, Debug, Serialize)]
 pub struct AreaRow {
-    /// The area.
+    /// Area.
     pub area: Area,
-    /// Why its commands were given.
+    /// Cause of its commands.
     pub cause: Cause,
-    /// Accesses and commands.
+    /// Numbers of accesses and commands.
     #[serde(flatten)]
     pub count: AreaCount,
 }
 
-/// One pattern, measured.
+/// Metrics of one pattern.
 #[derive(Clone, PartialEq, Debug, Serialize)]
 pub struct Measured {
-    /// What was done: `write`, `rewrite`, `create` …
+    /// Name of the pattern: `write`, `rewrite`, `create` …
     pub name: &'static str,
-    /// Bytes of a record; none of operations of names.
+    /// Bytes of a record; `None` for operations on names.
     pub record: Option<u64>,
-    /// Operations.
+    /// Number of operations.
     pub operations: u64,
     /// Bytes that the program wrote or read.
     pub bytes: u64,
-    /// Virtual time from the first operation to the last answer.
+    /// Virtual time from the first operation to the last result.
     pub nanos: Nanos,
-    /// Bytes in a second of it, in millions.
+    /// Throughput in MB per second of this time (10^6 bytes).
     pub mb_s: f64,
-    /// Operations in a second of it.
+    /// Operations per second of this time.
     pub operations_s: f64,
     /// Latency of operations.
     pub latency: Summary,
-    /// Fences.
+    /// Number of fences.
     pub fences: u64,
-    /// What went to the memory.
+    /// Traffic to the memory, by area.
     pub areas: Vec<AreaRow>,
     /// Bytes of metadata that the memory wrote.
     pub metadata_bytes: u64,
-    /// Bytes that the memory wrote for each byte that the program wrote; none where it wrote none.
+    /// Bytes that the memory wrote for each byte that the program wrote; `None` if it wrote none.
     pub write_amplification: Option<f64>,
-    /// How busy the board was until its last command was done.
+    /// Utilization of the board until its last command was complete.
     pub busy: Vec<Busy>,
 }
 
-/// Measures one pattern after another.
+/// Collects the metrics of one pattern after another.
 #[derive(Debug)]
 pub(super) struct Meter<'b> {
     board: &'b Board<Eager>,
@@ -79,7 +80,7 @@ impl<'b> Meter<'b> {
         Self { board, units, buses, latency, began, before: Traffic::default(), measured: Vec::new() }
     }
 
-    /// A pattern begins.
+    /// Begins a pattern, once the board is idle.
     pub(super) fn begin(&mut self) {
         self.board.quiet();
         self.latency.reset();
@@ -89,14 +90,14 @@ impl<'b> Meter<'b> {
         self.board.with_sink(|sink| sink.usage_mut().reset(now));
     }
 
-    /// One operation.
+    /// Runs one operation and records its latency.
     pub(super) fn operation<T>(&mut self, operation: impl FnOnce() -> T) -> T {
         let (answer, took) = self.board.operation(operation);
         self.latency.record(took);
         answer
     }
 
-    /// An operation that is measured alone.
+    /// Runs one operation as a pattern of its own.
     pub(super) fn once<T>(&mut self, name: &'static str, operation: impl FnOnce() -> Result<T>) -> Result<T> {
         self.begin();
         let answer = self.operation(operation)?;
@@ -104,7 +105,7 @@ impl<'b> Meter<'b> {
         Ok(answer)
     }
 
-    /// The pattern is over: `bytes` were read, or written.
+    /// Ends a pattern that read or wrote this many bytes.
     pub(super) fn end(&mut self, name: &'static str, record: Option<u64>, bytes: u64, wrote: bool) {
         let nanos = self.board.now().since(self.began);
         let traffic = self.board.traffic().since(&self.before);

@@ -1,4 +1,4 @@
-//! Patterns of files and names in virtual time: those of IOzone, and operations of names.
+//! File system benchmarks in virtual time: the patterns of IOzone, and operations on names.
 
 mod contents;
 mod files;
@@ -20,47 +20,47 @@ use rand::SeedableRng;
 use rand::rngs::SmallRng;
 use serde::Serialize;
 
-/// Bytes that records are multiples of.
+/// Unit in bytes that record sizes are multiples of.
 pub const UNIT: u64 = 1024;
 
-/// What is played.
+/// Parameters of a run.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Options {
-    /// The memory: a profile by name, or the path of a TOML file.
+    /// Memory: the name of a profile, or the path of a TOML file.
     pub profile: String,
-    /// The host, as [`Host::find`] takes it.
+    /// Host, in the form that [`Host::find`] reads.
     pub host: String,
-    /// Bytes of the file system; `None`: all of the memory up to 1 GiB.
+    /// Size of the file system in bytes; `None` for all of the memory up to 1 GiB.
     pub size: Option<u64>,
-    /// Bytes of the file of the patterns.
+    /// Size in bytes of the file that the patterns use.
     pub file: u64,
-    /// Sizes of records, each a multiple of [`UNIT`] that divides the file.
+    /// Record sizes in bytes, each a multiple of [`UNIT`] that divides the size of the file.
     pub records: Vec<u64>,
-    /// Files that are made, looked up, renamed and removed; 0: none.
+    /// Number of files that are created, looked up, renamed and removed; 0 for none.
     pub names: u64,
     /// Seed of random orders and of contents.
     pub seed: u64,
-    /// Whether contents have checksums.
+    /// `true` if contents have checksums.
     pub sums: bool,
-    /// Whether every answer is compared with a model.
+    /// `true` if every result is compared with a model.
     pub verify: bool,
 }
 
-/// What was compared, with `verify`.
+/// Result of a verification.
 #[derive(Clone, PartialEq, Eq, Default, Debug, Serialize)]
 pub struct Verified {
     /// Bytes that were read and compared.
     pub bytes: u64,
-    /// Answers about names that were compared.
+    /// Number of compared results of operations on names.
     pub names: u64,
-    /// Answers that differed, and problems that a check of the file system found.
+    /// Number of results that differed, and of problems that a check of the file system found.
     pub mismatches: u64,
-    /// The first of them, in a sentence each.
+    /// Descriptions of the first mismatches.
     pub first: Vec<String>,
 }
 
 impl Verified {
-    /// Most mismatches that are told one by one.
+    /// Largest number of mismatches that are described.
     const TOLD_MAX: usize = 10;
 
     pub(crate) fn mismatch(&mut self, what: impl FnOnce() -> String) {
@@ -71,33 +71,33 @@ impl Verified {
     }
 }
 
-/// A run: the board, and what was measured on it.
+/// Report of a run: the board and its metrics.
 #[derive(Clone, PartialEq, Debug, Serialize)]
 pub struct Report {
-    /// The version of frit.
+    /// Version of frit.
     pub version: &'static str,
-    /// The profile of the memory.
+    /// Profile of the memory.
     pub profile: String,
-    /// The host, with all of its values.
+    /// Host with all its values.
     pub host: Host,
-    /// Bytes of the file system.
+    /// Size of the file system in bytes.
     pub bytes: u64,
-    /// Bytes of the file.
+    /// Size of the file in bytes.
     pub file_bytes: u64,
-    /// Files of the operations of names.
+    /// Number of files of the operations on names.
     pub names: u64,
-    /// The seed.
+    /// Seed.
     pub seed: u64,
-    /// Whether contents have checksums.
+    /// `true` if contents have checksums.
     pub sums: bool,
-    /// Making the file system, and what was measured, in order.
+    /// Metrics of formatting the file system and of each pattern, in order.
     pub measured: Vec<Measured>,
-    /// What was compared, when it was asked for or differed.
+    /// Result of the verification, if it was requested or found mismatches.
     pub verified: Option<Verified>,
 }
 
 impl Report {
-    /// Whether nothing differed.
+    /// Returns `true` if there were no mismatches.
     #[must_use]
     pub fn passed(&self) -> bool {
         self.verified.as_ref().is_none_or(|v| v.mismatches == 0)
@@ -105,10 +105,10 @@ impl Report {
 }
 
 impl Options {
-    /// Refuses what cannot be played.
+    /// Validates the parameters.
     ///
     /// # Errors
-    /// The first value that is wrong, and what would be right.
+    /// The first invalid value, with the allowed values.
     pub fn check(&self) -> Result<()> {
         let wrong = |key: &str, value: u64, why: &str| {
             Err(frit_core::Error::param(key, size::show(value), why).into())
@@ -133,15 +133,15 @@ impl Options {
     }
 }
 
-/// A new file system, the same for the same seed.
+/// Returns the format of a new file system, which is the same for equal seeds.
 pub(crate) fn format(seed: u64, sums: bool) -> Format {
     Format { uuid: Some(u128::from(seed) + 1), clock: Clock::counted(1), sums, ..Format::default() }
 }
 
-/// Plays all that the options say.
+/// Runs all patterns of the parameters.
 ///
 /// # Errors
-/// Options that cannot be, or a file system that refuses an operation.
+/// Invalid parameters, or an error of the file system.
 pub fn run(options: &Options) -> Result<Report> {
     options.check()?;
     let mut parts = Parts::new(&options.profile, Host::find(&options.host)?, options.size)?;
@@ -170,7 +170,7 @@ pub fn run(options: &Options) -> Result<Report> {
     let left = names::play(&fs, &mut meter, options.names, &mut rng, &mut checked)?;
     meter.once("close", || fs.close().map(drop).map_err(Error::fs("close")))?;
     if options.verify {
-        // What is there after a start is compared as well.
+        // The contents after a recovery are compared as well.
         let fs = Fs::open(&board, Open { clock: Clock::counted(1), ..Open::default() })
             .map_err(Error::fs("open"))?;
         if !options.records.is_empty() {
@@ -196,7 +196,7 @@ pub fn run(options: &Options) -> Result<Report> {
     })
 }
 
-/// Makes a directory at the root.
+/// Creates a directory in the root.
 pub(crate) fn directory<M: frit_fs::Medium>(fs: &Fs<M>, name: &str) -> Result<frit_fs::Ino> {
     let made = fs.make(&Caller::ROOT, name, New::directory(0o755)).map_err(Error::fs("mkdir"))?;
     Ok(made.ino)

@@ -1,4 +1,4 @@
-//! Operations of names in one directory: create, stat, rename, unlink.
+//! Operations on names in one directory: create, stat, rename, unlink.
 
 use super::measure::Meter;
 use super::{Verified, directory};
@@ -10,10 +10,10 @@ use rand::rngs::SmallRng;
 use rand::seq::SliceRandom;
 use std::collections::BTreeMap;
 
-/// The directory.
+/// Path of the directory.
 const PATH: &str = "names";
 
-/// What should be in the directory.
+/// Expected names of the directory, with their inodes.
 pub(super) type Names = BTreeMap<Vec<u8>, Ino>;
 
 fn first_name(i: u64) -> Vec<u8> {
@@ -24,8 +24,10 @@ fn second_name(i: u64) -> Vec<u8> {
     format!("name-{i:09}").into_bytes()
 }
 
-/// Plays all operations on `count` names; returns what should be left. Names are compared in every run: a listing changes
-/// the directory's times, which later operations write, and a verified run is to be the same as another.
+/// Runs all operations on `count` names and returns the names that remain.
+///
+/// All names are compared in every run, also without `verify`. A listing changes the directory's
+/// times, which later operations write, and a verified run must have the same metrics as any other.
 pub(super) fn play(
     fs: &Fs<&Board<Eager>>,
     meter: &mut Meter<'_>,
@@ -56,7 +58,7 @@ pub(super) fn play(
         let found = meter.operation(|| fs.lookup(&me, dir, &name)).map_err(Error::fs("stat"))?;
         checked.names += 1;
         if model.get(&name) != Some(&found.ino) || found.kind != Kind::File {
-            checked.mismatch(|| format!("{PATH}: stat of {} is of another", name.escape_ascii()));
+            checked.mismatch(|| format!("{PATH}: stat of {} returned another inode", name.escape_ascii()));
         }
     }
     meter.end("stat", None, 0, false);
@@ -73,7 +75,7 @@ pub(super) fn play(
     meter.end("rename", None, 0, false);
     compare(fs, &model, checked)?;
 
-    // One in sixteen stays, for the comparison after a start.
+    // One name in sixteen stays, for the comparison after a recovery.
     let gone = order.len() - order.len() / 16;
     meter.begin();
     for i in &order[..gone] {
@@ -86,12 +88,12 @@ pub(super) fn play(
     Ok(model)
 }
 
-/// Compares the directory with what should be there.
+/// Compares the directory with the expected names.
 pub(super) fn compare(fs: &Fs<&Board<Eager>>, model: &Names, checked: &mut Verified) -> Result<()> {
     let me = Caller::ROOT;
     let Ok(dir) = fs.metadata(&me, PATH) else {
         if !model.is_empty() {
-            checked.mismatch(|| format!("{PATH} is gone"));
+            checked.mismatch(|| format!("{PATH} does not exist"));
         }
         return Ok(());
     };
@@ -105,7 +107,7 @@ pub(super) fn compare(fs: &Fs<&Board<Eager>>, model: &Names, checked: &mut Verif
     checked.names += model.len() as u64;
     if found != *model || twice > 0 {
         checked.mismatch(|| {
-            format!("{PATH} lists {} names, not the {} that there are", found.len(), model.len())
+            format!("{PATH} lists {} names that differ from the {} expected ones", found.len(), model.len())
         });
     }
     Ok(())

@@ -1,15 +1,17 @@
-//! What an access becomes: requests over the link and commands to the memory.
+//! Translation of accesses into requests over the link and commands to the memory.
 
 use super::{Call, Inner, Step};
 use crate::area::{Access, Area};
 use frit_core::{Cause, Op, Sink, Source, Target};
 
-/// What a fence reads over the link, in bytes: a word that says that all programming is over.
+/// Bytes that a fence reads over the link: a status word which shows that all programming is
+/// complete.
 const STATUS_BYTES: u32 = 4;
-/// Zeros that are written at a time, in bytes.
+/// Bytes of zeros in one write.
 const ZEROS: usize = 4096;
 
-/// What a device answered. The file system stays inside of its medium, and memory does not fail.
+/// Returns the result of a device. Errors cannot occur: the file system stays within its medium,
+/// and memory does not fail.
 #[allow(clippy::panic)]
 pub(super) fn sure<T>(answer: frit_core::Result<T>) -> T {
     match answer {
@@ -18,7 +20,8 @@ pub(super) fn sure<T>(answer: frit_core::Result<T>) -> T {
     }
 }
 
-/// The requests that an access is cut into: position and length of each. With `burst` 0 it is one.
+/// Splits an access into requests: position and length of each. With `burst` 0 the access is one
+/// request.
 fn requests(at: u64, len: u64, burst: u64) -> impl Iterator<Item = (u64, u32)> {
     let mut from = at;
     let end = at + len;
@@ -34,14 +37,15 @@ fn requests(at: u64, len: u64, burst: u64) -> impl Iterator<Item = (u64, u32)> {
 }
 
 impl<S: Sink> Inner<S> {
-    /// Notes what a call became.
+    /// Records a call and its commands.
     fn step(&mut self, call: Call, at: u64, bytes: u64, area: Option<Area>, first: u64) {
         if let Some(steps) = &mut self.steps {
             steps.push(Step { call, at, bytes, area, first, end: self.given });
         }
     }
 
-    /// Commands and bytes written by the memory for a cause so far.
+    /// Returns the number of commands for a cause so far, and the bytes that the memory wrote for
+    /// it.
     fn counted(&self, cause: Cause) -> (u64, u64) {
         let counts = self.pcm.counts();
         let (read, write) = (counts.get(Op::PcmRead, cause), counts.get(Op::PcmWrite, cause));
@@ -64,13 +68,14 @@ impl<S: Sink> Inner<S> {
         for (from, n) in requests(at, len, burst) {
             let (part, later) = std::mem::take(&mut rest).split_at_mut(n as usize);
             rest = later;
+            // At most `depth` requests of a load are in flight: a further one waits for the oldest.
             let after = match self.loads.len() >= depth {
                 true => self.loads.pop_front().map_or(self.cpu, |tok| self.sink.join(self.cpu, tok)),
                 false => self.cpu,
             };
             let mut tok = sure(self.pcm.read(&mut self.sink, from, Target::Bytes(part), cause, after));
             if let Some(link) = &mut self.link {
-                // The processor takes whole lines.
+                // The processor fetches whole lines.
                 let carried = n.max(burst as u32);
                 tok = sure(link.inwards(&mut self.sink, carried, cause, tok));
                 self.given += 1;
@@ -89,7 +94,7 @@ impl<S: Sink> Inner<S> {
         self.step(Call::Read, at, len, Some(area), first);
     }
 
-    /// The processor's time for moving bytes.
+    /// Adds the processor's time for copying bytes.
     fn copy(&mut self, len: u64, cause: Cause) {
         if let Some(copies) = &mut self.copies {
             self.cpu = sure(copies.outwards(&mut self.sink, len as u32, cause, self.cpu));
@@ -124,7 +129,8 @@ impl<S: Sink> Inner<S> {
         self.step(Call::Zero, at, len, Some(area), first);
     }
 
-    /// Posts bytes.
+    /// Posts bytes: each request crosses the link and is then written by the memory, without a wait
+    /// for the write.
     fn store(&mut self, area: Area, at: u64, data: &[u8]) {
         let cause = area.cause();
         let before = self.counted(cause);
@@ -147,7 +153,8 @@ impl<S: Sink> Inner<S> {
         count.medium_bytes += now.1 - before.1;
     }
 
-    /// Takes a store among those that are posted, and waits where they are too many.
+    /// Adds a posted store. If too many bytes are posted, the processor waits for the oldest
+    /// stores.
     fn post(&mut self, tok: S::Tok, bytes: u32) {
         self.posted.push_back((tok, bytes));
         self.posted_bytes += u64::from(bytes);

@@ -1,7 +1,8 @@
-//! The medium: every access of the file system becomes commands.
+//! A medium whose accesses become commands.
 //!
-//! A load waits for its bytes, so what the program does next comes after it. A store is posted: it crosses the link,
-//! and is in the cells later. A fence waits for all that was posted, and the program for the fence.
+//! The program waits for the bytes of a load. A store is posted: the program waits until it has
+//! crossed the link, but not until it is in the cells. A fence waits for all posted stores, and the
+//! program waits for the fence.
 
 mod access;
 
@@ -22,34 +23,34 @@ use std::sync::{Mutex, MutexGuard, PoisonError};
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Call {
-    /// Bytes were read.
+    /// A read of bytes.
     Read,
-    /// Metadata or contents were written.
+    /// A write of metadata or contents.
     Write,
-    /// Zeros were written.
+    /// A write of zeros.
     Zero,
     /// A fence.
     Fence,
 }
 
-/// One call, and the commands that it became.
+/// A call and its commands.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Step {
-    /// What was called.
+    /// Kind of call.
     pub call: Call,
-    /// Where, in bytes; 0 of a fence.
+    /// Position in bytes; 0 for a fence.
     pub at: u64,
-    /// How many bytes; 0 of a fence.
+    /// Number of bytes; 0 for a fence.
     pub bytes: u64,
-    /// What for; none of a fence.
+    /// Area of the access; `None` for a fence.
     pub area: Option<Area>,
-    /// The first of its commands, counted from the board's first.
+    /// Number of its first command, counted from the board's first command.
     pub first: u64,
-    /// The command behind its last.
+    /// Number after its last command.
     pub end: u64,
 }
 
-/// A medium for a file system, whose accesses are commands to modelled memory behind a modelled host.
+/// A medium for a file system that issues commands to modelled memory behind a modelled host.
 pub struct Board<S: Sink> {
     bytes: u64,
     inner: Mutex<Inner<S>>,
@@ -70,25 +71,25 @@ struct Inner<S: Sink> {
     calls: Option<Carrier>,
     areas: Areas,
     traffic: Traffic,
-    /// When the program goes on.
+    /// Time at which the program continues.
     cpu: S::Tok,
-    /// Stores that may not be in the cells yet, oldest first, and their bytes.
+    /// Stores that may not be in the cells yet, oldest first, with their bytes.
     posted: VecDeque<(S::Tok, u32)>,
     posted_bytes: u64,
-    /// Requests of the load that is being made, kept for its memory.
+    /// Requests of the current load. The queue is kept to reuse its allocation.
     loads: VecDeque<S::Tok>,
     given: u64,
     steps: Option<Vec<Step>>,
 }
 
 impl<S: Sink + Send> Board<S> {
-    /// A board that gives its commands to `sink`, which knows its hardware.
+    /// Creates a board that issues its commands to `sink`, which must know the hardware.
     ///
     /// # Errors
-    /// Too few bytes for a file system.
+    /// A size that is too small for a file system.
     pub fn new(parts: Parts, sink: S) -> Result<Self> {
         let geometry = Geometry::divide_for(parts.bytes, None, parts.sums)
-            .map_err(Error::fs("the regions of the file system"))?;
+            .map_err(Error::fs("layout of the file system"))?;
         let Parts { host, bytes, pcm, link, copies, calls, .. } = parts;
         let inner = Inner {
             cpu: sink.start(),
@@ -113,32 +114,32 @@ impl<S: Sink + Send> Board<S> {
         self.inner.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// What went to the medium so far.
+    /// Returns the traffic to the medium so far.
     pub fn traffic(&self) -> Traffic {
         self.inner().traffic.clone()
     }
 
-    /// Looks at the sink, or changes it.
+    /// Calls a function with the sink.
     pub fn with_sink<T>(&self, look: impl FnOnce(&mut S) -> T) -> T {
         look(&mut self.inner().sink)
     }
 
-    /// Keeps every call from here on.
+    /// Starts to record calls.
     pub fn keep_steps(&self) {
         self.inner().steps = Some(Vec::new());
     }
 
-    /// The calls since [`Board::keep_steps`], which ends.
+    /// Returns the calls since [`Board::keep_steps`] and stops recording.
     pub fn take_steps(&self) -> Vec<Step> {
         self.inner().steps.take().unwrap_or_default()
     }
 
-    /// Commands that were given so far, to all devices of the board.
+    /// Returns the number of commands so far, to all devices of the board.
     pub fn commands(&self) -> u64 {
         self.inner().given
     }
 
-    /// All bytes, free of cost.
+    /// Returns a copy of all bytes, without any command.
     ///
     /// # Errors
     /// A store that fails.
@@ -151,20 +152,20 @@ impl<S: Sink + Send> Board<S> {
         Ok(image)
     }
 
-    /// Ends the use of the board; the sink is left.
+    /// Returns the sink and drops the board.
     pub fn into_sink(self) -> S {
         self.inner.into_inner().unwrap_or_else(PoisonError::into_inner).sink
     }
 }
 
 impl<S: Engine + Send> Board<S> {
-    /// The time of the board's engine.
+    /// Returns the time of the board's engine.
     pub fn now(&self) -> Nanos {
         self.inner().sink.now()
     }
 
-    /// Makes one operation and takes time to where the program has its answer; returns what it returned, and how long
-    /// it took. Stores may still be on their way then.
+    /// Runs an operation and advances the time until the program has the result. Returns the result
+    /// and the latency. Stores may still be in flight then.
     pub fn operation<T>(&self, operation: impl FnOnce() -> T) -> (T, Nanos) {
         let begun = self.inner().begin();
         let answer = operation();
@@ -172,7 +173,7 @@ impl<S: Engine + Send> Board<S> {
         (answer, done.since(begun))
     }
 
-    /// Takes time to where all that was given so far is done.
+    /// Advances the time until all commands so far are complete.
     pub fn quiet(&self) {
         let mut inner = self.inner();
         let Inner { posted, sink, cpu, .. } = &mut *inner;
@@ -198,6 +199,8 @@ impl<S: Engine> Inner<S> {
     fn end(&mut self) -> Nanos {
         self.sink.ack(self.cpu);
         let tok = self.sink.end();
+        // An engine that computes times at once settles the token; an event-driven one runs until
+        // it is done.
         let done = match self.sink.settle(tok, 0) {
             Some(at) => at,
             None => self.sink.next_done(Nanos::MAX).map_or(self.sink.now(), |done| done.at),

@@ -1,4 +1,4 @@
-//! `frit attach`: a volume as a block device of the kernel, through FUSE and a loop device.
+//! `frit attach`: makes a block device of a volume, through FUSE and a loop device.
 
 pub(crate) mod bounded;
 pub(crate) mod state;
@@ -18,16 +18,16 @@ use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
 use std::time::{Duration, Instant};
 
-/// The log of a server that was started here, in the volume's directory.
+/// Log file of a server that was started by `frit attach`, in the volume's directory.
 const LOG: &str = "serve.log";
-/// How often it is looked whether the server is ready.
+/// Interval of polling for the server to become ready.
 const LOOK_EVERY: Duration = Duration::from_millis(20);
-/// Bytes of a log that are looked at.
+/// Number of log bytes that are read after a failure.
 const SAID_BYTES_MAX: u64 = 1 << 20;
-/// How long losetup may take.
+/// Time limit of losetup.
 const LOSETUP: Duration = Duration::from_secs(20);
 
-/// Make a block device of a volume: serve it through FUSE and put a loop device over it.
+/// Attach a volume as a block device, through FUSE and a loop device.
 #[derive(clap::Args, Debug)]
 #[command(after_help = "Examples:
   frit attach vol                          prints the device, such as /dev/loop0
@@ -35,21 +35,21 @@ const LOSETUP: Duration = Duration::from_secs(20);
   frit attach vol -- --metrics 9100        what follows -- goes to frit serve
   frit detach vol
 
-It needs root, /dev/fuse and loop devices. A volume that is attached stays so: the same device is printed again.
-The server runs in the background and writes to VOLUME/serve.log. See docs/fuse.md, also for what happens when it is killed.")]
+It needs root, /dev/fuse and loop devices. For a volume that is attached already, the same device is printed again.
+The server runs in the background and writes to VOLUME/serve.log. See docs/fuse.md, also for the effects of a killed server.")]
 pub(crate) struct Args {
-    /// The volume: a directory that frit create made.
+    /// Volume: a directory that frit create made.
     volume: PathBuf,
-    /// Where the raw file is mounted; made when it is missing. [default: VOLUME/mnt]
+    /// Mount point of the raw file; created if it is missing. [default: VOLUME/mnt]
     #[arg(long, value_name = "DIRECTORY")]
     mountpoint: Option<PathBuf>,
-    /// Attach it read-only.
+    /// Attach the volume read-only.
     #[arg(long)]
     read_only: bool,
-    /// How long the server may take to come up, recovery included.
+    /// Seconds until the server must be ready, recovery included.
     #[arg(long, value_name = "S", default_value_t = 300)]
     timeout: u64,
-    /// What frit serve is given besides.
+    /// Further options for frit serve.
     #[arg(last = true, value_name = "SERVE OPTION")]
     serve: Vec<String>,
 }
@@ -57,13 +57,13 @@ pub(crate) struct Args {
 /// Runs the command.
 ///
 /// # Errors
-/// What is missing, and what a killed server left.
+/// A prerequisite is missing, or a killed server has left its mount or device.
 pub(crate) fn run(args: &Args) -> Result<()> {
     able()?;
     let taken = |word: &&String| word.split('=').next().is_some_and(|w| ["--fuse", "--ctl"].contains(&w));
     if let Some(word) = args.serve.iter().find(taken) {
         let help = "--mountpoint moves the file; the control socket stays in the volume";
-        return Err(miette!(help = help, "{word} is not for frit attach to pass on"));
+        return Err(miette!(help = help, "{word} cannot be passed on by frit attach"));
     }
     let dir = super::volume::whole_path(&args.volume)?;
     let attached = match Client::connect(&dir.join(SOCKET)) {
@@ -95,12 +95,12 @@ pub(crate) fn run(args: &Args) -> Result<()> {
     Attached { device: Some(device), ..attached }.write(&dir)
 }
 
-/// Whether this user and this machine can attach anything.
+/// Checks that the user is root and the kernel has FUSE and loop devices.
 pub(crate) fn able() -> Result<()> {
     if !rustix::process::geteuid().is_root() {
         return Err(miette!(
-            help = "without root, `frit serve VOLUME --fuse DIRECTORY` gives the volume as a file, and --nbd serves it to NBD clients",
-            "block devices are made by root only"
+            help = "without root, `frit serve VOLUME --fuse DIRECTORY` serves the volume as a file, and --nbd serves it to NBD clients",
+            "only root can make block devices"
         ));
     }
     let needs = [
@@ -113,14 +113,14 @@ pub(crate) fn able() -> Result<()> {
     }
 }
 
-/// What the kernel says of a block device.
+/// Returns `true` if a block device is read-only.
 fn is_read_only(device: &Path) -> bool {
     let name = device.file_name().unwrap_or_default();
     let ro = std::fs::read_to_string(Path::new("/sys/class/block").join(name).join("ro"));
     ro.is_ok_and(|ro| ro.trim() == "1")
 }
 
-/// What a server that runs already offers.
+/// Returns the state of a server that is already running.
 fn served(dir: &Path, client: &mut Client) -> Result<Attached> {
     let stat = match client.ask(Do::Stat {}).into_diagnostic()? {
         Done::Stat(stat) => *stat,
@@ -136,7 +136,7 @@ fn served(dir: &Path, client: &mut Client) -> Result<Attached> {
             client.server()
         ));
     };
-    // A server that `frit attach` started is the one that it wrote down.
+    // The recorded state is used only if the running server is the recorded one.
     let known = Attached::read(dir).filter(|a| a.server == client.server());
     let started = known.as_ref().is_some_and(|a| a.started);
     let device = known.and_then(|a| a.device);
@@ -166,10 +166,12 @@ fn start(args: &Args, dir: &Path) -> Result<Attached> {
     if args.read_only {
         serve.arg("--read-only");
     }
-    // A group of its own: what ends this terminal's programs does not end it.
+    // A process group of its own: signals to this terminal's foreground group do not reach the
+    // server.
     serve.stdin(Stdio::null()).stdout(out).stderr(err).process_group(0).current_dir("/");
     let mut child = serve.spawn().into_diagnostic()?;
     let attached = Attached { mountpoint, server: child.id() as i32, started: true, device: None };
+    // Recorded before the server is ready, so that `frit detach` can stop it in the meantime.
     attached.write(dir)?;
     let ready = wait(&mut child, dir, &attached.mountpoint, Duration::from_secs(args.timeout));
     if ready.is_err() && child.try_wait().into_diagnostic()?.is_some() {
@@ -192,7 +194,7 @@ fn wait(child: &mut Child, dir: &Path, mountpoint: &Path, patience: Duration) ->
         if Instant::now() > end {
             let seconds = patience.as_secs();
             return Err(miette!(
-                help = "it goes on; run the same command again to wait for it, or frit detach to stop it",
+                help = "it keeps running; run the command again to wait for it, or frit detach to stop it",
                 "the server, process {}, is not ready after {seconds} s",
                 child.id()
             ));
@@ -201,7 +203,7 @@ fn wait(child: &mut Child, dir: &Path, mountpoint: &Path, patience: Duration) ->
     }
 }
 
-/// What a server wrote to its log since `before`, its last lines.
+/// Returns the last lines that a server has written to its log since offset `before`.
 fn said(log: &Path, before: u64) -> String {
     let mut text = Vec::new();
     let read = File::open(log).and_then(|mut f| {

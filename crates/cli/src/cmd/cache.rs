@@ -1,4 +1,4 @@
-//! `frit cache`: eviction policies alone, over the blocks of a workload.
+//! `frit cache`: simulates eviction policies alone, on the block accesses of a workload.
 
 mod blocks;
 
@@ -16,7 +16,7 @@ use serde::Serialize;
 use std::time::{Duration, Instant};
 use strum::VariantNames;
 
-/// Accesses between two looks at the progress bar.
+/// Accesses between two updates of the progress bar.
 const STRETCH: usize = 1 << 16;
 
 /// Count hits and misses of eviction policies on a workload.
@@ -30,18 +30,18 @@ const STRETCH: usize = 1 << 16;
 Blocks are 4 KiB; no medium and no time is involved. docs/cache-policies.md describes the policies and their
 parameters.")]
 pub(crate) struct Args {
-    /// The workload: a file, '-', or gen:NAME,key=value,…
+    /// Workload: a file, '-', or gen:NAME,key=value,…
     workload: String,
-    /// The policies. [default: all]
+    /// Eviction policies. [default: all]
     #[arg(long, value_name = "NAME", value_delimiter = ',', value_parser = Policy::VARIANTS.to_vec())]
     policy: Vec<String>,
     /// Sizes of the cache.
     #[arg(long, value_name = "SIZE", value_delimiter = ',', default_value = "64M,256M,1G", value_parser = slots)]
     size: Vec<u32>,
-    /// Reads bring no block in; they find those that writes brought.
+    /// Do not allocate on reads; reads hit blocks that writes allocated.
     #[arg(long)]
     writes_only: bool,
-    /// Change a parameter of a policy. Can be given again.
+    /// Override a parameter of a policy. Can be given again.
     #[arg(long, value_name = "KEY=VALUE")]
     set: Vec<String>,
     /// Print JSON instead of a table.
@@ -51,7 +51,7 @@ pub(crate) struct Args {
     read: ReadArgs,
 }
 
-/// A size in blocks.
+/// Parses a cache size. Returns blocks.
 fn slots(text: &str) -> Result<u32, String> {
     match size::parse(text)? {
         bytes if bytes > 0 && bytes.is_multiple_of(BLOCK_BYTES) && bytes / BLOCK_BYTES < 1 << 31 => {
@@ -61,7 +61,7 @@ fn slots(text: &str) -> Result<u32, String> {
     }
 }
 
-/// One policy at one size.
+/// Result of one policy at one cache size.
 #[derive(Serialize, Debug)]
 struct Row {
     policy: String,
@@ -72,21 +72,22 @@ struct Row {
     miss_ratio: f64,
     writes: u64,
     write_hits: u64,
-    /// Blocks that left, those of them that a disk would have to write, and groups that they left in.
+    /// Evicted blocks, those of them that are dirty and need a destage, and groups of blocks that
+    /// were evicted together.
     evicted: u64,
     destaged: u64,
     evictions: u64,
     /// Memory of the directory and of the policy, in bytes.
     directory_bytes: u64,
     policy_bytes: u64,
-    /// Time of the calculation, in seconds.
+    /// Duration of the simulation, in seconds.
     seconds: f64,
 }
 
 /// Runs the command.
 ///
 /// # Errors
-/// What the user has to know, in one message.
+/// An error message for the user.
 pub(crate) fn run(args: &Args) -> Result<()> {
     let mut config = PolicyConfig::default();
     for set in &args.set {
@@ -160,7 +161,7 @@ fn show(blocks: &Blocks, sizes: &[u32], rows: &[Row], writes_only: bool) -> Resu
         t.add_row(group.first().map(|r| r.policy.clone()).into_iter().chain(cells));
     }
     (1..=sizes.len()).for_each(|column| right(&mut t, column));
-    let what = if writes_only { "writes bring blocks in" } else { "reads and writes bring blocks in" };
+    let what = if writes_only { "writes allocate blocks" } else { "reads and writes allocate blocks" };
     print(&format!(
         "{}: {} accesses to {} different blocks of 4 KiB; {what}\n\n{}",
         blocks.name,

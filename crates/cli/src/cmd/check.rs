@@ -10,63 +10,63 @@ use serde::Serialize;
 use std::path::Path;
 use std::process::ExitCode;
 
-/// Check stacks, and say what they come to, or check volumes; without a target, list the stacks that come
-/// with frit.
+/// Check stacks and show their properties, or check volumes; without a target, list the built-in
+/// stacks.
 #[derive(clap::Args, Debug)]
 #[command(after_help = "Examples:
-  frit check                                     the builtin stacks
-  frit check hfsl-paper                          a builtin stack
+  frit check                                     list the built-in stacks
+  frit check hfsl-paper                          a built-in stack
   frit check mine.toml theirs.toml               files
   frit check mine.toml --set hfsl.SSW=1024       with an override
   frit check mine.toml --set channels=4 --json   for programs
-  frit check hfsl-paper --print > mine.toml      a file to start from
+  frit check hfsl-paper --print > mine.toml      print the file of a stack
   frit check vol                                 a volume: superblock, map, spare areas, descriptors
-  frit check vol --data --repair                 all of its data as well, and mend what can be mended
+  frit check vol --data --repair                 all of its data as well, with repair
 
 Exits with 1 when a stack cannot be used, or when findings are left in a volume; with 2 when a volume cannot be opened.
 Without --repair a volume is not changed. See docs/stacks.md and docs/volumes.md.")]
 pub(crate) struct Args {
-    /// Stack files, names of builtin stacks, or volumes.
+    /// Stack files, names of built-in stacks, or volumes.
     #[arg(value_name = "TARGET")]
     stacks: Vec<String>,
     /// Override a key of the stack: hfsl.SSW=1024, media.pcm.channels=4, or SSW=1024 where only one table
     /// has the key. Can be given again.
     #[arg(long, value_name = "KEY=VALUE")]
     set: Vec<String>,
-    /// Print JSON: one object a stack, with its errors or what it comes to; or one a volume, with its
+    /// Print JSON: one object a stack, with its errors or its properties; or one a volume, with its
     /// findings.
     #[arg(long)]
     json: bool,
-    /// Print the text of builtin stacks instead.
+    /// Print the files of built-in stacks instead.
     #[arg(long, conflicts_with_all = ["set", "json"], requires = "stacks")]
     print: bool,
-    /// Also show every value of every medium with its source, and what each parameter does.
+    /// Also show every value of every medium with its source, and the meaning of each parameter.
     #[arg(long, short, conflicts_with = "json")]
     all: bool,
-    /// Volumes: read all data and verify it.
+    /// Volumes: read and verify all data.
     #[arg(long)]
     data: bool,
-    /// Volumes: mend what can be mended.
+    /// Volumes: repair damage where possible.
     #[arg(long)]
     repair: bool,
-    /// Volumes, with --repair: where a page cannot be given back, map an older version of it if there is one. It
-    /// reads without an error then, and is not what was written last.
+    /// Volumes, with --repair: replace a lost page by an older version if there is one. The page
+    /// then reads without an error, but its latest data is lost.
     #[arg(long, requires = "repair")]
     older: bool,
 }
 
-/// A target that is a directory is a volume, unless a builtin stack has its name.
+/// Returns `true` if a target is a volume: a directory, unless a built-in stack has its name.
 fn is_volume(target: &str) -> bool {
     let path = Path::new(target);
     let builtin = builtins().iter().any(|b| b.name == target);
     path.is_dir() && (!builtin || path.join(frit_volume::superblock::FILE_NAME).exists())
 }
 
-/// Checks volumes, one after another; the worst exit code counts.
+/// Checks volumes, one after another. Returns the worst exit code.
 fn volumes(args: &Args) -> Result<ExitCode> {
     if let Some(stack) = args.stacks.iter().find(|t| !is_volume(t)) {
         return Err(miette!(
-            "'{stack}' is no directory, and others are volumes: check stacks and volumes apart"
+            "'{stack}' is not a directory, and other targets are volumes: check stacks and volumes separately"
         ));
     }
     if !args.set.is_empty() || args.print || args.all {
@@ -83,7 +83,7 @@ fn volumes(args: &Args) -> Result<ExitCode> {
     Ok(ExitCode::from(worst))
 }
 
-/// The outcome for one stack.
+/// Result for one stack.
 #[derive(Serialize)]
 struct Outcome<'a> {
     stack: &'a str,
@@ -97,7 +97,7 @@ struct Outcome<'a> {
 struct Place<'a> {
     message: &'a str,
     hint: Option<&'a str>,
-    /// The file, the builtin stack, or "--set".
+    /// Source of the text: the file, the built-in stack, or "--set".
     text: Option<&'a str>,
     line: Option<usize>,
     column: Option<usize>,
@@ -108,7 +108,7 @@ type Checked = std::result::Result<(Summary, Vec<Problem>), StackError>;
 /// Runs the command.
 ///
 /// # Errors
-/// Output that cannot be written; a stack that is wrong is told by the exit code.
+/// The output cannot be written. An invalid stack is reported by the exit code.
 pub(crate) fn run(args: &Args) -> Result<ExitCode> {
     if args.stacks.is_empty() {
         list()?;

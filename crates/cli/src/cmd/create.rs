@@ -13,7 +13,7 @@ use std::path::{Path, PathBuf};
 /// Make a volume from a stack.
 #[derive(clap::Args, Debug)]
 #[command(after_help = "Examples:
-  frit create vol --stack hfsl-small                            a builtin stack
+  frit create vol --stack hfsl-small                            a built-in stack
   frit create vol --stack hfsl-paper --size 1G                  as many NAND blocks as 1 GiB needs
   frit create vol --stack mine.toml,SSW=1024                    a file, with an override
   frit create vol --stack mine.toml --set media.nand.path=/dev/nvme1n1
@@ -22,19 +22,19 @@ use std::path::{Path, PathBuf};
 Everything is allocated at once. A directory that is not empty and no volume is never touched, and a volume that is
 dirty or in use is never replaced. See docs/volumes.md.")]
 pub(crate) struct Args {
-    /// The directory; it is made when it is missing.
+    /// Directory of the volume; it is created if it is missing.
     volume: PathBuf,
-    /// The stack: a file or a builtin, with overrides after commas (stack.toml,SSW=1024).
+    /// Stack: a file or a built-in, with overrides after commas (stack.toml,SSW=1024).
     #[arg(long, value_name = "STACK[,KEY=VALUE...]")]
     stack: String,
     /// Override a key of the stack. Can be given again.
     #[arg(long, value_name = "KEY=VALUE")]
     set: Vec<String>,
-    /// The size of the volume: as many blocks_per_plane as it needs, or as large a disk or
-    /// memory.
+    /// Size of the volume: sets blocks_per_plane, or the size of the disk or memory, accordingly.
     #[arg(long, value_name = "SIZE", value_parser = size::parse)]
     size: Option<u64>,
-    /// Replace a volume that is there, unless it is dirty or in use; overwrite what a block device holds.
+    /// Replace an existing volume, unless it is dirty or in use; overwrite the contents of a block
+    /// device.
     #[arg(long)]
     force: bool,
     /// Print JSON.
@@ -52,11 +52,11 @@ struct Made<'a> {
     stack: &'a str,
     sha256: String,
     media: &'a [MediumFound],
-    /// What was changed in the stack.
+    /// Settings that were changed in the stack.
     changed: Option<&'a str>,
 }
 
-/// The stack of a text such as `mine.toml,SSW=1024`, with more overrides.
+/// Loads the stack of a text such as `mine.toml,SSW=1024`, with more overrides.
 pub(crate) fn load(text: &str, sets: &[String], size: Option<u64>) -> Result<Stack> {
     let mut parts = text.split(',');
     let name = parts.next().unwrap_or_default();
@@ -74,7 +74,7 @@ pub(crate) fn load(text: &str, sets: &[String], size: Option<u64>) -> Result<Sta
 /// Runs the command.
 ///
 /// # Errors
-/// What keeps the volume from being made.
+/// The volume cannot be created.
 pub(crate) fn run(args: &Args) -> Result<()> {
     let stack = load(&args.stack, &args.set, args.size)?;
     let (_, changed) = durable_stack(&stack)?;
@@ -110,7 +110,7 @@ pub(crate) fn run(args: &Args) -> Result<()> {
     print(&out)
 }
 
-/// The files as a table.
+/// Returns the media files as a table.
 pub(crate) fn media(all: &[MediumFound]) -> String {
     let mut t = table(&["medium", "kind", "size", "held by", "where"]);
     for m in all {

@@ -1,4 +1,4 @@
-//! `frit ctl`: looks into a volume and changes its parameters, while it is served or not.
+//! `frit ctl`: shows the state of a volume and changes its parameters, served or not.
 
 mod direct;
 mod show;
@@ -11,7 +11,7 @@ use miette::{IntoDiagnostic, Result, WrapErr, miette};
 use std::io::ErrorKind;
 use std::path::PathBuf;
 
-/// Look into a volume and change its parameters, also while clients use it.
+/// Show the state of a volume and change its parameters, also while clients use it.
 #[derive(clap::Args, Debug)]
 #[command(after_help = "Examples:
   frit ctl vol get                              all parameters: value, default, live or fixed
@@ -20,14 +20,14 @@ use std::path::PathBuf;
   frit ctl vol stat                             channels, wear, commands by cause, where pages lie, latency
   frit ctl vol top --interval 2
 
-A volume that is served is asked over its socket; one that is not is opened for the moment. Only the user who serves it
+A served volume is accessed through its socket; any other one is opened for the request. Only the user who serves it
 and root may change parameters. See docs/control.md.")]
 pub(crate) struct Args {
-    /// The volume: a directory that frit create made.
+    /// Volume: a directory that frit create made.
     volume: PathBuf,
     #[command(subcommand)]
     what: What,
-    /// The socket of its server. [default: VOLUME/ctl.sock]
+    /// Socket of its server. [default: VOLUME/ctl.sock]
     #[arg(long, value_name = "PATH", global = true)]
     socket: Option<PathBuf>,
 }
@@ -36,29 +36,29 @@ pub(crate) struct Args {
 enum What {
     /// Show parameters.
     Get {
-        /// Only this one.
+        /// Show only this parameter.
         key: Option<String>,
         /// Print JSON.
         #[arg(long)]
         json: bool,
     },
-    /// Change parameters: all that are given, or none.
+    /// Change parameters: all of them, or none.
     Set {
-        /// What to change.
+        /// Parameters with their new values.
         #[arg(value_name = "KEY=VALUE", required = true, value_parser = setting)]
         changes: Vec<Setting>,
     },
-    /// Show what can be seen: requests, media and their wear, where pages lie.
+    /// Show statistics: requests, media and their wear, locations of pages.
     Stat {
-        /// Print JSON: what /visible of --metrics shows too.
+        /// Print JSON, the same as /visible of --metrics.
         #[arg(long)]
         json: bool,
     },
-    /// Show rates, again and again.
+    /// Show rates, repeatedly.
     Top(top::Args),
 }
 
-/// A parameter and its value.
+/// Parses a parameter and its value.
 fn setting(text: &str) -> Result<Setting, String> {
     match text.split_once('=') {
         Some((key, value)) if !key.trim().is_empty() => {
@@ -71,7 +71,7 @@ fn setting(text: &str) -> Result<Setting, String> {
 /// Runs the command.
 ///
 /// # Errors
-/// What the server refused, or a volume that cannot be opened.
+/// The server refuses the request, or the volume cannot be opened.
 pub(crate) fn run(args: &Args) -> Result<()> {
     match &args.what {
         What::Get { key, json } => {
@@ -107,14 +107,14 @@ pub(crate) fn run(args: &Args) -> Result<()> {
     }
 }
 
-/// The server of the volume, when there is one.
+/// Connects to the server of the volume; `None` if it is not served.
 fn client(args: &Args) -> Result<Option<Client>> {
     let socket = args.socket.clone().unwrap_or_else(|| args.volume.join(SOCKET));
     match Client::connect(&socket) {
         Ok(client) => Ok(Some(client)),
         Err(e) if args.socket.is_none() && is_nobody(e.kind()) => Ok(None),
         Err(e) if e.kind() == ErrorKind::PermissionDenied => Err(miette!(
-            help = "only the user who serves the volume and root are let in, unless it is served with --ctl-read-all",
+            help = "only the user who serves the volume and root have access, unless it is served with --ctl-read-all",
             "{}: {e}",
             socket.display()
         )),
@@ -124,7 +124,7 @@ fn client(args: &Args) -> Result<Option<Client>> {
     }
 }
 
-/// Whether an error of connecting says that nobody serves.
+/// Returns `true` if a connection error means that there is no server.
 fn is_nobody(kind: ErrorKind) -> bool {
     matches!(kind, ErrorKind::NotFound | ErrorKind::ConnectionRefused)
 }
@@ -142,7 +142,7 @@ fn unexpected(answer: &Done) -> miette::Report {
         Done::Changed(_) => "changes",
         Done::Stat(_) => "a view",
     };
-    miette!("the server answered with {what}, which nobody asked for")
+    miette!("the server sent an unexpected reply: {what}")
 }
 
 fn get(args: &Args, key: Option<&str>) -> Result<Vec<Param>> {
@@ -168,7 +168,7 @@ fn stat(args: &Args) -> Result<Stat> {
         Some(mut client) => server_stat(&mut client),
         None => {
             complain(
-                "not served: this is how the volume lies on its media; requests are counted while it is served\n",
+                "not served: only the state of the media is shown; requests are counted while the volume is served\n",
             )?;
             direct::stat(&args.volume)
         }

@@ -8,16 +8,16 @@ use serde::Serialize;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-/// Put the pieces of files together, in a file system that is not mounted.
+/// Defragment the files of a file system that is not mounted.
 #[derive(clap::Args, Debug)]
 #[command(after_help = "Examples:
   frit defrag img
   frit defrag img --json
 
-Contents, names and times stay; a stop at any moment loses nothing. Files are moved in runs of up to 32 MiB, as far as there is
-room for them in one piece. See docs/mount.md.")]
+Contents, names and times stay; a crash at any moment loses nothing. Files are moved in runs of up to 32 MiB, where contiguous
+free space allows. See docs/mount.md.")]
 pub(crate) struct Args {
-    /// The image.
+    /// Image of the file system.
     image: PathBuf,
     #[command(flatten)]
     changes: Changes,
@@ -29,24 +29,27 @@ pub(crate) struct Args {
 #[derive(Serialize)]
 struct Done<'a> {
     image: &'a Path,
-    /// Files that hold anything.
+    /// Number of files with contents.
     files: u64,
-    /// Those that are in fewer pieces now.
+    /// Number of files with fewer extents than before.
     changed: u64,
-    /// In how many pieces all files were, and are.
+    /// Number of extents of all files, before and after.
     pieces_before: u64,
     pieces_after: u64,
-    /// Files that were left as they are because they are damaged.
+    /// Number of damaged files, which are left unchanged.
     damaged: u64,
 }
 
 /// Runs the command.
 ///
 /// # Errors
-/// An image that cannot be opened, or closed in order; damaged files, when all others are done.
+/// The image cannot be opened or closed cleanly; some files are damaged (all others are done).
 pub(crate) fn run(args: &Args) -> Result<()> {
     if args.image.is_dir() {
-        return Err(miette!("{}: the files of a pool are in no pieces of its image", args.image.display()));
+        return Err(miette!(
+            "{}: a pool stores contents outside its image, so there is nothing to defragment",
+            args.image.display()
+        ));
     }
     let _locked = Locked::open(&args.image)?;
     let fs = Arc::new(image::open(&args.image, None, false, &args.changes)?);
@@ -91,8 +94,8 @@ pub(crate) fn run(args: &Args) -> Result<()> {
     match done.damaged {
         0 => Ok(()),
         n => Err(miette!(
-            help = "frit fsck --repair mends what is damaged; frit fsck --data says where contents are",
-            "{n} damaged files were left as they are"
+            help = "frit fsck --repair repairs damaged files; frit fsck --data lists damaged contents",
+            "{n} damaged files were not changed"
         )),
     }
 }

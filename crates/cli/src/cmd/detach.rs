@@ -1,4 +1,4 @@
-//! `frit detach`: undoes `frit attach`, also when the server was killed.
+//! `frit detach`: reverses `frit attach`, also after the server was killed.
 
 use super::attach::able;
 use super::attach::bounded::output;
@@ -13,30 +13,31 @@ use std::path::{Path, PathBuf};
 use std::process::{Command, ExitCode};
 use std::time::{Duration, Instant};
 
-/// How often it is looked whether something has ended.
+/// Interval of polling for the end of a process or device.
 const LOOK_EVERY: Duration = Duration::from_millis(20);
-/// How long releasing a loop device may take.
+/// Time limit for releasing a loop device.
 const RELEASE: Duration = Duration::from_secs(20);
 
-/// Release a volume that frit attach made a block device of.
+/// Release the block device that frit attach made of a volume.
 #[derive(clap::Args, Debug)]
 #[command(after_help = "Examples:
   umount /mnt && frit detach vol
   frit detach vol --force      file systems on it are unmounted, even while programs use them
 
-The loop device is released, the file unmounted, the server stopped in order. What is not attached stays so. After a server
-was killed it cleans up what that left, says what may be lost, and exits with 1; the next frit attach recovers the volume.
+The loop device is released, the file unmounted, and the server stopped cleanly. Detaching twice is no error. After a server
+was killed it cleans up, reports what may be lost, and exits with 1; the next frit attach recovers the volume.
 See docs/fuse.md.")]
 pub(crate) struct Args {
     /// The volume.
     volume: PathBuf,
-    /// Where the raw file is mounted, when frit serve --fuse was started by hand. [default: as attached]
+    /// Directory where the raw file is mounted, if frit serve --fuse was started by hand. [default:
+    /// as attached]
     #[arg(long, value_name = "DIRECTORY")]
     mountpoint: Option<PathBuf>,
     /// Unmount file systems on the device first, even while programs use them.
     #[arg(long)]
     force: bool,
-    /// How long the server may take to close the volume.
+    /// Seconds until the server must have closed the volume.
     #[arg(long, value_name = "S", default_value_t = 120)]
     timeout: u64,
 }
@@ -44,7 +45,7 @@ pub(crate) struct Args {
 /// Runs the command.
 ///
 /// # Errors
-/// A device that is mounted or in use; a server that does not end.
+/// The device is mounted or in use; the server does not end.
 pub(crate) fn run(args: &Args) -> Result<ExitCode> {
     able()?;
     let dir = super::volume::whole_path(&args.volume)?;
@@ -55,7 +56,7 @@ pub(crate) fn run(args: &Args) -> Result<ExitCode> {
         (given, _) => mountpoint(&dir, given.as_deref())?,
     };
     let mut did = Vec::new();
-    // Before anything is cleaned up: a server that was killed leaves the volume open, or its mount.
+    // This is checked before the cleanup: a killed server leaves the volume dirty, or its mount.
     let gone = known.as_ref().filter(|k| server.is_none() && k.started && !is_ours(k.server, &dir));
     let devices = devices(&mounted, known.as_ref())?;
     let ended = gone.map(|known| Ended::of(known, &dir, !devices.is_empty()));
@@ -66,15 +67,15 @@ pub(crate) fn run(args: &Args) -> Result<ExitCode> {
     let patience = Duration::from_secs(args.timeout);
     match (server, &known) {
         (Some(pid), Some(known)) if known.started => stop(pid, patience)?,
-        // A server that is not up yet, or does not listen any more.
+        // A server that is not ready yet, or no longer listens.
         (None, Some(known)) if known.started && is_ours(known.server, &dir) => stop(known.server, patience)?,
         (Some(pid), _) => {
-            complain(&format!("process {pid} goes on serving it: it was not started by frit attach\n"))?;
+            complain(&format!("process {pid} keeps serving it: it was not started by frit attach\n"))?;
             did.push("nothing else".into());
         }
         (None, _) => {}
     }
-    // What a server that is gone left; one that goes on keeps its mount.
+    // Removes the mount of a server that has ended; a running server keeps its mount.
     let goes_on = server.is_some() && !known.as_ref().is_some_and(|k| k.started);
     while !goes_on && volumes_at(&mounted).into_diagnostic()? > 0 {
         unmount(&mounted, true).into_diagnostic().wrap_err_with(|| mounted.display().to_string())?;
@@ -93,13 +94,13 @@ pub(crate) fn run(args: &Args) -> Result<ExitCode> {
     Ok(if ended.may_have_lost() { ExitCode::FAILURE } else { ExitCode::SUCCESS })
 }
 
-/// A server that had ended before its device was released.
+/// State of a server that had ended before its device was released.
 struct Ended {
     server: i32,
     device: String,
-    /// It did not close the volume.
+    /// `true` if the server did not close the volume.
     killed: bool,
-    /// The kernel still had the device: what programs wrote to it meanwhile had nowhere to go.
+    /// `true` if the kernel still had the device: writes to it in the meantime failed.
     had_device: bool,
 }
 
@@ -114,7 +115,7 @@ impl Ended {
         self.killed || self.had_device
     }
 
-    /// Names what is kept, what may be lost, and what to do.
+    /// Returns a message with the data that is kept, the data that may be lost, and the remedy.
     fn told(&self, volume: &Path) -> String {
         let Ended { server, device, .. } = self;
         let volume = volume.display();
@@ -137,8 +138,8 @@ impl Ended {
     }
 }
 
-/// The loop devices over the file. After a lazy unmount the kernel names the file by its last part only:
-/// then it is the device that was written down.
+/// Returns the loop devices over the file. After a lazy unmount the kernel reports only the last
+/// part of the file's path: then the recorded device is the right one.
 fn devices(mounted: &Path, known: Option<&Attached>) -> Result<Vec<PathBuf>> {
     let file = mounted.join(FILE_NAME);
     let cut = Path::new("/").join(FILE_NAME);
@@ -148,7 +149,7 @@ fn devices(mounted: &Path, known: Option<&Attached>) -> Result<Vec<PathBuf>> {
     Ok(all.into_iter().filter(ours).map(|l| l.device).collect())
 }
 
-/// Releases a loop device, and waits until it is.
+/// Releases a loop device, and waits until it is free.
 fn release(device: &Path, args: &Args) -> Result<()> {
     let at = loops::mounted(device).into_diagnostic()?;
     if !at.is_empty() && !args.force {
@@ -160,6 +161,7 @@ fn release(device: &Path, args: &Args) -> Result<()> {
             list.join(", ")
         ));
     }
+    // Unmounts in reverse order, since a later mount may be below an earlier one.
     for path in at.iter().rev() {
         unmount(path, true).into_diagnostic().wrap_err_with(|| path.display().to_string())?;
     }
@@ -174,7 +176,7 @@ fn release(device: &Path, args: &Args) -> Result<()> {
         if Instant::now() > end {
             return Err(miette!(
                 help = format!(
-                    "fuser -v {0} lists who uses it; it is released as soon as nobody does, then run frit detach again",
+                    "fuser -v {0} lists its users; it is released when the last one closes it, then run frit detach again",
                     device.display()
                 ),
                 "{} is still in use",
@@ -186,14 +188,15 @@ fn release(device: &Path, args: &Args) -> Result<()> {
     Ok(())
 }
 
-/// Whether a process that was written down still serves this volume: numbers are used again.
+/// Returns `true` if a recorded process still serves this volume. The command line is compared,
+/// because process IDs are reused.
 fn is_ours(pid: i32, dir: &Path) -> bool {
     let line = std::fs::read(format!("/proc/{pid}/cmdline")).unwrap_or_default();
     let mut words = line.split(|&b| b == 0);
     words.any(|w| w == b"serve") && words.next().is_some_and(|w| w == dir.as_os_str().as_encoded_bytes())
 }
 
-/// Asks a server to stop in order, and waits until it has.
+/// Asks a server to stop cleanly, and waits until it has ended.
 fn stop(pid: i32, patience: Duration) -> Result<()> {
     let Some(process) = Pid::from_raw(pid) else { return Ok(()) };
     match kill_process(process, Signal::TERM) {
@@ -215,7 +218,7 @@ fn stop(pid: i32, patience: Duration) -> Result<()> {
     Ok(())
 }
 
-/// A process that has ended, and whose parent has not asked how.
+/// Returns `true` if a process is a zombie or does not exist.
 fn is_over(pid: i32) -> bool {
     let stat = std::fs::read_to_string(format!("/proc/{pid}/stat")).unwrap_or_default();
     stat.rsplit(") ").next().is_some_and(|rest| rest.starts_with('Z') || rest.is_empty())

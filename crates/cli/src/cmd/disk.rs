@@ -1,4 +1,4 @@
-//! `frit disk`: drives, their figures, and how well their models agree with measurements.
+//! `frit disk`: disk drives, their metrics, and comparison of their models with measurements.
 
 mod list;
 mod score;
@@ -11,7 +11,7 @@ use frit_media::disk::diskspecs::{self, Loaded};
 use miette::{Result, miette};
 use std::path::Path;
 
-/// Look into disk drives: profiles, figures, and how their models compare with measurements.
+/// Show disk drives: profiles, metrics, and models compared with measurements.
 #[derive(clap::Args, Debug)]
 #[command(
     after_help = "A DRIVE is a profile (see: frit disk list), a profile of your own (.toml), or DiskSim's \
@@ -36,7 +36,7 @@ enum Command {
 /// Runs the command.
 ///
 /// # Errors
-/// What the user has to know, in one message.
+/// An error message for the user.
 pub(crate) fn run(args: &Args) -> Result<()> {
     match &args.command {
         Command::List(a) => list::run(a),
@@ -45,14 +45,14 @@ pub(crate) fn run(args: &Args) -> Result<()> {
     }
 }
 
-/// A drive by name, or from a file.
+/// Loads a drive by name, or from a file.
 fn drive(name: &str) -> Result<Loaded> {
     let path = Path::new(name);
     match path.extension().and_then(|e| e.to_str()) {
         Some("diskspecs" | "parv" | "model") => diskspecs::load(path).map_err(|e| miette!("{e}")),
         Some("toml") => of_profile(&DiskProfile::load(path).map_err(|e| report(&e))?),
         _ if name.contains('/') => {
-            Err(miette!("'{name}' is no drive; a drive is a profile, or a .toml or .diskspecs file"))
+            Err(miette!("'{name}' is not a drive; a drive is a profile, or a .toml or .diskspecs file"))
         }
         _ => of_profile(&DiskProfile::builtin(name).map_err(|e| report(&e))?),
     }

@@ -10,24 +10,24 @@ use miette::{IntoDiagnostic, Report, Result, bail, miette};
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
-/// Write a volume out as a raw image.
+/// Export a volume as a raw image.
 #[derive(clap::Args, Debug)]
 #[command(after_help = "Examples:
-  frit export vol disk.img                       what is not written becomes holes
+  frit export vol disk.img                       unwritten ranges become holes
   frit export vol - | zstd > disk.img.zst
   frit export vol disk.img --rescue              from a damaged volume: as much as can be read
 
-The volume is not changed, and must not be in use. Exits with 0, with 1 when something went wrong or --rescue left ranges as
+The volume is not changed, and must not be in use. Exits with 0, with 1 on an error or when --rescue left ranges as
 zeros, and with 2 when the volume cannot be opened. See docs/volumes.md.")]
 pub(crate) struct Args {
     /// The volume.
     volume: PathBuf,
-    /// The image, a file that is not there yet; - is standard output.
+    /// Image, a file that does not exist yet; - is standard output.
     image: PathBuf,
-    /// Overwrite a file or a block device that is there.
+    /// Overwrite an existing file or a block device.
     #[arg(long)]
     force: bool,
-    /// Put zeros where data cannot be read, and list those ranges.
+    /// Write zeros for data that cannot be read, and list those ranges.
     #[arg(long)]
     rescue: bool,
     /// Print JSON (to standard error when the image goes to standard output).
@@ -38,7 +38,7 @@ pub(crate) struct Args {
 /// Runs the command.
 ///
 /// # Errors
-/// Data that is damaged, an image that cannot be written.
+/// Data is damaged, or the image cannot be written.
 pub(crate) fn run(args: &Args) -> Result<ExitCode> {
     let to_stdout = args.image == Path::new("-");
     let mut volume = match open(&args.volume, true, args.json) {
@@ -53,7 +53,7 @@ pub(crate) fn run(args: &Args) -> Result<ExitCode> {
     } else {
         let file = create(&args.image, args.force)?;
         let mut writer = file.file();
-        // A device has no holes: it takes every byte.
+        // A block device has no holes, so every byte is written.
         let mut out =
             if file.is_in_place() { ImageOut::Stream(&mut writer) } else { ImageOut::Sparse(file.file()) };
         match export(&mut volume, &mut out, args.rescue, &mut progress) {
@@ -70,11 +70,12 @@ pub(crate) fn run(args: &Args) -> Result<ExitCode> {
     Ok(if moved.damaged.is_empty() { ExitCode::SUCCESS } else { ExitCode::FAILURE })
 }
 
-/// Why there is no image. One that ends early is not left behind: it would look whole.
+/// Returns the error of a failed export. A truncated image is not left behind, because it would
+/// look complete.
 fn unfinished(args: &Args, in_place: bool, e: &frit_volume::Error) -> Report {
     let image = shown(&args.image);
     let left = if in_place {
-        format!("what is in {image} is not whole")
+        format!("the contents of {image} are incomplete")
     } else {
         format!("nothing was written to {image}")
     };
@@ -84,12 +85,12 @@ fn unfinished(args: &Args, in_place: bool, e: &frit_volume::Error) -> Report {
     miette!(help = help, "{image}: {e}")
 }
 
-/// The image's file; a symbolic link is not followed, but replaced with --force.
+/// Creates the image file. A symbolic link is not followed, but replaced with --force.
 fn create(image: &Path, force: bool) -> Result<OutputFile> {
     if image.symlink_metadata().is_ok() && !force {
         bail!("{} is there already; --force overwrites it", shown(image));
     }
-    // It holds the same bytes as the volume.
+    // The image holds the same data as the volume, so it gets the same access rights.
     OutputFile::create_private(image).into_diagnostic()
 }
 

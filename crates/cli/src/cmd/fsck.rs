@@ -11,28 +11,29 @@ use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 use std::time::Instant;
 
-/// What the command ends with when there is no file system to check.
+/// Exit code if no file system could be checked.
 const NOT_CHECKED: u8 = 2;
 
-/// Check a file system that is not mounted, and mend it if told so.
+/// Check a file system that is not mounted, and optionally repair it.
 #[derive(clap::Args, Debug)]
 #[command(after_help = "Examples:
   frit fsck img
   frit fsck img --json
   frit fsck /dev/shm/pool   a pool
-  frit fsck img --repair    mend what is found, and say what was done
+  frit fsck img --repair    repair the problems, and list the repairs
   frit fsck img --data      read all files, and compare them with their checksums
 
-Inodes, blocks, names, links and the list of open files are compared with each other. Operations that a stop cut off are
-completed first, as every mount does it. Exits with 0 when nothing is wrong, or nothing is left to be mended, 1 when something is,
-2 when there is no file system that could be checked, or it is mounted. See docs/mount.md.")]
+Inodes, blocks, names, links and the list of open files are compared with each other. Operations that a crash interrupted are
+completed first, as at every mount. Exits with 0 when no problem was found or all were repaired, 1 when problems are left,
+2 when no file system could be checked, or it is mounted. See docs/mount.md.")]
 pub(crate) struct Args {
-    /// The image, or the directory of a pool.
+    /// Image, or the directory of a pool.
     image: PathBuf,
-    /// Mend what is found. What is damaged beyond that is given up: copy the image first if it matters.
+    /// Repair the problems. Data that is damaged beyond repair is given up: copy the image first if
+    /// it matters.
     #[arg(long)]
     repair: bool,
-    /// Read what all files hold as well: for a file system made with --data-checksums.
+    /// Read the contents of all files as well: for a file system made with --data-checksums.
     #[arg(long, conflicts_with = "repair")]
     data: bool,
     #[command(flatten)]
@@ -45,32 +46,32 @@ pub(crate) struct Args {
 #[derive(Serialize)]
 struct Outcome<'a> {
     image: &'a Path,
-    /// Nothing is wrong, or left.
+    /// `true` if no problems were found, or none are left.
     ok: bool,
     directories: u64,
-    /// Inodes that are no directories.
+    /// Number of inodes other than directories.
     files: u64,
-    /// Blocks that they use.
+    /// Number of blocks of directories and files.
     blocks: u64,
-    /// Inodes without names that the next mount frees.
+    /// Number of orphans: inodes without names, which the next mount frees.
     orphans: u64,
-    /// Bodies of a pool that belong to no inode.
+    /// Number of content files of a pool that belong to no inode.
     strays: u64,
-    /// Whether it was unmounted in order.
+    /// `true` if the file system was unmounted cleanly.
     closed: bool,
-    /// Blocks whose contents are what was written, with --data.
+    /// Number of blocks with valid checksums, with --data.
     #[serde(skip_serializing_if = "Option::is_none")]
     verified: Option<u64>,
-    /// Blocks of files without a checksum: not synced since they were written.
+    /// Number of blocks of files without a checksum: not synced since they were written.
     #[serde(skip_serializing_if = "Option::is_none")]
     unsummed: Option<u64>,
-    /// How much is wrong; with --repair how much is left.
+    /// Number of problems found; with --repair, those that are left.
     found: u64,
-    /// The first thousand.
+    /// The first thousand problems.
     problems: &'a [String],
-    /// How much was mended.
+    /// Number of repairs.
     repaired: u64,
-    /// The first thousand, each in a sentence.
+    /// The first thousand repairs, each as a sentence.
     repairs: &'a [String],
     seconds: f64,
 }
@@ -78,7 +79,7 @@ struct Outcome<'a> {
 /// Runs the command.
 ///
 /// # Errors
-/// Output that cannot be written; a file system that is damaged is told by the exit code.
+/// The output cannot be written. A damaged file system is reported by the exit code.
 pub(crate) fn run(args: &Args) -> Result<ExitCode> {
     let start = Instant::now();
     let checked = image::pool(&args.image).and_then(|pool| {
@@ -88,6 +89,8 @@ pub(crate) fn run(args: &Args) -> Result<ExitCode> {
         let checked = Image::open(&image, &args.changes.overlay()).and_then(|medium| {
             image::say(&medium);
             let report = look(args, &medium, pool.as_deref())?;
+            // Opening the image may have completed interrupted operations, and a repair has changed
+            // it: both are synced.
             medium.sync().map(|()| report).map_err(|e| unsynced(&medium, e))
         });
         checked.map_err(|e: Error| miette!("{}: {e}", args.image.display()))
@@ -103,11 +106,11 @@ pub(crate) fn run(args: &Args) -> Result<ExitCode> {
     Ok(if report.is_clean() { ExitCode::SUCCESS } else { ExitCode::FAILURE })
 }
 
-/// Says where changes are that could not be synced.
+/// Adds the location of unsynced changes to an error.
 fn unsynced(medium: &Image, error: Error) -> Error {
     match medium.overlay() {
         Some(overlay) => Error::Image(format!(
-            "{error}. Changes that were not synced are in memory alone, in {}: make room on the disk, and check again",
+            "{error}. Unsynced changes are only in memory, in {}: free space on the disk, and check again",
             overlay.display()
         )),
         None => error,
@@ -116,7 +119,7 @@ fn unsynced(medium: &Image, error: Error) -> Error {
 
 fn look(args: &Args, medium: &Image, pool: Option<&Pool>) -> frit_fs::Result<Report> {
     match (pool, args.repair) {
-        // Which says that a pool has none.
+        // For a pool, this returns the error that pools have no checksums of contents.
         (_, false) if args.data => check_contents(medium),
         (None, false) => check(medium),
         (None, true) => repair(medium, &Clock::Wall),
@@ -164,12 +167,12 @@ fn tell(args: &Args, r: &Report, seconds: f64) -> Result<()> {
         0 if r.repaired > 0 => format!("{} repairs; nothing is left ({seconds:.3} s).\n", r.repaired),
         0 => format!("Nothing is wrong ({seconds:.3} s).\n"),
         n if args.repair => format!("{} repairs; {n} problems are left ({seconds:.3} s).\n", r.repaired),
-        n => format!("{n} problems ({seconds:.3} s). frit fsck --repair mends them.\n"),
+        n => format!("{n} problems ({seconds:.3} s). frit fsck --repair repairs them.\n"),
     };
     print(&out)
 }
 
-/// Sentences, a line each, and how many more there are of `all`.
+/// Returns the sentences, one a line, and the number of further ones of `all`.
 fn list(sentences: &[String], all: u64) -> String {
     let mut out: String = sentences.iter().map(|sentence| format!("{sentence}\n")).collect();
     let more = all - sentences.len() as u64;

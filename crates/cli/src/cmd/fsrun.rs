@@ -1,4 +1,4 @@
-//! `frit fsrun`: a file system on modelled memory, in virtual time.
+//! `frit fsrun`: simulates a file system on modelled memory, in virtual time.
 
 mod show;
 
@@ -13,52 +13,52 @@ use std::process::ExitCode;
 /// Run a file system on modelled memory in virtual time; show the plan of an operation.
 #[derive(clap::Args, Debug)]
 #[command(after_help = "Examples:
-  frit fsrun                                  the board of the ISPFS paper
+  frit fsrun                                  the hardware of the ISPFS paper
   frit fsrun --file 256M --records 1K,4K,16K,64K,256K,1M,4M,16M --names 0
   frit fsrun --profile dimm-optane-2019 --verify
   frit fsrun --host zedboard-2018,software=2us
-  frit fsrun --explain \"write 4K\"             what it gives the memory, and when
+  frit fsrun --explain \"write 4K\"             its memory commands and their times
   frit fsrun --explain create --commands
 
 Without --explain it plays the patterns of IOzone on one file, and operations of names. Operations with a plan are read,
 write, append, truncate, fsync and unlink with a SIZE (4K without), create, mkdir, stat, rename and chmod. Hosts are
 zedboard-2018 and direct.
 
-Exits with 0 when all went well, 1 when a run failed or verification found mismatches, 2 when the command line is
+Exits with 0 on success, 1 when a run failed or verification found mismatches, 2 when the command line is
 wrong. See docs/fs-model.md.")]
 pub(crate) struct Args {
-    /// The memory: a pcm profile of `frit profiles`, or the path of a TOML file.
+    /// Memory: a pcm profile of `frit profiles`, or the path of a TOML file.
     #[arg(long, value_name = "PROFILE", default_value = PAPER, value_parser = NonEmptyStringValueParser::new())]
     profile: String,
-    /// The host before it, with values of its own after commas (NAME,key=value,…). [default: zedboard-2018 before the
-    /// board of the paper, direct before others]
+    /// Host model, with overrides after commas (NAME,key=value,…). [default: zedboard-2018 for the
+    /// hardware of the paper, direct for others]
     #[arg(long, value_name = "HOST")]
     host: Option<String>,
-    /// Bytes of the file system. [default: all of the memory, up to 1 GiB]
+    /// Size of the file system. [default: all of the memory, up to 1 GiB]
     #[arg(long, value_name = "SIZE", value_parser = size::parse)]
     size: Option<u64>,
-    /// Bytes of the file that is written and read.
+    /// Size of the file that is written and read.
     #[arg(long, value_name = "SIZE", default_value = "8M", value_parser = size::parse)]
     file: u64,
     /// Sizes of records, each a multiple of 1K that divides the file.
     #[arg(long, value_name = "SIZE,…", value_delimiter = ',', default_value = "1K,4K,64K,1M", value_parser = size::parse)]
     records: Vec<u64>,
-    /// No file is written and read.
+    /// Do not write or read a file.
     #[arg(long, conflicts_with = "records")]
     no_records: bool,
-    /// Files that are made, looked up, renamed and removed; 0: none.
+    /// Number of files to create, look up, rename and remove; 0: none.
     #[arg(long, value_name = "N", default_value_t = 1000)]
     names: u64,
-    /// Give contents of files checksums, as `frit mkfs` does.
+    /// Keep checksums of file contents, as `frit mkfs` does.
     #[arg(long)]
     data_checksums: bool,
     /// Seed of random orders and of contents.
     #[arg(long, value_name = "N", default_value_t = 1)]
     seed: u64,
-    /// Compare every answer with a model, again after a start, and check the file system.
+    /// Compare every result with a model, also after a remount, and check the file system.
     #[arg(long)]
     verify: bool,
-    /// Show the plan of one operation instead: its name, and its bytes where it has any.
+    /// Show the plan of one operation instead: its name, and its size in bytes if it has one.
     #[arg(long, value_name = "OPERATION", value_parser = Asked::parse,
           conflicts_with_all = ["file", "records", "no_records", "names", "seed", "verify"])]
     explain: Option<Asked>,
@@ -70,7 +70,7 @@ pub(crate) struct Args {
     json: bool,
 }
 
-/// The board of the ISPFS paper.
+/// Profile of the ISPFS paper's hardware.
 const PAPER: &str = "lpddr2-nvm-ispfs-2018";
 
 impl Args {
@@ -86,7 +86,7 @@ impl Args {
 /// Runs the command.
 ///
 /// # Errors
-/// What ended the run, in one message.
+/// The error that ended the run, in one message.
 pub(crate) fn run(args: &Args) -> Result<ExitCode> {
     if let Some(asked) = args.explain {
         let plan = plan::explain(asked, &args.profile, args.host(), args.size, args.data_checksums)

@@ -9,7 +9,7 @@ use frit_volume::{grow, inspect, sized, stack_with, volume_bytes};
 use miette::{Result, bail, miette};
 use std::path::{Path, PathBuf};
 
-/// Make a volume larger, or of another stack, with all that it holds.
+/// Make a volume larger, or change its stack, keeping its contents.
 #[derive(clap::Args, Debug)]
 #[command(after_help = "Examples:
   frit grow vol --size 2G
@@ -17,21 +17,21 @@ use std::path::{Path, PathBuf};
   frit grow vol --stack bigger.toml
 
 A copy with the new stack is made beside the volume (vol.growing), compared with it, and exchanged for it in one step; the
-disk needs room for both. Stopped anywhere, it leaves the volume as it was or as it should be. UUID and parameters are
-kept. It refuses a size below the volume's own; with --shrink, only one below what is stored. See docs/volumes.md.")]
+disk needs space for both. A crash at any moment leaves the old or the new volume. UUID and parameters are
+kept. A smaller size is refused; with --shrink, only a size that cuts off data. See docs/volumes.md.")]
 pub(crate) struct Args {
     /// The volume.
     volume: PathBuf,
-    /// The new stack; without it the volume's own, with the overrides.
+    /// New stack; without it the volume's own stack, with the overrides.
     #[arg(long, value_name = "STACK[,KEY=VALUE...]")]
     stack: Option<String>,
     /// Override a key of the stack. Can be given again.
     #[arg(long, value_name = "KEY=VALUE")]
     set: Vec<String>,
-    /// The new size.
+    /// New size.
     #[arg(long, value_name = "SIZE", value_parser = size::parse)]
     size: Option<u64>,
-    /// Let the volume become smaller, if what is stored fits.
+    /// Let the volume become smaller, if the stored data fits.
     #[arg(long)]
     shrink: bool,
     /// Print JSON.
@@ -54,7 +54,7 @@ fn stack(args: &Args) -> Result<Stack> {
     })
 }
 
-/// Refuses a stack whose volume is smaller than that which is there.
+/// Refuses a stack whose volume is smaller than the existing one.
 fn refuse_smaller(dir: &Path, stack: &Stack) -> Result<()> {
     let has = volume_bytes(&stack_with(&inspect(dir)?.superblock, &[])?)?;
     let wanted = volume_bytes(stack)?;
@@ -73,7 +73,7 @@ fn refuse_smaller(dir: &Path, stack: &Stack) -> Result<()> {
 /// Runs the command.
 ///
 /// # Errors
-/// What keeps the volume from growing; it is as it was then.
+/// The volume cannot grow; it is unchanged then.
 pub(crate) fn run(args: &Args) -> Result<()> {
     if args.stack.is_none() && args.set.is_empty() && args.size.is_none() {
         bail!("how large? give --size, --set media.<nand>.blocks_per_plane=N, or --stack");

@@ -1,4 +1,4 @@
-//! The file that holds a file system: making it, locking it, opening it.
+//! The image file of a file system: creation, locking, opening.
 
 use super::volume::warn;
 use crate::output::complain;
@@ -13,27 +13,27 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-/// Files that a process may have open, where the kernel allows it: fs.nr_open is as large unless it was changed.
+/// Limit of open files of a process, if the kernel allows it: the default of fs.nr_open.
 const FILES_MAX: u64 = 1 << 20;
-/// How often it is looked whether an image is free.
+/// Interval of polling for an image to become free.
 const LOOK_EVERY: Duration = Duration::from_millis(20);
 
-/// Where changes of an image on a disk are until a sync.
+/// Location of the unsynced changes of an image on a disk.
 #[derive(clap::Args, Clone, Debug)]
 pub(crate) struct Changes {
-    /// Where changes of an image on a disk are kept until they are synced: a directory in memory (tmpfs). [default:
-    /// /dev/shm, else $XDG_RUNTIME_DIR]
+    /// Directory in memory (tmpfs) for unsynced changes of an image on a disk. [default: /dev/shm,
+    /// else $XDG_RUNTIME_DIR]
     #[arg(long, value_name = "DIR")]
     overlay: Option<PathBuf>,
 }
 
 impl Changes {
-    /// As the library takes it.
+    /// Returns the options of the library.
     pub(crate) fn overlay(&self) -> Overlay {
         Overlay { dir: self.overlay.clone(), ..Overlay::default() }
     }
 
-    /// As words of a command, with a path that means the same anywhere.
+    /// Returns the options as words of a command line, with an absolute path.
     pub(crate) fn words(&self) -> Result<Vec<PathBuf>> {
         let Some(dir) = &self.overlay else { return Ok(Vec::new()) };
         let at = dir.canonicalize().into_diagnostic();
@@ -41,7 +41,8 @@ impl Changes {
     }
 }
 
-/// An image that nobody else may change meanwhile. The lock ends with this value, and with the process.
+/// An image that is locked against other users. The lock ends when this is dropped, and with the
+/// process.
 #[derive(Debug)]
 pub(crate) struct Locked {
     file: File,
@@ -49,10 +50,11 @@ pub(crate) struct Locked {
 }
 
 impl Locked {
-    /// Opens an image that is there. Also who only reads it completes first what a stop cut off.
+    /// Opens and locks an existing image. It is opened for writing also by readers, because opening
+    /// a file system completes interrupted operations first.
     ///
     /// # Errors
-    /// It is no file, or in use.
+    /// The path is not a regular file, or it is in use.
     pub(crate) fn open(image: &Path) -> Result<Locked> {
         let at = || format!("cannot open {}", image.display());
         let file = OpenOptions::new().read(true).write(true).open(image);
@@ -61,16 +63,16 @@ impl Locked {
         if !kind.is_file() {
             let what = if kind.is_block_device() { "a block device" } else { "no regular file" };
             return Err(miette!(
-                help = "frit mkfs IMAGE --size SIZE makes one; a file on a DAX file system is memory itself",
-                "{} is {what}: a file system of frit lies in a regular file",
+                help = "frit mkfs IMAGE --size SIZE makes one; on a DAX file system it is persistent memory",
+                "{} is {what}: a file system of frit needs a regular file",
                 image.display()
             ));
         }
         Locked::lock(file, image)
     }
 
-    /// Locks an image: by a file that its owner alone can open, and by itself, as older versions do. Without the first a
-    /// lock of any user keeps it from being opened.
+    /// Locks an image by a lock file that only its owner can open, and by the image itself, as
+    /// older versions do. Without the lock file, a lock of any user blocks the image.
     fn lock(file: File, image: &Path) -> Result<Locked> {
         let failed = || format!("cannot lock {}", image.display());
         loop {
@@ -79,6 +81,8 @@ impl Locked {
                 return Ok(Locked { file, own: None });
             };
             lock(own.file(), false, image)?;
+            // The previous holder may have removed the lock file between opening and locking it;
+            // then the attempt is repeated.
             if own.is_current() {
                 let locked = Locked { file, own: Some(own) };
                 lock_beside(&locked.file, false, image)?;
@@ -87,16 +91,17 @@ impl Locked {
         }
     }
 
-    /// Makes a file of a size; all of it is allocated, so that memory which is written is there. Returns whether
-    /// there was no file before.
+    /// Creates an image of a given size. All of it is allocated, so that a write through the
+    /// mapping cannot fail for lack of space. Returns the image, and `true` if there was no file
+    /// before.
     ///
     /// # Errors
-    /// A file that is there, without `force`; one that is in use; no space.
+    /// The file exists and `force` is not set; the file is in use; no space is left.
     pub(crate) fn make(image: &Path, size: Option<u64>, force: bool) -> Result<(Locked, bool)> {
         match (new_private().open(image), size) {
             (Ok(_), None) => {
                 std::fs::remove_file(image).into_diagnostic()?;
-                Err(miette!("{} is not there yet: --size says how large to make it", image.display()))
+                Err(miette!("{} does not exist: give its size with --size", image.display()))
             }
             (Ok(file), Some(size)) => {
                 let made = Locked::lock(file, image).and_then(|locked| locked.resize(image, size));
@@ -108,7 +113,7 @@ impl Locked {
             (Err(e), _) if e.kind() == io::ErrorKind::AlreadyExists => {
                 if let Some(user) = foreign_owner(image).filter(|_| !force) {
                     return Err(miette!(
-                        help = "name another one; --force makes a file system in it all the same",
+                        help = "name another one; --force makes a file system in it anyway",
                         "{} belongs to user {user}, who could read and change what is stored in it",
                         image.display()
                     ));
@@ -116,7 +121,7 @@ impl Locked {
                 let locked = Locked::open(image)?;
                 if !force && locked.file.metadata().into_diagnostic()?.len() > 0 {
                     return Err(miette!(
-                        help = "--force makes a new file system in it; what it holds is lost",
+                        help = "--force makes a new file system in it; its contents are lost",
                         "{} is there already",
                         image.display()
                     ));
@@ -130,12 +135,13 @@ impl Locked {
         }
     }
 
-    /// Gives it a size, and space for all of it.
+    /// Sets the size of the image, and allocates its space.
     fn resize(self, image: &Path, size: u64) -> Result<Locked> {
         let at = || format!("cannot make {} {size} bytes large", image.display());
         self.file.set_len(size).into_diagnostic().wrap_err_with(at)?;
         match rustix::fs::fallocate(&self.file, rustix::fs::FallocateFlags::empty(), 0, size) {
-            // Where the file system below cannot promise space, a write that finds none ends the mount.
+            // Some file systems cannot reserve space; there, a write that finds no space ends the
+            // mount.
             Ok(()) | Err(rustix::io::Errno::OPNOTSUPP) => Ok(self),
             Err(e) => Err(e).into_diagnostic().wrap_err_with(at),
         }
@@ -155,10 +161,10 @@ impl Drop for Locked {
     }
 }
 
-/// Says which files of an image, or of a pool, other users can read or change.
+/// Warns about files of an image, or of a pool, that other users can read or change.
 ///
 /// # Errors
-/// Output that cannot be written.
+/// The output cannot be written.
 pub(crate) fn warn_exposed(image: &Path, pool: Option<&Path>) -> Result<()> {
     let mut log = image.as_os_str().to_owned();
     log.push(".sync");
@@ -167,23 +173,23 @@ pub(crate) fn warn_exposed(image: &Path, pool: Option<&Path>) -> Result<()> {
     warn(exposed(files.iter().map(PathBuf::as_path)))
 }
 
-/// Says what was found of other images.
+/// Prints notes about the overlays of other images.
 pub(crate) fn say(medium: &Image) {
     for note in medium.notes() {
-        // There is no other place to say that this fails.
+        // There is no other place to report a failure.
         let _ = complain(&format!("frit: {note}\n"));
     }
 }
 
-/// The image of a file system that a path names: itself, or the one in the directory of a pool.
+/// Returns the image that a path names: the file itself, or the image in the directory of a pool.
 pub(crate) fn of(place: &Path) -> PathBuf {
     if place.is_dir() { Pool::image(place) } else { place.to_owned() }
 }
 
-/// The pool that a path names, if it is a directory.
+/// Returns the pool that a path names, if it is a directory.
 ///
 /// # Errors
-/// A directory that is none.
+/// The directory is not a pool.
 pub(crate) fn pool(place: &Path) -> Result<Option<Arc<Pool>>> {
     if !place.is_dir() {
         return Ok(None);
@@ -194,10 +200,10 @@ pub(crate) fn pool(place: &Path) -> Result<Option<Arc<Pool>>> {
     Ok(Some(Arc::new(pool)))
 }
 
-/// Opens the file system of an image, with its pool if it has one, and completes what a stop cut off.
+/// Opens the file system of an image, with its pool if it has one, and recovers it after a crash.
 ///
 /// # Errors
-/// There is none, or it is damaged beyond that.
+/// There is no file system, or it is damaged beyond recovery.
 pub(crate) fn open(
     image: &Path,
     pool: Option<Arc<Pool>>,
@@ -213,13 +219,13 @@ pub(crate) fn open(
     opened.into_diagnostic().wrap_err_with(|| format!("cannot open {}", image.display()))
 }
 
-/// Lets this process have as many files open as it may: each open file of a pool is one.
+/// Raises this process's limit on open files to the maximum: each open file of a pool is one.
 pub(crate) fn raise_limit() {
     use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
 
     let held = getrlimit(Resource::Nofile);
     let most = held.maximum.map_or(FILES_MAX, |most| most.max(FILES_MAX));
-    // The superuser may have more than is given to begin with.
+    // The superuser may raise the hard limit as well.
     for most in [Some(most), held.maximum] {
         if setrlimit(Resource::Nofile, Rlimit { current: most, maximum: most }).is_ok() {
             return;
@@ -227,25 +233,25 @@ pub(crate) fn raise_limit() {
     }
 }
 
-/// Closes a file system in order, when nobody else has it any more.
+/// Closes a file system cleanly. It must not be in use elsewhere.
 ///
 /// # Errors
-/// What the file below says.
+/// The file below reports an error.
 pub(crate) fn close(files: Arc<Fs<Image>>) -> Result<()> {
     let Some(fs) = Arc::into_inner(files) else { return Err(miette!("the file system is still in use")) };
     let overlay = fs.medium().overlay().map(Path::to_owned);
     fs.close().map(drop).into_diagnostic().wrap_err_with(|| match overlay {
         Some(overlay) => format!(
-            "the file system could not be closed in order. Its last changes are in memory alone, in {}: frit mount and \
-             frit fsck go on with them, until the machine stops",
+            "the file system could not be closed in order. Its last changes are only in memory, in {}: frit mount and \
+             frit fsck recover them, until the machine stops",
             overlay.display()
         ),
         None => "the file system could not be closed in order".into(),
     })
 }
 
-/// Returns `true` while a program has an image open. A lock of a user who may only read it does not count, where the
-/// lock file can be asked.
+/// Returns `true` while a program has an image open. A lock of a user who may only read the image
+/// does not count if there is a lock file.
 fn is_open(image: &File) -> bool {
     let locked = |file: &File| matches!(file.try_lock(), Err(TryLockError::WouldBlock));
     match LockFile::open(image) {
@@ -261,10 +267,10 @@ fn is_open(image: &File) -> bool {
     }
 }
 
-/// Waits until nobody has an image open. What names no image any more is not waited for.
+/// Waits until no program has an image open. Returns at once if the image does not exist.
 ///
 /// # Errors
-/// It takes too long.
+/// The time limit is reached.
 pub(crate) fn wait_closed(image: &Path, patience: Duration) -> Result<()> {
     let Ok(file) = File::open(image) else { return Ok(()) };
     let end = Instant::now() + patience;

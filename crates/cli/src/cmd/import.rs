@@ -14,26 +14,26 @@ use std::os::unix::fs::FileExt;
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
-/// Fill a volume from a raw image.
+/// Import a raw image into a volume.
 #[derive(clap::Args, Debug)]
 #[command(after_help = "Examples:
   frit import vol disk.img
   zstd -dc disk.img.zst | frit import vol -
-  frit import vol disk.img --force         over what the volume holds
+  frit import vol disk.img --force         overwrites the contents of the volume
 
-Afterwards the volume holds the image, and zeros behind it: all that it held before is gone. A volume that holds anything but
-zeros is only overwritten with --force. Holes and zeros of the image take no room. Exits with 0, with 1 when something went wrong, and with 2 when the volume cannot be opened (it must not be in
+Afterwards the volume holds the image, and zeros behind it: its previous contents are lost. A volume that holds anything but
+zeros is only overwritten with --force. Holes and zeros of the image take no space. Exits with 0, with 1 on an error, and with 2 when the volume cannot be opened (it must not be in
 use). See docs/volumes.md.")]
 pub(crate) struct Args {
-    /// The volume, at least as large as the image.
+    /// Volume, at least as large as the image.
     volume: PathBuf,
-    /// The image: a file or a block device; - is standard input.
+    /// Image: a file or a block device; - is standard input.
     image: PathBuf,
     /// Overwrite a volume that holds data.
     #[arg(long)]
     force: bool,
-    /// The image's format. Without it an image that is known by its first bytes not to be raw (qcow2, vmdk, gzip ...) is
-    /// refused; with it, its bytes are taken as they are.
+    /// Format of the image. Without it, an image whose first bytes identify another format (qcow2,
+    /// vmdk, gzip ...) is refused; with it, the bytes are taken as they are.
     #[arg(long, value_name = "FORMAT", value_parser = ["raw"])]
     format: Option<String>,
     /// Print JSON.
@@ -44,7 +44,7 @@ pub(crate) struct Args {
 /// Runs the command.
 ///
 /// # Errors
-/// An image that cannot be read or does not fit.
+/// The image cannot be read or does not fit.
 pub(crate) fn run(args: &Args) -> Result<ExitCode> {
     if let Err(e) = inspect(&args.volume) {
         return not_opened(e);
@@ -72,7 +72,7 @@ pub(crate) fn run(args: &Args) -> Result<ExitCode> {
     }
     let mut head = Vec::new();
     if file.is_none() {
-        // The volume is held while standard input is waited for.
+        // The volume stays locked while standard input is read.
         let read = std::io::stdin().lock().take(HEAD_BYTES as u64).read_to_end(&mut head);
         let checked = read.into_diagnostic().wrap_err_with(cannot).and_then(|_| check_format(args, &head));
         if let Err(e) = checked {
@@ -91,7 +91,7 @@ pub(crate) fn run(args: &Args) -> Result<ExitCode> {
         }
     };
     drop(bar);
-    // What is in the volume by now stays whole, whatever the image was.
+    // The volume is closed in every case, so that the bytes imported so far are durable.
     let closed = volume.close();
     let moved = imported?;
     closed?;
@@ -107,18 +107,18 @@ pub(crate) fn run(args: &Args) -> Result<ExitCode> {
     Ok(ExitCode::SUCCESS)
 }
 
-/// Refuses an image that is known by its first bytes not to be raw.
+/// Refuses an image whose first bytes identify a format other than raw.
 fn check_format(args: &Args, head: &[u8]) -> Result<()> {
     let Some(format) = Format::of(head).filter(|_| args.format.is_none()) else { return Ok(()) };
     Err(miette!(
         help = format.hint(&args.image, &args.volume),
-        "{} is no raw image, but {}",
+        "{} is not a raw image, but {}",
         shown(&args.image),
         format.name()
     ))
 }
 
-/// The first bytes of an image in a file; none of a pipe or a device.
+/// Returns the first bytes of a regular file; none of a pipe or a device.
 fn head_of(file: &File) -> std::io::Result<Vec<u8>> {
     let mut head = vec![0; HEAD_BYTES];
     let n = if file.metadata()?.is_file() { file.read_at(&mut head, 0)? } else { 0 };

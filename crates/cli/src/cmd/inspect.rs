@@ -13,14 +13,14 @@ use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
-/// Say what a volume is and how it was left, without changing it.
+/// Show the configuration and state of a volume, without changing it.
 #[derive(clap::Args, Debug)]
 #[command(after_help = "Examples:
   frit inspect vol
   frit inspect vol --stack > same.toml           its stack, to make another one
   frit inspect vol --json
 
-A volume that is in use shows what its superblock says; frit ctl shows the rest. Exits with 0, or with 2 when there is no
+For a volume in use only the superblock is shown; frit ctl shows the rest. Exits with 0, or with 2 when there is no
 volume that can be opened. See docs/volumes.md.")]
 pub(crate) struct Args {
     /// The volume.
@@ -51,24 +51,24 @@ struct Shown<'a> {
     media: &'a [MediumFound],
     changed_parameters: BTreeMap<&'a str, &'a str>,
     last_recovery: Option<RecoveryRecord>,
-    /// What is inside; null when it cannot be opened now.
+    /// Properties of the open volume; null if it cannot be opened now.
     inside: Option<&'a Inside>,
     why_closed: Option<&'a str>,
 }
 
-/// What only an open volume knows.
+/// Properties that are known only of an open volume.
 #[derive(Serialize)]
 struct Inside {
     bytes: u64,
     page_bytes: u32,
-    /// Bytes by where they lie.
+    /// Bytes of the volume by their location.
     nand_bytes: u64,
     pcm_bytes: u64,
     disk_bytes: u64,
     unwritten_bytes: u64,
     wear: Vec<Worn>,
     parameters: BTreeMap<&'static str, String>,
-    /// What an opening now would find.
+    /// Result of the recovery that an opening would run now.
     recovery: Recovered,
 }
 
@@ -97,9 +97,9 @@ pub(crate) fn run(args: &Args) -> Result<ExitCode> {
     }
     let mut in_use = found.in_use.is_some();
     let inside = match in_use {
-        true => Err("it is in use; frit ctl shows what is inside".to_owned()),
+        true => Err("it is in use; frit ctl shows its contents".to_owned()),
         false => look_inside(&args.volume).map_err(|e| {
-            // By somebody who came just now.
+            // Another process has opened the volume in the meantime.
             in_use = matches!(e, frit_volume::Error::InUse { .. });
             e.to_string()
         }),
@@ -178,7 +178,7 @@ fn told(dir: &Path, i: &Inspection, inside: &Result<Inside, String>) -> String {
         (Some(by), _) => format!("in use by {by}"),
         (None, State::Clean) => "clean".to_owned(),
         (None, State::Dirty) => "dirty: it was not closed; the next opening recovers it".to_owned(),
-        (None, State::Creating) => "its making was not finished; make it again with frit create".to_owned(),
+        (None, State::Creating) => "its creation was not finished; run frit create again".to_owned(),
     };
     row("state", &state);
     if let Ok(inside) = inside {
@@ -188,7 +188,7 @@ fn told(dir: &Path, i: &Inspection, inside: &Result<Inside, String>) -> String {
             &format!("{}, {pages} pages of {}", sizes(inside.bytes), size::show(inside.page_bytes.into())),
         );
         let has = |kind| i.media.iter().any(|m| m.kind == kind);
-        // A disk has no map: nothing of it is known to be unwritten.
+        // A disk has no map, so no part of it is known to be unwritten.
         let disk = has(MediumKind::Disk);
         let data = [
             (has(MediumKind::Nand), inside.nand_bytes, "NAND"),
@@ -211,7 +211,7 @@ fn told(dir: &Path, i: &Inspection, inside: &Result<Inside, String>) -> String {
     let params: Vec<String> = s.params.iter().map(|(k, v)| format!("{k}={v}")).collect();
     row("changed", if params.is_empty() { "no parameter" } else { "" }.to_owned().as_str());
     params.iter().for_each(|p| row("", p));
-    row("recovered", &s.recovery.map_or("never: it was always closed".into(), |r| last(&r)));
+    row("recovered", &s.recovery.map_or("never: always closed properly".into(), |r| last(&r)));
     out += &format!("\n{}", media(&i.media));
     match inside {
         Ok(inside) => out += &format!("\n{}", wear(&inside.wear)),
@@ -221,7 +221,7 @@ fn told(dir: &Path, i: &Inspection, inside: &Result<Inside, String>) -> String {
 }
 
 fn last(r: &RecoveryRecord) -> String {
-    let what = if r.machine { "a stop of the machine" } else { "a stop of the program" };
+    let what = if r.machine { "a power loss" } else { "a crash of the program" };
     format!(
         "{}, after {what}: {} pages, {} redone, {} padded, {} suspect blocks, {} lost, {:.3} s",
         when(r.unix),

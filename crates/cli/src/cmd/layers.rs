@@ -5,16 +5,16 @@ use frit_stack::layers::Kind;
 use miette::{Result, miette};
 use serde::Serialize;
 
-/// List the layers, or show one: what it lies on, its parameters with defaults, its policies.
+/// List the layers, or show one: its media, its parameters with defaults, its policies.
 #[derive(clap::Args, Debug)]
 #[command(after_help = "Examples:
-  frit layers                what there is
+  frit layers                list all layers
   frit layers hfsl           parameters, defaults, policies by name
   frit layers hfsl --json
 
 A stack has a layer as a table of its own, such as [hfsl]; see docs/stacks.md.")]
 pub(crate) struct Args {
-    /// A layer; without it, all are listed.
+    /// Name of a layer; without it, all layers are listed.
     name: Option<String>,
     /// Print JSON.
     #[arg(long)]

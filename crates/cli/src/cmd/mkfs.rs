@@ -20,35 +20,36 @@ use uuid::Uuid;
 #[command(after_help = "Examples:
   frit mkfs img --size 4G
   frit mkfs img --size 64G --inodes 1000000 --label scratch
-  frit mkfs /mnt/pmem/img --size 16G      a file on a DAX file system is memory itself
+  frit mkfs /mnt/pmem/img --size 16G      a file on a DAX file system, which is persistent memory
   frit mkfs img --size 4G --data-checksums
-  frit mkfs --pool /dev/shm/pool          contents in files of a tmpfs, which the kernel hands to programs
-  frit mkfs img --force                   over what it holds, as large as it is
+  frit mkfs --pool /dev/shm/pool          contents in files of a tmpfs, for FUSE passthrough
+  frit mkfs img --force                   overwrites the contents, keeps the size
   frit mount img /mnt
 
-All of it is allocated at once. The root directory belongs to who makes it. See docs/mount.md.")]
+All of it is allocated at once. The root directory belongs to the user of the command. See docs/mount.md.")]
 pub(crate) struct Args {
-    /// The file; it is made when it is missing.
+    /// Image file; it is created if it is missing.
     #[arg(required_unless_present = "pool")]
     image: Option<PathBuf>,
-    /// Make a pool of this directory: names and attributes in an image in it, the contents of each file in a file of
-    /// their own beside. It is made when it is missing.
+    /// Make a pool of this directory, which is created if it is missing: names and attributes are
+    /// in an image in it, the contents of each file in a file of their own.
     #[arg(long, value_name = "DIR", conflicts_with = "image")]
     pool: Option<PathBuf>,
-    /// Its size, such as 4G. [default: as large as the file is; in a pool 512 bytes an inode and 16 MiB]
+    /// Size of the image, such as 4G. [default: size of the file; in a pool 512 bytes an inode and
+    /// 16 MiB]
     #[arg(long, value_name = "SIZE", value_parser = size::parse)]
     size: Option<u64>,
-    /// Inodes: files and directories that there can be. [default: one for each 16 KiB; in a pool 32 KiB of what is
-    /// there, up to 4 Mi]
+    /// Number of inodes: the limit of files and directories. [default: one for each 16 KiB; in a
+    /// pool one for each 32 KiB of its file system, up to 4 Mi]
     #[arg(long, value_name = "N")]
     inodes: Option<u64>,
-    /// A name for people, at most 32 bytes.
+    /// Label for users, at most 32 bytes.
     #[arg(long, value_name = "NAME", default_value = "")]
     label: String,
-    /// Give contents of files checksums, 8 bytes for each 4 KiB: damage is told when they are read.
+    /// Keep checksums of file contents, 8 bytes for each 4 KiB: damage is detected on reads.
     #[arg(long, conflicts_with = "pool")]
     data_checksums: bool,
-    /// Make it over what the file holds, unless it is in use.
+    /// Overwrite the contents of the file, unless it is in use.
     #[arg(long)]
     force: bool,
     #[command(flatten)]
@@ -65,7 +66,7 @@ struct Made<'a> {
     uuid: String,
     label: &'a str,
     block_bytes: u32,
-    /// Blocks for files.
+    /// Number of blocks for files.
     blocks: u64,
     inodes: u64,
 }
@@ -73,7 +74,7 @@ struct Made<'a> {
 /// Runs the command.
 ///
 /// # Errors
-/// What keeps the file system from being made.
+/// The file system cannot be created.
 pub(crate) fn run(args: &Args) -> Result<()> {
     let plan = match (&args.pool, &args.image) {
         (Some(directory), _) => plan_pool(args, directory)?,
@@ -91,7 +92,7 @@ pub(crate) fn run(args: &Args) -> Result<()> {
     made
 }
 
-/// What is made, and where.
+/// The file system to be created.
 struct Plan<'a> {
     image: PathBuf,
     size: Option<u64>,
@@ -100,12 +101,12 @@ struct Plan<'a> {
     pool: Option<&'a Path>,
 }
 
-/// Makes the directory of a pool, and looks how large its image is to be.
+/// Creates the directory of a pool, and determines the size of its image.
 fn plan_pool<'a>(args: &Args, directory: &'a Path) -> Result<Plan<'a>> {
     let at = || format!("cannot make a pool of {}", directory.display());
     if let Some(user) = foreign_owner(directory).filter(|_| !args.force) {
         return Err(miette!(
-            help = "name another one; --force makes a pool of it all the same",
+            help = "name another one; --force makes a pool of it anyway",
             "{} belongs to user {user}, who could read and change what is stored in it",
             directory.display()
         ));
@@ -132,7 +133,7 @@ fn make(args: &Args, plan: &Plan<'_>, locked: &Locked) -> Result<()> {
         inodes: plan.inodes,
         bodies: pool.map(|pool| Arc::new(pool) as Arc<dyn Bodies>),
         label: args.label.clone(),
-        // What the file holds was looked at when it was opened.
+        // `Locked::make` has already checked the contents of the file.
         force: true,
         root: (uid, gid, 0o755),
         sums: args.data_checksums,

@@ -1,4 +1,4 @@
-//! `frit mount`: the file system of an image as a directory tree.
+//! `frit mount`: mounts the file system of an image.
 
 mod background;
 mod syncing;
@@ -17,50 +17,51 @@ use std::sync::Arc;
 use std::time::Duration;
 use syncing::Syncing;
 
-/// How long programs may go on using it when it is unmounted by a signal, before nobody new comes in.
+/// Time for which programs may keep using the mount after a signal, before new users are locked
+/// out.
 const PATIENCE: Duration = Duration::from_secs(2);
 
 /// Mount the file system of an image.
 #[derive(clap::Args, Debug)]
 #[command(after_help = "Examples:
-  frit mount img /mnt                      returns when it is mounted; goes on in the background
-  frit mount img /mnt --foreground         stays; SIGINT, SIGTERM or SIGHUP unmounts
+  frit mount img /mnt                      returns when it is mounted; serves in the background
+  frit mount img /mnt --foreground         serves in the foreground; SIGINT, SIGTERM or SIGHUP unmounts
   frit mount img /mnt --read-only
   frit mount img /mnt -o noatime,suid,dev  as mount(8) has it; also ro, nodev, noexec, fsname=NAME, allow_other, nonempty
   frit mount /dev/shm/pool /mnt            a pool: the kernel reads and writes files itself
   frit unmount /mnt                        or umount, or fusermount3 -u
 
-It needs /dev/fuse, and fusermount3 where it is not root who mounts. A directory where a killed frit was mounted is cleaned
-up first. A kill loses nothing: the next mount brings the file system up again. A power cut of the machine leaves an image on a disk
+It needs /dev/fuse, and fusermount3 unless root mounts. A stale mount of a killed frit is removed
+first. A kill loses nothing: the next mount recovers the file system. A power loss leaves an image on a disk
 as of the last sync, which is --sync-every ago at most. See docs/mount.md.")]
 pub(crate) struct Args {
-    /// The image, a file that frit mkfs made; or the directory of a pool.
+    /// Image that frit mkfs made, or the directory of a pool.
     image: PathBuf,
-    /// An empty directory.
+    /// Mount point: an empty directory.
     directory: PathBuf,
     /// Stay in the foreground until it is unmounted.
     #[arg(long, short)]
     foreground: bool,
-    /// Change nothing.
+    /// Mount read-only.
     #[arg(long, short)]
     read_only: bool,
-    /// Threads that answer requests. [default: one a processor, 2 to 16]
+    /// Number of threads that serve requests. [default: one a processor, 2 to 16]
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u16).range(1..=THREADS_MAX as i64))]
     threads: Option<u16>,
-    /// Let the kernel gather writes before they are made. Faster for small ones; what was not synced may be lost
-    /// when frit is killed.
+    /// Let the kernel gather writes (writeback cache). Faster for small writes; unsynced data may
+    /// be lost when frit is killed.
     #[arg(long)]
     writeback: bool,
-    /// Sync an image on a disk when it has changed, as often: what a power cut of the machine can lose. 0: only when
-    /// programs ask for it, and when much has changed.
+    /// Interval of syncs of a changed image on a disk: the most that a power loss can lose. 0: sync
+    /// only when programs ask for it, and when much has changed.
     #[arg(long, value_name = "SECONDS", default_value_t = 5.0, value_parser = seconds)]
     sync_every: f64,
     #[command(flatten)]
     changes: Changes,
-    /// Mount options, with commas between them. Can be given again.
+    /// Mount options, separated by commas. Can be given again.
     #[arg(short, value_name = "OPTIONS")]
     options: Vec<String>,
-    /// Where the background process writes what it has to say.
+    /// Log file of the background process.
     #[arg(long, value_name = "FILE")]
     log: Option<PathBuf>,
 }
@@ -79,7 +80,7 @@ impl Args {
         Ok(options)
     }
 
-    /// The same with paths that mean the same anywhere.
+    /// Returns absolute paths of the image and the directory.
     fn absolute(&self) -> Result<(PathBuf, PathBuf)> {
         let image = self.image.canonicalize().into_diagnostic();
         let image = image.wrap_err_with(|| format!("cannot open {}", self.image.display()))?;
@@ -87,7 +88,7 @@ impl Args {
     }
 }
 
-/// Seconds, from 0 to a day.
+/// Parses a number of seconds, from 0 to a day.
 fn seconds(word: &str) -> Result<f64, String> {
     let seconds: f64 = word.parse().map_err(|e| format!("{e}"))?;
     if (0.0..=86_400.0).contains(&seconds) { Ok(seconds) } else { Err("0 to 86400 seconds".into()) }
@@ -96,16 +97,16 @@ fn seconds(word: &str) -> Result<f64, String> {
 /// Runs the command.
 ///
 /// # Errors
-/// What keeps it from being mounted.
+/// The image cannot be mounted.
 pub(crate) fn run(args: &Args) -> Result<()> {
-    // What is wrong with them is said here, and at once.
+    // Wrong options are reported here, before a background process starts.
     let options = args.options()?;
     if args.foreground { serve(args, &options) } else { background::start(args) }
 }
 
-/// Mounts, says so, and serves until it is unmounted.
+/// Mounts, prints one line, and serves until it is unmounted.
 fn serve(args: &Args, options: &Options) -> Result<()> {
-    // From here on a signal is remembered, however long opening takes.
+    // From here on signals are queued, however long opening takes.
     let mut signals = Signals::new(stop_signals()).into_diagnostic()?;
     second_signal_exits()?;
     clear(args)?;
@@ -119,7 +120,8 @@ fn serve(args: &Args, options: &Options) -> Result<()> {
         options.passthrough = true;
         hint(pool)?;
     }
-    // A server that was just killed may have ended only now that its lock is free.
+    // The lock of a killed server is released only when it has ended, which may be after the first
+    // check.
     clear(args)?;
     let files = Arc::new(image::open(&image, pool, options.read_only, &args.changes)?);
     if !options.read_only {
@@ -128,7 +130,7 @@ fn serve(args: &Args, options: &Options) -> Result<()> {
     let mount = Mount::start(&files, &args.directory, &options).into_diagnostic()?;
     if let Some(why) = mount.without_passthrough() {
         complain(&format!(
-            "frit mount: {}: the kernel does not read and write files itself ({why}): requests do\n",
+            "frit mount: {}: no passthrough ({why}): reads and writes are FUSE requests\n",
             args.directory.display()
         ))?;
     }
@@ -142,44 +144,44 @@ fn serve(args: &Args, options: &Options) -> Result<()> {
     wait(&mount, &mut signals)?;
     drop(syncing);
     let ended = mount.join().into_diagnostic().wrap_err("the connection to the kernel broke");
-    // Whatever happened, it is closed in order.
+    // The image is closed cleanly in every case.
     let closed = image::close(files);
     ended.and(closed)
 }
 
-/// Unmounts what a server that was killed has left at the directory, and says so.
+/// Unmounts the stale mount of a killed server at the directory, and reports it.
 fn clear(args: &Args) -> Result<()> {
     if clear_stale(&args.directory).into_diagnostic()? {
         let at = args.directory.display();
-        complain(&format!("frit mount: {at}: a frit that was killed was mounted there; unmounted\n"))?;
+        complain(&format!("frit mount: {at}: unmounted a stale mount of a killed frit\n"))?;
     }
     Ok(())
 }
 
-/// Reserves disk space for syncs; a disk that has too little is said, not refused: changes that a failed sync has left
-/// are to be had again.
+/// Reserves disk space for syncs. Too little space is reported but no error: changes that a failed
+/// sync has left must stay accessible.
 fn reserve(files: &Fs<Image>, image: &Path) -> Result<()> {
     let Err(error) = files.medium().reserve() else { return Ok(()) };
     complain(&format!(
-        "frit mount: {error}; {} is synced when there is space, and what is changed before is in memory alone\n",
+        "frit mount: {error}; {} is synced when there is space; until then changes are only in memory\n",
         image.display()
     ))
 }
 
-/// Says what makes a pool slower than it could be.
+/// Prints a hint if the configuration of a pool is slow.
 pub(super) fn hint(pool: &Pool) -> Result<()> {
     pool.ground().hint().map_or(Ok(()), |hint| complain(&format!("frit: {hint}\n")))
 }
 
-/// Returns when it is unmounted and nobody uses it any more. A signal unmounts it.
+/// Returns when the file system is unmounted and no program uses it any more. A signal unmounts it.
 fn wait(mount: &Mount, signals: &mut Signals) -> Result<()> {
     while !mount.is_over() {
         if signals.pending().next().is_some() && mount.unmount(PATIENCE).into_diagnostic()? {
             let at = mount.mountpoint().display();
-            // The terminal may be gone; the image is closed all the same.
+            // The terminal may be closed; the image is closed all the same.
             let _ = complain(&format!(
-                "frit mount: {at} is unmounted, and programs still use files of it: they are served until they \
-                 close them; a second signal ends it at once\n"
+                "frit mount: {at} is unmounted; files that programs still have open are served until they \
+                 are closed; a second signal ends it at once\n"
             ));
         }
         std::thread::sleep(LOOK_EVERY);

@@ -11,13 +11,13 @@ use std::path::Path;
 /// List the profiles of media, or show every value of one with its source.
 #[derive(clap::Args, Debug)]
 #[command(after_help = "Examples:
-  frit profiles                      what there is
-  frit profiles pcm-p8p-2016         every value, and where it comes from
+  frit profiles                      list all profiles
+  frit profiles pcm-p8p-2016         every value with its source
   frit profiles ./mine.toml --json   a profile of your own
 
 A stack names a profile under [media.<name>]; see docs/stacks.md.")]
 pub(crate) struct Args {
-    /// A profile by name, or the path of a TOML file; without it, all are listed.
+    /// Profile name, or the path of a TOML file; without it, all profiles are listed.
     name: Option<String>,
     /// Print JSON.
     #[arg(long)]
@@ -44,7 +44,7 @@ struct ValueJson {
 /// Runs the command.
 ///
 /// # Errors
-/// An unknown name, or a file that is no profile.
+/// The name is unknown, or the file is not a profile.
 pub(crate) fn run(args: &Args) -> Result<()> {
     let profiles = match &args.name {
         Some(name) => vec![Profile::find(name, Path::new("")).map_err(|e| report(name, &e))?],
@@ -84,7 +84,7 @@ fn list(all: &[Profile]) -> String {
     for p in all {
         let medium: &str = p.medium.into();
         let size = bytes(p).map(frit_core::size::show).unwrap_or_default();
-        // The first sentence; the profile itself has the rest.
+        // Only the first sentence is listed; `frit profiles NAME` shows all.
         let about = p.about.trim();
         let about = about.split_once(". ").map_or(about, |(first, _)| first);
         t.add_row([p.name.as_str(), medium, &size, about.trim_end_matches('.')]);

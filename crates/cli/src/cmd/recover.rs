@@ -6,13 +6,14 @@ use miette::{IntoDiagnostic, Result};
 use std::path::PathBuf;
 use std::process::ExitCode;
 
-/// Bring a volume up after whatever stopped it, read all of its data, say what was found, and close it.
+/// Recover a volume after a crash or power loss, read all of its data, report the result, and close
+/// it.
 #[derive(clap::Args, Debug)]
 #[command(after_help = "Examples:
   frit recover vol
   frit recover vol --json
 
-Any opening recovers; this one also verifies all data, and says what it found. Exits with 0 when nothing is lost, 1 when
+Any opening recovers; this command also verifies all data, and reports the result. Exits with 0 when nothing is lost, 1 when
 pages are lost or the volume could not be closed, 2 when it cannot be opened. See docs/volumes.md.")]
 pub(crate) struct Args {
     /// The volume.
@@ -25,7 +26,7 @@ pub(crate) struct Args {
 /// Runs the command.
 ///
 /// # Errors
-/// A volume that cannot be closed.
+/// The volume cannot be closed.
 pub(crate) fn run(args: &Args) -> Result<ExitCode> {
     let mut volume = match open(&args.volume, false, args.json) {
         Ok(v) => v,
@@ -36,6 +37,7 @@ pub(crate) fn run(args: &Args) -> Result<ExitCode> {
     let looked = volume.find_lost();
     let found = volume.recovery().clone();
     let page_bytes = volume.page_bytes();
+    // The volume is closed before any error is reported, so that the recovery persists.
     let closed = volume.close();
     if args.json {
         print_json(&found)?;

@@ -10,43 +10,44 @@ use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
-/// Where recordings are looked for when `--traces` does not say: as the project's own checkout has them.
+/// Default directory of recordings, if `--traces` is not given: its place in the project's own
+/// checkout.
 const TRACES: &str = "../shared/traces";
 
-/// Measure what papers report: published beside measured.
+/// Reproduce published results, and compare them with measured ones.
 #[derive(clap::Args, Debug)]
 #[command(after_help = "Examples:
   frit reproduce --list
-  frit reproduce 'hfsl.*'                        all of a paper
+  frit reproduce 'hfsl.*'                        all results of a paper
   frit reproduce hfsl.f16 hfsl.f17               figures
   frit reproduce hfsl.f15 --trace fin1-spc=Financial1.spc --json f15.json
   frit reproduce 'wa.*'                          cleaning against theory
 
-A recording that is not there is skipped, and said to be. What differs from the paper is no failure: the exit code is 1
+A missing recording is skipped and reported. A difference from the paper is no failure: the exit code is 1
 only when something could not be run. See docs/reproduce.md.")]
 pub(crate) struct Args {
-    /// Ids: as listed, the beginning of one up to a dot, or with * and ?.
+    /// IDs as listed, the beginning of one up to a dot, or patterns with * and ?.
     #[arg(required_unless_present = "list")]
     ids: Vec<String>,
-    /// List the ids, with what is published.
+    /// List the IDs, with the published results.
     #[arg(long)]
     list: bool,
-    /// The directory of recordings. [default: ../shared/traces, if it is there]
+    /// Directory of recordings. [default: ../shared/traces, if it exists]
     #[arg(long, value_name = "DIR")]
     traces: Option<PathBuf>,
-    /// A file for one of the recorded workloads, instead of the one that is looked for. Can be given again.
+    /// File of a recorded workload, instead of the one in the directory. Can be given again.
     #[arg(long, value_name = "NAME=FILE", value_parser = named)]
     trace: Vec<(String, PathBuf)>,
-    /// Only a little of everything, to see that it works: these are no results.
+    /// Run only a little of everything, as a smoke test: the output is no result.
     #[arg(long)]
     quick: bool,
-    /// Seed of the volumes' starts, instead of the one that experiments give.
+    /// Seed of the volumes' initial states, instead of the one in the experiments.
     #[arg(long, value_name = "N")]
     seed: Option<u64>,
     /// Write JSON to a file, or to standard output ('-') instead of tables.
     #[arg(long, value_name = "FILE")]
     json: Option<PathBuf>,
-    /// Write the drawings of figures that have one into a directory, as ID.svg.
+    /// Write the plots of figures into a directory, as ID.svg.
     #[arg(long, value_name = "DIR")]
     plots: Option<PathBuf>,
     /// Show no progress.
@@ -54,7 +55,7 @@ pub(crate) struct Args {
     quiet: bool,
 }
 
-/// NAME=FILE.
+/// Parses NAME=FILE.
 fn named(text: &str) -> std::result::Result<(String, PathBuf), String> {
     match text.split_once('=') {
         Some((name, file)) if !name.is_empty() && !file.is_empty() => Ok((name.into(), file.into())),
@@ -65,7 +66,7 @@ fn named(text: &str) -> std::result::Result<(String, PathBuf), String> {
 /// Runs the command.
 ///
 /// # Errors
-/// What the user has to know, in one message.
+/// An error message for the user.
 pub(crate) fn run(args: &Args) -> Result<ExitCode> {
     if args.list {
         list()?;
@@ -110,7 +111,7 @@ fn write_json(path: &Path, done: &outcome::Reproduction) -> Result<()> {
     files::write(path, &out).into_diagnostic()
 }
 
-/// Where recordings are; what was named has to be there.
+/// Returns the location of recordings. Paths given by the user have to exist.
 fn traces(args: &Args) -> Result<Traces> {
     if let Some(dir) = &args.traces
         && !dir.is_dir()

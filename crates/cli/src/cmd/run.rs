@@ -1,4 +1,4 @@
-//! `frit run`: workloads over stacks.
+//! `frit run`: runs workloads over stacks.
 
 mod inputs;
 mod progress;
@@ -30,52 +30,56 @@ use std::process::ExitCode;
   frit run hfsl-paper fin1.trace --set SSW=1024 --warm fill+10%
   frit run hfsl-paper hfsl-paper,SSW=512 hfsl-paper,SSW=1024,gc=fifo fin1.trace     variants of one stack
 
-Exits with 0 when all went well, 1 when a run failed or verification found mismatches, 2 when the command
+Exits with 0 on success, 1 when a run failed or verification found mismatches, 2 when the command
 line is wrong. See docs/run.md; docs/report.md describes the JSON.")]
 pub(crate) struct Args {
-    /// Stacks and workloads in any order: a .toml file or the name of a builtin stack (`frit check` lists them) is a
-    /// stack, with overrides of its own after commas (NAME,key=value,…); a trace file, '-' for standard input, or gen:NAME,key=value,… (`frit trace generate --list`) is a workload.
+    /// Stacks and workloads in any order. A stack is a .toml file or the name of a built-in stack
+    /// (`frit check` lists them), with overrides after commas (NAME,key=value,…). A workload is a
+    /// trace file, '-' for standard input, or gen:NAME,key=value,… (`frit trace generate --list`).
     #[arg(value_name = "STACK|WORKLOAD")]
     inputs: Vec<String>,
-    /// A stack whose name does not say so. Can be given again.
+    /// Stack whose name is ambiguous. Can be given again.
     #[arg(long, value_name = "STACK")]
     stack: Vec<String>,
-    /// A workload whose name does not say so. Can be given again.
+    /// Workload whose name is ambiguous. Can be given again.
     #[arg(long, value_name = "WORKLOAD")]
     trace: Vec<String>,
     /// Override a key of every stack: hfsl.SSW=1024, or SSW=1024 where only one table has the key. Can be given again.
     #[arg(long, value_name = "KEY=VALUE")]
     set: Vec<String>,
-    /// Requests outstanding at a time; with --open the most, and without it there is no limit. [default: 1]
+    /// Queue depth: number of outstanding requests; with --open the maximum, without a limit by
+    /// default. [default: 1]
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..))]
     qd: Option<u32>,
-    /// Requests arrive at their times, instead of when another is done.
+    /// Open loop: requests arrive at their times, instead of when another completes.
     #[arg(long)]
     open: bool,
-    /// Divide arrival times by this.
+    /// Divide arrival times by this factor.
     #[arg(long, value_name = "X", allow_hyphen_values = true, default_value_t = 1.0, requires = "open", value_parser = speed)]
     speed: f64,
-    /// What goes before and is in no figure: none, fill (every page written once), steady (as after long random
-    /// overwriting), trace (the whole workload once), N or N% (its first requests); two joined by +, such as fill+10%.
+    /// Warm-up, excluded from the results: none, fill (every page written once), steady (state
+    /// after long random overwriting), trace (the whole workload once), N or N% (its first
+    /// requests); two joined by +, such as fill+10%.
     #[arg(long, value_name = "HOW", default_value_t = Warm::default())]
     warm: Warm,
-    /// Hold bytes, check every byte that is read, and read everything back at the end, before and after a stop.
+    /// Store data, verify every byte that is read, and read everything back at the end, before and
+    /// after a recovery.
     #[arg(long)]
     verify: bool,
-    /// Seed of `--warm steady`, of the contents of --verify, and of generators that give none.
+    /// Seed of `--warm steady`, of the contents of --verify, and of generators without a seed.
     #[arg(long, value_name = "N")]
     seed: Option<u64>,
-    /// Take addresses modulo the volume.
+    /// Take addresses modulo the size of the volume.
     #[arg(long, conflicts_with = "compact")]
     wrap: bool,
-    /// Pack the chunks that a trace touches, in order of first touch; chunks are of this size.
+    /// Pack the chunks that a trace accesses, in order of first access; chunks have this size.
     #[arg(long, value_name = "CHUNK", num_args = 0..=1, require_equals = true, default_missing_value = "1M",
           value_parser = frit_core::size::parse)]
     compact: Option<u64>,
     /// Write the reports as JSON to a file, or to standard output ('-') instead of tables.
     #[arg(long, value_name = "FILE")]
     json: Option<PathBuf>,
-    /// Write one page with plots: nothing else is needed to open it. See docs/html.md.
+    /// Write one self-contained HTML page with plots. See docs/html.md.
     #[arg(long, value_name = "FILE")]
     html: Option<PathBuf>,
     /// Show no progress.
@@ -85,7 +89,7 @@ pub(crate) struct Args {
     read: ReadArgs,
 }
 
-/// A speed-up.
+/// Parses a speed-up factor.
 fn speed(text: &str) -> std::result::Result<f64, String> {
     match text.parse::<f64>() {
         Ok(x) if x > 0.0 && x.is_finite() => Ok(x),
@@ -119,7 +123,7 @@ impl Args {
 /// Runs the command.
 ///
 /// # Errors
-/// What ended the run, in one message. A wrong command line ends the program.
+/// The error that ended the run, in one message. A wrong command line ends the program.
 pub(crate) fn run(args: &Args) -> Result<ExitCode> {
     let inputs = match Inputs::sort(&args.inputs, &args.stack, &args.trace) {
         Ok(inputs) => inputs,
@@ -127,13 +131,14 @@ pub(crate) fn run(args: &Args) -> Result<ExitCode> {
     };
     let stacks = load(&inputs.stacks, &args.set)?;
     let json = args.json.as_deref().filter(|_| !args.to_stdout());
-    // A file that cannot be written is told before the run, not after it; what is there stays until then.
+    // An unwritable output is reported before the run. An existing file stays unchanged until the
+    // end.
     for path in json.into_iter().chain(args.html.as_deref()).filter(|p| !is_special(p)) {
         OutputFile::create(path).into_diagnostic()?;
     }
     let mut reports = Vec::new();
     let ran = all(args, &inputs.workloads, &stacks, &mut reports);
-    // Of a run that ended before its first report, files stay as they were.
+    // If the run failed before its first report, the output files stay unchanged.
     let written = ran.is_ok() || !reports.is_empty();
     if let Some(path) = json.filter(|_| written) {
         let mut out = Vec::new();
@@ -148,12 +153,12 @@ pub(crate) fn run(args: &Args) -> Result<ExitCode> {
     Ok(if reports.iter().all(Report::passed) { ExitCode::SUCCESS } else { ExitCode::FAILURE })
 }
 
-/// Returns `true` for a pipe or a device: opening it may block, and its reader notices it.
+/// Returns `true` for a pipe or a device: opening it may block, and its reader would notice.
 fn is_special(path: &Path) -> bool {
     path.metadata().is_ok_and(|m| !m.is_file() && !m.is_dir())
 }
 
-/// Ends the program as clap does when a command line is wrong: with 2.
+/// Ends the program with exit code 2, as clap does for a wrong command line.
 fn misused(why: &str) -> ! {
     let mut cli = crate::Cli::command();
     cli.build();
@@ -164,7 +169,7 @@ fn misused(why: &str) -> ! {
 fn load(names: &[String], sets: &[String]) -> Result<Vec<Stack>> {
     let one = |given: &String| {
         let (name, own) = inputs::variant(given);
-        // What is the stack's own counts last.
+        // The stack's own overrides come last, so that they take precedence.
         let stack = Stack::load(name, &[sets, &own].concat())?;
         Ok::<_, miette::Report>(if own.is_empty() { stack } else { stack.named(given) })
     };
@@ -175,7 +180,7 @@ fn load(names: &[String], sets: &[String]) -> Result<Vec<Stack>> {
     Ok(stacks)
 }
 
-/// Every workload over every stack; what was finished before an error stays.
+/// Runs every workload over every stack. Reports that are complete before an error are kept.
 fn all(args: &Args, workloads: &[String], stacks: &[Stack], reports: &mut Vec<Report>) -> Result<()> {
     let options = args.options();
     let read = args.read.options(Devices::Concat);
@@ -185,7 +190,7 @@ fn all(args: &Args, workloads: &[String], stacks: &[Stack], reports: &mut Vec<Re
         let spec = inputs::seeded(spec, args.seed);
         jobs.push(Job::open(&spec, &read, args.fit(), &mut |p| bar.at(p)).map_err(explain)?);
     }
-    // What does not fit is told before anything runs.
+    // A workload that does not fit is reported before any run starts.
     for stack in stacks {
         let sectors = sectors(stack).map_err(explain)?;
         jobs.iter().try_for_each(|job| job.check(sectors)).map_err(explain)?;
@@ -201,11 +206,11 @@ fn all(args: &Args, workloads: &[String], stacks: &[Stack], reports: &mut Vec<Re
     Ok(())
 }
 
-/// An error with the places in the stack file, where it has some.
+/// Returns an error with its positions in the stack file, if it has any.
 fn explain(e: Error) -> miette::Report {
     match e {
         Error::Build(stack) => (*stack).into(),
-        // The message holds its causes already.
+        // The message already contains its causes.
         other => miette!("{other}"),
     }
 }

@@ -13,16 +13,16 @@ use std::process::ExitCode;
   frit scrub vol --repair
   frit scrub vol --json
 
-It is frit check --data. Without --repair nothing is changed. Exits with 0 when nothing was found or all was mended, 1 when
-something is left, 2 when the volume cannot be opened. See docs/volumes.md.")]
+It is frit check --data. Without --repair nothing is changed. Exits with 0 when nothing was found or all was repaired, 1 when
+findings are left, 2 when the volume cannot be opened. See docs/volumes.md.")]
 pub(crate) struct Args {
     /// The volume.
     volume: PathBuf,
-    /// Mend what can be mended.
+    /// Repair damage where possible.
     #[arg(long)]
     repair: bool,
-    /// With --repair: where a page cannot be given back, map an older version of it if there is one. It reads
-    /// without an error then, and is not what was written last.
+    /// With --repair: replace a lost page by an older version if there is one. The page then reads
+    /// without an error, but its latest data is lost.
     #[arg(long, requires = "repair")]
     older: bool,
     /// Print JSON.
@@ -33,7 +33,7 @@ pub(crate) struct Args {
 /// Runs the command.
 ///
 /// # Errors
-/// A volume that cannot be read.
+/// The volume cannot be read.
 pub(crate) fn run(args: &Args) -> Result<ExitCode> {
     let mut outcomes = Vec::new();
     let how = How { data: true, repair: args.repair, older: args.older, json: args.json };

@@ -1,4 +1,4 @@
-//! `frit serve`: a volume for other programs, until a signal ends it.
+//! `frit serve`: serves a volume to other programs until a signal ends it.
 
 mod fronts;
 mod limits;
@@ -21,17 +21,17 @@ use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
 use std::time::Duration;
 
-/// How long clients may take to accept their last replies when the server stops.
+/// Time limit for clients to accept their last replies when the server stops.
 const GRACE: Duration = Duration::from_secs(10);
-/// How often it is looked for a signal.
+/// Interval of polling for a signal.
 pub(crate) const LOOK_EVERY: Duration = Duration::from_millis(50);
 
 /// Serve a volume to other programs.
 #[derive(clap::Args, Debug)]
 #[command(
-    after_help = "It runs in the foreground and prints one line when clients can connect. SIGTERM, SIGINT or SIGHUP ends it: what \
-clients have sent is done and answered, and the volume is closed in order; a second signal ends it at once, which the \
-next start recovers from.
+    after_help = "It runs in the foreground and prints one line when clients can connect. SIGTERM, SIGINT or SIGHUP ends it: the \
+requests that clients have sent are completed, and the volume is closed cleanly; a second signal ends it at once, and the \
+next start recovers the volume.
 
 Examples:
   frit serve vol --nbd unix:/run/vol.sock
@@ -40,36 +40,37 @@ Examples:
   frit serve vol --fuse /mnt/vol --metrics 9100
   frit serve vol --nbd unix:vol.sock --pace model       replies take the modelled device's time
 
-While it runs, `frit ctl VOLUME` looks into it and changes parameters. See docs/control.md and docs/fuse.md."
+While it runs, `frit ctl VOLUME` shows its state and changes parameters. See docs/control.md and docs/fuse.md."
 )]
 pub(crate) struct Args {
-    /// The volume: a directory that frit create made.
+    /// Volume: a directory that frit create made.
     volume: PathBuf,
-    /// Where NBD clients connect: unix:PATH or tcp:HOST:PORT (port 0: any). Several are possible.
+    /// Address for NBD clients: unix:PATH or tcp:HOST:PORT (port 0: any). Can be given again.
     #[arg(long, value_name = "ADDRESS")]
     nbd: Vec<Address>,
-    /// The export's name; clients that name none get it as well.
+    /// Name of the export; also the default export.
     #[arg(long, value_name = "NAME", default_value = "", value_parser = export_name)]
     export: String,
-    /// Refuse writes, and leave the volume as it is.
+    /// Serve the volume read-only, and do not change it.
     #[arg(long)]
     read_only: bool,
-    /// Let other machines connect over TCP. There is no password and no encryption.
+    /// Allow TCP connections from other machines. There is no password and no encryption.
     #[arg(long)]
     allow_remote: bool,
     #[command(flatten)]
     limits: LimitArgs,
-    /// Record what clients do as a trace that frit run --trace replays (.zst and .gz compress).
+    /// Record the requests of clients as a trace that frit run --trace replays (.zst and .gz
+    /// compress).
     #[arg(long, value_name = "FILE")]
     record: Option<String>,
-    /// Write the process's number to a file while clients can connect.
+    /// Write the process ID to a file while clients can connect.
     #[arg(long, value_name = "FILE")]
     pidfile: Option<PathBuf>,
     #[command(flatten)]
     fronts: FrontArgs,
 }
 
-/// Names are strings of the protocol.
+/// Checks the length of an export name, which the protocol limits.
 fn export_name(name: &str) -> Result<String, String> {
     match name.len() {
         0..=255 => Ok(name.into()),
@@ -79,9 +80,9 @@ fn export_name(name: &str) -> Result<String, String> {
 
 pub(crate) fn run(args: &Args) -> Result<()> {
     if args.nbd.is_empty() && !args.fronts.any() {
-        bail!("nobody could connect: give --nbd unix:PATH, --nbd tcp:HOST:PORT or --fuse MOUNTPOINT");
+        bail!("no client could connect: give --nbd unix:PATH, --nbd tcp:HOST:PORT or --fuse MOUNTPOINT");
     }
-    // From here on a signal is remembered, however long opening takes.
+    // From here on signals are queued, however long opening takes.
     let mut signals = Signals::new(stop_signals()).into_diagnostic()?;
     second_signal_exits()?;
     let recorder = args.record.as_deref().map(recorder).transpose()?;
@@ -91,12 +92,12 @@ pub(crate) fn run(args: &Args) -> Result<()> {
     let options = DeviceOptions { read_only: args.read_only, recorder, meter, log: log() };
     let device = Device::new(opened.backend, options);
     let served = serve(args, &device, about, &mut signals);
-    // Whatever happened, the volume is closed in order.
+    // The volume is closed in every case.
     let closed = device.close().into_diagnostic().wrap_err("the volume could not be closed in order");
     served.and(closed)
 }
 
-/// Starts all fronts, says so, and waits for a signal; then stops them.
+/// Starts all frontends, prints their addresses, waits for a signal, and stops them.
 fn serve(args: &Args, device: &Arc<Device>, about: About, signals: &mut Signals) -> Result<()> {
     let maintenance = device.maintain().into_diagnostic()?;
     let description = format!("frit volume {}", args.volume.display());
@@ -115,7 +116,7 @@ fn serve(args: &Args, device: &Arc<Device>, about: About, signals: &mut Signals)
     print(&format!("{} ({size}{how}) at {}\n", args.volume.display(), uris.join(" and ")))?;
     wait(args, &fronts, signals);
     drop(pidfile);
-    // The terminal may be gone; the volume is closed all the same.
+    // The terminal may be closed; the volume is closed all the same.
     for line in fronts.stop() {
         let _ = complain(&format!("frit serve: {line}\n"));
     }
@@ -127,14 +128,15 @@ fn serve(args: &Args, device: &Arc<Device>, about: About, signals: &mut Signals)
     Ok(())
 }
 
-/// Returns on a signal, and when the file that was all that is served was unmounted.
+/// Returns on a signal, or when the only export was a FUSE file and it was unmounted.
 fn wait(args: &Args, fronts: &Fronts, signals: &mut Signals) {
     while signals.pending().next().is_none() && !(args.nbd.is_empty() && fronts.is_over()) {
         std::thread::sleep(LOOK_EVERY);
     }
 }
 
-/// Returns the signals that stop a server in order: SIGINT, SIGTERM, and SIGHUP unless it is ignored (`nohup`).
+/// Returns the signals that stop a server cleanly: SIGINT, SIGTERM, and SIGHUP unless it is ignored
+/// (`nohup`).
 pub(crate) fn stop_signals() -> Vec<i32> {
     let status = fs::read_to_string("/proc/self/status").unwrap_or_default();
     let ignored = status.lines().find_map(|line| line.strip_prefix("SigIgn:"));
@@ -143,8 +145,8 @@ pub(crate) fn stop_signals() -> Vec<i32> {
     [SIGINT, SIGTERM].into_iter().chain(hangs_up.then_some(SIGHUP)).collect()
 }
 
-/// The first signal sets a flag, and any that comes while it is set ends the program. SIGHUP is not one of these: when
-/// a terminal is closed, both the kernel and the shell send it.
+/// Lets a second SIGINT or SIGTERM end the program at once. SIGHUP is excluded: when a terminal is
+/// closed, both the kernel and the shell send it.
 pub(crate) fn second_signal_exits() -> Result<()> {
     let once = Arc::new(AtomicBool::new(false));
     for signal in [SIGINT, SIGTERM] {
@@ -171,7 +173,7 @@ fn open(args: &Args) -> Result<Opened> {
     Ok(opened)
 }
 
-/// What a recovery found, when there was anything to recover from.
+/// Prints the result of the recovery, if there was anything to recover.
 fn remark(found: &Recovered) -> Result<()> {
     let lost = found.recovery.lost.len();
     let mut line = if found.recovery.clean {
@@ -197,21 +199,21 @@ fn remark(found: &Recovered) -> Result<()> {
     complain(&format!("{line}\n"))
 }
 
-/// Remarks of the server go to standard error.
+/// Returns a log that prints the server's messages to standard error.
 fn log() -> Log {
     Log::new(|line| {
-        // There is no other place to say that this fails.
+        // There is no other place to report a failure.
         let _ = complain(&format!("frit serve: {line}\n"));
     })
 }
 
-/// A file with the process's number, removed at the end.
+/// A file with the process ID, removed when the server stops.
 struct PidFile(PathBuf);
 
 impl PidFile {
     fn write(path: &Path) -> Result<PidFile> {
         let text = format!("{}\n", std::process::id());
-        // A link that is there is replaced: what it names may be another user's choice.
+        // The file is replaced, not written through: a symbolic link here may be another user's.
         files::write(path, text.as_bytes()).into_diagnostic()?;
         Ok(PidFile(path.into()))
     }
@@ -219,7 +221,7 @@ impl PidFile {
 
 impl Drop for PidFile {
     fn drop(&mut self) {
-        // A file that somebody else removed is gone as well.
+        // The file may have been removed by someone else.
         let _ = fs::remove_file(&self.0);
     }
 }

@@ -11,7 +11,7 @@ use miette::{Result, miette};
 use std::process::ExitCode;
 use std::time::Duration;
 
-/// Torture a stack: cut its power at every media operation, damage its media, and see what holds.
+/// Test a stack with power cuts at every media operation and with damaged media.
 #[derive(clap::Args, Debug)]
 #[command(after_help = "Examples:
   frit torture                                     hfsl-small, for a minute
@@ -19,32 +19,32 @@ use std::time::Duration;
   frit torture --stack mine.toml --mode cuts,files --seed 7
   frit torture --stack mine.toml --seed 7 --replay c12.0.345
 
-Media are made small first (a few hundred pages; policies, page sizes and fusion stay), unless --full-size is
-given. Exits with 1 when something does not hold; each violation comes with the line that reproduces it.
+Media are made small first (a few hundred pages; policies, page sizes and fusion are kept), unless --full-size is
+given. Exits with 1 on violations; each is printed with the command line that reproduces it.
 See docs/torture.md.")]
 pub(crate) struct Args {
-    /// A stack file, or the name of a builtin stack.
+    /// Stack file, or the name of a built-in stack.
     #[arg(long, default_value = "hfsl-small")]
     stack: String,
     /// Override a key of the stack, as for `frit check`. Can be given again.
     #[arg(long, value_name = "KEY=VALUE")]
     set: Vec<String>,
-    /// How long workloads are begun.
+    /// Minutes during which new workloads are started.
     #[arg(long, default_value_t = 1.0)]
     minutes: f64,
-    /// Of all choices: seed and version reproduce everything.
+    /// Seed of all choices: seed and version reproduce everything.
     #[arg(long, default_value_t = 1)]
     seed: u64,
-    /// What is done, in turns: cuts, exhaustive, files, damage, errors, wear. Default: all.
+    /// Kinds of tests, in turns: cuts, exhaustive, files, damage, errors, wear. Default: all.
     #[arg(long, value_delimiter = ',', value_parser = mode)]
     mode: Vec<Mode>,
-    /// One case, as a violation names it: tells the commands around it.
+    /// Replay one case of a violation, and show the commands around it.
     #[arg(long, value_name = "CASE")]
     replay: Option<String>,
-    /// Threads; default: as many as there are cores.
+    /// Number of threads; default: number of cores.
     #[arg(long)]
     threads: Option<usize>,
-    /// Take the media as large as the stack says.
+    /// Keep the media sizes of the stack.
     #[arg(long)]
     full_size: bool,
     /// Print JSON.
@@ -55,7 +55,7 @@ pub(crate) struct Args {
 /// Runs the command.
 ///
 /// # Errors
-/// A stack or a case that cannot be; what does not hold is told by the exit code.
+/// The stack or the case is invalid. Violations are reported by the exit code.
 pub(crate) fn run(args: &Args) -> Result<ExitCode> {
     let subject = subject(args)?;
     let mut options = Options {
@@ -108,10 +108,11 @@ fn subject(args: &Args) -> Result<StackSubject> {
     })?)
 }
 
-/// A panic of the layer is a violation, which the report tells with its case.
+/// Replaces the panic message: a panic of the layer is a violation, which the report shows with its
+/// case.
 fn quiet_panics() {
     std::panic::set_hook(Box::new(|info| {
-        // Nothing can be done about a terminal that is gone.
+        // A failed write to a closed terminal cannot be handled.
         let _ = complain(&format!("a panic in workload {}: {info}\n", current()));
     }));
 }
@@ -177,7 +178,7 @@ fn violation(args: &Args, f: &Found) -> String {
     out
 }
 
-/// The line that reproduces a case, with the version that it holds for.
+/// Returns the command line that reproduces a case, with the version for which it is valid.
 fn command(args: &Args, case: &Case) -> String {
     let sets: String = args.set.iter().map(|s| format!(" --set {s}")).collect();
     let size = if args.full_size { " --full-size" } else { "" };

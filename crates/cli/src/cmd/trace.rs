@@ -1,4 +1,4 @@
-//! `frit trace`: look into block traces, convert them, generate workloads.
+//! `frit trace`: analyzes block traces, converts them, generates workloads.
 
 mod convert;
 mod generate;
@@ -12,10 +12,10 @@ pub(crate) use stat::spinner;
 use clap::Subcommand;
 use miette::Result;
 
-/// Look into block traces, convert them, and generate workloads.
+/// Analyze block traces, convert them, and generate workloads.
 #[derive(clap::Args, Debug)]
 #[command(
-    after_help = "A WORKLOAD is a trace file (.gz, .zst, .xz, .bz2 and tar are seen through), '-' for standard input, or \
+    after_help = "A WORKLOAD is a trace file (.gz, .zst, .xz, .bz2 and tar are decompressed), '-' for standard input, or \
                   gen:NAME,key=value,… (see: frit trace generate --list)."
 )]
 pub(crate) struct Args {
@@ -25,7 +25,7 @@ pub(crate) struct Args {
 
 #[derive(Subcommand, Debug)]
 enum Command {
-    /// What is in a workload: how it was read, sizes, footprint, locality, arrivals, what was wrong.
+    /// Show the statistics of a workload: format, sizes, footprint, locality, arrivals, problems.
     Stat(stat::Args),
     /// Write a workload in another format.
     Convert(convert::Args),
@@ -38,7 +38,7 @@ enum Command {
 /// Runs the command.
 ///
 /// # Errors
-/// What the user has to know, in one message.
+/// An error message for the user.
 pub(crate) fn run(args: &Args) -> Result<()> {
     match &args.command {
         Command::Stat(a) => stat::run(a),
@@ -48,12 +48,12 @@ pub(crate) fn run(args: &Args) -> Result<()> {
     }
 }
 
-/// Writes to standard output; a reader that has seen enough (`| head`) is no error.
+/// Writes to standard output. A reader that closes the pipe (`| head`) is no error.
 fn show(text: &str) -> Result<()> {
     crate::output::print(text)
 }
 
-/// Writes remarks to standard error.
+/// Writes notes to standard error.
 fn remark(lines: &[String]) -> Result<()> {
     lines.iter().try_for_each(|line| crate::output::complain(&format!("frit: {line}\n")))
 }

@@ -11,28 +11,30 @@ use std::io;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
-/// Unmount a file system that frit mount mounted, and wait until its image is closed.
+/// Unmount a file system of frit mount, and wait until its image is closed.
 #[derive(clap::Args, Debug)]
 #[command(after_help = "Examples:
   frit unmount /mnt
-  frit unmount /mnt --lazy      now, even while programs use it: they keep what they have open
-  frit unmount /mnt --save /other/copy.img   where the disk of the image is full or broken
+  frit unmount /mnt --lazy      at once, even while programs use it: open files stay usable
+  frit unmount /mnt --save /other/copy.img   if the disk of the image is full or fails
 
-An image on a disk is synced first. If that fails the file system stays mounted, unless --force or --save is given: what
-is not synced is in memory alone. umount and fusermount3 -u neither sync nor wait for the image. See docs/mount.md.")]
+An image on a disk is synced first. If that fails the file system stays mounted, unless --force or --save is given:
+unsynced changes are only in memory. umount and fusermount3 -u neither sync nor wait for the image. See docs/mount.md.")]
 pub(crate) struct Args {
-    /// Where it is mounted.
+    /// Directory where it is mounted.
     directory: PathBuf,
-    /// Unmount it also while programs use it; do not wait for them.
+    /// Unmount also while programs use it; do not wait for them.
     #[arg(long, short)]
     lazy: bool,
-    /// How long syncing the image may take, and closing it.
+    /// Time limit for syncing and closing the image, in seconds.
     #[arg(long, value_name = "S", default_value_t = 120)]
     timeout: u64,
-    /// Unmount it also when its image cannot be synced: the last changes stay in memory until the machine stops.
+    /// Unmount also if the image cannot be synced: the last changes stay in memory until the
+    /// machine stops.
     #[arg(long)]
     force: bool,
-    /// When its image cannot be synced, unmount it and write the whole file system to a new file, on another disk.
+    /// If the image cannot be synced, unmount and write the whole file system to a new file on
+    /// another disk.
     #[arg(long, value_name = "FILE", conflicts_with = "lazy")]
     save: Option<PathBuf>,
 }
@@ -40,7 +42,7 @@ pub(crate) struct Args {
 /// Runs the command.
 ///
 /// # Errors
-/// Nothing is mounted there, or programs use it; the image cannot be synced, or could not be closed.
+/// Nothing is mounted there, or programs use it; the image cannot be synced or closed.
 pub(crate) fn run(args: &Args) -> Result<()> {
     let directory = args.directory.display();
     let found: Option<Mounted> = mounted(&args.directory).into_diagnostic()?;
@@ -51,16 +53,19 @@ pub(crate) fn run(args: &Args) -> Result<()> {
         ));
     }
     let image = image::of(found.source.as_ref());
-    // What is found while it is mounted: when its server has ended only a name is left.
+    // This is determined while the image is mounted: after the server has ended, only the name is
+    // left.
     let overlay = left::overlay_of(&image);
     let patience = Duration::from_secs(args.timeout);
+    // The image is synced while it is still mounted: if the sync fails, it stays mounted and
+    // nothing is lost.
     let synced = left::sync(&found.mountpoint, patience);
     if let (Err(e), false, None) = (&synced, args.force, &args.save) {
         return Err(miette!(
-            help = "make room on its disk and unmount again. Or unmount with --save FILE, which writes the whole file \
-                    system to another disk; or with --force: the next frit mount or frit fsck goes on with the \
+            help = "free space on its disk and unmount again. Or unmount with --save FILE, which writes the whole file \
+                    system to another disk; or with --force: the next frit mount or frit fsck recovers the \
                     changes, until the machine stops",
-            "{directory} stays mounted: {} cannot be synced ({e}). Its last changes are in memory alone{}",
+            "{directory} stays mounted: {} cannot be synced ({e}). Its last changes are only in memory{}",
             image.display(),
             overlay.as_ref().map(|at| format!(", in {}", at.display())).unwrap_or_default()
         ));
@@ -70,7 +75,7 @@ pub(crate) fn run(args: &Args) -> Result<()> {
             let at = found.mountpoint.display();
             return Err(miette!(
                 help = format!(
-                    "fuser -vm {at} lists who; or --lazy, which takes it away from under new users only"
+                    "fuser -vm {at} lists them; or use --lazy, which unmounts it now and keeps open files usable"
                 ),
                 "programs still use {at}"
             ));
@@ -87,7 +92,7 @@ pub(crate) fn run(args: &Args) -> Result<()> {
     }
     if matches!(synced, Ok(false)) {
         complain(&format!(
-            "frit unmount: the server of {directory} was killed: frit mount or frit fsck goes on with what it had not \
+            "frit unmount: the server of {directory} was killed: frit mount or frit fsck recovers what it had not \
              synced, until the machine stops\n"
         ))?;
     }

@@ -1,4 +1,4 @@
-//! `frit wear`: how a workload wears PCM under each wear leveling.
+//! `frit wear`: simulates the wear of PCM by a workload under each wear leveler.
 
 use super::trace::ReadArgs;
 use crate::output::{complain, print, print_json, right, table, text};
@@ -13,21 +13,21 @@ use std::collections::HashMap;
 use std::str::FromStr;
 use strum::VariantNames;
 
-/// Bytes that are counted as one write.
+/// Size of a counted write, in bytes.
 const BLOCK_BYTES: u64 = 4096;
 
-/// Count how a workload wears PCM under each wear leveling: no media, no time, only writes.
+/// Measure the wear of PCM by a workload under each wear leveler: no media, no time, only writes.
 #[derive(clap::Args, Debug)]
 #[command(
-    after_help = "Every block of 4 KiB that a write of the workload touches is one write of PCM; reads and discards are none. \
-Blocks beyond the PCM are wrapped: taken modulo the size that the most sparing of the levelers offers, so that all see the same. \
-With --compact the blocks that are touched are first packed in order of first touch, as a cache that fills up would place them.
+    after_help = "Every block of 4 KiB that a write of the workload touches is one write of PCM; reads and discards do not count. \
+Blocks beyond the PCM are wrapped: taken modulo the size that the leveler with the least capacity offers, so that all get the same addresses. \
+With --compact the written blocks are first packed in order of first touch, as a cache that fills up would place them.
 
 life rate   mean writes of a bank over those of the most written one: 1 is perfect (HALO paper, section V.B)
-max/mean    the same the other way round
-extra       blocks that moves wrote, for each that the workload wrote
-lifetime    bytes written until the first block passes its endurance, if it all goes on so; ideal: all blocks at once.
-            A workload shorter than a round of the gaps foretells too little: --repeat it
+max/mean    the reciprocal
+extra       blocks written by moves, for each that the workload wrote
+lifetime    bytes written until the first block passes its endurance, extrapolated; ideal: all blocks wear equally.
+            A workload shorter than a round of the gaps is too short for a prediction: --repeat it
 
 Examples:
   frit wear financial1.spc.gz
@@ -38,45 +38,45 @@ Examples:
 docs/wear.md describes the levelers and their parameters."
 )]
 pub(crate) struct Args {
-    /// The workload: a trace file, '-' for standard input, or gen:NAME,key=value,…
+    /// Workload: a trace file, '-' for standard input, or gen:NAME,key=value,…
     workload: String,
-    /// Levelers, with commas between them. [default: all]
+    /// Levelers, separated by commas. [default: all]
     #[arg(long, value_name = "NAMES", value_delimiter = ',', value_parser = kind)]
     leveler: Vec<LevelerKind>,
     /// Size of the PCM.
     #[arg(long, value_name = "SIZE", default_value = "2G", value_parser = size::parse)]
     pcm: u64,
-    /// What moves as one.
+    /// Size of a stripe, the unit of moves.
     #[arg(long, value_name = "SIZE", default_value = "32K", value_parser = stripe)]
     stripe_size: u32,
-    /// Ranks.
+    /// Number of ranks.
     #[arg(long, value_name = "N", default_value_t = 8)]
     ranks: u32,
-    /// Banks in a rank.
+    /// Number of banks in a rank.
     #[arg(long, value_name = "N", default_value_t = 16)]
     banks: u32,
-    /// Cubes of the space-filling curve.
+    /// Number of cubes of the space-filling curve.
     #[arg(long, value_name = "N", default_value_t = 32)]
     cubes: u32,
-    /// Take equation 1 of the HALO paper by the letter: cubes are not turned against each other.
+    /// Use equation 1 of the HALO paper literally: cubes are not rotated relative to each other.
     #[arg(long)]
     no_turn: bool,
     /// Stripes in a region of start-gap and security refresh; 0: a bank.
     #[arg(long, value_name = "N", default_value_t = 0)]
     region_stripes: u32,
-    /// Writes to a region between two of its moves.
+    /// Number of writes to a region between two of its moves.
     #[arg(long, value_name = "N", default_value_t = 100)]
     interval: u32,
-    /// Writes that a cell takes.
+    /// Endurance: number of writes to a cell until it wears out.
     #[arg(long, value_name = "N", default_value_t = 100_000_000)]
     endurance: u64,
     /// Seed of keys.
     #[arg(long, value_name = "N", default_value_t = 1)]
     seed: u64,
-    /// Pack the blocks that are written, in order of first touch.
+    /// Pack the written blocks, in order of first write.
     #[arg(long)]
     compact: bool,
-    /// Write the workload this many times.
+    /// Number of times to write the workload.
     #[arg(long, value_name = "N", default_value_t = 1, value_parser = clap::value_parser!(u32).range(1..))]
     repeat: u32,
     /// Print JSON.
@@ -111,9 +111,9 @@ struct WearJson {
     seed: u64,
     compact: bool,
     repeat: u32,
-    /// Blocks that addresses were taken modulo of.
+    /// Number of blocks; addresses are taken modulo this.
     blocks: u64,
-    /// Whether that changed any.
+    /// `true` if the modulo changed any address.
     wrapped: bool,
     levelers: Vec<SimReport>,
 }
@@ -121,7 +121,7 @@ struct WearJson {
 /// Runs the command.
 ///
 /// # Errors
-/// A workload that cannot be read or writes nothing, parameters that do not fit.
+/// The workload cannot be read or writes nothing; the parameters do not fit.
 pub(crate) fn run(args: &Args) -> Result<()> {
     let mut sims = args.simulations()?;
     let blocks = sims.iter().map(Simulation::blocks).min().unwrap_or(0);
@@ -192,10 +192,10 @@ impl Args {
     }
 }
 
-/// Turns requests into blocks of the PCM.
+/// Converter of requests to blocks of the PCM.
 struct Feed {
     blocks: u64,
-    /// Where blocks were packed.
+    /// Packed block of each block, in order of first write.
     packed: Option<HashMap<u64, u64>>,
     wrapped: bool,
     out: Vec<u32>,
@@ -215,7 +215,8 @@ impl Feed {
                     None => block,
                 };
                 self.wrapped |= block >= self.blocks;
-                // A PCM has at most 2^31 stripes, and the simulation keeps a counter for each block.
+                // The cast is lossless: a PCM has at most 2^31 stripes, and the simulation keeps a
+                // counter for each block.
                 self.out.push((block % self.blocks) as u32);
             }
         }
@@ -244,7 +245,7 @@ fn pass(
     Ok(())
 }
 
-/// Shows that something goes on; silent when standard error is no terminal.
+/// Returns a spinner that shows the progress; it is hidden when standard error is no terminal.
 fn spinner() -> ProgressBar {
     let bar = ProgressBar::new_spinner();
     if let Ok(style) = ProgressStyle::with_template("{spinner} {human_pos} requests, {elapsed}") {
@@ -280,7 +281,7 @@ fn show(r: &WearJson) -> Result<()> {
     ))
 }
 
-/// Bytes of any size: lifetimes go beyond what 64 bits count.
+/// Formats a number of bytes that may exceed 64 bits, as lifetimes do.
 fn bytes(n: f64) -> String {
     if n < (1u64 << 60) as f64 { size::show(n as u64) } else { format!("{:.1} EiB", n / (1u64 << 60) as f64) }
 }

@@ -1,47 +1,49 @@
-//! Disks in the event engine: the drive's own queue, in place of the scheduler of the other media.
+//! Disks in the event engine: the drive's own queue replaces the scheduler of the other media.
 //!
-//! A command that waits for nothing but its disk lines up there at once, unless a command that it must
-//! follow has not started: it lines up when that one does. The drive chooses when it is free, from where
-//! its arm is then ([`frit_media::disk::Queue`]).
+//! A command that waits only for its disk enters the drive's queue at once, unless a command that
+//! it must follow has not started: then it enters when that command starts. The drive chooses a
+//! command when it is free, from the position of its arm at that time
+//! ([`frit_media::disk::Queue`]).
 //!
-//! Background commands yield there, which must not turn the order of urgency upside down: when a command
-//! of the host comes, all that it must follow stop yielding.
+//! Background commands yield in this queue, which must not cause a priority inversion: when a
+//! command of the host arrives, all commands that it must follow stop yielding.
 
 use super::state::{CmdId, NONE, Queues, Stage};
 use frit_core::{Nanos, UnitId};
 use frit_media::disk::{Job, Queue, Request};
 use frit_media::{Hardware, Model};
 
-/// "None" among the arms of an engine: a medium has no such number, there are at most 255 devices.
+/// "None" among the disks of an engine. No disk has this number, since there are at most 255
+/// devices.
 pub(super) const NO_ARM: u8 = u8::MAX;
 
-/// What waits for one disk.
+/// The queue and the statistics of one disk.
 #[derive(Debug)]
 pub(super) struct Arm {
     queue: Queue<u32>,
-    /// Commands that are done, and how long they took in all.
+    /// Number of completed commands, and their total service time.
     done: u64,
     busy: Nanos,
 }
 
 impl Arm {
-    /// What a command takes, about: as those before it. To know better, one would have to know the order
-    /// that the drive will find.
+    /// Returns the expected service time of a command: the mean of the commands before it. A better
+    /// estimate would need the order in which the drive will serve its queue.
     pub(super) fn expected(&self) -> Nanos {
         Nanos(self.busy.0.checked_div(self.done).unwrap_or(0))
     }
 }
 
-/// What a command is to a disk.
+/// State of a command at a disk.
 #[derive(Clone, Copy, Default, Debug)]
 pub(super) struct Role {
-    /// It waits in the drive's queue.
+    /// The command is in the drive's queue.
     lined_up: bool,
-    /// Something of the host's has to follow it, or it is the host's itself.
+    /// The command belongs to the host, or a command of the host must follow it.
     urgent: bool,
 }
 
-/// The disks of a stack, and for each device which of them it is.
+/// Returns the disks of a stack, and for each device the index of its disk.
 pub(super) fn arms(hardware: &Hardware) -> (Vec<Arm>, Vec<u8>) {
     let (mut arms, mut of) = (Vec::new(), Vec::new());
     for model in hardware.models() {
@@ -56,13 +58,14 @@ pub(super) fn arms(hardware: &Hardware) -> (Vec<Arm>, Vec<u8>) {
 }
 
 impl Queues {
-    /// Whether the unit is a disk, which chooses for itself.
+    /// Returns `true` if the unit is a disk, which has its own queue.
     #[inline]
     pub(super) fn is_arm(&self, unit: UnitId) -> bool {
         self.units[unit.idx()].arm != NO_ARM
     }
 
-    /// A command of a disk was entered: when it is the host's, nothing before it yields any more.
+    /// Registers a new command of a disk. If it belongs to the host, the commands that it must
+    /// follow stop yielding.
     pub(super) fn enter_arm(&mut self, id: u32) {
         let cmd = self.nodes[id as usize].cmd;
         if cmd.cause.is_background() {
@@ -81,7 +84,8 @@ impl Queues {
             let before = fences.partition_point(|&f| self.nodes[f as usize].order.seq < order.seq);
             let fence = before.checked_sub(1).map_or(NONE, |i| fences[i]);
             self.hurry(fence, &mut todo);
-            // A fence must follow all that does not read; what is before another fence, that one sees to.
+            // A fence must follow all commands before it that do not read. The loop ends at the
+            // previous fence, which was marked above and covers the commands before it.
             while op.is_fence() && at != NONE && at != fence {
                 if !self.nodes[at as usize].cmd.op.is_read() {
                     self.hurry(at, &mut todo);
@@ -92,7 +96,7 @@ impl Queues {
         self.hurried = todo;
     }
 
-    /// A command does not yield from now on; it is noted when that is new.
+    /// Marks a command as urgent, and adds it to `todo` if it was not urgent before.
     fn hurry(&mut self, id: u32, todo: &mut Vec<u32>) {
         if id == NONE || self.nodes[id as usize].role.urgent {
             return;
@@ -107,7 +111,8 @@ impl Queues {
         todo.push(id);
     }
 
-    /// A command that was sent goes into the drive's queue, unless it has to follow another first.
+    /// Moves a command that was sent into the drive's queue, unless it has to follow another
+    /// command first.
     pub(super) fn line_up(&mut self, id: u32) {
         let node = &self.nodes[id as usize];
         if node.stage != Stage::Sent || node.role.lined_up || self.blocked(CmdId(id)) {
@@ -126,7 +131,7 @@ impl Queues {
         self.nodes[id as usize].role.lined_up = true;
     }
 
-    /// Starts what the drive chooses, if anything waits for it.
+    /// Starts the command that the drive chooses, if its queue is not empty.
     pub(super) fn start_arm(&mut self, unit: UnitId) {
         let (u, now) = (&self.units[unit.idx()], self.now());
         let Model::Disk(drive) = &self.models[usize::from(u.device)] else { return };
@@ -134,7 +139,7 @@ impl Queues {
         let node = &self.nodes[id as usize];
         let (behind, mut at, is_fence) = (node.order.behind, node.next, node.cmd.op.is_fence());
         self.start(unit, CmdId(id));
-        // What had to follow it may go now.
+        // Commands that had to follow it may enter the queue now.
         if behind != NONE {
             self.line_up(behind);
         }
@@ -148,7 +153,7 @@ impl Queues {
         }
     }
 
-    /// A disk is done with a command: the host knows at once.
+    /// Completes a command of a disk: the host is notified at once.
     pub(super) fn finish_arm(&mut self, unit: UnitId, id: CmdId, took: Nanos) {
         let arm = usize::from(self.units[unit.idx()].arm);
         self.arms[arm].done += 1;

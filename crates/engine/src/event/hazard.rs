@@ -1,24 +1,27 @@
-//! Which commands of a unit may not overtake each other, without looking through its queue.
+//! Ordering of the commands of a unit, tracked without scanning its queue: the commands that must
+//! not overtake each other.
 //!
-//! Commands of one hazard form a chain: each knows the nearest before and behind it that has not
-//! started. An erase and a fence ("barriers") count the commands before them that they must follow.
-//! A command is released to the scheduler only when all that it must follow are released, so that a
-//! scheduler that sends in the order of release can never send a command without those.
+//! Commands with the same hazard form a chain: each is linked to its nearest neighbours that have
+//! not started. Erases and fences ("barriers") count the commands before them that they must
+//! follow. A command is released to the scheduler only when all commands that it must follow are
+//! released, so that a scheduler that sends in the order of release never sends a command before
+//! one that it must follow.
 //!
-//! Fences can be as many as writes, so nothing is counted in each of them: what does not read and comes
-//! behind a fence waits for it, hence all that is released (or started) of it comes before every fence
-//! that is not, and two sums a unit tell how many a fence still waits for.
+//! There can be as many fences as writes, so no counter is kept per fence. A command that does not
+//! read and follows a fence waits for it; therefore all such commands that are released (or
+//! started) precede every fence that is not, and two sums per unit suffice to tell how many
+//! commands a fence still waits for.
 
 use super::state::{CmdId, NONE, Queues, Stage};
 use frit_core::{Cmd, Op};
 use std::collections::{HashMap, VecDeque};
 use std::hash::{BuildHasherDefault, Hasher};
 
-/// The last command of each chain, by unit and hazard.
+/// Last command of each chain, by unit and hazard.
 pub(super) type Chains = HashMap<u64, u32, BuildHasherDefault<Mix>>;
 
-/// A hash for keys that are spread already but for their high bits: one multiplication (Fibonacci
-/// hashing, Knuth, The Art of Computer Programming 3, section 6.4).
+/// A hash for keys that are evenly distributed except in their high bits: one multiplication
+/// (Fibonacci hashing, Knuth, The Art of Computer Programming 3, section 6.4).
 #[derive(Default)]
 pub(super) struct Mix(u64);
 
@@ -35,34 +38,35 @@ impl Hasher for Mix {
     }
 }
 
-/// What a command knows of those that it must follow.
+/// Links and counters of the commands that a command must follow.
 #[derive(Clone, Copy, Default, Debug)]
 pub(super) struct Order {
-    /// Its number on the engine, in order of emission.
+    /// Number of the command in order of emission.
     pub(super) seq: u64,
-    /// Neighbours in the chain of its hazard that have not started.
+    /// Neighbours that have not started, in the chain of its hazard.
     pub(super) before: u32,
     pub(super) behind: u32,
-    /// An erase: reads before it that have not started.
+    /// For an erase: number of earlier reads that have not started.
     unstarted: u32,
-    /// Of these, those that are not released.
+    /// Number of these reads that are not released.
     unreleased: u32,
-    /// A fence: how many commands that do not read were given to the unit before it.
+    /// For a fence: number of commands that do not read and were emitted to the unit before it.
     entered: u64,
 }
 
-/// What a unit knows of the commands that were given to it.
+/// Counters over the commands of a unit.
 #[derive(Clone, Default, Debug)]
 pub(super) struct UnitOrder {
     unstarted_reads: u32,
     unreleased_reads: u32,
     /// Erases that have not started, in order of emission.
     erases: Vec<u32>,
-    /// Commands that do not read: given so far, and of these released, and started.
+    /// Commands that do not read: number emitted, and of these released and started.
     entered: u64,
     released: u64,
     started: u64,
-    /// Fences that have not started, in order of emission, and how many of the first are released.
+    /// Fences that have not started, in order of emission, and how many of them are released
+    /// (always the first ones).
     pub(super) fences: VecDeque<u32>,
     fences_released: usize,
 }
@@ -72,8 +76,8 @@ fn key(cmd: &Cmd) -> u64 {
 }
 
 impl Queues {
-    /// Whether `later` may not overtake `earlier` on the unit of both: they have the same hazard, an
-    /// erase meets a read, or a fence meets anything but a read.
+    /// Returns `true` if `later` must not overtake `earlier` on their common unit: they have the
+    /// same hazard, an erase follows a read, or one is a fence and neither is a read.
     #[must_use]
     pub fn must_follow(earlier: &Cmd, later: &Cmd) -> bool {
         earlier.hazard == later.hazard
@@ -83,7 +87,7 @@ impl Queues {
                 && !later.op.is_read())
     }
 
-    /// Whether a command that waits would overtake one that it must follow.
+    /// Returns `true` if a waiting command would overtake a command that it must follow.
     #[inline]
     #[must_use]
     pub fn blocked(&self, id: CmdId) -> bool {
@@ -95,7 +99,7 @@ impl Queues {
             || self.follows_fence(id.0, unit.fences.front())
     }
 
-    /// Enters a new command.
+    /// Registers a new command.
     pub(super) fn enter(&mut self, id: u32) {
         self.emitted += 1;
         let cmd = self.nodes[id as usize].cmd;
@@ -124,7 +128,7 @@ impl Queues {
         }
     }
 
-    /// Whether all that a command must follow are released.
+    /// Returns `true` if all commands that a command must follow are released.
     #[inline]
     pub(super) fn may_release(&self, id: u32) -> bool {
         let node = &self.nodes[id as usize];
@@ -136,7 +140,7 @@ impl Queues {
             && !self.follows_fence(id, unit.fences.get(unit.fences_released))
     }
 
-    /// A command was released: wakes those that were held for it.
+    /// Counts a released command and wakes the commands that were held for it.
     pub(super) fn wake_held(&mut self, id: u32) {
         let node = &self.nodes[id as usize];
         let (cmd, order, next) = (node.cmd, node.order, node.next);
@@ -151,7 +155,7 @@ impl Queues {
         let fence = unit.fences.get(unit.fences_released).copied().unwrap_or(NONE);
         self.wake_if_held(fence);
         if cmd.op.is_fence() {
-            // What comes behind the next fence waits for that one.
+            // Commands after the next fence are held by that fence.
             let mut at = next;
             while at != NONE && at != fence {
                 self.wake_if_held(at);
@@ -160,7 +164,7 @@ impl Queues {
         }
     }
 
-    /// A command starts: it holds back nothing any more.
+    /// Unregisters a command that starts: it blocks no other command any longer.
     pub(super) fn leave(&mut self, id: u32) {
         let node = &self.nodes[id as usize];
         let (cmd, order) = (node.cmd, node.order);
@@ -173,7 +177,7 @@ impl Queues {
         match cmd.op {
             Op::NandErase => unit.erases.retain(|&b| b != id),
             op if op.is_fence() => {
-                // Fences start in order, and only once they are released.
+                // Fences start in order, and only after they are released.
                 debug_assert_eq!(unit.fences.front(), Some(&id));
                 unit.fences.pop_front();
                 unit.fences_released -= 1;
@@ -194,7 +198,8 @@ impl Queues {
         }
     }
 
-    /// Counts down in the erases that must follow a read, and wakes those that were held for it.
+    /// Decrements a counter of each erase that must follow a read, and wakes the erases that were
+    /// held for it.
     #[inline]
     fn each_erase_behind(&mut self, cmd: &Cmd, seq: u64, count: impl Fn(&mut Order) -> &mut u32) {
         for i in (0..self.units[cmd.unit.idx()].order.erases.len()).rev() {
@@ -208,7 +213,8 @@ impl Queues {
         }
     }
 
-    /// Whether a command must follow a fence: it does not read, and comes behind it.
+    /// Returns `true` if a command must follow a fence: it does not read, and was emitted after the
+    /// fence.
     #[inline]
     fn follows_fence(&self, id: u32, fence: Option<&u32>) -> bool {
         let node = &self.nodes[id as usize];

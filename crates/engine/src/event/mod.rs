@@ -1,4 +1,4 @@
-//! The event engine: queues, a scheduler, exact channels, in virtual time.
+//! Discrete-event engine: queues, a scheduler and exact channel arbitration in virtual time.
 
 mod arm;
 mod hazard;
@@ -16,15 +16,16 @@ use state::{Event as Due, Stage};
 
 /// A discrete-event engine with a scheduler.
 ///
-/// A command waits until its `after` is done and every command that it may not overtake has been
-/// handed to the scheduler (see [`Queues::must_follow`]); then the scheduler decides when it goes to
-/// the device and which of those that wait at a unit is next. Each phase that needs the channel
-/// gets it in the order of asking. Disks do without the scheduler: a drive has its own queue and order.
-/// Nothing happens while a layer gives commands: all commands of a
-/// request, and of requests admitted in the same instant, are seen by the scheduler together.
+/// A command waits until its `after` is done and until all commands that it must not overtake have
+/// been released to the scheduler (see [`Queues::must_follow`]). The scheduler then decides when
+/// the command is sent to the device, and which of the commands that wait at a unit is started
+/// next. Each phase that needs the channel gets it in the order of the requests for it. Disks do
+/// not use the scheduler: a drive has its own queue and order. No event is processed while a layer
+/// emits commands: the scheduler sees all commands of a request, and of requests that are admitted
+/// at the same time, together.
 ///
-/// Events are ordered by time and, within an instant, by when they were made: the same input gives
-/// the same output. Ids are used again, so that a run in steady state allocates nothing.
+/// Events are ordered by time and, at equal times, by creation: the same input yields the same
+/// output. Ids are reused, so that a run in steady state allocates no memory.
 #[derive(Debug)]
 pub struct Event<P> {
     queues: Queues,
@@ -33,7 +34,7 @@ pub struct Event<P> {
 }
 
 impl<P: Scheduler> Event<P> {
-    /// An engine for these devices, at time zero.
+    /// Creates an engine for these devices, at time zero.
     #[must_use]
     pub fn new(hardware: &Hardware, mut scheduler: P) -> Event<P> {
         let queues = Queues::new(hardware);
@@ -41,29 +42,29 @@ impl<P: Scheduler> Event<P> {
         Event { queues, scheduler, ack: Tok::default() }
     }
 
-    /// What units and channels did.
+    /// Usage of units and channels.
     #[must_use]
     pub fn usage(&self) -> &Usage {
         self.queues.usage()
     }
 
-    /// The same, to reset it or to ask for more.
+    /// Mutable usage, to reset it or to enable further statistics.
     pub fn usage_mut(&mut self) -> &mut Usage {
         self.queues.usage_mut()
     }
 
-    /// The scheduler, to read or change its parameters.
+    /// Scheduler, to read or change its parameters.
     pub fn scheduler(&mut self) -> &mut P {
         &mut self.scheduler
     }
 
-    /// What waits where.
+    /// Queues of the engine.
     #[must_use]
     pub fn queues(&self) -> &Queues {
         &self.queues
     }
 
-    /// Figures of the engine and its scheduler.
+    /// Metrics of the engine and its scheduler.
     #[must_use]
     pub fn metrics(&self) -> Vec<Metric> {
         let mut all = vec![
@@ -71,22 +72,24 @@ impl<P: Scheduler> Event<P> {
                 name: "commands_outstanding",
                 value: f64::from(self.queues.outstanding()),
                 unit: "commands",
-                help: "commands given and not yet done",
+                help: "commands emitted and not yet done",
             },
             Metric {
                 name: "picks_refused",
                 value: self.queues.refused() as f64,
                 unit: "commands",
-                help: "choices of the scheduler that would have broken a hazard; others were taken",
+                help: "choices of the scheduler that would have violated a hazard, and were replaced",
             },
         ];
         all.extend(self.scheduler.metrics());
         all
     }
 
-    /// Does all that is due in this instant without an event.
+    /// Does all work that is due at the current time without an event.
     fn settle_instant(&mut self) {
         loop {
+            // Releases come first: the scheduler gets all commands that are ready at this time
+            // before it picks one of them.
             if let Some(id) = self.queues.next_woken() {
                 if let Some(cmd) = self.queues.release(id) {
                     self.scheduler.ready(&mut self.queues, cmd);

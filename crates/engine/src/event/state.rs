@@ -1,4 +1,5 @@
-//! What the event engine knows: commands, their waits, the queue of each unit, channels, events.
+//! State of the event engine: commands and their dependencies, the queue of each unit, channels,
+//! events.
 
 use super::arm::{Arm, NO_ARM, Role, arms};
 use super::hazard::{Chains, Order, UnitOrder};
@@ -9,41 +10,41 @@ use frit_media::{Hardware, Model, Phases};
 use std::cmp::Ordering;
 use std::collections::{BinaryHeap, VecDeque};
 
-/// "None", for ids and links: slot 0 of the table is never used.
+/// Id 0 means "none" in ids and links: slot 0 of the table is never used.
 pub(super) const NONE: u32 = 0;
 
-/// A command that is not done yet. Ids are used again.
+/// Id of a command that is not done yet. Ids are reused.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
 pub struct CmdId(pub(super) u32);
 
-/// When something is done, in an event engine. The default is done already.
+/// Token of the event engine. The default token is done.
 #[derive(Clone, Copy, PartialEq, Eq, Default, Debug)]
 pub struct Tok {
     id: u32,
-    /// A token whose generation is past is done, whoever uses the id now.
+    /// A token with a past generation is done, even if its id was reused.
     generation: u32,
 }
 
-/// Where a command is in its life.
+/// Stage in the life of a command.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(super) enum Stage {
     /// The slot is free.
     Free,
-    /// Not a command: it is done when what it waits for is.
+    /// Not a command: a join, which is done when the tokens that it waits for are done.
     Join,
-    /// It waits for its `after`.
+    /// The command waits for its `after`.
     Waits,
-    /// It waits until a command that it must follow is released.
+    /// The command waits until a command that it must follow is released.
     Held,
-    /// The scheduler has it.
+    /// The command is released to the scheduler.
     Released,
-    /// It is at the device and may start.
+    /// The command was sent to the device and may start.
     Sent,
-    /// It has the unit: data in, cells, data out.
+    /// The command has the unit: transfer in, operation of the cells, transfer out.
     In,
     Array,
     Out,
-    /// The device is done; the host does not know yet.
+    /// The device is done; the host is not notified yet.
     Finished,
 }
 
@@ -52,15 +53,16 @@ pub(super) struct Node {
     pub(super) cmd: Cmd,
     generation: u32,
     pub(super) stage: Stage,
-    /// How many of its at most two waits are not over.
+    /// Number of tokens that it still waits for, at most two.
     waits: u8,
-    /// On a disk.
+    /// State of a command of a disk.
     pub(super) role: Role,
     /// First of the links (`id × 2 + wait`) that wait for this node, newest first.
     waiters: u32,
-    /// The next link in the lists that this node's waits are in.
+    /// The next link in each list that contains this node.
     next_waiter: [u32; 2],
-    /// Neighbours in the queue of the unit; `next` also in a channel's queue and the free list.
+    /// Neighbours in the queue of the unit; `next` is also used in a channel's queue and in the
+    /// free list.
     pub(super) prev: u32,
     pub(super) next: u32,
     /// Neighbours among the commands that were sent to the unit.
@@ -76,7 +78,7 @@ pub(super) struct Node {
 const NO_CMD: Cmd =
     Cmd { addr: 0, len: 0, hazard: 0, unit: UnitId(0), op: Op::NandRead, cause: frit_core::Cause::Host };
 
-/// A queue through the nodes' `next`, in order of entry.
+/// A queue linked through `next` of the nodes, in order of entry.
 #[derive(Clone, Copy, Default, Debug)]
 struct Fifo {
     head: u32,
@@ -88,17 +90,17 @@ pub(super) struct Unit {
     /// Commands that have not started, in order of emission.
     queue: Fifo,
     queued: u32,
-    /// Of these, those that were sent, in that order.
+    /// Commands of the queue that were sent, in the order in which they were sent.
     sent: Fifo,
     pub(super) order: UnitOrder,
     running: u32,
-    /// When it will be free if channels cost no wait.
+    /// Time at which the unit will be free if no command waits for a channel.
     expected: Nanos,
     channel: u16,
     pub(super) device: u8,
-    /// Which of the disks it is, if it is one.
+    /// Index of the disk, or [`NO_ARM`].
     pub(super) arm: u8,
-    /// It is in the list of units to look at.
+    /// The unit is in the list of units to examine.
     listed: bool,
 }
 
@@ -108,17 +110,17 @@ struct Channel {
     waiting: Fifo,
 }
 
-/// Something that is due at a time.
+/// An event.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(super) enum Event {
     /// A phase of a command ends.
     Phase(CmdId),
-    /// A timer of the scheduler.
+    /// A timer of the scheduler expires.
     Timer(u32),
 }
 
-/// An event in the heap, by time and, within an instant, by when it was made: one number, because the
-/// comparison is what a heap spends its time on.
+/// An event in the heap. The key orders by time and, at equal times, by creation; it is a single
+/// number because a heap spends its time on comparisons.
 #[derive(Clone, Copy, Debug)]
 struct Scheduled {
     key: u128,
@@ -132,7 +134,8 @@ impl Scheduled {
 }
 
 impl Ord for Scheduled {
-    /// The earliest is the greatest: the heap gives the greatest first.
+    /// Reverses the order: the heap returns the greatest element first, which must be the earliest
+    /// event.
     fn cmp(&self, other: &Self) -> Ordering {
         other.key.cmp(&self.key)
     }
@@ -155,9 +158,9 @@ impl Eq for Scheduled {}
 /// A command that waits at a unit.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Waiting {
-    /// Which.
+    /// Id of the command.
     pub id: CmdId,
-    /// What.
+    /// The command.
     pub cmd: Cmd,
 }
 
@@ -174,13 +177,14 @@ pub struct Queues {
     channels: Vec<Channel>,
     pub(super) models: Vec<Model>,
     pub(super) arms: Vec<Arm>,
-    /// Commands of disks that stop yielding, kept for its memory.
+    /// Worklist of disk commands that stop yielding; kept to reuse its memory.
     pub(super) hurried: Vec<u32>,
-    /// Copies of the models for [`Queues::unit_state`]: asking must not move an arm.
+    /// Copies of the models for [`Queues::unit_state`]: an estimate must not move the arm of a
+    /// disk.
     estimates: Vec<Model>,
     events: BinaryHeap<Scheduled>,
     sequence: u64,
-    /// Nodes whose waits are over, and units that may have something to start.
+    /// Nodes whose dependencies are done, and units that may have a command to start.
     pub(super) woken: VecDeque<u32>,
     free_units: VecDeque<UnitId>,
     reports: VecDeque<Done>,
@@ -188,40 +192,40 @@ pub struct Queues {
     usage: Usage,
 }
 
-/// For schedulers.
+/// Interface for schedulers.
 impl Queues {
-    /// The time.
+    /// Current time.
     #[must_use]
     pub fn now(&self) -> Nanos {
         self.now
     }
 
-    /// How many units there are.
+    /// Number of units.
     #[must_use]
     pub fn units(&self) -> usize {
         self.units.len()
     }
 
-    /// How many channels there are.
+    /// Number of channels.
     #[must_use]
     pub fn channels(&self) -> usize {
         self.channels.len()
     }
 
-    /// The channel of a unit.
+    /// Channel of a unit.
     #[must_use]
     pub fn channel_of(&self, unit: UnitId) -> usize {
         usize::from(self.units[unit.idx()].channel)
     }
 
-    /// A command by id.
+    /// Returns a command by id.
     #[inline]
     #[must_use]
     pub fn cmd(&self, id: CmdId) -> &Cmd {
         &self.nodes[id.0 as usize].cmd
     }
 
-    /// The oldest command that has not started on a unit, if it was sent: first in, first out.
+    /// Returns the oldest command of a unit that has not started, if it was sent (FIFO order).
     #[inline]
     #[must_use]
     pub fn oldest(&self, unit: UnitId) -> Option<CmdId> {
@@ -229,7 +233,8 @@ impl Queues {
         (self.nodes[head as usize].stage == Stage::Sent).then_some(CmdId(head))
     }
 
-    /// The commands that may start on a unit, but for hazards, in the order in which they were sent.
+    /// Returns the commands that were sent to a unit and have not started, in the order in which
+    /// they were sent. Hazards may still block them.
     #[inline]
     pub fn sent(&self, unit: UnitId) -> impl Iterator<Item = Waiting> + '_ {
         let mut at = self.units[unit.idx()].sent.head;
@@ -241,13 +246,13 @@ impl Queues {
         })
     }
 
-    /// How many commands wait at a unit, without the one that runs.
+    /// Number of commands that wait at a unit, without the running one.
     #[must_use]
     pub fn depth(&self, unit: UnitId) -> u32 {
         self.units[unit.idx()].queued
     }
 
-    /// The device has the command: it may start.
+    /// Sends a command to the device: it may start.
     pub fn send(&mut self, id: CmdId) {
         let node = &mut self.nodes[id.0 as usize];
         debug_assert_eq!(node.stage, Stage::Released, "only a released command can be sent");
@@ -262,20 +267,21 @@ impl Queues {
         self.list(unit);
     }
 
-    /// The host learns that a finished command is done: what waits for it goes on.
+    /// Notifies the host that a finished command is done. The commands that wait for it continue.
     pub fn complete(&mut self, id: CmdId) {
         debug_assert_eq!(self.nodes[id.0 as usize].stage, Stage::Finished, "only once, and finished");
         self.outstanding -= 1;
         self.resolve(id.0);
     }
 
-    /// Calls the scheduler's `timer` with `token` at this time (now, if it is past).
+    /// Sets a timer: the scheduler's `timer` is called with `token` at the given time (at once if
+    /// it is past).
     pub fn timer(&mut self, at: Nanos, token: u32) {
         self.at(at.max(self.now), Event::Timer(token));
     }
 }
 
-/// For the engine.
+/// Interface for the engine.
 impl Queues {
     pub(super) fn new(hardware: &Hardware) -> Queues {
         let (arms, arm_of) = arms(hardware);
@@ -330,7 +336,7 @@ impl Queues {
         self.outstanding
     }
 
-    /// Slots of the table, in use or not.
+    /// Number of slots of the table, used or free.
     #[cfg(test)]
     pub(super) fn slots(&self) -> usize {
         self.nodes.len() - 1
@@ -391,12 +397,13 @@ impl Queues {
         Tok { id, generation: self.nodes[id as usize].generation }
     }
 
-    /// Reports `tag` when `tok` is done; false when it is done already.
+    /// Requests a report of `tag` when `tok` is done. Returns `false` if it is already done.
     pub(super) fn watch(&mut self, tok: Tok, tag: Tag) -> bool {
         if self.is_done(tok) {
             return false;
         }
         let mut id = tok.id;
+        // A node has one tag, so a second watch gets a join of its own.
         if self.nodes[id as usize].tag.is_some() {
             id = self.node(NO_CMD, Stage::Join);
             self.wait_for(id, 0, tok);
@@ -417,14 +424,15 @@ impl Queues {
         self.woken.pop_front()
     }
 
-    /// A unit that runs nothing and may have something to start. It is listed again when that changes.
+    /// Returns a unit that is idle and may have a command to start. The unit is listed again when
+    /// this may have changed.
     pub(super) fn next_free_unit(&mut self) -> Option<UnitId> {
         let unit = self.free_units.pop_front()?;
         self.units[unit.idx()].listed = false;
         Some(unit)
     }
 
-    /// The next event until `limit`; without one, time advances to `limit`.
+    /// Returns the next event until `limit`; if there is none, time advances to `limit`.
     pub(super) fn next_event(&mut self, limit: Nanos) -> Option<Event> {
         match self.events.peek() {
             Some(&next) if next.at() <= limit => {
@@ -441,9 +449,9 @@ impl Queues {
         }
     }
 
-    /// A node whose waits are over: a join is done; a command is returned when nothing that it must
-    /// follow is still to be released, and held otherwise. Commands of disks go to their drive: no
-    /// scheduler hears of them.
+    /// Processes a node whose dependencies are done. A join is done. A command is released and
+    /// returned, or held if a command that it must follow is not released yet. Commands of disks go
+    /// to their drive and are not passed to the scheduler.
     pub(super) fn release(&mut self, id: u32) -> Option<CmdId> {
         match self.nodes[id as usize].stage {
             Stage::Waits | Stage::Held => {}
@@ -451,7 +459,7 @@ impl Queues {
                 self.resolve(id);
                 return None;
             }
-            // Woken twice in this instant.
+            // The node was woken twice at this time.
             _ => return None,
         }
         let released = self.may_release(id);
@@ -473,7 +481,8 @@ impl Queues {
         Some(CmdId(id))
     }
 
-    /// Starts `picked` on a unit that is free, unless a hazard forbids it; then the first that may.
+    /// Starts `picked` on an idle unit. If a hazard forbids it, starts the first command that may
+    /// start.
     pub(super) fn start(&mut self, unit: UnitId, picked: CmdId) {
         let mut id = picked;
         let node = &self.nodes[id.0 as usize];
@@ -500,7 +509,7 @@ impl Queues {
         }
     }
 
-    /// A phase of a command ended; returns where the command is now.
+    /// Ends a phase of a command, and returns its new stage.
     pub(super) fn phase_over(&mut self, id: CmdId) -> Stage {
         let now = self.now;
         let node = &mut self.nodes[id.0 as usize];
@@ -527,7 +536,7 @@ impl Queues {
                 if unit.queued > 0 {
                     self.list(cmd.unit);
                 } else {
-                    // The estimate did not know how long channels would be waited for.
+                    // The estimate did not include the waits for channels.
                     unit.expected = now;
                 }
                 if self.is_arm(cmd.unit) {
@@ -593,7 +602,7 @@ impl Queues {
         }
     }
 
-    /// A node is done: frees it and wakes what waited for it, oldest first.
+    /// Marks a node as done: frees it and wakes the nodes that wait for it, oldest first.
     fn resolve(&mut self, id: u32) {
         let node = &mut self.nodes[id as usize];
         let mut newest = node.waiters;
@@ -604,6 +613,7 @@ impl Queues {
         node.stage = Stage::Free;
         node.next = self.free;
         self.free = id;
+        // The list has the newest first: reverse it in place, then wake in order.
         let mut oldest = NONE;
         while newest != NONE {
             let slot = &mut self.nodes[newest as usize / 2].next_waiter[newest as usize % 2];
@@ -677,6 +687,7 @@ impl Queues {
         let now = self.now;
         let node = &mut self.nodes[id as usize];
         let len = if node.stage == Stage::In {
+            // The service starts with the grant; the wait for the channel counts as waiting time.
             node.start = now;
             node.phases.bus_in
         } else {

@@ -1,11 +1,11 @@
-//! First in, first out: what a device without a scheduler does, and what the eager engine computes.
+//! First in, first out: the order of a device without a scheduler, and of the eager engine.
 
 use super::{Scheduler, unknown};
 use crate::event::{CmdId, Queues};
 use frit_core::{ParamInfo, Params, Result, UnitId};
 
-/// Each unit carries its commands out in the order in which they were given. One that waits for
-/// something holds back those behind it.
+/// Each unit executes its commands in the order of emission. A command that waits for its `after`
+/// blocks those behind it.
 #[derive(Clone, Copy, Default, Debug)]
 pub struct Fifo;
 

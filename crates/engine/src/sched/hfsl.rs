@@ -1,13 +1,16 @@
-//! HFSL's scheduler: circular queues, and batches that are sent only when the device has nothing left.
+//! Scheduler of HFSL: circular queues, and batches that are sent only when the device is idle.
 //!
 //! After section 2.6.3 of "A user-visible solid-state storage system with software-defined fusion
-//! methods for PCM and NAND flash" (2016). What the paper leaves open is read thus:
-//! - `n` (`MAX_CMD_SEND_COUNTER`) bounds what is sent at a time: over all channels when there is one
-//!   counter for the device, per channel when each has its own. Channels take turns, one command each.
-//! - A circular queue holds at most `queue-capacity` commands that are not done; more wait before it,
-//!   in order, so that the capacity shows in the size of batches only.
-//! - "A completion interrupt will be sent to the host after all requests are handled": the host learns
-//!   of all commands of a batch when the last of them ends. What waits for one of them joins the next.
+//! methods for PCM and NAND flash" (2016). Where the paper leaves details open, this implementation
+//! assumes:
+//! - `n` (`MAX_CMD_SEND_COUNTER`) limits the size of a batch: over all channels if the device has
+//!   one counter, per channel if each channel has its own. Channels take turns with one command
+//!   each.
+//! - A circular queue holds at most `queue-capacity` commands that are not done. Further commands
+//!   wait in front of it in order, so that the capacity affects only the size of batches.
+//! - "A completion interrupt will be sent to the host after all requests are handled": the host is
+//!   notified of all commands of a batch when the last of them ends. Commands that wait for one of
+//!   them join the next batch.
 //! - Commands to DRAM do not cross the host interface and are not batched.
 
 use super::{Scheduler, number, unknown};
@@ -16,7 +19,7 @@ use frit_core::visible::Metric;
 use frit_core::{Error, MediumKind, Nanos, ParamInfo, Params, Result, UnitId};
 use std::collections::VecDeque;
 
-/// Commands to the device in batches.
+/// Sends commands to the device in batches.
 #[derive(Clone, Debug)]
 pub struct Hfsl {
     n: u32,
@@ -26,33 +29,34 @@ pub struct Hfsl {
     per_channel: bool,
     /// The circular queue of each channel.
     rings: Vec<VecDeque<CmdId>>,
-    /// One for the device, or one a channel.
+    /// One group for the device, or one per channel.
     groups: Vec<Group>,
-    /// The host interface is busy until then.
+    /// Time until which the host interface is busy.
     link_free: Nanos,
     batches: u64,
     commands: u64,
 }
 
-/// What one counter counts.
+/// The commands that share one counter.
 #[derive(Clone, Default, Debug)]
 struct Group {
-    /// The paper's data counter: commands sent and not done.
+    /// The data counter of the paper: commands that were sent and are not done.
     counter: u32,
-    /// The batch on its way to the device.
+    /// The batch that is being transferred to the device.
     sending: Vec<CmdId>,
-    /// The part of the batch that the device has done.
+    /// The commands of the batch that the device has finished.
     finished: Vec<CmdId>,
-    /// A look at the counter is due.
+    /// A check of the counter is scheduled.
     look: bool,
-    /// The channel whose turn it is.
+    /// The channel whose command is taken next.
     turn: usize,
 }
 
 impl Default for Hfsl {
-    /// The paper gives the range of `n`, 8 to 255, and no value: 32 is in its middle by powers of two.
-    /// It gives no figure for a transfer either; 5 µs is an assumption (a DMA descriptor, a doorbell
-    /// and an interrupt over PCIe Gen1 ×4 with a soft-core processor), to be varied.
+    /// Default parameters. The paper states the range of `n`, 8 to 255, but no value: 32 is in the
+    /// middle of the range by powers of two. It states no transfer time either; 5 µs is an
+    /// assumption (a DMA descriptor, a doorbell and an interrupt over PCIe Gen1 ×4 with a soft-core
+    /// processor), to be varied.
     fn default() -> Self {
         Hfsl {
             n: 32,
@@ -69,7 +73,7 @@ impl Default for Hfsl {
     }
 }
 
-/// Timers: look at the counter of a group, or its batch arrives at the device.
+/// Timers: the check of a group's counter, and the arrival of its batch at the device.
 const LOOK: u32 = 0;
 const ARRIVE: u32 = 1;
 
@@ -86,7 +90,7 @@ impl Hfsl {
         if self.per_channel { group..group + 1 } else { 0..self.rings.len() }
     }
 
-    /// Looks at the counter at the next tick, when it is zero and something waits.
+    /// Schedules a check of the counter at the next tick, if it is zero and commands wait.
     fn look_soon(&mut self, queues: &mut Queues, group: usize) {
         let waits = self.rings[self.channels(group)].iter().any(|r| !r.is_empty());
         let g = &mut self.groups[group];
@@ -110,6 +114,8 @@ impl Hfsl {
         if g.counter > 0 {
             return;
         }
+        // A round takes at most one command per channel, so a channel adds at most `capacity`
+        // commands.
         for _ in 0..self.capacity {
             let before = g.sending.len();
             let turn = g.turn;
@@ -131,6 +137,7 @@ impl Hfsl {
         if g.counter > 0 {
             self.batches += 1;
             self.commands += u64::from(g.counter);
+            // All groups share the host interface, which transfers one batch at a time.
             self.link_free = self.link_free.max(queues.now()) + self.transfer;
             queues.timer(self.link_free, group as u32 * 2 + ARRIVE);
         }
@@ -207,7 +214,7 @@ impl Params for Hfsl {
         vec![
             info(
                 "max-cmd-send-counter",
-                "n: commands sent at a time, at most; 8 to 255",
+                "n: maximum number of commands in a batch; 8 to 255",
                 self.n.to_string(),
                 true,
             ),
@@ -220,13 +227,13 @@ impl Params for Hfsl {
             info("transfer-ns", "cost of one host-device transfer", self.transfer.0.to_string(), true),
             info(
                 "timer-ns",
-                "period in which the counter is looked at; 0: when it turns zero",
+                "period of the checks of the counter; 0: at once when it becomes zero",
                 self.timer.0.to_string(),
                 true,
             ),
             info(
                 "counter",
-                "whose outstanding commands a counter counts: device or channel",
+                "scope of a counter of outstanding commands: device or channel",
                 if self.per_channel { "channel" } else { "device" }.into(),
                 false,
             ),
@@ -244,13 +251,13 @@ impl Params for Hfsl {
                 let per_channel = match value.trim() {
                     "device" => false,
                     "channel" => true,
-                    _ => return Err(Error::param(key, value, "device or channel is needed")),
+                    _ => return Err(Error::param(key, value, "has to be device or channel")),
                 };
                 if !self.groups.is_empty() && per_channel != self.per_channel {
                     return Err(Error::param(
                         key,
                         value,
-                        "it is fixed once the engine runs; set it in the stack",
+                        "cannot be changed while the engine runs; set it in the stack",
                     ));
                 }
                 self.per_channel = per_channel;

@@ -1,8 +1,9 @@
-//! Schedulers of the event engine: which command goes to the device, and which of those that wait at
-//! a unit is next. Disks are not theirs: a drive has its own order.
+//! Schedulers of the event engine: they decide when commands are sent to the device, and which of
+//! the commands that wait at a unit is started next. Disks do not use them: a drive has its own
+//! order.
 //!
-//! A scheduler is one file here, one `mod` line and one line of [`AnyScheduler`]; its name in a stack
-//! file is the variant's in kebab case.
+//! To add a scheduler, add a file here, a `mod` line and a line in [`AnyScheduler`]. Its name in a
+//! stack file is that of the variant in kebab case.
 
 mod fifo;
 mod hfsl;
@@ -19,46 +20,47 @@ use frit_core::{Error, Params, Result, UnitId};
 use std::ops::RangeInclusive;
 use strum::{EnumString, IntoStaticStr, VariantNames};
 
-/// Decides when commands go to the device, and in which order a unit carries them out.
+/// Decides when commands are sent to the device, and in which order a unit executes them.
 ///
-/// The engine calls `ready` in an order that respects hazards, and starts nothing that would break
-/// one: a choice that would is counted ([`Event::metrics`](crate::Event::metrics)) and replaced.
+/// The engine calls `ready` in an order that respects hazards, and never starts a command that
+/// would violate one: such a choice is counted ([`Event::metrics`](crate::Event::metrics)) and
+/// replaced.
 #[enum_dispatch]
 pub trait Scheduler {
-    /// Called once, before any command, with the devices at hand.
+    /// Initializes the scheduler for the devices; called once, before any command.
     fn attach(&mut self, queues: &Queues) {
         let _ = queues;
     }
 
-    /// A command waits for nothing but the device. By default it goes there at once.
+    /// Handles a command that is ready to be sent to the device. By default it is sent at once.
     fn ready(&mut self, queues: &mut Queues, id: CmdId) {
         queues.send(id);
     }
 
-    /// What a unit that is free carries out next: one of the commands sent to it, or none
-    /// for now. It is asked again when another is sent.
+    /// Returns the command that an idle unit starts next: one of those sent to it, or `None` to
+    /// leave it idle. The engine asks again when another command is sent.
     fn pick(&mut self, queues: &Queues, unit: UnitId) -> Option<CmdId>;
 
-    /// The device is done with a command. By default the host knows at once.
+    /// Handles a command that the device has finished. By default the host is notified at once.
     fn finished(&mut self, queues: &mut Queues, id: CmdId) {
         queues.complete(id);
     }
 
-    /// A timer that it has set goes off.
+    /// Handles the expiry of a timer that the scheduler has set.
     fn timer(&mut self, queues: &mut Queues, token: u32) {
         let _ = (queues, token);
     }
 
-    /// Its parameters, readable and changeable while it runs.
+    /// Parameters, readable and changeable at run time.
     fn params(&mut self) -> &mut dyn Params;
 
-    /// Figures of its own.
+    /// Metrics of the scheduler.
     fn metrics(&self) -> Vec<Metric> {
         Vec::new()
     }
 }
 
-/// The schedulers by name: `"read-first".parse::<AnyScheduler>()`, names in
+/// The schedulers by name: `"read-first".parse::<AnyScheduler>()`; the names are in
 /// `AnyScheduler::VARIANTS`.
 #[enum_dispatch(Scheduler)]
 #[derive(Clone, Debug, EnumString, VariantNames, IntoStaticStr)]
@@ -68,15 +70,15 @@ pub enum AnyScheduler {
     Fifo,
     /// Reads overtake programs and erases of other blocks.
     ReadFirst,
-    /// The batches of HFSL.
+    /// Batches as in HFSL.
     Hfsl,
 }
 
 impl AnyScheduler {
-    /// The scheduler of this name, with its default parameters.
+    /// Returns the scheduler with this name and its default parameters.
     ///
     /// # Errors
-    /// An unknown name; the message lists those there are.
+    /// An unknown name; the message lists the schedulers.
     pub fn named(name: &str) -> Result<AnyScheduler> {
         name.parse().map_err(|_| {
             let why = format!("no such scheduler; there are {}", AnyScheduler::VARIANTS.join(", "));
@@ -85,7 +87,7 @@ impl AnyScheduler {
     }
 }
 
-/// Reads a whole number within a range.
+/// Parses a whole number within a range.
 fn number(key: &str, value: &str, range: RangeInclusive<u64>) -> Result<u64> {
     match value.trim().replace('_', "").parse() {
         Ok(n) if range.contains(&n) => Ok(n),
@@ -96,7 +98,7 @@ fn number(key: &str, value: &str, range: RangeInclusive<u64>) -> Result<u64> {
     }
 }
 
-/// The error of a parameter that a scheduler does not have.
+/// Returns the error for a parameter that a scheduler does not have.
 fn unknown(key: &str, value: &str, params: &dyn Params) -> Error {
     let known: Vec<&str> = params.list().iter().map(|p| p.key).collect();
     let why = match known.as_slice() {

@@ -1,27 +1,29 @@
-//! Reads first: somebody waits for a read, and it is short beside a program or an erase.
+//! Read-first scheduling: a request waits for a read, and a read is short compared with a program
+//! or an erase.
 
 use super::{Scheduler, number, unknown};
 use crate::event::{CmdId, Queues};
 use frit_core::visible::Metric;
 use frit_core::{ParamInfo, Params, Result, UnitId};
 
-/// The oldest read goes before the programs and erases of other blocks that wait at its unit; without
-/// one, the oldest command that waits for nothing. What already runs is not interrupted.
+/// The oldest read precedes the programs and erases of other blocks that wait at its unit. If there
+/// is no read, the oldest command that no hazard blocks is started. Running commands are not
+/// interrupted.
 ///
-/// So that programs do not starve, after `max-overtakes` reads in a row have overtaken the oldest of
-/// them, it goes first.
+/// Against starvation of programs, the oldest program or erase is started after `max-overtakes`
+/// reads in a row have overtaken it.
 #[derive(Clone, Debug)]
 pub struct ReadFirst {
     max_overtakes: u32,
     window: u32,
-    /// For each unit, reads that overtook since its last program or erase.
+    /// For each unit, the number of reads that overtook since the last program or erase.
     overtakes: Vec<u32>,
     total: u64,
 }
 
 impl Default for ReadFirst {
-    /// The bound, 16 reads of 60 to 80 µs, delays a program by a few of its own lengths; the window is
-    /// twice a deep queue of one unit.
+    /// Default parameters. The bound of 16 reads of 60 to 80 µs delays a program by a few of its
+    /// own durations; the window is twice a deep queue of one unit.
     fn default() -> Self {
         ReadFirst { max_overtakes: 16, window: 128, overtakes: Vec::new(), total: 0 }
     }
@@ -35,6 +37,7 @@ impl Scheduler for ReadFirst {
     fn pick(&mut self, queues: &Queues, unit: UnitId) -> Option<CmdId> {
         let overtakes = &mut self.overtakes[unit.idx()];
         let mut oldest = None;
+        // The first command found that is not a read is the oldest; a read behind it overtakes it.
         for w in queues.sent(unit).take(self.window as usize) {
             if (oldest.is_some() && !w.cmd.op.is_read()) || queues.blocked(w.id) {
                 continue;
@@ -67,7 +70,7 @@ impl Scheduler for ReadFirst {
             name: "reads_overtaken",
             value: self.total as f64,
             unit: "commands",
-            help: "reads that went before a program or an erase that could have started",
+            help: "reads that overtook a program or an erase that could have started",
         }]
     }
 }
@@ -77,13 +80,13 @@ impl Params for ReadFirst {
         vec![
             ParamInfo {
                 key: "max-overtakes",
-                help: "reads in a row that may overtake a waiting program or erase; 0: none",
+                help: "maximum number of consecutive reads that overtake a waiting program or erase; 0: none",
                 value: self.max_overtakes.to_string(),
                 live: true,
             },
             ParamInfo {
                 key: "window",
-                help: "commands ready at a unit that are looked at, from the oldest; at least 1",
+                help: "number of ready commands of a unit that are considered, from the oldest; at least 1",
                 value: self.window.to_string(),
                 live: true,
             },

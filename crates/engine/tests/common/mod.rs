@@ -1,18 +1,19 @@
 //! A host that follows a script, and the devices of the tests.
 
-#![allow(dead_code, unreachable_pub)] // each test uses its part
+#![allow(dead_code, unreachable_pub)] // each test uses a part of this module
 #![allow(clippy::unwrap_used, clippy::expect_used)] // helpers of tests
 
 use frit_core::{Cause, Cmd, MediumKind, Nanos, Op, Progress, Result, Sink, UnitId};
 use frit_engine::{Arrival, Driver, Engine, Host, Mode, Outcome, Times};
 use frit_media::{Curve, Device, Hardware, Model, NandTiming, PcmTiming};
 
-/// Phases of profile `slc-k9-2016`, in ns, for a page of 2 KB: cells of a read and of a program, bus.
+/// Phases of profile `slc-k9-2016` in ns, for a page of 2 KB: cells in a read and in a program,
+/// bus.
 pub const T_READ: u64 = 62_301;
 pub const T_PROG: u64 = 200_001;
 pub const T_ERASE: u64 = 1_500_000;
 pub const BUS: u64 = 13_199;
-/// A read and a program of Table 7 of the HFSL paper: 75.5 and 213.2 µs.
+/// A read and a program in Table 7 of the HFSL paper: 75.5 and 213.2 µs.
 pub const READ: u64 = 75_500;
 pub const PROGRAM: u64 = 213_200;
 
@@ -48,7 +49,7 @@ fn device(kind: MediumKind, model: Model, channels: &[u16]) -> Hardware {
     hw
 }
 
-/// A page command on a unit and a block of it.
+/// A command to a page of the given unit and block.
 pub fn page(op: Op, unit: u16, block: u32) -> Cmd {
     let len = if op == Op::NandErase { 0 } else { 2048 };
     Cmd { addr: 0, len, hazard: block, unit: UnitId(unit), op, cause: Cause::Host }
@@ -66,8 +67,8 @@ pub fn erase(unit: u16, block: u32) -> Cmd {
     page(Op::NandErase, unit, block)
 }
 
-/// A request: when it arrives, and its commands, each after an earlier one of the same request if
-/// so said. All are acknowledged.
+/// A request: its arrival time and its commands. A command may wait for an earlier one of the same
+/// request. The acknowledgement waits for all commands.
 #[derive(Clone, Debug)]
 pub struct Request {
     pub at: u64,
@@ -75,21 +76,21 @@ pub struct Request {
 }
 
 impl Request {
-    /// Commands that wait for nothing.
+    /// Creates a request whose commands do not wait for each other.
     pub fn at(at: u64, commands: &[Cmd]) -> Request {
         Request { at, commands: commands.iter().map(|&c| (c, None)).collect() }
     }
 }
 
-/// One request a command, all at time zero.
+/// Creates one request per command, all at time zero.
 pub fn singles(commands: &[Cmd]) -> Vec<Request> {
     commands.iter().map(|&c| Request::at(0, &[c])).collect()
 }
 
-/// What a background step did, or is to do.
+/// Action of a background step.
 pub type Background<S> = Box<dyn FnMut(&mut S, u32) -> Progress<<S as Sink>::Tok>>;
 
-/// Makes the requests of a script, and keeps their times by index.
+/// A host that makes the requests of a script and records their times by index.
 pub struct Script<S: Sink> {
     pub requests: Vec<Request>,
     pub next: usize,
@@ -137,7 +138,7 @@ impl<S: Sink> Host<S> for Script<S> {
     }
 }
 
-/// Runs a script to its end and returns the times by index.
+/// Runs a script to its end. Returns the times by index.
 pub fn run<E: Engine>(engine: &mut E, mode: Mode, requests: &[Request]) -> (Vec<Times>, Outcome) {
     let mut host = Script::new(requests.to_vec());
     let mut driver = Driver::new(mode).unwrap();
@@ -146,7 +147,7 @@ pub fn run<E: Engine>(engine: &mut E, mode: Mode, requests: &[Request]) -> (Vec<
     (host.times.into_iter().map(|t| t.expect("acknowledged")).collect(), outcome)
 }
 
-/// All at once: when each request is acknowledged.
+/// Runs all requests at once. Returns the times of acknowledgement.
 pub fn ends<E: Engine>(engine: &mut E, requests: &[Request]) -> Vec<u64> {
     let mode = Mode::Closed { depth: 1000 };
     run(engine, mode, requests).0.iter().map(|t| t.acknowledged.0).collect()

@@ -1,4 +1,5 @@
-//! What a pool lies on: whether its bodies are memory, and in which pages.
+//! Detection of the file system that holds a pool: whether its files are memory, and with which
+//! pages.
 
 use rustix::fs::{FsWord, StatxAttributes, StatxFlags, fstat, fstatfs, statx};
 use std::os::fd::{AsFd, OwnedFd};
@@ -7,37 +8,39 @@ use std::path::Path;
 /// The magic number of tmpfs: linux/magic.h.
 const TMPFS_MAGIC: FsWord = 0x0102_1994;
 
-/// What a pool lies on.
+/// Kind of file system that holds a pool.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Ground {
-    /// tmpfs; whether it was mounted to use huge pages.
+    /// A tmpfs.
     Tmpfs {
-        /// Any of `huge=always`, `huge=within_size` and `huge=advise`.
+        /// `true` if it is mounted with `huge=always`, `huge=within_size` or `huge=advise`.
         huge: bool,
     },
     /// A file system whose files are mapped as memory.
     Dax,
-    /// Anything else: bodies are in the page cache of that file system.
+    /// Any other file system: contents are in its page cache.
     Other,
 }
 
 impl Ground {
-    /// Of a directory of a pool. New files of a DAX file system have the attribute of their directory.
+    /// Detects the kind from the directory of a pool. New files of a DAX file system inherit the
+    /// attribute of their directory.
     pub(super) fn of(directory: &OwnedFd, path: &Path) -> Self {
         let magic = fstatfs(directory).map_or(0, |found| found.f_type);
         if magic == TMPFS_MAGIC {
             return Self::Tmpfs { huge: options(directory).is_some_and(|words| huge(&words)) };
         }
+        // The image is tested, because a new pool has no content file yet.
         if is_dax(&path.with_file_name("image")) { Self::Dax } else { Self::Other }
     }
 
-    /// What people who look for speed should know of it, in a sentence; nothing where all is well.
+    /// Returns a performance hint for the user, or `None` if the file system is suitable.
     #[must_use]
     pub fn hint(self) -> Option<&'static str> {
         match self {
             Self::Tmpfs { huge: true } | Self::Dax => None,
             Self::Tmpfs { huge: false } => {
-                Some("this tmpfs has no huge pages; mount -o remount,huge=always gives large files them")
+                Some("this tmpfs does not use huge pages; mount -o remount,huge=always enables them")
             }
             Self::Other => Some(
                 "this is neither tmpfs nor a DAX file system: contents go through its page cache, and are as durable \
@@ -47,14 +50,14 @@ impl Ground {
     }
 }
 
-/// Whether a mapping of a file is the memory itself.
+/// Returns `true` if a file is on DAX, so that a mapping of it is the memory itself.
 fn is_dax(path: &Path) -> bool {
     let Ok(file) = std::fs::File::open(path) else { return false };
     statx(file.as_fd(), "", rustix::fs::AtFlags::EMPTY_PATH, StatxFlags::empty())
         .is_ok_and(|found| found.stx_attributes.contains(StatxAttributes::DAX))
 }
 
-/// The options of the mount that a directory is on: the last field of its line in mountinfo, see proc(5).
+/// Returns the mount options of a directory: the last field of its line in mountinfo, see proc(5).
 fn options(directory: &OwnedFd) -> Option<String> {
     let device = fstat(directory).ok()?.st_dev;
     let number = format!("{}:{}", rustix::fs::major(device), rustix::fs::minor(device));

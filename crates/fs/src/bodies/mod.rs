@@ -1,7 +1,9 @@
-//! Bodies: contents of regular files that are kept outside of the medium, one for each inode.
+//! External content store: contents of regular files that are kept outside the medium, in one
+//! content file for each inode.
 //!
-//! Names, attributes, directories, extended attributes and the journal stay on the medium as they are. A body that
-//! does not exist is an empty file, so that neither making an inode nor a stop behind that needs one.
+//! Names, attributes, directories, extended attributes and the journal stay on the medium. A
+//! content file that does not exist counts as empty, so the creation of an inode needs none, and
+//! neither does recovery after a crash.
 
 mod ground;
 mod owners;
@@ -17,91 +19,94 @@ use std::fmt::Debug;
 use std::os::fd::OwnedFd;
 use std::sync::Arc;
 
-/// Whose body it is. With the generation a number that is used again never leads to what another inode held.
+/// Identifies the content file of an inode. The generation ensures that a reused inode number never
+/// refers to the contents of an earlier inode.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
 pub struct BodyId {
-    /// The inode.
+    /// Inode number.
     pub ino: Ino,
-    /// Which use of the number.
+    /// Generation of the inode.
     pub generation: u32,
 }
 
-/// What is known of a body.
+/// Attributes of a content file.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Look {
-    /// Bytes.
+    /// Size in bytes.
     pub size: u64,
-    /// Blocks of 512 bytes that it takes.
+    /// Allocated space in blocks of 512 bytes.
     pub sectors: u64,
-    /// Last read.
+    /// Time of the last read.
     pub atime: Time,
-    /// Last change of its bytes.
+    /// Time of the last change of its data.
     pub mtime: Time,
-    /// Last change of its bytes or of what is known of it.
+    /// Time of the last change of its data or attributes.
     pub ctime: Time,
 }
 
-/// How full the place is where bodies are.
+/// Space usage of the file system that holds a content store.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Room {
-    /// Bytes of a block.
+    /// Block size in bytes.
     pub block_bytes: u32,
-    /// Blocks.
+    /// Total number of blocks.
     pub blocks: u64,
-    /// Those that are free.
+    /// Number of free blocks.
     pub blocks_free: u64,
 }
 
-/// The bytes of one regular file. Errors are those of the place where they are: no space, a quota, too large.
+/// Open content file of one regular file. Errors are those of the store: no space, a quota, too
+/// large.
 pub trait Body: Send + Sync + Debug {
-    /// Reads from byte `at`; fewer bytes only at the end.
+    /// Reads from byte `at`; returns fewer bytes only at the end.
     fn read(&self, at: u64, into: &mut [u8]) -> Result<usize>;
 
-    /// Writes from byte `at`; fewer bytes only when space ran out on the way.
+    /// Writes from byte `at`; returns fewer bytes only if space ran out.
     fn write(&self, at: u64, data: &[u8]) -> Result<usize>;
 
-    /// Sets the size; what it grows by reads as zeros.
+    /// Sets the size. Added bytes read as zeros.
     fn resize(&self, to: u64) -> Result<()>;
 
     /// Allocates, punches or zeroes a range.
     fn allocate(&self, how: Allocate, at: u64, len: u64) -> Result<()>;
 
-    /// The first byte from `at` on that is data, or is in a hole.
+    /// Returns the first position at or after `at` that is data, or is in a hole.
     fn seek(&self, what: Seek, at: u64) -> Result<u64>;
 
-    /// Size, blocks and times.
+    /// Returns size, blocks and times.
     fn look(&self) -> Result<Look>;
 
-    /// Sets the times of the last read and of the last change; `None` stays.
+    /// Sets the times of the last read and of the last change; a time that is `None` stays
+    /// unchanged.
     fn set_times(&self, atime: Option<Time>, mtime: Option<Time>) -> Result<()>;
 
-    /// What was written outlives the machine, as far as the place has that.
+    /// Makes written data durable, if the store is durable at all.
     fn sync(&self, data_only: bool) -> Result<()>;
 
-    /// The open file that it is, where it is one.
+    /// Returns the descriptor of the content file, if it is an open file of the system.
     fn descriptor(&self) -> Option<Arc<OwnedFd>>;
 }
 
-/// Where bodies are. Who calls sees to it that nobody uses a body while it is removed.
+/// Store of content files. The caller ensures that a content file is not in use when it is removed.
 pub trait Bodies: Send + Sync + Debug {
-    /// The identity of the file system that they belong to.
+    /// Returns the UUID of the file system that the content files belong to.
     fn uuid(&self) -> u128;
 
-    /// Opens a body; `None` where there is none and `make` is not set.
+    /// Opens a content file; returns `None` if it does not exist and `make` is not set.
     fn open(&self, of: BodyId, make: bool) -> Result<Option<Arc<dyn Body>>>;
 
-    /// What is known of a body that is not open; `None`: there is none.
+    /// Returns the attributes of a content file that is not open, or `None` if it does not exist.
     fn look(&self, of: BodyId) -> Result<Option<Look>>;
 
-    /// Removes a body, if there is one.
+    /// Removes a content file, if it exists.
     fn remove(&self, of: BodyId) -> Result<()>;
 
-    /// All bodies that there are, in no order.
+    /// Lists all content files, in no particular order.
     fn all(&self) -> Result<Vec<BodyId>>;
 
-    /// How full the place is.
+    /// Returns the space usage.
     fn room(&self) -> Result<Room>;
 
-    /// All that was written to bodies outlives the machine, as far as the place has that.
+    /// Makes all content files durable, if the store is durable at all.
     fn sync(&self) -> Result<()>;
 }

@@ -1,4 +1,5 @@
-//! How a file system uses bodies: which inodes have them, what stat says, what a start sweeps away.
+//! Use of content files by a file system: their assignment to inodes, attributes, and removal of
+//! stray ones.
 
 use super::{Bodies, Body, BodyId};
 use crate::error::{Error, Result};
@@ -13,19 +14,19 @@ use std::io;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
-/// Whose body an inode's is.
+/// Returns the ID of the content file of an inode.
 pub(crate) fn id(ino: Ino, inode: &Inode) -> BodyId {
     let generation = if is(Bug::FsBodyUnnumbered) { 0 } else { inode.generation };
     BodyId { ino, generation }
 }
 
-/// Returns `true` if an error says that this process, or the system, may open no more files.
+/// Returns `true` if the error is the limit on open files of this process or of the system.
 fn too_many(error: &io::Error) -> bool {
     let errno = Errno::from_io_error(error);
     matches!(errno, Some(Errno::MFILE | Errno::NFILE))
 }
 
-/// Refuses a medium without the bodies that belong to it, and bodies that belong to another.
+/// Fails if a file system and a content store do not belong together, or if one of them is missing.
 pub(crate) fn match_bodies(superblock: &Superblock, bodies: Option<&dyn Bodies>) -> Result<()> {
     let uuid = u128::from(superblock.uuid[0]) | u128::from(superblock.uuid[1]) << 64;
     match bodies {
@@ -34,17 +35,18 @@ pub(crate) fn match_bodies(superblock: &Superblock, bodies: Option<&dyn Bodies>)
                 .into(),
         )),
         Some(_) if !superblock.outside => {
-            Err(Error::Image("it holds the contents of its files itself: it is no image of a pool".into()))
+            Err(Error::Image("the image contains the file contents: it is no image of a pool".into()))
         }
         Some(bodies) if bodies.uuid() != uuid => Err(Error::Image(format!(
-            "its bodies belong to another file system: the image is {uuid:032x}, they are of {:032x}",
+            "its contents belong to another file system: the image has UUID {uuid:032x}, the pool {:032x}",
             bodies.uuid()
         ))),
         _ => Ok(()),
     }
 }
 
-/// Bodies that no inode of a medium has. Those of inodes that are damaged are kept.
+/// Lists stray content files: those without an inode. Content files of damaged inodes are not
+/// included.
 pub(crate) fn strays<M: Medium>(
     medium: &M,
     superblock: &Superblock,
@@ -54,7 +56,7 @@ pub(crate) fn strays<M: Medium>(
     let (geometry, salt) = (superblock.geometry, superblock.salt());
     let mut found = bodies.all()?;
     found.retain(|of| {
-        // Beyond it the table was never written.
+        // The inode table is not initialized beyond the highest number in use.
         let inode = if of.ino.0 > highest { Ok(None) } else { Inode::read(medium, &geometry, salt, of.ino) };
         match inode {
             Ok(Some(inode)) => inode.kind != Kind::File || id(of.ino, &inode) != *of,
@@ -66,12 +68,12 @@ pub(crate) fn strays<M: Medium>(
 }
 
 impl<M: Medium> Fs<M> {
-    /// Where the contents of an inode are, if not on the medium.
+    /// Returns the content store, if the contents of the inode are outside the medium.
     pub(crate) fn outside(&self, inode: &Inode) -> Option<&dyn Bodies> {
         self.bodies.as_deref().filter(|_| inode.kind == Kind::File)
     }
 
-    /// The body of a file, if it has one.
+    /// Opens the content file of an inode; returns `None` if it has none.
     pub(crate) fn body(&self, node: &Node, state: &State) -> Result<Option<Arc<dyn Body>>> {
         match (&state.body, self.outside(&state.inode)) {
             (Some(body), _) => Ok(Some(Arc::clone(body))),
@@ -80,7 +82,8 @@ impl<M: Medium> Fs<M> {
         }
     }
 
-    /// The body of a file, made if it has none; held as long as the inode is.
+    /// Opens the content file of an inode and creates it if necessary. A pinned inode keeps it
+    /// open.
     pub(crate) fn body_made(&self, node: &Node, state: &mut State) -> Result<Arc<dyn Body>> {
         let body = match self.body(node, state)? {
             Some(body) => body,
@@ -98,9 +101,9 @@ impl<M: Medium> Fs<M> {
         Ok(body)
     }
 
-    /// Keeps an inode for one more user. Who has the body of a file open finds it there, if there is room for one: if
-    /// not, that is told when something is written. If this process may open no more files, the inode is not kept:
-    /// each read and write would fail.
+    /// Pins an inode and opens its content file. If the content file cannot be created for lack of
+    /// space, the pin succeeds and the next write reports the error. If the limit on open files is
+    /// reached, the pin fails, because each read and write would fail.
     pub(crate) fn pin_node(&self, node: &Node, may: impl FnOnce(&State) -> Result<()>) -> Result<()> {
         {
             let state = node.state.read();
@@ -120,7 +123,7 @@ impl<M: Medium> Fs<M> {
             Err(Error::Os { what, path, error }) if too_many(&error) => {
                 drop(state);
                 self.unpin_node(node)?;
-                // EMFILE would be said of the process that opens the file, and that one may open more.
+                // EMFILE would refer to the calling process, which may still open more files.
                 Err(Error::Os { what, path, error: Errno::NFILE.into() })
             }
             body => {
@@ -130,7 +133,7 @@ impl<M: Medium> Fs<M> {
         }
     }
 
-    /// What stat(2) says.
+    /// Returns the attributes for stat(2).
     pub(crate) fn attr_in(&self, node: &Node, state: &State) -> Result<Attr> {
         let mut attr = node.attr(state);
         let Some(bodies) = self.outside(&state.inode) else { return Ok(attr) };
@@ -143,14 +146,16 @@ impl<M: Medium> Fs<M> {
             attr.sectors = attr.sectors.saturating_add(look.sectors);
             attr.atime = look.atime;
             attr.mtime = look.mtime;
-            // The body's own ctime also moves when it is made and when times are set. A time that was set to come is no
-            // change.
+            // The ctime of the content file also changes when it is created and when its times are
+            // set, so it is used only up to the mtime. An mtime that was set to the future is
+            // limited by the ctime.
             attr.ctime = attr.ctime.max(look.mtime.min(look.ctime));
         }
         Ok(attr)
     }
 
-    /// The body of an inode that is free for good goes. One that stays nevertheless is found by the next sweep.
+    /// Removes the content file of an inode that was freed. If that fails, the next sweep removes
+    /// it.
     pub(crate) fn drop_body(&self, node: &Node, state: &mut State) {
         state.body = None;
         if let Some(bodies) = self.outside(&state.inode) {
@@ -158,7 +163,7 @@ impl<M: Medium> Fs<M> {
         }
     }
 
-    /// Removes bodies of inodes that are gone: what a stop left.
+    /// Removes stray content files, which a crash may have left.
     pub(crate) fn sweep(&self) -> Result<()> {
         let Some(bodies) = self.bodies.as_deref().filter(|_| !is(Bug::FsBodiesNotSwept)) else {
             return Ok(());
@@ -169,7 +174,7 @@ impl<M: Medium> Fs<M> {
         Ok(())
     }
 
-    /// How full it is where contents are in a pool: blocks are the pool's.
+    /// Replaces block counts by those of the content store, if contents are outside the medium.
     pub(crate) fn usage_outside(&self, usage: Usage) -> Result<Usage> {
         let Some(bodies) = self.bodies.as_deref() else { return Ok(usage) };
         let room = bodies.room()?;

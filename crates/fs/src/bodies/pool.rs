@@ -1,7 +1,9 @@
-//! A pool: a directory of any file system with a file for each body, so that a kernel can hand these to programs.
+//! A content store in a directory of any file system. A kernel can pass its content files to
+//! programs.
 //!
-//! `DIR/image` is the medium. `DIR/bodies/xx/INO-GENERATION` is a body, both numbers in hexadecimal and `xx` the last
-//! two digits of the first; `DIR/bodies/uuid` names the file system that they belong to.
+//! `DIR/image` is the medium. `DIR/bodies/xx/INO-GENERATION` is a content file; both numbers are
+//! hexadecimal and `xx` is the inode number modulo 256. `DIR/bodies/uuid` holds the UUID of the
+//! file system that the content files belong to.
 
 use super::{Bodies, Body, BodyId, Ground, Look, Room};
 use crate::error::{Error, Result};
@@ -19,12 +21,12 @@ use std::os::unix::fs::{DirBuilderExt, MetadataExt, OpenOptionsExt};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-/// Directories that bodies are divided into.
+/// Number of sub-directories that content files are distributed over.
 const PARTS: u32 = 256;
-/// The file with the identity.
+/// Name of the file with the UUID.
 const UUID: &str = "uuid";
 
-/// A directory with a body for each regular file.
+/// Directory with a content file for each regular file.
 #[derive(Debug)]
 pub struct Pool {
     /// `DIR/bodies`.
@@ -33,21 +35,21 @@ pub struct Pool {
     uuid: u128,
 }
 
-/// A body of a pool, open.
+/// Open content file of a pool.
 #[derive(Debug)]
 struct PoolBody {
     file: Arc<OwnedFd>,
     path: PathBuf,
 }
 
-/// What a failed call means here.
+/// Converts an error of a system call.
 fn failed(what: &'static str, path: &Path, errno: Errno) -> Error {
     match errno {
         Errno::NOSPC => Error::NoSpace,
         Errno::DQUOT => Error::Quota,
         Errno::FBIG | Errno::OVERFLOW => Error::TooLarge,
         Errno::NXIO => Error::BeyondEnd,
-        Errno::OPNOTSUPP => Error::Unsupported("by the file system of the pool"),
+        Errno::OPNOTSUPP => Error::Unsupported("refused by the file system of the pool"),
         Errno::INVAL => Error::Invalid("refused by the file system of the pool"),
         other => Error::Os { what, path: path.to_owned(), error: other.into() },
     }
@@ -57,12 +59,12 @@ fn no_file(what: &'static str, path: &Path) -> impl Fn(std::io::Error) -> Error 
     move |error| Error::Os { what, path: path.to_owned(), error }
 }
 
-/// Where a body is, below `bodies`.
+/// Returns the path of a content file relative to `bodies`.
 fn name(of: BodyId) -> String {
     format!("{:02x}/{:x}-{:x}", of.ino.0 % u64::from(PARTS), of.ino.0, of.generation)
 }
 
-/// Whose body has a name.
+/// Parses the name of a content file.
 fn parse(part: u32, name: &[u8]) -> Option<BodyId> {
     let (ino, generation) = std::str::from_utf8(name).ok()?.split_once('-')?;
     let of = BodyId {
@@ -83,32 +85,32 @@ fn look_of(stat: &Stat) -> Look {
     }
 }
 
-/// Refuses a directory for bodies that another user has put there.
+/// Fails if `bodies` belongs to a user other than root, this process, or the owner of the pool.
 fn refuse_foreign(bodies: &Path, directory: &Path) -> Result<()> {
-    let look = |path: &Path| path.symlink_metadata().map_err(no_file("cannot look at", path));
+    let look = |path: &Path| path.symlink_metadata().map_err(no_file("cannot stat", path));
     let (found, above) = (look(bodies)?, look(directory)?);
     let own = [0, above.uid(), rustix::process::geteuid().as_raw()].contains(&found.uid());
     if own && found.is_dir() {
         return Ok(());
     }
     Err(Error::Image(format!(
-        "{} is no directory of this user's: look what it is, and remove it",
+        "{} is not a directory of this user: inspect it, and remove it",
         bodies.display()
     )))
 }
 
 impl Pool {
-    /// The file in the directory of a pool that is the medium.
+    /// Returns the path of the medium in the directory of a pool.
     #[must_use]
     pub fn image(directory: &Path) -> PathBuf {
         directory.join("image")
     }
 
-    /// Makes a directory a pool, or gives one that is there another identity; `None`: a random one. Bodies that it
-    /// has go when a file system is made with it.
+    /// Creates a pool in a directory, or gives an existing one a new UUID; `None`: a random one.
+    /// Existing content files are removed when a file system is formatted with the pool.
     ///
     /// # Errors
-    /// What the file system of the directory says.
+    /// A call to the file system of the directory failed.
     pub fn make(directory: &Path, uuid: Option<u128>) -> Result<Self> {
         let path = directory.join("bodies");
         let made = |path: &Path| {
@@ -116,7 +118,7 @@ impl Pool {
                 .recursive(true)
                 .mode(0o700)
                 .create(path)
-                .map_err(no_file("cannot make", path))
+                .map_err(no_file("cannot create", path))
         };
         made(&path)?;
         refuse_foreign(&path, directory)?;
@@ -129,16 +131,17 @@ impl Pool {
         let os = no_file("cannot write", &id);
         let mut file = File::options();
         file.write(true).create(true).truncate(true).mode(0o600);
+        // O_NOFOLLOW, because another user may have placed a symbolic link there.
         let file = file.custom_flags(OFlags::NOFOLLOW.bits() as i32).open(&id);
         let mut file = file.map_err(&os)?;
         writeln!(file, "{uuid:032x}").and_then(|()| file.sync_all()).map_err(os)?;
         Self::open(directory)
     }
 
-    /// Opens a directory that [`Pool::make`] has made.
+    /// Opens a pool that [`Pool::make`] created.
     ///
     /// # Errors
-    /// It is none.
+    /// The directory is not a pool.
     pub fn open(directory: &Path) -> Result<Self> {
         let path = directory.join("bodies");
         let none = |why: &dyn std::fmt::Display| {
@@ -149,12 +152,12 @@ impl Pool {
         let read = File::open(&id).and_then(|mut file| file.read_to_string(&mut text));
         read.map_err(|error| none(&format_args!("{}: {error}", id.display())))?;
         let uuid = u128::from_str_radix(text.trim(), 16);
-        let uuid = uuid.map_err(|_| none(&format_args!("{} holds no identity", id.display())))?;
+        let uuid = uuid.map_err(|_| none(&format_args!("{} contains no UUID", id.display())))?;
         let bodies = File::open(&path).map_err(no_file("cannot open", &path))?.into();
         Ok(Self { bodies, path, uuid })
     }
 
-    /// What the directory lies on.
+    /// Returns the kind of file system that holds the pool.
     #[must_use]
     pub fn ground(&self) -> Ground {
         Ground::of(&self.bodies, &self.path)
@@ -184,10 +187,11 @@ impl Bodies for Pool {
         let flags = OFlags::RDWR | if make { OFlags::CREATE } else { OFlags::empty() };
         let opened = match self.try_open(&name, flags) {
             Ok(None) if make => {
-                // Somebody has removed the directory that it belongs to.
+                // The sub-directory may have been removed by hand.
                 let _ = mkdirat(&self.bodies, &name[..2], Mode::from_raw_mode(0o700));
                 self.try_open(&name, flags)
             }
+            // On a read-only file system, an existing content file is still readable.
             Err(Errno::ROFS) if !make => self.try_open(&name, OFlags::RDONLY),
             opened => opened,
         };
@@ -201,7 +205,7 @@ impl Bodies for Pool {
         match statat(&self.bodies, &name, AtFlags::SYMLINK_NOFOLLOW) {
             Ok(stat) => Ok(Some(look_of(&stat))),
             Err(Errno::NOENT) => Ok(None),
-            Err(errno) => Err(failed("cannot look at", &self.path.join(name), errno)),
+            Err(errno) => Err(failed("cannot stat", &self.path.join(name), errno)),
         }
     }
 
@@ -231,7 +235,7 @@ impl Bodies for Pool {
     }
 
     fn room(&self) -> Result<Room> {
-        let found = fstatvfs(&self.bodies).map_err(|e| failed("cannot look at", &self.path, e))?;
+        let found = fstatvfs(&self.bodies).map_err(|e| failed("cannot stat", &self.path, e))?;
         Ok(Room { block_bytes: found.f_frsize as u32, blocks: found.f_blocks, blocks_free: found.f_bavail })
     }
 
@@ -256,7 +260,7 @@ impl Body for PoolBody {
         let mut done = 0;
         while done < into.len() {
             match rustix::io::pread(&self.file, &mut into[done..], at.saturating_add(done as u64)) {
-                // Also positions that no file of the system below can have.
+                // EINVAL: the position exceeds the maximum file size of the underlying file system.
                 Ok(0) | Err(Errno::INVAL) => break,
                 Ok(n) => done += n,
                 Err(Errno::INTR) => {}
@@ -272,6 +276,7 @@ impl Body for PoolBody {
             match rustix::io::pwrite(&self.file, &data[done..], at + done as u64) {
                 Ok(n) => done += n,
                 Err(Errno::INTR) => {}
+                // A partial write succeeds; the next call returns the error.
                 Err(_) if done > 0 => break,
                 Err(errno) => return Err(self.failed("cannot write")(errno)),
             }
@@ -294,7 +299,8 @@ impl Body for PoolBody {
         };
         match self.try_allocate(flags, at, len) {
             Err(Errno::OPNOTSUPP) if flags.contains(FallocateFlags::ZERO_RANGE) => {
-                // As tmpfs: space first, so that what can fail comes before bytes are lost; then a hole, filled again.
+                // tmpfs does not support ZERO_RANGE. Space is allocated first, because that is the
+                // step that can fail; then the range is punched and allocated again.
                 let fill = flags - FallocateFlags::ZERO_RANGE;
                 self.try_allocate(fill, at, len)
                     .and_then(|()| self.try_allocate(FallocateFlags::PUNCH_HOLE | keep, at, len))
@@ -311,14 +317,14 @@ impl Body for PoolBody {
             Seek::Hole => rustix::fs::SeekFrom::Hole(at),
         };
         seek(&self.file, to).map_err(|errno| match errno {
-            // A position that no file can have.
+            // EINVAL: the position exceeds the maximum file size.
             Errno::INVAL => Error::BeyondEnd,
             errno => self.failed("cannot search")(errno),
         })
     }
 
     fn look(&self) -> Result<Look> {
-        fstat(&self.file).map(|stat| look_of(&stat)).map_err(self.failed("cannot look at"))
+        fstat(&self.file).map(|stat| look_of(&stat)).map_err(self.failed("cannot stat"))
     }
 
     fn set_times(&self, atime: Option<Time>, mtime: Option<Time>) -> Result<()> {

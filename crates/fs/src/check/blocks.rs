@@ -1,4 +1,4 @@
-//! Which blocks belong to somebody.
+//! Blocks in use, as found by a check.
 
 use super::Checked;
 use crate::format::{Geometry, LINE_BLOCKS};
@@ -6,7 +6,7 @@ use crate::journal::Run;
 use crate::medium::Medium;
 use crate::space::line;
 
-/// The blocks that were found to be used, in the form of the bitmap.
+/// Blocks that belong to an inode, in the form of the bitmap.
 #[derive(Debug)]
 pub(super) struct Blocks {
     lines: Vec<line::Bits>,
@@ -17,7 +17,7 @@ impl Blocks {
         Self { lines: vec![[0; line::WORDS]; geometry.lines as usize] }
     }
 
-    /// Marks blocks as somebody's; returns the first that was somebody else's already.
+    /// Marks blocks as used; returns the first one that was marked before.
     pub(super) fn mark(&mut self, geometry: &Geometry, run: Run) -> Option<u64> {
         let mut twice = None;
         for (number, from, to) in line::parts(geometry, run) {
@@ -33,7 +33,8 @@ impl Blocks {
         twice
     }
 
-    /// Marks blocks of which none may be somebody's; whether that was so. If not, nothing is marked.
+    /// Marks blocks as used if all of them are in the data space and unmarked. Returns `true` if
+    /// they were; else no block is marked.
     pub(super) fn claim(&mut self, geometry: &Geometry, run: Run) -> bool {
         let free = geometry.holds(run.start, run.len)
             && line::parts(geometry, run).all(|(number, from, to)| {
@@ -43,7 +44,7 @@ impl Blocks {
         free && self.mark(geometry, run).is_none()
     }
 
-    /// Gives blocks that were marked back.
+    /// Removes the marks of blocks.
     pub(super) fn release(&mut self, geometry: &Geometry, run: Run) {
         for (number, from, to) in line::parts(geometry, run) {
             for (word, mask) in line::masks(from, to) {
@@ -52,12 +53,12 @@ impl Blocks {
         }
     }
 
-    /// All marks, a line after the other.
+    /// Returns the marks, one line after the other.
     pub(super) fn lines(&self) -> impl Iterator<Item = &line::Bits> {
         self.lines.iter()
     }
 
-    /// Compares with the bitmap; returns how many blocks are used.
+    /// Compares the marks with the bitmap on the medium; returns the number of used blocks.
     pub(super) fn match_bitmap<M: Medium>(&self, checked: &mut Checked<'_, M>) -> u64 {
         let geometry = checked.geometry;
         let mut used = 0;
@@ -67,7 +68,7 @@ impl Blocks {
             let first = geometry.data_first + number * LINE_BLOCKS;
             let Some(bits) = line::read(checked.medium, &geometry, checked.salt, number) else {
                 checked.report.tell(format_args!(
-                    "the line of the bitmap for blocks from {first} on does not match its check"
+                    "the line of the bitmap for blocks from {first} on does not match its checksum"
                 ));
                 continue;
             };
@@ -77,8 +78,8 @@ impl Blocks {
             let (lost, unmarked) = (count(&bits, found), count(found, &bits));
             if lost + unmarked > 0 {
                 checked.report.tell(format_args!(
-                    "among the {LINE_BLOCKS} blocks from {first} on, {lost} are marked as used and belong to nobody, \
-                     {unmarked} belong to somebody and are marked as free"
+                    "among the {LINE_BLOCKS} blocks from {first} on, {lost} are marked as used but belong to no inode, \
+                     {unmarked} belong to an inode but are marked as free"
                 ));
             }
         }

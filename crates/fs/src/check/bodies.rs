@@ -1,4 +1,4 @@
-//! The check of a pool: of its image, and of bodies that no inode has.
+//! Check of a pool: of its image, and of stray content files.
 
 use super::repair::repair;
 use super::{Report, check, highest};
@@ -9,10 +9,11 @@ use crate::format::Superblock;
 use crate::ledger::Ledger;
 use crate::medium::Medium;
 
-/// Checks a file system whose contents are in a pool, and that nobody has open. What is in bodies is not looked at.
+/// Checks a file system with its contents in a pool, which must not be open. The data in content
+/// files is not checked.
 ///
 /// # Errors
-/// As [`check`]; the bodies belong to another file system, or cannot be listed.
+/// As [`check`]; the content files belong to another file system, or cannot be listed.
 pub fn check_pool<M: Medium>(medium: &M, bodies: &dyn Bodies) -> Result<Report> {
     match_bodies(&Superblock::read(medium)?, Some(bodies))?;
     let mut report = check(medium)?;
@@ -20,14 +21,16 @@ pub fn check_pool<M: Medium>(medium: &M, bodies: &dyn Bodies) -> Result<Report> 
     Ok(report)
 }
 
-/// Mends a file system whose contents are in a pool, as [`repair`], and removes bodies that no inode has then.
+/// Repairs a file system with its contents in a pool, as [`repair`], and removes stray content
+/// files.
 ///
 /// # Errors
-/// As [`check_pool`] and [`repair`]; a body that cannot be removed.
+/// As [`check_pool`] and [`repair`]; a content file cannot be removed.
 pub fn repair_pool<M: Medium>(medium: &M, bodies: &dyn Bodies, clock: &Clock) -> Result<Report> {
     match_bodies(&Superblock::read(medium)?, Some(bodies))?;
     let mut report = repair(medium, clock)?;
-    // Only what can be trusted says that nobody has a body.
+    // Strays are removed only if the metadata is clean: a damaged inode may still own its content
+    // file.
     if report.is_clean() {
         for stray in all(medium, bodies)? {
             bodies.remove(stray)?;
@@ -51,7 +54,8 @@ fn all<M: Medium>(medium: &M, bodies: &dyn Bodies) -> Result<Vec<crate::bodies::
     strays(medium, &superblock, highest, bodies)
 }
 
-/// Strays are in order after a stop: the next start sweeps them away.
+/// Counts stray content files. After a crash they are expected, and the next open removes them;
+/// after a clean close they are reported as problems.
 fn look<M: Medium>(medium: &M, bodies: &dyn Bodies, report: &mut Report) -> Result<()> {
     for stray in all(medium, bodies)? {
         report.strays += 1;

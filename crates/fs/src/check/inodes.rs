@@ -1,4 +1,4 @@
-//! Each inode by itself.
+//! Check of each inode by itself.
 
 use super::Checked;
 use super::blocks::Blocks;
@@ -14,32 +14,32 @@ use crate::types::{Ino, Kind, TARGET_MAX};
 use crate::xattr;
 use frit_core::planted::{Bug, is};
 
-/// What is remembered of an inode.
+/// State of an inode during a check.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(super) struct Seen {
     pub(super) kind: Option<Kind>,
-    /// Returns `true` if it does not match its check: its kind is not known.
+    /// `true` if the inode does not match its checksum; its type is unknown.
     pub(super) unreadable: bool,
-    /// Whether it is on the list of orphans.
+    /// `true` if the inode is on the orphan list.
     pub(super) orphan: bool,
-    /// Whether the root directory leads to it.
+    /// `true` if the inode is reachable from the root directory.
     pub(super) reached: bool,
     pub(super) links: u32,
-    /// Names that were found.
+    /// Number of names found.
     pub(super) names: u32,
-    /// Sub-directories that were found.
+    /// Number of sub-directories found.
     pub(super) below: u32,
     pub(super) parent: Ino,
 }
 
-/// All inodes that were ever used; the first is number 1.
+/// State of all inodes up to the highest number ever used; the first is number 1.
 #[derive(Debug)]
 pub(super) struct Inodes {
     pub(super) seen: Vec<Seen>,
 }
 
 impl Inodes {
-    /// Nothing is known of so many.
+    /// Creates the state for `highest` inodes, all of them free.
     pub(super) fn blank(highest: u64) -> Self {
         let free = Seen {
             kind: None,
@@ -79,7 +79,7 @@ impl Inodes {
             }
         }
         if seen.first().is_none_or(|root| root.kind != Some(Kind::Directory)) {
-            checked.report.tell("inode 1 is no directory, and has to be the root");
+            checked.report.tell("inode 1 is not a directory, but it must be the root");
         }
         inodes
     }
@@ -89,7 +89,7 @@ impl Inodes {
     }
 }
 
-/// Extents and attributes of one inode.
+/// Checks the extents, extended attributes and size of one inode, and marks its blocks as used.
 fn check_blocks<M: Medium>(checked: &mut Checked<'_, M>, blocks: &mut Blocks, ino: Ino, inode: &Inode) {
     let map = match map_of(checked, ino, inode) {
         Ok(map) => map,
@@ -109,7 +109,7 @@ fn check_blocks<M: Medium>(checked: &mut Checked<'_, M>, blocks: &mut Blocks, in
     count += map.iter().map(|extent| extent.len).sum::<u64>() + map.holders().count() as u64;
     if count != inode.blocks {
         checked.report.tell(format_args!(
-            "{} says that it has {} blocks, and has {count}",
+            "{} records {} blocks, but has {count}",
             checked.place(ino),
             inode.blocks
         ));
@@ -122,6 +122,7 @@ fn check_blocks<M: Medium>(checked: &mut Checked<'_, M>, blocks: &mut Blocks, in
     }
     let fits = match inode.kind {
         Kind::Directory => {
+            // Directories have neither holes nor unwritten blocks.
             let whole = map.iter().zip(std::iter::once(0).chain(map.iter().map(|e| e.end())));
             inode.size.is_multiple_of(BLOCK)
                 && map.iter().map(|e| e.len).sum::<u64>() == inode.size / BLOCK
@@ -136,26 +137,26 @@ fn check_blocks<M: Medium>(checked: &mut Checked<'_, M>, blocks: &mut Blocks, in
     };
     if !fits {
         checked.report.tell(format_args!(
-            "{}: its size of {} bytes does not go with its blocks",
+            "{}: its size of {} bytes does not match its blocks",
             checked.place(ino),
             inode.size
         ));
     }
 }
 
-/// What a file holds, and its checksums.
+/// Verifies the contents of a file against their checksums.
 fn check_contents<M: Medium>(checked: &mut Checked<'_, M>, ino: Ino, map: &Map) {
     let (medium, geometry) = (checked.medium, checked.geometry);
     let place = checked.place(ino);
     for extent in map.iter().filter(|extent| extent.written && geometry.holds(extent.start, extent.len)) {
         let report = &mut checked.report;
-        // Damage is told, and the rest is looked at.
+        // Damage is reported by the callback, and the remaining extents are still verified.
         let _ = sums::words(medium, &geometry, extent.run(), |block, word| {
             match sums::verify_block(medium, block, word) {
                 Ok(()) if word == 0 => report.unsummed += 1,
                 Ok(()) => report.verified += 1,
                 Err(_) => report.tell(format_args!(
-                    "{place}: the contents from byte {} on, in block {block}, are not what was written",
+                    "{place}: the contents from byte {} on, in block {block}, do not match their checksum",
                     (extent.at + (block - extent.start)) * BLOCK
                 )),
             }
@@ -164,7 +165,7 @@ fn check_contents<M: Medium>(checked: &mut Checked<'_, M>, ino: Ino, map: &Map) 
     }
 }
 
-/// Compares the target of a symbolic link that is in a block with its check.
+/// Verifies the target of a symbolic link that is stored in a block.
 fn target_of<M: Medium>(checked: &Checked<'_, M>, ino: Ino, inode: &Inode, map: &Map) -> Result<(), Error> {
     match map.at(0).filter(|_| inode.kind == Kind::Symlink && !is(Bug::FsCheckSkipsTargets)) {
         Some(extent) => target::read(checked.medium, checked.salt, ino, inode, extent.start).map(drop),
@@ -172,7 +173,7 @@ fn target_of<M: Medium>(checked: &Checked<'_, M>, ino: Ino, inode: &Inode, map: 
     }
 }
 
-/// The extents of what can have them.
+/// Loads the extents of an inode.
 fn map_of<M: Medium>(checked: &Checked<'_, M>, ino: Ino, inode: &Inode) -> Result<Map, Error> {
     let reader = LineReader { medium: checked.medium, geometry: &checked.geometry, salt: checked.salt, ino };
     extents::load_uncounted(&reader, inode)

@@ -1,8 +1,8 @@
-//! `fsck`: whether what is on the medium agrees with itself.
+//! `fsck`: verifies that the metadata on the medium is consistent.
 //!
-//! The journal is carried out first, as every start does. Then everything is read: each inode with its extents and
-//! attributes, each directory with its names, the bitmap, the ledger, the list of orphans. It takes 24 bytes of DRAM
-//! for each inode that was ever used, and a bit for each block.
+//! The journal is replayed first, as in each open. Then everything is read: each inode with its
+//! extents and extended attributes, each directory with its names, the bitmap, the counters and the
+//! orphan list. A check takes 24 bytes of DRAM for each inode ever used, and a bit for each block.
 
 mod blocks;
 mod bodies;
@@ -24,40 +24,41 @@ use inodes::Inodes;
 pub use repair::repair;
 use std::fmt;
 
-/// Most problems that are told one by one.
+/// Maximum number of problems that are described individually.
 const TOLD_MAX: usize = 1000;
 
-/// What a check found.
+/// Result of a check.
 #[derive(Clone, PartialEq, Eq, Default, Debug)]
 pub struct Report {
-    /// Directories.
+    /// Number of directories.
     pub directories: u64,
-    /// Inodes that are no directories.
+    /// Number of inodes that are not directories.
     pub files: u64,
-    /// Blocks that they use.
+    /// Number of blocks in use.
     pub blocks: u64,
-    /// Inodes without names that the next start frees.
+    /// Number of inodes without names, which the next open frees.
     pub orphans: u64,
-    /// Bodies of a pool that no inode has and that the next start removes.
+    /// Number of content files of a pool without an inode, which the next open removes.
     pub strays: u64,
-    /// Whether it was closed in order.
+    /// `true` if the file system was closed cleanly.
     pub closed: bool,
-    /// Blocks whose contents were read and are what was written: [`check_contents`] reads them.
+    /// Number of blocks whose contents match their checksum; only [`check_contents`] verifies
+    /// contents.
     pub verified: u64,
-    /// Blocks whose contents have no checksum: written since the file was synced or closed.
+    /// Number of blocks without a checksum: written since the last sync or close of their file.
     pub unsummed: u64,
-    /// What is wrong, each in a sentence that says where: the first thousand.
+    /// Descriptions of problems with their positions, one sentence each; at most a thousand.
     pub problems: Vec<String>,
-    /// How many problems there are.
+    /// Total number of problems.
     pub found: u64,
-    /// What a repair did before it looked, each in a sentence: the first thousand.
+    /// Descriptions of repairs made before the check, one sentence each; at most a thousand.
     pub repairs: Vec<String>,
-    /// How much it did.
+    /// Total number of repairs.
     pub repaired: u64,
 }
 
 impl Report {
-    /// Whether nothing is wrong.
+    /// Returns `true` if no problem was found.
     #[must_use]
     pub fn is_clean(&self) -> bool {
         self.found == 0
@@ -71,32 +72,33 @@ impl Report {
     }
 }
 
-/// What all parts of a check look at.
+/// Context of a check.
 #[derive(Debug)]
 struct Checked<'a, M> {
     medium: &'a M,
     geometry: Geometry,
     salt: u32,
-    /// Whether contents are read and compared with their checksums.
+    /// `true` if contents are verified against their checksums.
     contents: bool,
     report: Report,
 }
 
-/// Checks a file system that nobody has open.
+/// Checks a file system, which must not be open.
 ///
 /// # Errors
-/// There is none on the medium, or neither of its superblocks can be read.
+/// The medium contains no file system, or neither of its superblocks is readable.
 pub fn check<M: Medium>(medium: &M) -> Result<Report> {
     check_all(medium, false)
 }
 
-/// The same, and compares what all files hold with its checksums.
+/// Checks a file system as [`check`], and verifies the contents of all files against their
+/// checksums.
 ///
 /// # Errors
-/// As for [`check`]; the file system was made without checksums of contents.
+/// As for [`check`]; the file system was formatted without checksums of contents.
 pub fn check_contents<M: Medium>(medium: &M) -> Result<Report> {
     if !Superblock::read(medium)?.geometry.has_sums() {
-        return Err(Error::Image("it was made without checksums of contents (--data-checksums)".into()));
+        return Err(Error::Image("the file system has no checksums of contents (--data-checksums)".into()));
     }
     check_all(medium, true)
 }
@@ -136,21 +138,23 @@ fn check_all<M: Medium>(medium: &M, contents: bool) -> Result<Report> {
     let counted = checked.report.directories + checked.report.files;
     for (what, found, said) in [("blocks", used, ledger.blocks), ("inodes", counted, ledger.inodes)] {
         if sound && found != said {
+            // Without valid counters, their damage is the only problem to report.
             checked
                 .report
-                .tell(format_args!("the ledger counts {said} {what} in use, and there are {found}"));
+                .tell(format_args!("the ledger counts {said} {what} in use, but {found} are in use"));
         }
     }
     Ok(checked.report)
 }
 
-/// The highest inode of the table that is in use and matches its check. What was never used holds anything.
+/// Returns the highest inode in use that matches its checksum, by a scan of the whole table.
+/// Entries that were never used may contain arbitrary data.
 fn highest<M: Medium>(medium: &M, geometry: &Geometry, salt: u32) -> u64 {
     let used = |number: &u64| matches!(Inode::read(medium, geometry, salt, Ino(*number)), Ok(Some(_)));
     (1..=geometry.inodes).rev().find(used).unwrap_or(1)
 }
 
-/// Where an inode is, for people.
+/// Describes an inode and its position, for messages.
 fn place(geometry: &Geometry, ino: Ino) -> String {
     format!("inode {} at byte {:#x}", ino.0, geometry.inode_at(ino.0))
 }

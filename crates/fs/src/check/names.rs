@@ -1,4 +1,4 @@
-//! Directories, and whether names and inodes agree.
+//! Check of directories, and of names against inodes.
 
 use super::Checked;
 use super::inodes::Inodes;
@@ -11,7 +11,7 @@ use crate::types::{Ino, Kind};
 use std::collections::HashSet;
 
 impl Inodes {
-    /// Walks from the root directory along all names.
+    /// Walks the directory tree from the root.
     pub(super) fn follow_names<M: Medium>(&mut self, checked: &mut Checked<'_, M>) {
         let mut next = vec![Ino::ROOT];
         if let Some(root) = self.get(Ino::ROOT) {
@@ -24,13 +24,13 @@ impl Inodes {
             let Some(index) = read(checked.medium, &checked.geometry, checked.salt, dir) else { continue };
             if let Some(names) = index.miscounted() {
                 checked.report.tell(format_args!(
-                    "{} counts {names} names, and {} are found",
+                    "{} counts {names} names, but {} are found",
                     checked.place(dir),
                     index.len()
                 ));
             } else if let Some(at) = index.damage() {
                 checked.report.tell(format_args!(
-                    "{}: a name at byte {at:#x} does not match its check",
+                    "{}: a name at byte {at:#x} does not match its checksum",
                     checked.place(dir)
                 ));
             }
@@ -38,7 +38,7 @@ impl Inodes {
             for (_, record) in index.records(checked.medium) {
                 let name = String::from_utf8_lossy(record.name()).into_owned();
                 if !names.insert(record.name().to_vec()) {
-                    checked.report.tell(format_args!("{} has two names `{name}`", checked.place(dir)));
+                    checked.report.tell(format_args!("{} has two entries `{name}`", checked.place(dir)));
                 }
                 if self.follow(checked, dir, &name, record.ino(), record.kind()) {
                     next.push(record.ino());
@@ -47,7 +47,7 @@ impl Inodes {
         }
     }
 
-    /// One name; whether it leads to a directory that was not seen before.
+    /// Checks one name. Returns `true` if it leads to a directory that was not visited before.
     fn follow<M: Medium>(
         &mut self,
         checked: &mut Checked<'_, M>,
@@ -73,7 +73,7 @@ impl Inodes {
         seen.names += 1;
         let first = !std::mem::replace(&mut seen.reached, true);
         if seen.kind != kind {
-            checked.report.tell(format_args!("{place}: `{name}` is not of the kind that its name says"));
+            checked.report.tell(format_args!("{place}: `{name}` and its inode have different types"));
             return false;
         }
         if kind != Some(Kind::Directory) {
@@ -93,7 +93,7 @@ impl Inodes {
         true
     }
 
-    /// Compares the list of orphans with the inodes on it.
+    /// Checks the entries of the orphan list against the inodes.
     pub(super) fn match_orphans<M: Medium>(&mut self, checked: &mut Checked<'_, M>, orphans: &[(u32, Ino)]) {
         for (slot, ino) in orphans {
             match self.get(*ino).filter(|seen| seen.kind.is_some()) {
@@ -109,7 +109,7 @@ impl Inodes {
         }
     }
 
-    /// All inodes without links are orphans: the list had no room for all of them.
+    /// Marks all inodes without links as orphans, because the orphan list was full.
     pub(super) fn add_orphans<M: Medium>(&mut self, checked: &mut Checked<'_, M>) {
         for seen in self.seen.iter_mut().filter(|seen| seen.kind.is_some() && seen.links == 0 && !seen.orphan)
         {
@@ -118,19 +118,21 @@ impl Inodes {
         }
     }
 
-    /// Compares counts of links with the names that were found.
+    /// Compares link counts with the names that were found.
     pub(super) fn match_links<M: Medium>(&self, checked: &mut Checked<'_, M>) {
         for (i, seen) in self.seen.iter().enumerate() {
             let ino = Ino(i as u64 + 1);
             let Some(kind) = seen.kind else { continue };
             let expected = match kind {
+                // A directory has one link for its name, one for `.`, and one for each
+                // sub-directory.
                 Kind::Directory if seen.names > 0 || ino == Ino::ROOT => 2 + seen.below,
                 Kind::Directory => 0,
                 _ => seen.names,
             };
             if seen.links != expected {
                 checked.report.tell(format_args!(
-                    "{} counts {} links, and there are {expected}",
+                    "{} counts {} links, but there are {expected}",
                     checked.place(ino),
                     seen.links
                 ));
@@ -141,7 +143,8 @@ impl Inodes {
     }
 }
 
-/// The names of a directory; nothing where its extents cannot be read, which was told before.
+/// Loads the names of a directory; returns `None` if its extents are unreadable, which was reported
+/// before.
 pub(super) fn read<M: Medium>(medium: &M, geometry: &Geometry, salt: u32, dir: Ino) -> Option<Index> {
     let inode = Inode::read(medium, geometry, salt, dir).ok()??;
     let reader = LineReader { medium, geometry, salt, ino: dir };

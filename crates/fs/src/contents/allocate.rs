@@ -1,4 +1,4 @@
-//! fallocate(2): blocks ahead of their use, holes, zeros.
+//! fallocate(2): preallocation, hole punching and zeroing.
 
 use super::resize::After;
 use super::{block_from, block_of};
@@ -17,7 +17,7 @@ impl<M: Medium> Fs<M> {
     pub(crate) fn allocate_node(&self, node: &Node, how: Allocate, at: u64, len: u64) -> Result<()> {
         self.writable()?;
         if len == 0 {
-            return Err(Error::Invalid("a range of no bytes"));
+            return Err(Error::Invalid("an empty range"));
         }
         let mut state = node.state.write();
         let state = &mut *state;
@@ -38,7 +38,8 @@ impl<M: Medium> Fs<M> {
             }
             Allocate::Punch => self.punch(node, state, &mut txn, at, end)?,
             Allocate::Zero | Allocate::ZeroKeep => {
-                // Nothing that follows can fail for want of space.
+                // All space is allocated first, so that the following steps cannot fail with
+                // `NoSpace`.
                 self.fill(node, state, block_of(at), block_from(end), false)?;
                 self.open_edges(state, at, end)?;
                 txn.data = self.zero_edges_of(state, at, end);
@@ -59,7 +60,8 @@ impl<M: Medium> Fs<M> {
         Ok(())
     }
 
-    /// Allocates what is not among blocks `from..to`; `zero`: what was written there reads as zeros then.
+    /// Allocates the missing blocks of `from..to`. With `zero`, written blocks become unwritten, so
+    /// that they read as zeros.
     fn fill(&self, node: &Node, state: &mut State, from: u64, to: u64, zero: bool) -> Result<()> {
         let missing = self.missing(state, from, to);
         if missing > self.space.free() {
@@ -93,7 +95,8 @@ impl<M: Medium> Fs<M> {
                 };
                 if let Err(error) = self.make_room(&mut change, &mut txn) {
                     if !is_new {
-                        // Without a place for one more extent the zeros are written.
+                        // There is no slot for another extent: the blocks are zeroed in place
+                        // instead.
                         self.forget_sums_durably(extent.run());
                         change.unsummed(extent.at, extent.end());
                         self.medium.zero(extent.run().at(), extent.len * BLOCK);
@@ -123,7 +126,7 @@ impl<M: Medium> Fs<M> {
         Ok(())
     }
 
-    /// Blocks among `from..to` that a file does not have.
+    /// Returns the number of blocks of `from..to` that the file does not have.
     fn missing(&self, state: &State, from: u64, to: u64) -> u64 {
         let Some(map) = &state.map else { return 0 };
         let mut at = from;
@@ -141,13 +144,13 @@ impl<M: Medium> Fs<M> {
         missing
     }
 
-    /// Makes a hole of a range of bytes. The caller's transaction `last` follows.
+    /// Punches a hole into a range of bytes. The caller's transaction `last` follows.
     fn punch(&self, node: &Node, state: &mut State, last: &mut Txn, at: u64, end: u64) -> Result<()> {
         let (from, to) = (block_from(at), block_of(end));
         let split = self.split_by(state, from, to);
         let mut own = None;
         if split.is_some() {
-            // Whatever can fail comes before the first byte changes.
+            // Steps that can fail precede the first change of contents.
             let mut txn = Txn::new();
             let mut change = self.change(node.ino, state);
             let room = match change.has_room(1) {
@@ -162,7 +165,8 @@ impl<M: Medium> Fs<M> {
             }
         }
         self.open_edges(state, at, end)?;
-        // What is zeroed is durable before what is freed, or with the inode.
+        // The zeroed bytes become durable before the transaction that frees the blocks, or with the
+        // inode's.
         let mut zeroed = self.zero_edges_of(state, at, end);
         if let Some(extent) = own {
             return self.punch_without_room(node, state, extent, (from, to));
@@ -185,14 +189,16 @@ impl<M: Medium> Fs<M> {
         Ok(())
     }
 
-    /// The extent of which blocks are left on both sides of `from..to`: only it takes one more place than before.
+    /// Returns the extent that the hole `from..to` splits into two. Only such a hole needs one more
+    /// extent slot than before.
     fn split_by(&self, state: &State, from: u64, to: u64) -> Option<Extent> {
         let extent = state.map.as_ref()?.at(from)?;
         (from < to && extent.at < from && to < extent.end()).then_some(extent)
     }
 
-    /// Makes a hole inside an extent where neither a place nor a block is free: the first block of the hole holds
-    /// places from then on. It reads as zeros first, as it does when it is a hole.
+    /// Punches a hole inside an extent when neither an extent slot nor a block is free. The first
+    /// block of the hole becomes an extent block. It is zeroed first, which equals its contents as
+    /// part of the hole.
     fn punch_without_room(
         &self,
         node: &Node,
@@ -218,19 +224,19 @@ impl<M: Medium> Fs<M> {
         Ok(())
     }
 
-    /// Parts of blocks at both ends of a range will be zeroed.
+    /// Removes the checksums of the blocks at both ends of a range that `zero_edges_of` changes.
     fn open_edges(&self, state: &mut State, at: u64, end: u64) -> Result<()> {
         self.open_sums(state, at, end.min(block_from(at) * BLOCK))?;
         self.open_sums(state, (block_of(end) * BLOCK).max(at), end)
     }
 
-    /// Zeroes parts of blocks at both ends of a range. Returns whether anything was written.
+    /// Zeroes the partial blocks at both ends of a range. Returns `true` if any byte was written.
     fn zero_edges_of(&self, state: &State, at: u64, end: u64) -> bool {
         let first = self.zero_inside(state, at, end.min(block_from(at) * BLOCK));
         self.zero_inside(state, (block_of(end) * BLOCK).max(at), end) || first
     }
 
-    /// Zeroes bytes in blocks that were written. Returns whether there were such.
+    /// Zeroes bytes in written blocks. Returns `true` if there were any.
     fn zero_inside(&self, state: &State, at: u64, end: u64) -> bool {
         let Some(map) = &state.map else { return false };
         let (mut at, mut zeroed) = (at, false);
@@ -251,7 +257,7 @@ impl<M: Medium> Fs<M> {
         zeroed
     }
 
-    /// Frees an inode that has no names and that nobody holds open, and all that it has.
+    /// Frees an inode without links and pins, with its blocks.
     pub(crate) fn free_node(&self, node: &Node, state: &mut State, txn: Txn) -> Result<()> {
         debug_assert!(state.inode.links == 0 && node.pins.load(Ordering::Acquire) == 0);
         self.cut(node, state, txn, 0, After::Free)

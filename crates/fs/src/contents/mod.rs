@@ -1,4 +1,4 @@
-//! The bytes of files.
+//! Contents of files: reading, writing, allocation, and relocation.
 
 mod allocate;
 mod outside;
@@ -10,13 +10,13 @@ mod write;
 
 use crate::format::BLOCK;
 
-/// The block of a file that a byte is in.
+/// Returns the block of a file that contains a byte.
 #[inline]
 pub(crate) fn block_of(at: u64) -> u64 {
     at / BLOCK
 }
 
-/// The first block that begins at or behind a byte.
+/// Returns the first block that begins at or after a byte.
 #[inline]
 pub(crate) fn block_from(at: u64) -> u64 {
     at.div_ceil(BLOCK)

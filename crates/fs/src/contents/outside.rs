@@ -1,5 +1,6 @@
-//! Contents that are kept outside of the medium: each operation is one on the file's body. Times of the last read and
-//! of the last change are the body's, as whoever else has it open changes them too.
+//! Operations on contents outside the medium, which are in a content file. The times of the last
+//! read and change are those of the content file, because other processes may have it open and
+//! change it.
 
 use crate::error::{Error, Result};
 use crate::fs::Fs;
@@ -16,7 +17,7 @@ impl<M: Medium> Fs<M> {
         }
     }
 
-    /// Writes; `at` is below the largest size, and so is the end of `data`.
+    /// Writes to the content file. `at` and the end of `data` are within the maximum file size.
     pub(super) fn write_outside(
         &self,
         node: &Node,
@@ -27,7 +28,7 @@ impl<M: Medium> Fs<M> {
         self.body_made(node, state)?.write(at, data)
     }
 
-    /// Where the end of a file is.
+    /// Returns the size of a file.
     pub(super) fn end_of(&self, node: &Node, state: &State) -> Result<u64> {
         if self.outside(&state.inode).is_none() {
             return Ok(state.inode.size);
@@ -35,7 +36,8 @@ impl<M: Medium> Fs<M> {
         self.attr_in(node, state).map(|attr| attr.size)
     }
 
-    /// Changes the size and the times of a body, before the inode is changed. A file that stays empty needs none.
+    /// Changes the size and times of a content file, before the inode is changed. A file that stays
+    /// empty needs no content file.
     pub(crate) fn change_body(
         &self,
         node: &Node,
@@ -66,7 +68,7 @@ impl<M: Medium> Fs<M> {
         body.allocate(how, at, len)?;
         let now = self.clock.now();
         if !matches!(how, Allocate::Keep) {
-            // Not every file system takes it for a change.
+            // Some file systems do not update the mtime on fallocate(2).
             body.set_times(None, Some(now))?;
         }
         state.inode.ctime = now;

@@ -1,4 +1,4 @@
-//! Reading.
+//! Reads of file contents.
 
 use super::block_of;
 use crate::error::Result;
@@ -11,8 +11,10 @@ use crate::sync::RwLockReadGuard;
 use frit_core::planted::{Bug, is};
 
 impl<M: Medium> Fs<M> {
-    /// A file whose extents were read, locked for reading.
+    /// Returns the shared lock of a regular file with its extents loaded.
     pub(super) fn loaded<'a>(&self, node: &'a Node) -> Result<RwLockReadGuard<'a, State>> {
+        // The inode may be freed between the shared and the exclusive lock, so the checks are
+        // repeated.
         loop {
             let state = node.state.read();
             state.file()?;
@@ -45,7 +47,7 @@ impl<M: Medium> Fs<M> {
         Ok(len)
     }
 
-    /// Copies bytes that are all inside the file's size.
+    /// Copies bytes from the medium. The range is within the size of the file.
     pub(crate) fn copy_out(&self, state: &State, mut at: u64, mut into: &mut [u8]) {
         let Some(map) = &state.map else { return };
         let mut extent: Option<Extent> = map.from(block_of(at));

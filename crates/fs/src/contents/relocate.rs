@@ -1,4 +1,4 @@
-//! Moving the blocks of a file: contents first, then one transaction that says where they are now.
+//! Relocation of file blocks: contents are copied first, then one transaction switches the extents.
 
 use super::write::FIXED_WORDS;
 use crate::error::{Error, Result};
@@ -12,18 +12,19 @@ use crate::space::Want;
 use crate::types::{Gathered, Kind};
 use frit_core::planted::{Bug, is};
 
-/// Blocks that are gathered in one transaction at most, 32 MiB: until it returns nobody else reads the file.
+/// Maximum number of blocks relocated in one transaction, 32 MiB. The file is locked meanwhile.
 const WINDOW: u64 = 8192;
-/// Bytes that are copied at a time.
+/// Number of bytes copied at once.
 const COPY_BYTES: u64 = 256 << 10;
 
 impl<M: Medium> Fs<M> {
-    /// Puts what blocks `at..at + to.len` of a file hold to `to`, which was reserved for it, and gives the old blocks
-    /// up, in one transaction. All of them were written, and are in as many extents as one transaction can change.
+    /// Moves blocks `at..at + to.len` of a file to the reserved run `to`, and frees the old blocks,
+    /// in one transaction. All of these blocks are written, in few enough extents for one
+    /// transaction.
     ///
     /// # Errors
-    /// There is no place for one more extent, or a line of extents is damaged: nothing moved, and `to` is the
-    /// caller's still.
+    /// No extent slot is free, or an extent line is damaged. Nothing is moved then, and the caller
+    /// still owns `to`.
     pub(crate) fn relocate(&self, node: &Node, state: &mut State, at: u64, to: Run) -> Result<()> {
         let mut txn = Txn::new();
         let end = at + to.len;
@@ -51,14 +52,14 @@ impl<M: Medium> Fs<M> {
         for extent in old {
             txn.free(extent.run());
         }
-        // The contents are durable before anybody looks for them at the new place.
+        // The copied contents must be durable before the extents refer to them.
         txn.data = !is(Bug::FsMovedUnfenced);
         self.put_inode(&mut txn, node, state);
         self.commit(txn);
         Ok(())
     }
 
-    /// Forgets changes of extents that go into no transaction: the file is as it is on the medium.
+    /// Discards extent changes that were not added to a transaction, by reloading the extents.
     fn take_changes_back(&self, node: &Node, state: &mut State) {
         if let Ok(Some(saved)) = Inode::decode(&self.geometry, self.salt, node.ino, &state.saved) {
             state.inode.extents = saved.extents;
@@ -73,7 +74,7 @@ impl<M: Medium> Fs<M> {
         }
     }
 
-    /// Copies what blocks from `at` on of a file hold.
+    /// Copies the contents of blocks from `at` to a run.
     fn copy_blocks(&self, state: &State, at: u64, to: Run) -> Result<()> {
         let bytes = to.len * BLOCK;
         let mut buffer = vec![0; bytes.min(COPY_BYTES) as usize];
@@ -90,13 +91,13 @@ impl<M: Medium> Fs<M> {
         Ok(())
     }
 
-    /// Puts the pieces of a file together, as far as there is room for that elsewhere.
+    /// Defragments a file, as far as free space permits.
     pub(crate) fn gather_node(&self, node: &Node) -> Result<Gathered> {
         self.writable()?;
         let mut gathered = Gathered::default();
         let mut from = 0;
         loop {
-            // Others use the file between the parts.
+            // The lock is released between windows, so that other threads can use the file.
             let mut state = node.state.write();
             state.alive()?;
             if state.inode.kind != Kind::File || self.outside(&state.inode).is_some() {
@@ -114,8 +115,8 @@ impl<M: Medium> Fs<M> {
         }
     }
 
-    /// The next extents, from block `from` on, that follow each other in the file, were written, and can be moved in
-    /// one transaction.
+    /// Returns the next window from block `from`: written extents that are consecutive in the file
+    /// and can be moved in one transaction.
     fn window(&self, state: &State, from: u64) -> Option<Vec<Extent>> {
         let map = state.map.as_ref()?;
         let most = (self.journal.room() - FIXED_WORDS) / STEP_WORDS - 2;
@@ -126,7 +127,7 @@ impl<M: Medium> Fs<M> {
             let follows = window.last().is_none_or(|last| last.end() == extent.at);
             if !extent.written || !follows || blocks + extent.len > WINDOW {
                 if window.is_empty() {
-                    // In one piece as it is.
+                    // An extent of its own that cannot be merged: skipped.
                     next = map.from(extent.end());
                     continue;
                 }
@@ -139,8 +140,8 @@ impl<M: Medium> Fs<M> {
         (!window.is_empty()).then_some(window)
     }
 
-    /// Moves a window, or as much of it as finds room in one piece, if fewer pieces are left then. Returns the block
-    /// from which on to look further.
+    /// Relocates a window, or the part of it that fits into one free run, if that reduces the
+    /// number of pieces. Returns the block from which to continue.
     fn gather_window(&self, node: &Node, state: &mut State, window: &[Extent]) -> Result<u64> {
         let (first, last) = (window[0], window[window.len() - 1]);
         if window.len() == 1 {
@@ -150,11 +151,11 @@ impl<M: Medium> Fs<M> {
         let goal = state.map.as_ref().and_then(|map| map.goal(first.at));
         let run = match self.space.reserve(&self.medium, Want::blocks(blocks).at(goal)) {
             Ok(run) => run,
-            // Full: it stays in pieces.
+            // The medium is full: the window stays fragmented.
             Err(Error::NoSpace) => return Ok(last.end()),
             Err(error) => return Err(error),
         };
-        // Whole extents alone: what is left of one would be a piece more.
+        // Only whole extents are moved: the rest of a split extent would be an additional piece.
         let fits = window.iter().take_while(|extent| extent.end() - first.at <= run.len).count();
         if fits < 2 {
             self.space.release(run);

@@ -1,4 +1,4 @@
-//! Making files shorter, and freeing them.
+//! Truncation and deletion of files.
 
 use super::block_from;
 use super::write::FIXED_WORDS;
@@ -11,25 +11,26 @@ use crate::medium::Medium;
 use crate::types::FILE_MAX;
 use frit_core::planted::{Bug, is};
 
-/// What becomes of a file that is cut.
+/// Handling of the inode after its blocks are freed.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) enum After {
-    /// It stays.
+    /// The inode stays.
     Keep,
-    /// Its inode is free.
+    /// The inode is freed.
     Free,
 }
 
 impl<M: Medium> Fs<M> {
-    /// Extents that one transaction changes at most.
+    /// Returns the maximum number of extents that one transaction changes.
     pub(super) fn steps(&self) -> usize {
         (self.journal.room() - FIXED_WORDS) / STEP_WORDS / 2
     }
 
-    /// Whatever can fail before [`Fs::resize`].
+    /// Performs the steps of a resize that can fail, before [`Fs::resize`].
     ///
     /// # Errors
-    /// The size is too large, the last block is damaged, the extents are damaged, or the list of orphans is full.
+    /// The size is too large, the last block is damaged, the extents are damaged, or the orphan
+    /// list is full.
     pub(crate) fn prepare_resize(
         &self,
         node: &Node,
@@ -45,23 +46,24 @@ impl<M: Medium> Fs<M> {
         self.prepare_cut(node, state, txn, (After::Keep, false))
     }
 
-    /// Changes the size of a file, and commits the transaction with what else is in it and in the inode.
+    /// Changes the size of a file, and commits the transaction with its other changes and the
+    /// inode.
     pub(crate) fn resize(&self, node: &Node, state: &mut State, mut txn: Txn, to: u64) -> Result<()> {
         if to > state.inode.size {
             self.zero_tail(state, &mut txn, to);
         }
         state.inode.size = to;
         self.space.forget_ahead(node.ino);
-        // Also blocks that were allocated beyond the end go.
+        // Blocks that were allocated beyond the end are freed as well.
         self.cut(node, state, txn, block_from(to), After::Keep)
     }
 
-    /// Whatever can fail before a file is cut or loses its last name: its extents are read, and it is put on the list
-    /// of orphans where it takes several transactions or is held open. A full list takes note that there are more of
-    /// those without names.
+    /// Performs the steps that can fail before a file is truncated or loses its last name: loads
+    /// its extents, and puts it on the orphan list if the operation takes several transactions or
+    /// the file is open. If the list is full, the mark for further orphans is set instead.
     ///
     /// # Errors
-    /// The extents are damaged, or the list is full of files that are being cut.
+    /// The extents are damaged, or the list is full of files that are being truncated.
     pub(crate) fn prepare_cut(
         &self,
         node: &Node,
@@ -78,7 +80,8 @@ impl<M: Medium> Fs<M> {
             if after == After::Keep || !orphans.is_full() {
                 state.orphan = Some(orphans.add(txn, node.ino)?);
             } else if !orphans.has_more() && !is(Bug::FsMoreOrphansNotNoted) {
-                // Durable before any inode relies on it, whatever becomes of the caller's transaction.
+                // Durable before any inode relies on the mark, and independent of the caller's
+                // transaction.
                 let mut note = Txn::new();
                 orphans.say_more(&mut note)?;
                 self.commit(note);
@@ -87,8 +90,8 @@ impl<M: Medium> Fs<M> {
         Ok(())
     }
 
-    /// Gives the blocks of a file from block `from` on up, in as many transactions as it takes. The first has what is
-    /// in `txn` already; `prepare_cut` was asked.
+    /// Frees the blocks of a file from block `from`, in as many transactions as necessary. The
+    /// first one includes the changes in `txn`. The caller has called `prepare_cut`.
     pub(crate) fn cut(
         &self,
         node: &Node,
@@ -122,7 +125,7 @@ impl<M: Medium> Fs<M> {
         }
     }
 
-    /// The last transaction of a cut.
+    /// Commits the last transaction of a truncation or deletion.
     fn finish_cut(&self, node: &Node, state: &mut State, mut txn: Txn, after: After) {
         let leaves = state.orphan.filter(|_| after == After::Free || state.inode.links > 0);
         if let Some(slot) = leaves.filter(|_| !is(Bug::FsOrphanStays)) {
@@ -134,7 +137,7 @@ impl<M: Medium> Fs<M> {
                 if state.inode.xattrs.len > 0 {
                     txn.free(state.inode.xattrs);
                 }
-                // A kind of 0 is a free inode.
+                // An inode with type 0 is free.
                 txn.write(self.geometry.inode_at(node.ino.0), &[0, 0]);
                 txn.counts.inodes -= 1;
                 state.dead = true;
@@ -145,9 +148,10 @@ impl<M: Medium> Fs<M> {
         }
         self.commit(txn);
         if after == After::Free {
-            // What is not durably free must not lose its bytes.
+            // The content file is removed only after the inode is durably freed.
             self.drop_body(node, state);
         }
+        // The slot is reusable only after the transaction that cleared it is durable.
         if let Some(slot) = leaves {
             state.orphan = None;
             self.orphans.lock().give(slot);

@@ -1,4 +1,4 @@
-//! Where data and holes are, and where bytes lie on the medium.
+//! Search for data and holes, and positions of contents on the medium.
 
 use super::block_of;
 use crate::error::{Error, Result};

@@ -1,8 +1,8 @@
-//! Writing.
+//! Writes of file contents.
 //!
-//! Blocks that a file has are overwritten where they are: a power cut before the next `sync_file` leaves each aligned
-//! word of 8 bytes old or new. What a file gains (blocks, size) is one transaction behind its bytes: nobody ever
-//! reads what a block held before.
+//! Existing blocks are overwritten in place: after a power loss before the next `sync_file`, each
+//! aligned word of 8 bytes is old or new. New blocks and a new size become visible in one
+//! transaction after their data, so a file never exposes the earlier contents of a block.
 
 use super::{block_from, block_of};
 use crate::error::{Error, Result};
@@ -17,12 +17,12 @@ use crate::types::{FILE_MAX, Ino};
 use frit_core::planted::{Bug, is};
 use std::sync::atomic::Ordering;
 
-/// Words of a transaction that writing needs besides its changes of extents: the inode, and the counters.
+/// Words of a transaction that a write needs in addition to its extent changes: inode and counters.
 pub(super) const FIXED_WORDS: usize = 96;
-/// Most blocks that are kept ahead of a file that grows: 8 MiB.
+/// Maximum number of blocks reserved ahead for a growing file: 8 MiB.
 const AHEAD_MAX: u64 = 2048;
 
-/// Bytes on their way into a file.
+/// Data to be written, with its position.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Put<'a> {
     pub(super) at: u64,
@@ -37,7 +37,7 @@ impl<M: Medium> Fs<M> {
         self.write_state(node, &mut state, at, data)
     }
 
-    /// Writes at the end of a file; where its end is then, and how much was written.
+    /// Appends to a file; returns the new end and the number of bytes written.
     pub(crate) fn append_node(&self, node: &Node, data: &[u8]) -> Result<(u64, usize)> {
         self.writable()?;
         let mut state = node.state.write();
@@ -55,14 +55,18 @@ impl<M: Medium> Fs<M> {
         if at >= FILE_MAX {
             return Err(Error::TooLarge);
         }
+        // A write across the maximum file size is short, as write(2) permits.
         let data = &data[..data.len().min((FILE_MAX - at) as usize)];
         if self.outside(&state.inode).is_some() {
             return self.write_outside(node, state, at, data);
         }
         self.load_map(node.ino, state)?;
+        // Checksums of written blocks are cleared first, as these blocks may be overwritten in
+        // place.
         self.open_sums(state, at, at + data.len() as u64)?;
         if self.overwrite(state, at, data) {
             let now = self.clock.now();
+            // New timestamps alone need no transaction: the next one or a sync writes them.
             if state.inode.mtime != now {
                 state.inode.mtime = now;
                 state.inode.ctime = now;
@@ -76,21 +80,22 @@ impl<M: Medium> Fs<M> {
             match self.write_some(node, state, put) {
                 Ok(n) => written += n,
                 Err(error) if written == 0 => return Err(error),
+                // A partial write succeeds; the next call returns the error.
                 Err(_) => break,
             }
         }
         Ok(written)
     }
 
-    /// Writes where blocks were written before, inside the size; nothing else has to change. Returns whether that
-    /// was so.
+    /// Overwrites data if the whole range is within the size and in written blocks, so that no
+    /// metadata changes. Returns `true` if the data was written.
     fn overwrite(&self, state: &State, at: u64, data: &[u8]) -> bool {
         let end = at + data.len() as u64;
         let Some(map) = state.map.as_ref().filter(|_| end <= state.inode.size) else { return false };
         let covers = |e: &Extent, from: u64| e.written && e.at * BLOCK <= from;
         let mut from = at;
         let Some(first) = map.at(block_of(from)).filter(|e| covers(e, from)) else { return false };
-        // One extent is the rule; for several look first, so that nothing is written when one is missing.
+        // All extents are checked before the first write. Usually there is only one.
         let mut extent = first;
         while extent.end() * BLOCK < end {
             from = extent.end() * BLOCK;
@@ -113,7 +118,7 @@ impl<M: Medium> Fs<M> {
         }
     }
 
-    /// Writes as much as one transaction has room for.
+    /// Writes as much as fits into one transaction.
     fn write_some(&self, node: &Node, state: &mut State, put: Put<'_>) -> Result<usize> {
         let mut txn = Txn::new();
         let size = state.inode.size;
@@ -125,6 +130,7 @@ impl<M: Medium> Fs<M> {
         let mut change = self.change(node.ino, state);
         let mut done = 0;
         let mut failed = None;
+        // The loop ends while another piece still fits into the transaction.
         while done < put.data.len() && change.words() + 2 * STEP_WORDS < room {
             let rest = Put { at: put.at + done as u64, data: &put.data[done..] };
             match self.write_piece(node.ino, &mut change, &mut txn, rest, size) {
@@ -142,6 +148,7 @@ impl<M: Medium> Fs<M> {
         }
         let end = put.at + done as u64;
         if end > size {
+            // The data must be durable before the size that exposes it.
             state.inode.size = end;
             txn.data = true;
         }
@@ -153,7 +160,7 @@ impl<M: Medium> Fs<M> {
         Ok(done)
     }
 
-    /// What a write that failed at once has changed nevertheless, a block for places of extents, is kept.
+    /// Commits the extent block that a failed write has already added to the file.
     pub(crate) fn keep_made(&self, node: &Node, state: &mut State, mut txn: Txn) {
         if !txn.is_empty() {
             self.put_inode(&mut txn, node, state);
@@ -161,7 +168,7 @@ impl<M: Medium> Fs<M> {
         }
     }
 
-    /// Writes inside one extent or one hole.
+    /// Writes within one extent or one hole.
     fn write_piece(
         &self,
         ino: Ino,
@@ -179,6 +186,7 @@ impl<M: Medium> Fs<M> {
                 let free_to = next.map_or(u64::MAX, |e| e.at);
                 let want = (block_from(end).min(free_to) - block).min(LEN_MAX);
                 let grows = next.is_none() && end > size;
+                // A file that grows at its end gets a reservation in proportion to its size.
                 let more = if grows { (block / 4 + want / 2).clamp(8, AHEAD_MAX) } else { 0 };
                 let goal = change.map().goal(block);
                 let blocks = Want::blocks(want).at(goal);
@@ -202,6 +210,8 @@ impl<M: Medium> Fs<M> {
             let fresh = extent.part(block, block_from(put.at + len as u64));
             self.forget_sums(fresh.run());
             change.unsummed(fresh.at, fresh.end());
+            // The rest of a block that is written first must not expose the block's earlier
+            // contents.
             self.zero_edges(&extent, put.at, len as u64);
             txn.data = true;
         }
@@ -217,9 +227,10 @@ impl<M: Medium> Fs<M> {
         Ok(len)
     }
 
-    /// Blocks `from..to` of an extent that was not written will be, and no block is free for places of the parts that
-    /// stay unwritten. Writes zeros to one of these parts, or to both where no place is free, so that they count as
-    /// written. Returns the blocks that the extent has as written then: they start or end where the extent does.
+    /// Prepares the write of blocks `from..to` of an unwritten extent when no block is free for the
+    /// slots of its unwritten parts. Zeroes the shorter of these parts, or both if no slot is free,
+    /// so that they count as written. Returns the range that becomes written, which reaches one end
+    /// of the extent.
     fn write_around(
         &self,
         change: &mut Change<'_, M>,
@@ -244,7 +255,7 @@ impl<M: Medium> Fs<M> {
         (from_then, to_then)
     }
 
-    /// Zeroes what a write leaves of the first and the last block that it is the first to write.
+    /// Zeroes the parts of the first and last block that a first write does not cover.
     fn zero_edges(&self, extent: &Extent, at: u64, len: u64) {
         if is(Bug::FsEdgesNotZeroed) {
             return;
@@ -261,17 +272,17 @@ impl<M: Medium> Fs<M> {
         }
     }
 
-    /// Takes the sum of the last block away, before [`Fs::zero_tail`] makes zeros of what is behind the end.
+    /// Removes the checksum of the last block before [`Fs::zero_tail`] zeroes it behind the end.
     ///
     /// # Errors
-    /// It is not what was written.
+    /// The block does not match its checksum.
     pub(crate) fn open_tail(&self, state: &mut State, to: u64) -> Result<()> {
         let size = state.inode.size;
         self.open_sums(state, size, to.min(size.next_multiple_of(BLOCK)))
     }
 
-    /// Bytes behind the end of a file in its last block are not defined. Before the size grows beyond that, up to
-    /// `to`, they are made zero.
+    /// Zeroes the last block behind the end of the file, up to `to`, before the size grows. These
+    /// bytes are undefined until then.
     pub(crate) fn zero_tail(&self, state: &State, txn: &mut Txn, to: u64) {
         let size = state.inode.size;
         if size.is_multiple_of(BLOCK) || is(Bug::FsTailNotZeroed) {

@@ -1,4 +1,4 @@
-//! Changing names inside a transaction.
+//! Changes of names within a transaction.
 
 use super::index::BLOCKS_MAX;
 use super::record::{Record, slots_for};
@@ -14,22 +14,22 @@ use crate::space::Want;
 use crate::types::{Ino, Kind, NAME_MAX};
 use frit_core::planted::{Bug, is};
 
-/// Most blocks that a directory grows by at once.
+/// Maximum number of blocks that a directory grows by at once.
 const GROW_MAX: u64 = 64;
 
-/// Refuses names that no directory can have.
+/// Fails for invalid names.
 pub(crate) fn valid(name: &[u8]) -> Result<()> {
     if name.len() > NAME_MAX {
         return Err(Error::NameTooLong);
     }
     if name.is_empty() || name.contains(&0) || name.contains(&b'/') {
-        return Err(Error::Invalid("a name that is empty, or has a slash or a zero in it"));
+        return Err(Error::Invalid("a name that is empty or contains a slash or a zero byte"));
     }
     Ok(())
 }
 
 impl<M: Medium> Fs<M> {
-    /// Reads a directory, if that was not done.
+    /// Loads the index of a directory, if it is not in DRAM yet.
     pub(crate) fn load_index(&self, dir: &Node, state: &mut State) -> Result<()> {
         state.directory()?;
         if state.index.is_none() {
@@ -48,7 +48,7 @@ impl<M: Medium> Fs<M> {
         Ok(())
     }
 
-    /// Finds a name in a directory that was read.
+    /// Finds a name in a loaded directory.
     pub(crate) fn find(&self, state: &State, name: &[u8]) -> Result<Option<Found>> {
         match &state.index {
             Some(index) => index.find(&self.medium, name),
@@ -56,10 +56,11 @@ impl<M: Medium> Fs<M> {
         }
     }
 
-    /// Finds room for a name, its first slot; the directory grows for it in the transaction. Nothing that follows may fail.
+    /// Returns the first of enough free slots for a name. The directory grows within the
+    /// transaction if necessary. The caller must not fail after this call.
     ///
     /// # Errors
-    /// No space is left, or part of the directory is damaged.
+    /// No space is left, or the directory is damaged.
     pub(crate) fn place(&self, dir: &Node, state: &mut State, txn: &mut Txn, name: &[u8]) -> Result<u32> {
         let slots = slots_for(name.len());
         let Some(index) = state.index.as_deref_mut() else { return Err(Error::NotDirectory) };
@@ -74,7 +75,7 @@ impl<M: Medium> Fs<M> {
         slot.ok_or(Error::NoSpace)
     }
 
-    /// Adds empty blocks to a directory, an eighth of what it has.
+    /// Adds empty blocks to a directory, an eighth of its size.
     fn grow(&self, dir: &Node, state: &mut State, txn: &mut Txn) -> Result<()> {
         let blocks = state.index.as_ref().map_or(0, |index| index.blocks());
         if blocks >= BLOCKS_MAX - GROW_MAX {
@@ -87,12 +88,13 @@ impl<M: Medium> Fs<M> {
         let run = match self.space.reserve(&self.medium, Want::blocks(want).at(goal)) {
             Ok(run) => run,
             Err(error) => {
-                // The block of places stays with the directory.
+                // The extent block that was added stays with the directory.
                 change.finish(txn);
                 self.keep_made(dir, state, std::mem::replace(txn, Txn::new()));
                 return Err(error);
             }
         };
+        // New blocks must not contain data that could be taken for names.
         if !is(Bug::FsDirectoryNotZeroed) {
             self.medium.zero(run.at(), run.len * BLOCK);
         }
@@ -108,7 +110,7 @@ impl<M: Medium> Fs<M> {
         Ok(())
     }
 
-    /// Writes a name where there was room for it, or over the record of the same name.
+    /// Writes a name to free slots, or over the record of the same name.
     pub(crate) fn put_name(
         &self,
         dir: &Node,
@@ -124,7 +126,7 @@ impl<M: Medium> Fs<M> {
         }
     }
 
-    /// Empties the slots of a name.
+    /// Clears the slots of a name.
     pub(crate) fn clear_name(&self, state: &State, txn: &mut Txn, slot: u32, name: &[u8]) {
         let Some(index) = &state.index else { return };
         let slots = if is(Bug::FsNameHalfCleared) { 1 } else { slots_for(name.len()) };

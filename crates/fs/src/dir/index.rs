@@ -1,4 +1,4 @@
-//! What is known of a directory in DRAM.
+//! The index of a directory in DRAM.
 
 use super::record::{Record, SLOT, SLOTS, slots_for};
 use crate::error::{Error, Result};
@@ -10,31 +10,31 @@ use frit_core::planted::{Bug, is};
 use hashbrown::HashTable;
 use std::hash::{BuildHasher, RandomState};
 
-/// Slots of names that a block can have at most run together.
+/// Maximum number of slots that a name takes.
 const RUN_MAX: usize = slots_for(crate::types::NAME_MAX) as usize;
 
-/// Most blocks of a directory: slots are numbered by 32 bits.
+/// Maximum number of blocks of a directory: slot numbers have 32 bits.
 pub(crate) const BLOCKS_MAX: u64 = (u32::MAX / SLOTS) as u64;
 
-/// A name's hash and its first slot.
+/// Hash and first slot of a name.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 struct Known {
     hash: u32,
     slot: u32,
 }
 
-/// A block of a directory.
+/// State of a directory block.
 #[derive(Clone, Copy, Debug)]
 struct Page {
-    /// Where it is, in blocks of the medium.
+    /// Block number on the medium.
     block: u64,
-    /// Slots that are free.
+    /// Bit mask of the free slots.
     free: u128,
-    /// Slots that a name begins in.
+    /// Bit mask of the slots in which a name begins.
     heads: u128,
 }
 
-/// Where every name is.
+/// Maps names to slots.
 #[derive(Debug)]
 pub(crate) struct Index {
     salt: u32,
@@ -42,15 +42,16 @@ pub(crate) struct Index {
     hasher: RandomState,
     table: HashTable<Known>,
     pages: Vec<Page>,
-    /// For each length of a name in slots: no block before this one has as many free slots together.
+    /// For each number of slots: no page before this one has as many consecutive free slots.
     fits_from: [u32; RUN_MAX + 1],
-    /// The position of a name that does not match its check. No name can be said to be missing then.
+    /// Byte position of damage. A lookup that finds nothing then fails, as the name may have been
+    /// lost.
     damaged: Option<u64>,
-    /// The number of names that the inode counts, where there are others.
+    /// Name count of the inode, if it differs from the number of names found.
     miscounted: Option<u64>,
 }
 
-/// A name that was found.
+/// Result of a lookup.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) struct Found {
     pub(crate) slot: u32,
@@ -58,13 +59,13 @@ pub(crate) struct Found {
     pub(crate) kind: Kind,
 }
 
-/// A table's place for a hash: the table takes bits from both ends.
+/// Expands a hash to 64 bits, because the table uses bits of both ends.
 fn spread(hash: u32) -> u64 {
     u64::from(hash) | u64::from(hash.wrapping_mul(0x9E37_79B1)) << 32
 }
 
 impl Index {
-    /// Of an empty directory.
+    /// Creates the index of an empty directory.
     pub(crate) fn new(salt: u32, dir: Ino) -> Self {
         Self {
             salt,
@@ -78,9 +79,9 @@ impl Index {
         }
     }
 
-    /// Reads a directory. `at` is the position of its inode, which is damaged where its blocks are not those that
-    /// its size says, or its names are not as many as it has: a piece that reads as zeros has no name that could be
-    /// damaged.
+    /// Reads a directory. `at` is the position of its inode, which is reported as damaged if the
+    /// blocks do not match the size, or the names do not match the count: a block that was lost to
+    /// zeros contains no name whose checksum could fail.
     pub(crate) fn load<M: Medium>(
         medium: &M,
         (salt, at): (u32, u64),
@@ -101,6 +102,7 @@ impl Index {
         if size != blocks * BLOCK {
             index.damaged = Some(at);
         }
+        // An estimate of the number of names, to avoid rehashing during the load.
         index.table.reserve(blocks as usize * SLOTS as usize / 3, |known| spread(known.hash));
         for extent in map.iter() {
             for i in 0..extent.len {
@@ -130,6 +132,8 @@ impl Index {
                 self.learn(record.name(), slot);
                 at += record.slots();
             } else {
+                // The length of a damaged record is unreliable, so the scan continues at the next
+                // slot.
                 self.damaged = Some(self.at(slot));
                 at += 1;
             }
@@ -137,12 +141,13 @@ impl Index {
         self.pages[page as usize] = found;
     }
 
-    /// The position of a slot in bytes.
+    /// Returns the byte position of a slot.
     pub(crate) fn at(&self, slot: u32) -> u64 {
         self.pages[(slot / SLOTS) as usize].block * BLOCK + u64::from(slot % SLOTS) * SLOT
     }
 
-    /// The record that begins at a slot, unchecked; one that would leave its block is cut.
+    /// Reads the record that begins at a slot, without verification. The part outside its block is
+    /// not read.
     fn read<M: Medium>(&self, medium: &M, slot: u32) -> Record {
         let mut record = Record::blank();
         let at = self.at(slot);
@@ -160,7 +165,7 @@ impl Index {
     /// Finds a name.
     ///
     /// # Errors
-    /// It is not there, but part of the directory is damaged; or it was damaged since the directory was read.
+    /// The name is not found and the directory is damaged, or was damaged since it was loaded.
     pub(crate) fn find<M: Medium>(&self, medium: &M, name: &[u8]) -> Result<Option<Found>> {
         let hash = self.hash(name);
         let mut found = None;
@@ -170,6 +175,8 @@ impl Index {
                 return false;
             }
             let record = self.read(medium, known.slot);
+            // Records are verified at each access, because the medium may be damaged after the
+            // load.
             if !record.sound(self.salt, self.dir, known.slot) {
                 damaged = Some(self.at(known.slot));
                 return false;
@@ -187,17 +194,18 @@ impl Index {
         }
     }
 
-    /// The record that begins at a slot where a name is; nothing where it was damaged since the directory was read.
+    /// Returns the record at a slot, or `None` if it was damaged since the directory was loaded.
     pub(crate) fn record<M: Medium>(&self, medium: &M, slot: u32) -> Option<Record> {
         Some(self.read(medium, slot)).filter(|record| record.sound(self.salt, self.dir, slot))
     }
 
-    /// Where a name of so many slots fits; nothing where the directory has to grow.
+    /// Returns the first of `slots` consecutive free slots, or `None` if the directory has to grow.
     pub(crate) fn place(&mut self, slots: u32) -> Option<u32> {
         let first = self.fits_from[slots as usize];
         for page in first..self.pages.len() as u32 {
             let free = self.pages[page as usize].free;
             let mut fits = free;
+            // A bit stays set where a run of `slots` free slots begins.
             for i in 1..slots {
                 fits &= free >> i;
             }
@@ -206,26 +214,27 @@ impl Index {
                 return Some(page * SLOTS + fits.trailing_zeros());
             }
         }
+        // No page fits: the next search starts with pages that are added later.
         self.fits_from[slots as usize] = self.pages.len() as u32;
         None
     }
 
-    /// A block that was added at the end.
+    /// Adds a block at the end.
     pub(crate) fn grow(&mut self, block: u64) {
         self.pages.push(Page { block, free: u128::MAX, heads: 0 });
     }
 
-    /// How many blocks there are.
+    /// Returns the number of blocks.
     pub(crate) fn blocks(&self) -> u64 {
         self.pages.len() as u64
     }
 
-    /// Whether part of it cannot be read.
+    /// Returns the position of damage, if there is any.
     pub(crate) fn damage(&self) -> Option<u64> {
         self.damaged
     }
 
-    /// The number of names that the inode counts, where there are others.
+    /// Returns the name count of the inode, if it differs from the number of names found.
     pub(crate) fn miscounted(&self) -> Option<u64> {
         self.miscounted
     }
@@ -235,7 +244,7 @@ impl Index {
         self.table.insert_unique(spread(hash), Known { hash, slot }, |known| spread(known.hash));
     }
 
-    /// A name is at a slot now.
+    /// Records a name at a slot.
     pub(crate) fn insert(&mut self, name: &[u8], slot: u32) {
         let page = &mut self.pages[(slot / SLOTS) as usize];
         page.free &= !mask(slot, slots_for(name.len()));
@@ -243,12 +252,13 @@ impl Index {
         self.learn(name, slot);
     }
 
-    /// A name is at a slot no longer.
+    /// Removes a name from a slot.
     pub(crate) fn remove(&mut self, name: &[u8], slot: u32) {
         let slots = slots_for(name.len());
         let page = &mut self.pages[(slot / SLOTS) as usize];
         page.free |= mask(slot, slots);
         page.heads &= !(1 << (slot % SLOTS));
+        // The freed slots may extend a free run of any length.
         for from in &mut self.fits_from {
             *from = (*from).min(slot / SLOTS);
         }
@@ -258,7 +268,7 @@ impl Index {
         }
     }
 
-    /// All names, with their slots.
+    /// Iterates over all names with their slots.
     pub(crate) fn records<'a, M: Medium>(
         &'a self,
         medium: &'a M,
@@ -272,12 +282,12 @@ impl Index {
         })
     }
 
-    /// How many names there are.
+    /// Returns the number of names.
     pub(crate) fn len(&self) -> usize {
         self.table.len()
     }
 
-    /// The first slot from `from` on that a name begins in.
+    /// Returns the first slot at or after `from` in which a name begins.
     pub(crate) fn next_head(&self, from: u32) -> Option<u32> {
         let mut at = from;
         while let Some(page) = self.pages.get((at / SLOTS) as usize) {
@@ -291,7 +301,7 @@ impl Index {
     }
 }
 
-/// The bits of so many slots from a slot on in its block.
+/// Returns the mask of `slots` slots from `slot` within its block.
 fn mask(slot: u32, slots: u32) -> u128 {
     ((1 << slots) - 1) << (slot % SLOTS)
 }

@@ -1,4 +1,4 @@
-//! Listing a directory.
+//! Listing of directories.
 
 use super::record::slots_for;
 use crate::error::{Error, Result};
@@ -8,7 +8,7 @@ use crate::medium::Medium;
 use crate::types::{Entry, Kind};
 use frit_core::planted::{Bug, is};
 
-/// The position of the first name behind `.` and `..`.
+/// Position of the first name after `.` and `..`.
 const NAMES_FROM: u64 = 2;
 
 impl<M: Medium> Fs<M> {
@@ -24,6 +24,7 @@ impl<M: Medium> Fs<M> {
             let mut writing = node.state.write();
             self.load_index(node, &mut writing)?;
             drop(writing);
+            // The lock is taken again as shared, so that other readers can proceed.
             state = node.state.read();
         }
         state.directory()?;
@@ -37,7 +38,7 @@ impl<M: Medium> Fs<M> {
         let mut slot = from.max(NAMES_FROM) - NAMES_FROM;
         while let Some(head) = u32::try_from(slot).ok().and_then(|slot| index.next_head(slot)) {
             let Some(record) = index.record(&self.medium, head) else {
-                // Others are told first.
+                // The remaining names are listed before the damage is reported.
                 damaged = Some(index.at(head));
                 slot = u64::from(head) + 1;
                 continue;

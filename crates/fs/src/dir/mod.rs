@@ -1,9 +1,10 @@
 //! Directories.
 //!
-//! On the medium a directory is a file of slots of 32 bytes. A name takes one slot, or as many as its length needs, and
-//! never moves while it exists, so its place is a position for readdir(3) that stays right whatever else changes. In
-//! DRAM a table from hashes to places is made when the directory is used first: 13 to 25 bytes a name; a directory of
-//! a million names takes some ten milliseconds, once.
+//! On the medium, a directory is a file of slots of 32 bytes. A name takes one slot, or more if it
+//! is long, and never moves while it exists. Its slot is therefore a position for readdir(3) that
+//! remains valid under any changes. In DRAM, a hash table from names to slots is built at the first
+//! use of the directory. It takes 13 to 25 bytes a name; a directory of a million names takes some
+//! ten milliseconds to load.
 
 mod change;
 mod index;

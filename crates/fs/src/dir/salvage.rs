@@ -1,12 +1,13 @@
-//! A block of a directory in which names may be damaged, for repairs.
+//! Repair of a directory block with damaged names.
 
 use super::record::{Record, SLOT, SLOTS};
 use crate::format::{BLOCK, write_words};
 use crate::medium::Medium;
 use crate::types::Ino;
 
-/// Empties the slots of a block that hold no sound name, and tells where each such run of slots begins. Where blocks
-/// before it were lost the block comes to another place of its directory: `pages` are the old place and the new one.
+/// Clears the slots of a block without a valid name, and reports the position of each run of such
+/// slots. If preceding blocks were lost, the block moves within the directory: `pages` are its old
+/// and its new page number.
 pub(crate) fn salvage<M: Medium>(
     medium: &M,
     (salt, dir): (u32, Ino),
@@ -26,6 +27,8 @@ pub(crate) fn salvage<M: Medium>(
         }
         if slot + slots <= SLOTS {
             medium.read(at + SLOT, record.others());
+            // The checksum of a record includes its slot number, so a moved record is written
+            // again.
             let number = |page: u64| page as u32 * SLOTS + slot;
             if let Some(kind) = record.kind().filter(|_| record.sound(salt, dir, number(pages.0))) {
                 if pages.0 != pages.1 {

@@ -1,4 +1,4 @@
-//! Changing the extents of a file inside a transaction.
+//! Changes of a file's extents within a transaction.
 
 use super::extent::Extent;
 use super::load::LineReader;
@@ -11,19 +11,19 @@ use crate::journal::{Run, Txn};
 use crate::medium::Medium;
 use std::collections::BTreeMap;
 
-/// Most words of a transaction that one call of [`Change::insert`], or one extent of [`Change::remove`], takes: three
-/// places with the check of their lines, and the bits of two runs.
+/// Maximum number of words in a transaction for one call of [`Change::insert`], or for one extent
+/// of [`Change::remove`]: three slots with the checksums of their lines, and the bits of two runs.
 pub(crate) const STEP_WORDS: usize = 24;
 
-/// Changes of one file's extents, gathered until they go into a transaction. Whatever can fail comes first
-/// ([`Change::make_room`]), so that no change has to be taken back.
+/// Changes of one file's extents, collected for a transaction. The step that can fail comes first
+/// ([`Change::make_room`]), so that no change has to be undone.
 pub(crate) struct Change<'a, M> {
     reader: LineReader<'a, M>,
     map: &'a mut Map,
     inode: &'a mut Inode,
-    /// Lines that are changed, as they were and as they will be.
+    /// Changed lines, with their old and new words.
     lines: BTreeMap<u64, ([u64; LINE_WORDS], [u64; LINE_WORDS])>,
-    /// Steps taken, for the room that they need.
+    /// Number of steps so far, for the size of the transaction.
     steps: usize,
 }
 
@@ -32,30 +32,30 @@ impl<'a, M: Medium> Change<'a, M> {
         Self { reader, map, inode, lines: BTreeMap::new(), steps: 0 }
     }
 
-    /// The extents as they are now.
+    /// Returns the current extents.
     pub(crate) fn map(&self) -> &Map {
         self.map
     }
 
-    /// Contents of blocks `from..to` of the file are new, and have no checksum yet.
+    /// Marks blocks `from..to` of the file as new contents without a checksum.
     pub(crate) fn unsummed(&mut self, from: u64, to: u64) {
         self.map.unsummed.add(from, to);
     }
 
-    /// Words that the changes so far will take at most.
+    /// Returns the maximum number of words that the changes so far take in a transaction.
     pub(crate) fn words(&self) -> usize {
         self.steps * STEP_WORDS
     }
 
-    /// Whether so many more places are free.
+    /// Returns `true` if at least `places` extent slots are free.
     pub(crate) fn has_room(&self, places: usize) -> bool {
         self.map.free.len() >= places
     }
 
-    /// Makes places in a block that was reserved for them. Its lines are on the medium before the transaction is.
+    /// Adds a newly reserved extent block. Its lines are written directly, before the transaction.
     ///
     /// # Errors
-    /// The line that it is to be linked from is damaged.
+    /// The line that must refer to the block is damaged.
     pub(crate) fn make_room(&mut self, txn: &mut Txn, block: Run) -> Result<()> {
         let mut empty = [0; LINE_WORDS];
         self.link(block)?;
@@ -64,6 +64,7 @@ impl<'a, M: Medium> Change<'a, M> {
             empty[0] = places::check(self.reader.salt, self.reader.ino, at, &empty);
             write_words(self.reader.medium, at, &empty);
         }
+        // The fence before the transaction makes the lines durable before the file refers to them.
         txn.data = true;
         txn.take(block);
         self.add_places(block);
@@ -71,11 +72,12 @@ impl<'a, M: Medium> Change<'a, M> {
         Ok(())
     }
 
-    /// Makes places in a block that the file has and that reads as zeros. Its lines go through the transaction: until
-    /// that is durable the block belongs to the contents of the file.
+    /// Adds a block of the file that reads as zeros as an extent block. Its lines are written by
+    /// the transaction, because the block belongs to the file's contents until the transaction is
+    /// durable.
     ///
     /// # Errors
-    /// The line that it is to be linked from is damaged.
+    /// The line that must refer to the block is damaged.
     pub(crate) fn make_room_of_own(&mut self, block: Run) -> Result<()> {
         self.link(block)?;
         for line in 0..LINES {
@@ -86,7 +88,7 @@ impl<'a, M: Medium> Change<'a, M> {
         Ok(())
     }
 
-    /// Makes a block the last of the chain of those that hold places.
+    /// Appends a block to the chain of extent blocks.
     fn link(&mut self, block: Run) -> Result<()> {
         match self.map.blocks.last().copied() {
             Some(last) => self.line(last, 0)?[1] = block.start,
@@ -95,15 +97,16 @@ impl<'a, M: Medium> Change<'a, M> {
         Ok(())
     }
 
-    /// The places of a block that was linked can be used.
+    /// Adds the slots of a linked extent block to the free slots.
     fn add_places(&mut self, block: Run) {
         self.add_blocks(1);
         let n = self.map.blocks.len();
         self.map.blocks.push(block.start);
+        // Free slots are taken from the end, so those in the new block are used last.
         self.map.free.splice(0..0, places::of_block(n));
     }
 
-    /// The words of a line with the changes so far.
+    /// Returns the words of a line, including the changes so far.
     fn line(&mut self, block: u64, line: u32) -> Result<&mut [u64; LINE_WORDS]> {
         let at = line_at(block, line);
         if !self.lines.contains_key(&at) {
@@ -124,10 +127,11 @@ impl<'a, M: Medium> Change<'a, M> {
         Ok(())
     }
 
-    /// Puts an extent where none is, in one piece with its neighbours where that is possible. One place must be free.
+    /// Inserts an extent into unallocated blocks, and merges it with its neighbours if possible.
+    /// One slot must be free.
     ///
     /// # Errors
-    /// A line of extents is damaged.
+    /// An extent line is damaged.
     pub(crate) fn insert(&mut self, mut extent: Extent) -> Result<()> {
         self.steps += 1;
         let mut place = None;
@@ -140,6 +144,7 @@ impl<'a, M: Medium> Change<'a, M> {
         if let Some(behind) = behind.filter(|behind| extent.joins(&behind.extent)) {
             extent.len += behind.extent.len;
             self.map.extents.remove(&behind.extent.at);
+            // The extent joins both neighbours, so one of their slots becomes free.
             if place.is_some() {
                 self.put(behind.place, [0, 0])?;
                 self.map.free.push(behind.place);
@@ -148,28 +153,29 @@ impl<'a, M: Medium> Change<'a, M> {
             }
         }
         let place = place.or_else(|| self.map.free.pop());
-        debug_assert!(place.is_some(), "room was made before");
+        debug_assert!(place.is_some(), "a free slot was ensured before");
         let Some(place) = place else { return Ok(()) };
         self.put(place, extent.encode())?;
         self.map.extents.insert(extent.at, Placed { extent, place });
         Ok(())
     }
 
-    /// The file has so many blocks more.
+    /// Increases the file's block count.
     pub(crate) fn add_blocks(&mut self, blocks: u64) {
         self.inode.blocks = self.inode.blocks.saturating_add(blocks);
     }
 
-    /// The file has so many blocks less.
+    /// Decreases the file's block count.
     pub(crate) fn sub_blocks(&mut self, blocks: u64) {
         self.inode.blocks = self.inode.blocks.saturating_sub(blocks);
     }
 
-    /// Takes blocks `from..to` of the file out, the last extents first, at most `steps` of them; what was taken goes
-    /// to `each`. Returns the first block from which on none is left. One place must be free.
+    /// Removes blocks `from..to` of the file, in at most `steps` extents, the last extents first,
+    /// and passes each removed part to `each`. Returns the first block from which on nothing is
+    /// left. One slot must be free.
     ///
     /// # Errors
-    /// A line of extents is damaged.
+    /// An extent line is damaged.
     pub(crate) fn remove(
         &mut self,
         from: u64,
@@ -188,6 +194,8 @@ impl<'a, M: Medium> Change<'a, M> {
             self.map.extents.remove(&placed.extent.at);
             let mut place = Some(placed.place);
             let rests = [(placed.extent.at, part.at), (part.end(), placed.extent.end())];
+            // Parts before and after the removed range remain. The second one needs an additional
+            // slot.
             for (at, end) in rests.into_iter().filter(|(at, end)| at < end) {
                 let extent = placed.extent.part(at, end);
                 let Some(place) = place.take().or_else(|| self.map.free.pop()) else { continue };
@@ -209,17 +217,18 @@ impl<'a, M: Medium> Change<'a, M> {
         (placed.extent.end() > from).then_some(*placed)
     }
 
-    /// When no extent is left in a file, gives up the blocks that hold places, at most `most` of them, the last
-    /// first. Returns whether none is left.
+    /// Frees up to `most` extent blocks of a file without extents, the last ones first. Returns
+    /// `true` if none is left.
     ///
     /// # Errors
-    /// A line of extents is damaged.
+    /// An extent line is damaged.
     pub(crate) fn drop_holders(&mut self, txn: &mut Txn, most: usize) -> Result<bool> {
         if !self.map.is_empty() || self.map.blocks.is_empty() {
             return Ok(true);
         }
         let left = self.map.blocks.len().saturating_sub(most);
         for start in self.map.blocks.split_off(left) {
+            // Pending changes of a freed block must not be written.
             self.lines.retain(|at, _| at / BLOCK != start);
             txn.free(Run { start, len: 1 });
             self.sub_blocks(1);
@@ -232,7 +241,7 @@ impl<'a, M: Medium> Change<'a, M> {
         Ok(left == 0)
     }
 
-    /// Puts the changed lines into the transaction. The inode is the caller's.
+    /// Adds the changed lines to the transaction. The caller adds the inode.
     pub(crate) fn finish(mut self, txn: &mut Txn) {
         for (at, (before, now)) in &mut self.lines {
             now[0] = places::check(self.reader.salt, self.reader.ino, *at, now);
@@ -242,7 +251,7 @@ impl<'a, M: Medium> Change<'a, M> {
 }
 
 impl Map {
-    /// The extents of a new file.
+    /// Creates the extent map of a new file.
     pub(crate) fn empty() -> Self {
         Self { free: (0..INLINE).rev().collect(), ..Self::default() }
     }

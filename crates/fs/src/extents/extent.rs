@@ -1,52 +1,52 @@
-//! One extent, and its two words.
+//! An extent and its encoding in two words.
 
 use crate::format::Geometry;
 use crate::journal::Run;
 
-/// Most blocks of one extent: 23 bits.
+/// Maximum number of blocks in one extent: 23 bits.
 pub(crate) const LEN_MAX: u64 = (1 << 23) - 1;
-/// Where the length begins in the first word.
+/// Bit position of the length in the first word.
 const LEN_SHIFT: u32 = 40;
-/// The bit of the first word that says that the blocks were written.
+/// Bit of the first word that marks written blocks.
 const WRITTEN: u64 = 1 << 63;
 
-/// Blocks of a file that follow each other on the medium.
+/// Blocks of a file that are contiguous on the medium.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) struct Extent {
-    /// The first block in the file.
+    /// First block in the file.
     pub(crate) at: u64,
-    /// How many.
+    /// Number of blocks.
     pub(crate) len: u64,
-    /// The first block on the medium.
+    /// First block on the medium.
     pub(crate) start: u64,
-    /// Whether they were written; allocated blocks that were not read as zeros.
+    /// `true` if the blocks are written; blocks that are only allocated read as zeros.
     pub(crate) written: bool,
 }
 
 impl Extent {
-    /// The block of the file behind it.
+    /// Returns the block of the file after the extent.
     #[inline]
     pub(crate) fn end(&self) -> u64 {
         self.at + self.len
     }
 
-    /// Whether it lies in the data space, and inside the largest file.
+    /// Returns `true` if the extent is within the data space and the maximum file size.
     pub(crate) fn fits(&self, geometry: &Geometry) -> bool {
         geometry.holds(self.start, self.len) && self.end() <= 1 << LEN_SHIFT
     }
 
-    /// Where it lies.
+    /// Returns the blocks on the medium.
     pub(crate) fn run(&self) -> Run {
         Run { start: self.start, len: self.len }
     }
 
-    /// The part inside blocks `from..to` of the file, which must not be empty.
+    /// Returns the part within blocks `from..to` of the file, which must not be empty.
     pub(crate) fn part(&self, from: u64, to: u64) -> Self {
         let at = self.at.max(from);
         Self { at, len: self.end().min(to) - at, start: self.start + (at - self.at), written: self.written }
     }
 
-    /// Whether `next` goes on where this one ends, so that both can be one.
+    /// Returns `true` if `next` is contiguous with this extent, so that both can be merged.
     pub(crate) fn joins(&self, next: &Self) -> bool {
         self.end() == next.at
             && self.start + self.len == next.start
@@ -58,7 +58,7 @@ impl Extent {
         [self.at | self.len << LEN_SHIFT | if self.written { WRITTEN } else { 0 }, self.start]
     }
 
-    /// From two words; nothing from those of a free place.
+    /// Decodes two words; returns `None` for a free slot.
     pub(crate) fn decode(words: [u64; 2]) -> Option<Self> {
         let len = (words[0] & !WRITTEN) >> LEN_SHIFT;
         (len > 0).then_some(Self {

@@ -1,4 +1,4 @@
-//! Reading the extents of a file.
+//! Loading of the extents of a file.
 
 use super::extent::Extent;
 use super::places::{self, HOLDERS_MAX, INLINE, LINE_WORDS, PER_BLOCK, Where, line_at};
@@ -10,7 +10,7 @@ use crate::medium::Medium;
 use crate::types::Ino;
 use frit_core::planted::{Bug, is};
 
-/// Reads lines of one file and checks them.
+/// Reads and verifies the extent lines of one file.
 pub(crate) struct LineReader<'a, M> {
     pub(crate) medium: &'a M,
     pub(crate) geometry: &'a Geometry,
@@ -19,7 +19,7 @@ pub(crate) struct LineReader<'a, M> {
 }
 
 impl<M: Medium> LineReader<'_, M> {
-    /// One line.
+    /// Reads one line.
     pub(crate) fn line(&self, block: u64, line: u32) -> Result<[u64; LINE_WORDS]> {
         if !self.geometry.holds(block, 1) {
             let at = self.geometry.inode_at(self.ino.0);
@@ -32,23 +32,25 @@ impl<M: Medium> LineReader<'_, M> {
     }
 }
 
-/// Reads all extents of an inode; one that cannot have any has none.
+/// Loads all extents of an inode. An inode of a type without extents has none.
 ///
 /// # Errors
-/// A line does not match its check, extents overlap or lie outside of the data space, or the inode has another number of
-/// blocks than it says: an older version of a line, in its place, has nothing else that tells.
+/// A line does not match its checksum, extents overlap or lie outside the data space, or the number
+/// of blocks differs from that in the inode. The count is the only means to detect an older version
+/// of a line.
 pub(crate) fn load<M: Medium>(reader: &LineReader<'_, M>, inode: &Inode) -> Result<Map> {
     let map = load_uncounted(reader, inode)?;
     let blocks =
         map.iter().map(|extent| extent.len).sum::<u64>() + map.blocks.len() as u64 + inode.xattrs.len;
     if blocks != inode.blocks && !is(Bug::FsBlocksNotCompared) {
         let at = reader.geometry.inode_at(reader.ino.0);
-        return Err(Error::Damaged { what: "extents that are not as many blocks as their inode has", at });
+        return Err(Error::Damaged { what: "extents whose number of blocks differs from their inode", at });
     }
     Ok(map)
 }
 
-/// As [`load`], whatever count of blocks the inode has: for a check, which says both.
+/// Loads extents as [`load`], but ignores the block count of the inode, for a check that reports
+/// both counts.
 pub(crate) fn load_uncounted<M: Medium>(reader: &LineReader<'_, M>, inode: &Inode) -> Result<Map> {
     if !inode.has_extents() {
         return Ok(Map::empty());
@@ -86,6 +88,7 @@ pub(crate) fn load_uncounted<M: Medium>(reader: &LineReader<'_, M>, inode: &Inod
     map.free.reverse();
     let mut holders = map.blocks.clone();
     holders.sort_unstable();
+    // An extent of a file cannot include one of its own extent blocks.
     let holds_own = |e: Extent| {
         holders.get(holders.partition_point(|block| *block < e.start)).is_some_and(|b| *b < e.start + e.len)
     };
@@ -94,10 +97,11 @@ pub(crate) fn load_uncounted<M: Medium>(reader: &LineReader<'_, M>, inode: &Inod
     if overlap { Err(damaged()) } else { Ok(map) }
 }
 
-/// The chain of blocks that hold places.
+/// Returns the chain of extent blocks.
 fn holders<M: Medium>(reader: &LineReader<'_, M>, inode: &Inode) -> Result<Vec<u64>> {
     let mut blocks = Vec::new();
-    // A chain that leads back into itself comes to a block that was marked, wherever its loop begins.
+    // Cycle detection (Brent): the mark moves to each block whose ordinal is a power of two, so a
+    // chain with a loop meets it again.
     let mut mark = 0;
     let mut next = inode.extents;
     while next != 0 {

@@ -1,28 +1,29 @@
-//! The places of extents on the medium: 0 to 7 in the inode, the others in blocks of 16 lines. A line has 256 bytes: a
-//! check, in the first line of a block the number of the next block, and 15 extents.
+//! Extent slots on the medium: 0 to 7 are in the inode, the others in extent blocks of 16 lines. A
+//! line has 256 bytes: a checksum; in the first line of a block, the number of the next block; 15
+//! extents.
 
 use crate::format::{BLOCK, crc_words};
 use crate::types::Ino;
 
-/// Places in the inode.
+/// Number of slots in the inode.
 pub(crate) const INLINE: u32 = 8;
-/// Words of a line.
+/// Number of words in a line.
 pub(crate) const LINE_WORDS: usize = 32;
-/// Lines of a block.
+/// Number of lines in a block.
 pub(crate) const LINES: u32 = (BLOCK / (LINE_WORDS as u64 * 8)) as u32;
-/// Extents of a line.
+/// Number of extents in a line.
 const PER_LINE: u32 = 15;
-/// Extents of a block.
+/// Number of extents in a block.
 pub(crate) const PER_BLOCK: u32 = LINES * PER_LINE;
-/// Most blocks of places that one file can have: places are numbered by 32 bits.
+/// Maximum number of extent blocks of a file: slot numbers have 32 bits.
 pub(crate) const HOLDERS_MAX: usize = ((u32::MAX - INLINE) / PER_BLOCK) as usize;
 
-/// Where a place is.
+/// Position of a slot.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(super) enum Where {
-    /// In the inode, from this word of its area on.
+    /// In the inode, at this word of its area.
     Inode(usize),
-    /// In a block, counted from the first of the file: the line, and the word in it.
+    /// In an extent block, given by its index in the chain, the line, and the word within the line.
     Block(usize, u32, usize),
 }
 
@@ -32,18 +33,18 @@ pub(super) fn find(place: u32) -> Where {
     Where::Block((place / PER_BLOCK) as usize, in_block / PER_LINE, 2 + (in_block % PER_LINE) as usize * 2)
 }
 
-/// The places of the `n`-th block, the last first.
+/// Returns the slots of the `n`-th extent block, in descending order.
 pub(super) fn of_block(n: usize) -> impl Iterator<Item = u32> {
     let first = INLINE + n as u32 * PER_BLOCK;
     (first..first + PER_BLOCK).rev()
 }
 
-/// The position of a line in bytes.
+/// Returns the byte position of a line.
 pub(super) fn line_at(block: u64, line: u32) -> u64 {
     block * BLOCK + u64::from(line) * LINE_WORDS as u64 * 8
 }
 
-/// The check of a line, its first word.
+/// Computes the checksum of a line, which is its first word.
 pub(crate) fn check(salt: u32, ino: Ino, at: u64, line: &[u64; LINE_WORDS]) -> u64 {
     u64::from(crc_words(crc_words(salt, &[ino.0, at]), &line[1..]))
 }

@@ -1,4 +1,5 @@
-//! Extents of an inode of which parts may be damaged, for repairs: what can be read is kept where it is.
+//! Recovery of extents from an inode with partial damage, for repair. Readable extents keep their
+//! slots.
 
 use super::extent::Extent;
 use super::load::LineReader;
@@ -8,24 +9,25 @@ use crate::inode::Inode;
 use crate::journal::Run;
 use crate::medium::Medium;
 
-/// A block of places.
+/// An extent block.
 #[derive(Debug)]
 struct Holder {
     block: u64,
     lines: Vec<[u64; LINE_WORDS]>,
-    /// Lines that are not on the medium as they are here.
+    /// For each line, `true` if it differs from the medium.
     changed: Vec<bool>,
 }
 
-/// The places of one inode.
+/// All extent slots of one inode.
 pub(crate) struct Salvage<'a, M> {
     reader: &'a LineReader<'a, M>,
     holders: Vec<Holder>,
 }
 
 impl<'a, M: Medium> Salvage<'a, M> {
-    /// Reads all places that can be read. The chain of blocks ends before one that is `taken` by others, lies
-    /// outside, or of which no line matches its check; each thing that is lost is told.
+    /// Reads all readable slots. The chain of extent blocks ends before a block that is `taken` by
+    /// another inode, lies outside the data space, or has no valid line. Each loss is reported to
+    /// `tell`.
     pub(crate) fn read(
         reader: &'a LineReader<'a, M>,
         inode: &mut Inode,
@@ -38,7 +40,7 @@ impl<'a, M: Medium> Salvage<'a, M> {
             let holder = salvage.holder(next, &mut tell);
             let Some(holder) = holder.filter(|h| !taken(Run { start: h.block, len: 1 })) else {
                 tell(format!(
-                    "block {next} holds none of its extents: they are lost, with those in blocks behind it"
+                    "extent block {next} is unusable: its extents are lost, with those in later blocks"
                 ));
                 salvage.end(inode);
                 break;
@@ -49,7 +51,7 @@ impl<'a, M: Medium> Salvage<'a, M> {
         salvage
     }
 
-    /// One block; nothing where no line can be used.
+    /// Reads one extent block; returns `None` if no line is valid.
     fn holder(&self, block: u64, tell: &mut impl FnMut(String)) -> Option<Holder> {
         if self.holders.len() >= HOLDERS_MAX || !self.reader.geometry.holds(block, 1) {
             return None;
@@ -59,9 +61,9 @@ impl<'a, M: Medium> Salvage<'a, M> {
             return None;
         }
         for line in (0..LINES).filter(|line| read[*line as usize].is_none()) {
-            let more = if line == 0 { ", with those in blocks behind it" } else { "" };
+            let more = if line == 0 { ", with those in later blocks" } else { "" };
             tell(format!(
-                "the line of extents at byte {:#x} does not match its check: its extents are lost{more}",
+                "the line of extents at byte {:#x} does not match its checksum: its extents are lost{more}",
                 line_at(block, line)
             ));
         }
@@ -70,7 +72,7 @@ impl<'a, M: Medium> Salvage<'a, M> {
         Some(Holder { block, lines, changed })
     }
 
-    /// The chain ends here.
+    /// Terminates the chain at the last extent block.
     fn end(&mut self, inode: &mut Inode) {
         match self.holders.last_mut() {
             Some(last) => {
@@ -81,7 +83,7 @@ impl<'a, M: Medium> Salvage<'a, M> {
         }
     }
 
-    /// Every extent, with its place.
+    /// Returns all extents with their slots.
     pub(crate) fn extents(&self, inode: &Inode) -> Vec<(u32, Extent)> {
         let places = INLINE + self.holders.len() as u32 * PER_BLOCK;
         (0..places).filter_map(|place| Some((place, Extent::decode(self.words(inode, place))?))).collect()
@@ -97,7 +99,7 @@ impl<'a, M: Medium> Salvage<'a, M> {
         }
     }
 
-    /// Changes one place, or empties it.
+    /// Writes an extent to a slot, or clears the slot.
     pub(crate) fn put(&mut self, inode: &mut Inode, place: u32, extent: Option<Extent>) {
         let words = extent.map_or([0, 0], |extent| extent.encode());
         match places::find(place) {
@@ -110,12 +112,12 @@ impl<'a, M: Medium> Salvage<'a, M> {
         }
     }
 
-    /// Blocks that hold places.
+    /// Returns the number of extent blocks.
     pub(crate) fn holders(&self) -> u64 {
         self.holders.len() as u64
     }
 
-    /// Writes the lines that changed. The inode is the caller's.
+    /// Writes the changed lines. The caller writes the inode.
     pub(crate) fn write(self) {
         let LineReader { medium, salt, ino, .. } = *self.reader;
         for mut holder in self.holders {

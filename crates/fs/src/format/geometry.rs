@@ -1,64 +1,66 @@
-//! How large the regions are, and where.
+//! Sizes and positions of the regions on the medium.
 
 use super::{BLOCK, INODE, LINE, LINE_BLOCKS};
 use crate::error::{Error, Result};
 
-/// Bytes of data for each inode that a file system can have, unless told otherwise; ext4 has the same.
+/// Default number of data bytes per inode, as in ext4.
 const BYTES_PER_INODE: u64 = 16 << 10;
-/// The smallest medium, in bytes.
+/// Minimum size of a medium in bytes.
 const SMALLEST: u64 = 256 << 10;
-/// The largest medium, in bytes: what the 48 bits of a journal record's position in words reach is far more; this is
-/// what is tested.
+/// Maximum size of a medium in bytes. The 48-bit word positions of journal records would permit far
+/// more, but larger media are not tested.
 const LARGEST: u64 = 1 << 50;
 
-/// The regions of a medium; positions in bytes.
+/// Regions of a medium; positions are in bytes.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Geometry {
-    /// Size of the medium.
+    /// Size of the medium in bytes.
     pub bytes: u64,
-    /// The ledger: counters that every transaction may change.
+    /// Position of the ledger: counters that every transaction may update.
     pub ledger_at: u64,
-    /// The orphans: inodes without names that are still open, and those that are being cut.
+    /// Position of the orphan list: unlinked inodes that are still open, and files being truncated.
     pub orphans_at: u64,
-    /// How many there is room for.
+    /// Capacity of the orphan list.
     pub orphans: u64,
-    /// The journal.
+    /// Position of the journal.
     pub journal_at: u64,
-    /// Its slots, one transaction each.
+    /// Number of journal slots, one transaction each.
     pub slots: u64,
-    /// Bytes of a slot.
+    /// Size of a journal slot in bytes.
     pub slot_bytes: u64,
-    /// The inode table.
+    /// Position of the inode table.
     pub inodes_at: u64,
-    /// Inodes in it.
+    /// Number of inodes in the table.
     pub inodes: u64,
-    /// The block bitmap.
+    /// Position of the block bitmap.
     pub bitmap_at: u64,
-    /// Its lines.
+    /// Number of lines of the bitmap.
     pub lines: u64,
-    /// The checksums of contents, a word for each block of the data space; 0 where there are none.
+    /// Position of the checksums of contents, a word per block of the data space; 0 if there are
+    /// none.
     pub sums_at: u64,
-    /// The first block of the data space, counted from the start of the medium.
+    /// First block of the data space, counted from the start of the medium.
     pub data_first: u64,
-    /// Blocks of the data space.
+    /// Number of blocks of the data space.
     pub data_blocks: u64,
 }
 
 impl Geometry {
-    /// The position of the superblock, of its copy, and of the registers of in-storage processing.
+    /// Position of the superblock.
     pub const SUPERBLOCK_AT: u64 = 0;
-    /// The registers of in-storage processing: one block, for the processing engine alone.
+    /// Position of the registers of in-storage processing: one block, reserved for the processing
+    /// engine.
     pub const REGISTERS_AT: u64 = BLOCK;
 
-    /// Divides a medium.
+    /// Divides a medium into regions.
     ///
     /// # Errors
-    /// It is too small, too large, or so many inodes do not fit.
+    /// The medium is too small or too large, or the inodes do not fit.
     pub fn divide(bytes: u64, inodes: Option<u64>) -> Result<Self> {
         Self::divide_for(bytes, inodes, false)
     }
 
-    /// The same, with room for checksums of contents if `sums`.
+    /// Divides a medium into regions, including checksums of contents if `sums`.
     ///
     /// # Errors
     /// As for [`Geometry::divide`].
@@ -66,7 +68,7 @@ impl Geometry {
         let bytes = bytes / BLOCK * BLOCK;
         if !(SMALLEST..=LARGEST).contains(&bytes) {
             return Err(Error::Image(format!(
-                "a file system of {bytes} bytes: it takes {SMALLEST} to {LARGEST}; choose another --size"
+                "a file system of {bytes} bytes: the limits are {SMALLEST} to {LARGEST}; choose another --size"
             )));
         }
         let (slots, slot_bytes, orphans) = match bytes {
@@ -85,13 +87,14 @@ impl Geometry {
         let left = bitmap_at.and_then(|at| bytes.checked_sub(at + BLOCK)).filter(|left| *left >= 4 * BLOCK);
         let (Some(bitmap_at), Some(left)) = (bitmap_at, left) else {
             return Err(Error::Image(format!(
-                "{inodes} inodes of {INODE} bytes leave no room for data in {bytes} bytes; choose fewer --inodes"
+                "{inodes} inodes of {INODE} bytes leave no space for data in {bytes} bytes; choose fewer --inodes"
             )));
         };
-        // Lines for all that is left: the few that stand for the bitmap's own blocks are not used.
+        // The number of lines is computed for all remaining blocks, including those of the bitmap
+        // itself. The few surplus lines stay unused.
         let lines = (left / BLOCK).div_ceil(LINE_BLOCKS);
         let bitmap_end = bitmap_at + lines * LINE;
-        // As the lines, words for all that is left.
+        // Likewise, checksum words are provided for all remaining blocks.
         let (sums_at, sums_bytes) = if sums { (bitmap_end, left / BLOCK * 8) } else { (0, 0) };
         let data_first = (bitmap_end + sums_bytes).div_ceil(BLOCK);
         let data_blocks = bytes / BLOCK - 1 - data_first;
@@ -114,45 +117,47 @@ impl Geometry {
         })
     }
 
-    /// The position of the second superblock: the last block.
+    /// Returns the position of the second superblock, in the last block.
     #[must_use]
     pub fn copy_at(&self) -> u64 {
         self.bytes - BLOCK
     }
 
-    /// Whether blocks lie in the data space.
+    /// Returns `true` if the blocks lie in the data space.
     #[must_use]
     pub fn holds(&self, start: u64, len: u64) -> bool {
         start >= self.data_first
             && start.checked_add(len).is_some_and(|end| end <= self.data_first + self.data_blocks)
     }
 
-    /// The position of an inode, which must be in the table.
+    /// Returns the position of an inode, which must be in the table.
     #[must_use]
     pub fn inode_at(&self, ino: u64) -> u64 {
         debug_assert!(ino >= 1 && ino <= self.inodes);
         self.inodes_at + (ino - 1) * INODE
     }
 
-    /// What follows the bitmap.
+    /// Returns the position of the region after the bitmap.
     pub(super) fn bitmap_end(&self) -> u64 {
         if self.has_sums() { self.sums_at } else { self.data_first * BLOCK }
     }
 
-    /// Whether contents have checksums.
+    /// Returns `true` if contents have checksums.
     #[must_use]
     pub fn has_sums(&self) -> bool {
         self.sums_at > 0
     }
 
-    /// The position of the checksum of a block, which must be in the data space. Contents must have checksums.
+    /// Returns the position of the checksum of a block in the data space. Contents must have
+    /// checksums.
     #[must_use]
     pub fn sum_at(&self, block: u64) -> u64 {
         debug_assert!(self.has_sums() && self.holds(block, 1));
         self.sums_at + (block - self.data_first) * 8
     }
 
-    /// Whether regions follow each other and fit, as those of every real superblock do.
+    /// Returns `true` if the regions are in order and within the medium, as in every valid
+    /// superblock.
     #[must_use]
     pub fn sound(&self) -> bool {
         let region = |at: u64, len: Option<u64>, next: u64| {

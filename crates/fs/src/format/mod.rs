@@ -1,5 +1,5 @@
-//! Where everything lies on the medium: Fig. 2 of the paper with a ledger, a list of orphans and a journal beside its
-//! regions. `docs/format.md` draws every byte.
+//! Layout of the medium: Fig. 2 of the paper, with counters, an orphan list and a journal in
+//! addition to its regions. `docs/format.md` describes every byte.
 
 mod geometry;
 mod region;
@@ -10,25 +10,24 @@ pub use geometry::Geometry;
 pub use region::Region;
 pub(crate) use superblock::{Superblock, fresh_uuid, present, uuid_in};
 
-/// Bytes of a block.
+/// Block size in bytes.
 pub(crate) const BLOCK: u64 = 4096;
-/// Bytes of an inode.
+/// Inode size in bytes.
 pub(crate) const INODE: u64 = 256;
-/// Bytes of a line of the block bitmap: 63 words of bits and one of check.
+/// Size of a line of the block bitmap in bytes: 63 words of bits and a checksum word.
 pub(crate) const LINE: u64 = 512;
-/// Blocks that a line of the bitmap stands for.
+/// Number of blocks that a line of the bitmap covers.
 pub(crate) const LINE_BLOCKS: u64 = 63 * 64;
 
 #[cfg(target_endian = "big")]
 compile_error!("words on the medium are least significant byte first, and read as they lie");
 
-/// Continues a CRC32C over words.
+/// Extends a CRC32C over words.
 #[inline]
 pub(crate) fn crc_words(crc: u32, words: &[u64]) -> u32 {
     crc32c::crc32c_append(crc, bytemuck::cast_slice(words))
 }
 
-/// Reads words.
 #[inline]
 pub(crate) fn read_words<M: Medium, const N: usize>(medium: &M, at: u64) -> [u64; N] {
     let mut words = [0; N];
@@ -36,7 +35,6 @@ pub(crate) fn read_words<M: Medium, const N: usize>(medium: &M, at: u64) -> [u64
     words
 }
 
-/// Writes words.
 #[inline]
 pub(crate) fn write_words<M: Medium>(medium: &M, at: u64, words: &[u64]) {
     medium.write(at, bytemuck::cast_slice(words));

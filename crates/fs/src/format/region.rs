@@ -1,9 +1,9 @@
-//! Which region of the medium a position lies in: for those who count or draw what goes to a medium.
+//! Classification of positions by region, for counters and diagrams of accesses to a medium.
 
 use super::{BLOCK, Geometry};
 use strum::{EnumCount, EnumIter, IntoStaticStr};
 
-/// A region of the medium, in the order in which they lie there.
+/// Region of the medium, in the order of their positions.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug, EnumCount, EnumIter, IntoStaticStr)]
 #[strum(serialize_all = "kebab-case")]
 pub enum Region {
@@ -19,16 +19,17 @@ pub enum Region {
     Journal,
     /// The inode table.
     Inodes,
-    /// The block bitmap, up to what follows it.
+    /// The block bitmap, up to the next region.
     Bitmap,
-    /// The checksums of contents, where there are any.
+    /// The checksums of contents, if there are any.
     Sums,
     /// The data space: contents, names, extents and extended attributes.
     Data,
 }
 
 impl Geometry {
-    /// The region that a position in bytes lies in; behind the last whole block it is the copy of the superblock.
+    /// Returns the region of a byte position. Positions after the last whole block count as the
+    /// copy of the superblock.
     #[must_use]
     pub fn region_of(&self, at: u64) -> Region {
         let starts = [

@@ -1,4 +1,4 @@
-//! The superblock: what never changes after `mkfs`, in two copies.
+//! The superblock: parameters that never change after `mkfs`, in two copies.
 
 use super::{BLOCK, Geometry, crc_words, read_words, write_words};
 use crate::error::{Error, Result};
@@ -6,36 +6,39 @@ use crate::medium::Medium;
 use crate::types::Time;
 use std::hash::{BuildHasher, RandomState};
 
-/// The first bytes of every file system.
+/// First bytes of every file system.
 const MAGIC: u64 = u64::from_le_bytes(*b"frit-fs\0");
-/// The version of the format.
+/// Format version of a file system with contents on the medium.
 const VERSION: u64 = 1;
-/// The same with contents of regular files outside of the medium: a version of its own, so that who does not know it
-/// does not take files for empty.
+/// Format version with contents of regular files in an external store. The separate version
+/// prevents older programs from treating the files as empty.
 const VERSION_OUTSIDE: u64 = 2;
-/// The first with checksums of contents: who writes bytes without them must not.
+/// Format version with checksums of contents. Programs that do not know it must not write contents
+/// without updating the checksums.
 const VERSION_SUMS: u64 = 3;
-/// Words of the superblock that are used.
+/// Number of words used in the superblock.
 const WORDS: usize = 64;
 
-/// What the superblock says.
+/// Contents of the superblock.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub(crate) struct Superblock {
     pub(crate) geometry: Geometry,
     pub(crate) uuid: [u64; 2],
     pub(crate) label: [u8; 32],
     pub(crate) created: Time,
-    /// Whether contents of regular files are outside of the medium.
+    /// `true` if contents of regular files are in an external store.
     pub(crate) outside: bool,
 }
 
-/// A random identity. The standard library's hasher takes its keys from the system's random source.
+/// Returns a random UUID. The hasher of the standard library is seeded from the system's random
+/// source.
 pub(crate) fn fresh_uuid() -> [u64; 2] {
     [RandomState::new().hash_one(1), RandomState::new().hash_one(2)]
 }
 
 impl Superblock {
-    /// What every checksum of this file system begins with: metadata of another one is not taken for its own.
+    /// Returns the seed of all checksums of this file system, so that metadata of another one is
+    /// detected.
     pub(crate) fn salt(&self) -> u32 {
         crc_words(0, &self.uuid)
     }
@@ -109,7 +112,7 @@ impl Superblock {
         }
         if geometry.bytes > of_medium {
             return Err(format!(
-                "it was made on {} bytes, and there are {of_medium}: the image was cut",
+                "it was formatted with {} bytes, but the medium has {of_medium}: the image was truncated",
                 geometry.bytes
             ));
         }
@@ -118,7 +121,7 @@ impl Superblock {
         Ok(Self { geometry, uuid: [w[2], w[3]], label, created: Time(w[21] as i64), outside })
     }
 
-    /// Writes both copies, the second one first.
+    /// Writes both copies, the second one first, so that one of them is valid at any time.
     pub(crate) fn write<M: Medium>(&self, medium: &M) {
         let words = self.encode();
         write_words(medium, self.geometry.copy_at(), &words);
@@ -127,14 +130,16 @@ impl Superblock {
         medium.fence();
     }
 
-    /// Reads the first copy, or the second where the first is damaged.
+    /// Reads the first copy, or the second if the first is damaged.
     ///
     /// # Errors
-    /// Neither can be used; what is wrong with the first.
+    /// Neither copy is valid. The error describes the first.
     pub(crate) fn read<M: Medium>(medium: &M) -> Result<Self> {
         match Self::read_at(medium, Geometry::SUPERBLOCK_AT) {
             Ok(superblock) => Ok(superblock),
             Err(first) => {
+                // The size in the first copy is unreliable, so the last whole block of the medium
+                // is used.
                 let at = (medium.bytes() / BLOCK).saturating_sub(1) * BLOCK;
                 Self::read_at(medium, at).map_err(|_| Error::Image(first))
             }
@@ -146,19 +151,20 @@ impl Superblock {
         Self::decode(&read_words(medium, at), medium.bytes())
     }
 
-    /// The label as text.
+    /// Returns the label as text.
     pub(crate) fn label(&self) -> String {
         let end = self.label.iter().position(|b| *b == 0).unwrap_or(self.label.len());
         String::from_utf8_lossy(&self.label[..end]).into_owned()
     }
 }
 
-/// Whether a medium begins with a file system's magic, whatever else it says.
+/// Returns `true` if a medium begins with the magic number of a file system, whatever follows.
 pub(crate) fn present<M: Medium>(medium: &M) -> bool {
     read_words::<M, 1>(medium, Geometry::SUPERBLOCK_AT) == [MAGIC]
 }
 
-/// The UUID that the first block of a medium has, lower half first; zeros where there is no file system.
+/// Returns the UUID in the first block of a medium, lower half first, or zeros if there is no file
+/// system.
 pub(crate) fn uuid_in(first: &[u8]) -> [u64; 2] {
     let word = |i: usize| first[8 * i..][..8].iter().rev().fold(0, |all, byte| all << 8 | u64::from(*byte));
     if word(0) == MAGIC { [word(2), word(3)] } else { [0; 2] }

@@ -1,4 +1,4 @@
-//! The nodes in use, and those that were used lately.
+//! Node cache: nodes in use and those recently used.
 
 use super::node::Node;
 use crate::sync::Mutex;
@@ -9,23 +9,24 @@ use hashbrown::hash_map::Entry;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
-/// Parts with a lock each.
+/// Number of shards, each with its own lock.
 const SHARDS: usize = 64;
 
-/// A part of the cache. The hasher has a fixed seed because a sync writes nodes in the order of iteration: the same
-/// operations leave the same bytes, so that a run of the torture can be repeated. Programs do not choose numbers.
+/// A shard of the cache. The hasher has a fixed seed because a sync writes nodes in iteration
+/// order: the same operations then produce the same bytes, so that torture runs are reproducible.
+/// Hash flooding is not a concern, because programs do not choose inode numbers.
 type Shard = HashMap<Ino, Arc<Node>, FixedState>;
 
-/// Nodes by number.
+/// Nodes by inode number.
 #[derive(Debug)]
 pub(crate) struct Cache {
     shards: Vec<Mutex<Shard>>,
-    /// Most nodes of a shard before it looks for some to drop.
+    /// Number of nodes of a shard above which it evicts unused ones.
     most: usize,
 }
 
 impl Cache {
-    /// For about `nodes` nodes that nobody uses; those in use are kept in any case.
+    /// Creates a cache for about `nodes` unused nodes. Nodes in use are always kept.
     pub(crate) fn new(nodes: usize) -> Self {
         Self {
             shards: (0..SHARDS).map(|_| Mutex::new(Shard::default())).collect(),
@@ -37,8 +38,8 @@ impl Cache {
         &self.shards[ino.0 as usize % SHARDS]
     }
 
-    /// A node, made by `load` if it is not there. `drop` is asked of nodes that nobody uses; it says whether one
-    /// may go.
+    /// Returns a node, created by `load` if it is not cached. `drop` is called for unused nodes
+    /// selected for eviction and returns `true` if the node may be evicted.
     pub(crate) fn get<E>(
         &self,
         ino: Ino,
@@ -51,6 +52,7 @@ impl Cache {
             return Ok(Arc::clone(node));
         }
         let node = Arc::new(load()?);
+        // Clock algorithm: a node that was used since the last pass loses its mark and stays.
         if shard.len() >= self.most {
             let mut left = shard.len() / 4;
             shard.retain(|_, node| {
@@ -67,7 +69,7 @@ impl Cache {
         Ok(node)
     }
 
-    /// A node that was just made.
+    /// Inserts a newly created node.
     pub(crate) fn insert(&self, node: Arc<Node>) {
         match self.shard(node.ino).lock().entry(node.ino) {
             Entry::Occupied(mut there) => {
@@ -79,12 +81,12 @@ impl Cache {
         }
     }
 
-    /// Forgets a node that was freed.
+    /// Removes a node that was freed.
     pub(crate) fn remove(&self, ino: Ino) {
         self.shard(ino).lock().remove(&ino);
     }
 
-    /// All nodes at this moment.
+    /// Returns all nodes in the cache.
     pub(crate) fn all(&self) -> Vec<Arc<Node>> {
         self.shards.iter().flat_map(|shard| shard.lock().values().cloned().collect::<Vec<_>>()).collect()
     }

@@ -1,4 +1,4 @@
-//! Inodes: 256 bytes in the inode table, and what is kept of one in DRAM while it is used.
+//! Inodes: 256 bytes each in the inode table, and the state of those in use in DRAM.
 
 mod cache;
 mod node;

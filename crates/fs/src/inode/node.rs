@@ -1,8 +1,10 @@
-//! An inode in DRAM, and the order of locks.
+//! An inode in DRAM, and the lock order.
 //!
-//! Who takes several locks takes them in this order: the lock of names (for writing to move between directories, else
-//! for reading), directories from the root downwards, other inodes by number, then those of the orphans, of numbers,
-//! of the allocator and of the journal, which are held for short and never together but for the orphans' outermost.
+//! A thread that takes several locks takes them in this order: the lock of names (exclusive to move
+//! between directories, else shared), directories from the root downwards, other inodes by number,
+//! then those of the orphan list, the inode numbers, the allocator and the journal. The last four
+//! are held for a short time and never together, except that the lock of the orphan list may be
+//! held around the others.
 
 use super::raw::{Inode, WORDS};
 use crate::bodies::Body;
@@ -14,47 +16,47 @@ use crate::types::{Attr, Ino, Kind, Time};
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
-/// An inode that is in use.
+/// An inode in use.
 #[derive(Debug)]
 pub(crate) struct Node {
     pub(crate) ino: Ino,
-    /// What changes with it.
+    /// Data protected by the lock of the node.
     pub(crate) state: RwLock<State>,
-    /// How often it is held open.
+    /// Number of times the inode is held open.
     pub(crate) pins: AtomicU32,
-    /// Of a directory: the one it is in, to be read without its lock.
+    /// Parent of a directory, readable without its lock.
     pub(crate) parent: AtomicU64,
-    /// The last access, which readers move on under a shared lock.
+    /// Time of the last access, which readers update under the shared lock.
     pub(crate) atime: AtomicI64,
-    /// Whether times here are newer than those on the medium.
+    /// `true` if timestamps in DRAM are newer than those on the medium.
     pub(crate) newer_times: AtomicBool,
-    /// Whether it was used since the cache last looked for one to drop.
+    /// `true` if the node was used since the cache last looked for nodes to evict.
     pub(crate) used: AtomicBool,
 }
 
-/// A node locked for writing.
+/// Exclusive lock of a node.
 pub(crate) type Guard<'a> = RwLockWriteGuard<'a, State>;
 
-/// What is known of an inode.
+/// In-memory state of an inode.
 #[derive(Debug)]
 pub(crate) struct State {
     pub(crate) inode: Inode,
-    /// The words that are on the medium.
+    /// The words of the inode on the medium.
     pub(crate) saved: [u64; WORDS],
-    /// Where its blocks are, once that was read.
+    /// Extents, if they are loaded.
     pub(crate) map: Option<Map>,
-    /// Of a directory: where its names are, once that was read.
+    /// Name index of a directory, if it is loaded.
     pub(crate) index: Option<Box<Index>>,
-    /// Its contents where they are outside of the medium, while it is pinned.
+    /// The content file, if contents are outside the medium and the inode is pinned.
     pub(crate) body: Option<Arc<dyn Body>>,
-    /// Its place among the orphans.
+    /// Slot of the inode in the orphan list.
     pub(crate) orphan: Option<u32>,
-    /// Whether it is free again: who still holds the node must not use it.
+    /// `true` if the inode was freed. Threads that still hold the node must not use it.
     pub(crate) dead: bool,
 }
 
-/// How old an access time may become before a read moves it on although nothing changed: a day, as `relatime` of
-/// Linux has it.
+/// Age of an access time after which a read updates it even without changes: a day, as with
+/// `relatime` in Linux.
 const ATIME_AGE: i64 = 24 * 3600 * 1_000_000_000;
 
 impl Node {
@@ -73,12 +75,12 @@ impl Node {
         }
     }
 
-    /// What stat(2) says.
+    /// Returns the attributes for stat(2).
     pub(crate) fn attr(&self, state: &State) -> Attr {
         state.inode.attr(self.ino, Time(self.atime.load(Ordering::Relaxed)))
     }
 
-    /// A read happened: as `relatime` has it.
+    /// Updates the access time after a read, by the rules of `relatime`.
     #[inline]
     pub(crate) fn accessed(&self, state: &State, now: Time) {
         let atime = self.atime.load(Ordering::Relaxed);
@@ -93,25 +95,25 @@ impl Node {
         self.newer_times.store(true, Ordering::Relaxed);
     }
 
-    /// A directory moves, and its node is locked: it is in another one now.
+    /// Changes the parent of a directory. The caller holds the lock of its node.
     pub(crate) fn move_to(&self, state: &mut State, parent: Ino) {
         state.inode.parent = parent;
         self.parent.store(parent.0, Ordering::Relaxed);
     }
 
-    /// Whether anybody holds it open.
+    /// Returns `true` if the inode is held open.
     pub(crate) fn pinned(&self) -> bool {
         self.pins.load(Ordering::Acquire) > 0
     }
 }
 
 impl State {
-    /// Refuses what was freed.
+    /// Fails with [`Error::Stale`] if the inode was freed.
     pub(crate) fn alive(&self) -> Result<()> {
         if self.dead { Err(Error::Stale) } else { Ok(()) }
     }
 
-    /// Refuses what is no directory, or one that was removed.
+    /// Fails if the inode is not a directory, or is one that was removed.
     pub(crate) fn directory(&self) -> Result<()> {
         self.alive()?;
         if self.inode.kind != Kind::Directory {
@@ -120,7 +122,7 @@ impl State {
         if self.inode.links == 0 { Err(Error::NotFound) } else { Ok(()) }
     }
 
-    /// Refuses what has no bytes to read or write.
+    /// Fails if the inode is not a regular file.
     pub(crate) fn file(&self) -> Result<()> {
         self.alive()?;
         match self.inode.kind {

@@ -1,4 +1,5 @@
-//! Which inode numbers are free. The table is read as far as numbers are asked for, not at the start.
+//! Allocator of inode numbers. It scans the inode table on demand, not when the file system is
+//! opened.
 
 use crate::error::{Error, Result};
 use crate::format::{Geometry, read_words};
@@ -6,10 +7,10 @@ use crate::medium::Medium;
 use crate::sync::Mutex;
 use crate::types::Ino;
 
-/// Inodes that one look at the table reads at most, so that no single create waits for all of it.
+/// Maximum number of inodes scanned at once, to bound the latency of a create.
 const LOOK: u64 = 4096;
 
-/// The free numbers.
+/// Free inode numbers.
 #[derive(Debug)]
 pub(crate) struct Numbers {
     geometry: Geometry,
@@ -18,27 +19,27 @@ pub(crate) struct Numbers {
 
 #[derive(Debug)]
 struct Inner {
-    /// Known to be free.
+    /// Free numbers found so far.
     free: Vec<u64>,
-    /// The next inode of the table to be looked at, below `highest_read`.
+    /// Next inode of the table to scan, up to `highest_read`.
     next: u64,
-    /// How far the table had been used at the start.
+    /// Highest number in use when the file system was opened.
     highest_read: u64,
-    /// The highest number given out.
+    /// Highest number allocated.
     highest: u64,
 }
 
 impl Numbers {
-    /// `highest`: the highest number that was ever used.
+    /// Creates the allocator; `highest` is the highest number ever used.
     pub(crate) fn new(geometry: Geometry, highest: u64) -> Self {
         let inner = Inner { free: Vec::new(), next: 1, highest_read: highest, highest };
         Self { geometry, inner: Mutex::new(inner) }
     }
 
-    /// A free number, and the highest given out so far.
+    /// Allocates a number: a free one if known, else the next unused one.
     ///
     /// # Errors
-    /// All are used.
+    /// All numbers are in use.
     pub(crate) fn take<M: Medium>(&self, medium: &M) -> Result<Ino> {
         let mut inner = self.inner.lock();
         if inner.free.is_empty() {
@@ -55,15 +56,15 @@ impl Numbers {
         inner.free.pop().map(Ino).ok_or(Error::NoInode)
     }
 
-    /// The highest number given out.
+    /// Returns the highest number allocated.
     pub(crate) fn highest(&self) -> u64 {
         self.inner.lock().highest
     }
 
-    /// Gives a number back: its inode is durably free, or was never written.
+    /// Frees a number. Its inode is durably free, or was never written.
     pub(crate) fn give(&self, ino: Ino) {
         let mut inner = self.inner.lock();
-        // One that was not looked at yet is found free then.
+        // A number that was not scanned yet is found free by the scan.
         if ino.0 < inner.next || ino.0 > inner.highest_read {
             inner.free.push(ino.0);
         }
@@ -74,6 +75,7 @@ impl Inner {
     fn look<M: Medium>(&mut self, geometry: &Geometry, medium: &M, most: u64) {
         let end = self.next.saturating_add(most).min(self.highest_read + 1);
         while self.next < end {
+            // The second word of an inode contains its type; 0 is free.
             let [kind] = read_words(medium, geometry.inode_at(self.next) + 8);
             if kind == 0 {
                 self.free.push(self.next);

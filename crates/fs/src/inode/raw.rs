@@ -1,4 +1,4 @@
-//! The 256 bytes of an inode.
+//! Format of an inode: 256 bytes.
 
 use crate::error::{Error, Result};
 use crate::format::{Geometry, crc_words, read_words};
@@ -6,18 +6,18 @@ use crate::journal::Run;
 use crate::medium::Medium;
 use crate::types::{Attr, FILE_MAX, Ino, Kind, Time};
 
-/// Words of an inode.
+/// Number of words of an inode.
 pub(crate) const WORDS: usize = 32;
-/// Words at its end for its first eight extents, or for the target of a symbolic link.
+/// Number of words at its end for eight extents, or for the target of a symbolic link.
 pub(crate) const AREA: usize = 16;
 
-/// Longest target of a symbolic link that stays in the inode, in bytes.
+/// Maximum length of a symbolic link target stored in the inode, in bytes.
 pub(crate) const INLINE_TARGET: usize = AREA * 8;
 
-/// The bit of a directory's count of names that says that it is one.
+/// Flag of a directory's name count: the count is valid.
 const COUNTED: u64 = 1 << 63;
 
-/// The words at the end.
+/// The words at the end of an inode.
 pub(crate) type Area = [u64; AREA];
 
 /// An inode, decoded.
@@ -32,30 +32,32 @@ pub(crate) struct Inode {
     pub(crate) gid: u32,
     pub(crate) rdev: u32,
     pub(crate) size: u64,
-    /// Blocks of the data space that it has, for extents and attributes as well.
+    /// Blocks of the data space in use, including those for extents and extended attributes.
     pub(crate) blocks: u64,
     pub(crate) atime: Time,
     pub(crate) mtime: Time,
     pub(crate) ctime: Time,
     pub(crate) btime: Time,
-    /// The first of the blocks with further extents, or 0.
+    /// First extent block, or 0.
     pub(crate) extents: u64,
-    /// The blocks of its extended attributes; none: length 0.
+    /// Blocks of the extended attributes; length 0 if there are none.
     pub(crate) xattrs: Run,
-    /// The directory that a directory is in.
+    /// Parent of a directory.
     pub(crate) parent: Ino,
-    /// Number of names of a directory; nothing where they were not counted: an older program made or changed it.
+    /// Number of names of a directory; `None` if an older version of the program created or changed
+    /// it without counting.
     pub(crate) names: Option<u64>,
     pub(crate) area: Area,
 }
 
-/// The checksum of an inode's words, but for the low half of the first, where it is.
+/// Computes the checksum of an inode: over its words except the low half of the first, which holds
+/// it.
 pub(crate) fn check(salt: u32, ino: Ino, words: &[u64; WORDS]) -> u32 {
     crc_words(crc_words(salt, &[ino.0, words[0] >> 32]), &words[1..])
 }
 
 impl Inode {
-    /// A new one.
+    /// Creates an inode.
     pub(crate) fn new(kind: Kind, mode: u16, owner: (u32, u32), generation: u32, now: Time) -> Self {
         Self {
             generation,
@@ -100,8 +102,10 @@ impl Inode {
         w
     }
 
-    /// From its words; nothing where it is free.
+    /// Decodes the words of an inode; returns `None` if it is free.
     pub(crate) fn decode(geometry: &Geometry, salt: u32, ino: Ino, w: &[u64; WORDS]) -> Result<Option<Self>> {
+        // A type of 0 is free whatever the checksum, because freeing writes only the first two
+        // words.
         if w[1] == 0 {
             return Ok(None);
         }
@@ -136,7 +140,7 @@ impl Inode {
         }))
     }
 
-    /// Reads one; nothing where it is free or was never used.
+    /// Reads an inode; returns `None` if it is free or its number is out of range.
     pub(crate) fn read<M: Medium>(
         medium: &M,
         geometry: &Geometry,
@@ -149,7 +153,8 @@ impl Inode {
         Self::decode(geometry, salt, ino, &read_words(medium, geometry.inode_at(ino.0)))
     }
 
-    /// Whether its area holds extents; else it holds the target of a symbolic link, or nothing.
+    /// Returns `true` if the area holds extents. Otherwise it holds the target of a symbolic link,
+    /// or nothing.
     pub(crate) fn has_extents(&self) -> bool {
         match self.kind {
             Kind::File | Kind::Directory => true,
@@ -158,7 +163,7 @@ impl Inode {
         }
     }
 
-    /// What stat(2) says of it.
+    /// Returns the attributes for stat(2).
     pub(crate) fn attr(&self, ino: Ino, atime: Time) -> Attr {
         Attr {
             ino,

@@ -1,9 +1,10 @@
-//! Transactions: changes of metadata that power cuts leave whole or not at all.
+//! The journal: metadata changes in transactions that are atomic with respect to power loss.
 //!
-//! A transaction is written to the next slot of a ring, fenced, and then carried out in place. Carrying out is made
-//! durable by the fence of the transaction behind it, so at any moment at most the last two are needed: a start
-//! carries those out again, the older first. Slots lie at fixed places, so nothing that a program writes can be
-//! taken for a transaction. One fence an operation, two where contents of files have to be durable before.
+//! A transaction is written to the next slot of a ring, fenced, and then applied in place. The
+//! fence of the following transaction makes the applied changes durable, so at any time at most the
+//! last two transactions are needed. Recovery replays these two, the older first. Slots have fixed
+//! positions, so data of a program cannot be mistaken for a transaction. An operation costs one
+//! fence, or two if file contents have to be durable before its transaction.
 
 mod replay;
 mod txn;
@@ -20,7 +21,8 @@ use frit_core::planted::{Bug, is};
 use frit_media::checksum::digest;
 use txn::Record;
 
-/// Words of a slot's header: the check, the sequence number, the length in words with the salt above it.
+/// Words of a slot's header: the checksum, the sequence number, the length in words with the salt
+/// in the upper half.
 const HEADER: usize = 3;
 
 /// The journal of an open file system.
@@ -33,48 +35,53 @@ pub(crate) struct Journal {
 
 #[derive(Debug)]
 struct Inner {
-    /// The number of the next transaction.
+    /// Sequence number of the next transaction.
     next: u64,
     ledger: Ledger,
 }
 
-/// The check of a slot's words: a CRC-64 over all but the first. Not CRC32C: transactions are full of words that end
-/// with their own CRC32C, and of two such that were torn into one another CRC32C sees nothing.
+/// Computes the checksum of a slot: a CRC-64 over all words except the first. CRC32C is not
+/// suitable, because transactions contain many words that end with their own CRC32C: it cannot
+/// detect two such transactions torn into one another.
 fn check(words: &[u64]) -> u64 {
     digest(bytemuck::cast_slice(&words[1..]))
 }
 
-/// The position of the slot of a transaction.
+/// Returns the byte position of a transaction's slot.
 fn slot_at(geometry: &Geometry, seq: u64) -> u64 {
     geometry.journal_at + seq % geometry.slots * geometry.slot_bytes
 }
 
 impl Journal {
-    /// Goes on behind what `replay` found.
+    /// Creates the journal of an open file system. `next` is the sequence number after the replayed
+    /// ones.
     pub(crate) fn new(geometry: Geometry, salt: u32, next: u64, ledger: Ledger) -> Self {
         Self { geometry, salt, inner: Mutex::new(Inner { next, ledger }) }
     }
 
-    /// Words that one transaction can have.
+    /// Returns the maximum number of words in a transaction.
     pub(crate) fn room(&self) -> usize {
         self.geometry.slot_bytes as usize / 8 - HEADER - Ledger::RECORD_WORDS
     }
 
-    /// The counters as they are now.
+    /// Returns the current counters.
     pub(crate) fn ledger(&self) -> Ledger {
         self.inner.lock().ledger
     }
 
-    /// Carries a transaction out. When this returns it is durable; it returns what it freed.
+    /// Commits a transaction and returns the blocks that it freed. It is durable when this returns.
     ///
     /// # Panics
-    /// It has more words than [`Journal::room`]: the operation did not divide its work.
+    /// The transaction has more words than [`Journal::room`].
     pub(crate) fn commit<M: Medium>(&self, medium: &M, mut txn: Txn) -> Vec<Run> {
         assert!(txn.words().len() <= self.room(), "a transaction of {} words", txn.words().len());
         debug_assert!(txn.frees_nothing_it_writes(&self.geometry));
+        // Contents must be durable before the metadata that refers to them.
         if txn.data && !is(Bug::FsDataNotFenced) {
             medium.fence();
         }
+        // The lock covers the write and the application: the next transaction's fence makes this
+        // one's changes durable, so transactions have to be applied in sequence.
         let mut inner = self.inner.lock();
         let ledger = inner.ledger.changed_by(&txn.counts);
         if ledger != inner.ledger {

@@ -1,4 +1,4 @@
-//! What a start does with the journal.
+//! Replay of the journal during recovery.
 
 use super::txn::{Record, Records};
 use super::{HEADER, check, slot_at};
@@ -9,19 +9,20 @@ use crate::space::line;
 use frit_core::planted::{Bug, is};
 use std::collections::BTreeMap;
 
-/// What was found.
+/// Result of a replay.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Replayed {
-    /// The number of the next transaction.
+    /// Sequence number of the next transaction.
     pub(crate) next: u64,
 }
 
-/// A transaction that was read back whole.
+/// Reads a slot; returns the sequence number and records of its transaction, if it is intact.
 fn read<M: Medium>(medium: &M, geometry: &Geometry, salt: u32, slot: u64) -> Option<(u64, Vec<u64>)> {
     let at = geometry.journal_at + slot * geometry.slot_bytes;
     let [_, seq, second] = read_words(medium, at);
     let len = (second & 0xFFFF_FFFF) as usize;
     let fits = len <= geometry.slot_bytes as usize / 8 - HEADER;
+    // The header is checked before the checksum, because its length determines the words to read.
     if seq == 0 || seq == u64::MAX || seq % geometry.slots != slot || !fits || second >> 32 != u64::from(salt)
     {
         return None;
@@ -32,7 +33,7 @@ fn read<M: Medium>(medium: &M, geometry: &Geometry, salt: u32, slot: u64) -> Opt
     sound.then(|| (seq, words.split_off(HEADER)))
 }
 
-/// All transactions that can be read, by their numbers.
+/// Returns all intact transactions, ordered by sequence number.
 fn all<M: Medium>(medium: &M, geometry: &Geometry, salt: u32) -> Vec<(u64, Vec<u64>)> {
     let mut found: Vec<_> =
         (0..geometry.slots).filter_map(|slot| read(medium, geometry, salt, slot)).collect();
@@ -40,14 +41,15 @@ fn all<M: Medium>(medium: &M, geometry: &Geometry, salt: u32) -> Vec<(u64, Vec<u
     found
 }
 
-/// Carries the last two transactions out again. Doing it twice, or after a clean end, changes nothing.
+/// Replays the last two transactions. Replay is idempotent and has no effect after a clean close.
 ///
 /// # Errors
-/// The one before the last cannot be read: what it changed may be half there.
+/// The transaction before the last is unreadable: its changes may have been applied in part.
 pub(crate) fn replay<M: Medium>(medium: &M, geometry: &Geometry, salt: u32) -> Result<Replayed> {
     let found = all(medium, geometry, salt);
     let Some(&(last, _)) = found.last() else { return Ok(Replayed { next: 1 }) };
     let before = found.iter().rfind(|(seq, _)| *seq + 1 == last);
+    // Changes of a lost predecessor may be applied in part. The first transaction has none.
     if before.is_none() && last > 1 {
         let at = slot_at(geometry, last - 1);
         return Err(Error::Damaged { what: "a transaction in the journal", at });
@@ -62,12 +64,12 @@ pub(crate) fn replay<M: Medium>(medium: &M, geometry: &Geometry, salt: u32) -> R
     Ok(Replayed { next: last + 1 })
 }
 
-/// Carries the last transaction out again where the one before cannot be read: all that can be done for a check.
+/// Replays the last transaction where the one before it is unreadable, for `repair`.
 pub(crate) fn carry_out_last<M: Medium>(medium: &M, geometry: &Geometry, salt: u32) {
     carry_out(medium, geometry, salt, all(medium, geometry, salt).last().into_iter());
 }
 
-/// Empties the journal: what is repaired behind its back must not be undone by it.
+/// Erases the journal, so that a later replay does not undo repairs.
 pub(crate) fn forget<M: Medium>(medium: &M, geometry: &Geometry) {
     medium.fence();
     for slot in 0..geometry.slots {
@@ -76,8 +78,9 @@ pub(crate) fn forget<M: Medium>(medium: &M, geometry: &Geometry) {
     medium.fence();
 }
 
-/// Writes what transactions write, and brings lines of the bitmap to where all of them leave them: from the middle
-/// of its changes a line could not be told from a damaged one.
+/// Applies the writes of transactions, and brings each line of the bitmap to its state after all of
+/// them. The changes of a line are applied together: an intermediate state could not be
+/// distinguished from damage.
 fn carry_out<'a, M: Medium>(
     medium: &M,
     geometry: &Geometry,
@@ -103,7 +106,7 @@ fn carry_out<'a, M: Medium>(
     medium.fence();
 }
 
-/// Whether a record stays where metadata may be.
+/// Returns `true` if a record refers only to positions that can hold metadata.
 fn inside(geometry: &Geometry, record: &Record<'_>) -> bool {
     match *record {
         Record::Write { at, words } => {

@@ -1,10 +1,10 @@
-//! A transaction while it is put together.
+//! A transaction under construction.
 
 use super::{HEADER, check};
 use crate::format::{BLOCK, Geometry};
 use crate::ledger::Counts;
 
-/// Blocks that follow each other, counted from the start of the medium.
+/// Contiguous blocks, numbered from the start of the medium.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug, Default)]
 pub(crate) struct Run {
     pub(crate) start: u64,
@@ -12,47 +12,47 @@ pub(crate) struct Run {
 }
 
 impl Run {
-    /// The block behind the last.
+    /// Returns the number of the block after the last.
     pub(crate) fn end(self) -> u64 {
         self.start + self.len
     }
 
-    /// Where it begins, in bytes.
+    /// Returns the byte position of the first block.
     pub(crate) fn at(self) -> u64 {
         self.start * BLOCK
     }
 }
 
-/// The kinds of records, in the two highest bits of their first word; the other bits of it are a count of words and
-/// a position in words.
+/// Kinds of records, in the two highest bits of their first word. The other bits hold a word count
+/// and a position in words.
 const WRITE: u64 = 0;
 const SET: u64 = 1;
 const CLEAR: u64 = 2;
 const KIND: u32 = 62;
 const COUNT: u32 = 48;
 const PLACE: u64 = (1 << COUNT) - 1;
-/// Most words of one record of writing.
+/// Maximum number of words in one write record.
 const WORDS_MAX: usize = (1 << (KIND - COUNT)) - 1;
 
-/// One change, read back from a transaction.
+/// One change, decoded from a transaction.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) enum Record<'a> {
-    /// Words to be written at a byte position.
+    /// Words to write at a byte position.
     Write { at: u64, words: &'a [u64] },
-    /// Bits of the block bitmap to be set or cleared.
+    /// Bits of the block bitmap to set or clear.
     Bits { run: Run, set: bool },
 }
 
-/// Changes that belong together.
+/// Changes that are committed atomically.
 #[derive(Debug)]
 pub(crate) struct Txn {
-    /// The header's words, and the records.
+    /// The words of the header, followed by the records.
     words: Vec<u64>,
-    /// How the counters change.
+    /// Changes of the counters.
     pub(crate) counts: Counts,
-    /// Whether contents were written that must be durable before this is.
+    /// `true` if contents were written that must be durable before the transaction is.
     pub(crate) data: bool,
-    /// What it gives up, to be available to others when it is durable.
+    /// Blocks that the transaction frees. They become available when it is durable.
     pub(crate) freed: Vec<Run>,
 }
 
@@ -61,7 +61,7 @@ impl Txn {
         Self { words: vec![0; HEADER], counts: Counts::default(), data: false, freed: Vec::new() }
     }
 
-    /// Writes words at a byte position.
+    /// Adds a write of words at a byte position.
     pub(crate) fn write(&mut self, at: u64, words: &[u64]) {
         debug_assert!(at.is_multiple_of(8) && !words.is_empty());
         for (i, chunk) in words.chunks(WORDS_MAX).enumerate() {
@@ -71,7 +71,8 @@ impl Txn {
         }
     }
 
-    /// Writes those of `now` that differ from `before`, which is what is there.
+    /// Adds writes of the words of `now` that differ from `before`, the current words on the
+    /// medium.
     pub(crate) fn write_changed(&mut self, at: u64, before: &[u64], now: &[u64]) {
         let mut i = 0;
         while i < now.len() {
@@ -79,7 +80,8 @@ impl Txn {
                 i += 1;
                 continue;
             }
-            // A record's own word is no dearer than an unchanged one between two changed ones.
+            // A single unchanged word between two changed ones is included: it costs no more than
+            // the header word of a second record.
             let mut end = i + 1;
             while end < now.len() && (before[end] != now[end] || now.get(end + 1) != before.get(end + 1)) {
                 end += 1;
@@ -89,25 +91,25 @@ impl Txn {
         }
     }
 
-    /// Marks blocks as used.
+    /// Adds a record that marks blocks as used.
     pub(crate) fn take(&mut self, run: Run) {
         self.words.extend([SET << KIND | run.start, run.len]);
         self.counts.blocks += run.len as i64;
     }
 
-    /// Gives blocks up.
+    /// Adds a record that frees blocks.
     pub(crate) fn free(&mut self, run: Run) {
         self.words.extend([CLEAR << KIND | run.start, run.len]);
         self.counts.blocks -= run.len as i64;
         self.freed.push(run);
     }
 
-    /// Whether nothing was put in.
+    /// Returns `true` if the transaction has no changes.
     pub(crate) fn is_empty(&self) -> bool {
         self.words.len() == HEADER && self.counts == Counts::default()
     }
 
-    /// The records' words.
+    /// Returns the words of the records.
     pub(crate) fn words(&self) -> &[u64] {
         &self.words[HEADER..]
     }
@@ -119,7 +121,7 @@ impl Txn {
         self.words[0] = check(&self.words);
     }
 
-    /// The header and the records, as a slot has them.
+    /// Returns the header and the records, in the format of a slot.
     pub(super) fn sealed(&self) -> &[u64] {
         &self.words
     }
@@ -128,8 +130,8 @@ impl Txn {
         Records { words: self.words() }
     }
 
-    /// Whether no block is given up that is also written: it may belong to another file when the last two
-    /// transactions are carried out again.
+    /// Returns `true` if the transaction writes to none of the blocks that it frees. Such a block
+    /// may belong to another file when recovery replays the last two transactions.
     pub(super) fn frees_nothing_it_writes(&self, geometry: &Geometry) -> bool {
         self.records().all(|record| match record {
             Record::Write { at, .. } => {
@@ -142,7 +144,7 @@ impl Txn {
     }
 }
 
-/// The records of a transaction's words, up to the first that makes no sense.
+/// Iterator over the records of a transaction's words, up to the first invalid record.
 #[derive(Clone, Debug)]
 pub(super) struct Records<'a> {
     pub(super) words: &'a [u64],

@@ -1,4 +1,4 @@
-//! An open file: its bytes go between the caller's memory and the medium, with nothing in between.
+//! An open file. Data is copied directly between the caller's memory and the medium.
 
 use super::paths::Paths;
 use crate::error::{Error, Result};
@@ -13,40 +13,40 @@ use std::io;
 use std::os::fd::OwnedFd;
 use std::sync::Arc;
 
-/// How a file is opened.
+/// Options for opening a file.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct OpenFile {
-    /// It is read.
+    /// The file is open for reading.
     pub read: bool,
-    /// It is written.
+    /// The file is open for writing.
     pub write: bool,
-    /// Every write goes to its end.
+    /// Every write appends to the file.
     pub append: bool,
-    /// It is made if there is none, with these permissions.
+    /// Creates the file with these permissions if it does not exist.
     pub create: Option<u16>,
-    /// It must not exist.
+    /// The file must not exist.
     pub exclusive: bool,
-    /// It is emptied.
+    /// Truncates the file to zero bytes.
     pub truncate: bool,
 }
 
 impl OpenFile {
-    /// For reading.
+    /// Options for reading.
     pub const READ: Self =
         Self { read: true, write: false, append: false, create: None, exclusive: false, truncate: false };
-    /// For reading and writing.
+    /// Options for reading and writing.
     pub const WRITE: Self = Self { write: true, ..Self::READ };
-    /// For reading and writing, made if there is none.
+    /// Options for reading and writing a file that is created if it does not exist.
     pub const CREATE: Self = Self { create: Some(0o644), ..Self::WRITE };
 }
 
-/// An open file. It keeps its contents also without a name, until it is dropped.
+/// An open file. Its contents remain available without a name until it is dropped.
 #[derive(Debug)]
 pub struct File<'a, M: Medium> {
     fs: &'a Fs<M>,
     node: Arc<Node>,
     how: OpenFile,
-    /// Where `std::io` reads and writes next.
+    /// Position of the next read or write through `std::io`.
     at: u64,
 }
 
@@ -54,11 +54,11 @@ impl<M: Medium> Fs<M> {
     /// Opens a file.
     ///
     /// # Errors
-    /// It is missing, exists, is a directory, or the caller may not.
+    /// The file does not exist, exists, or is a directory, or the caller lacks permission.
     pub fn open_file(&self, who: &Caller, path: &str, how: OpenFile) -> Result<File<'_, M>> {
         for _ in 0..RACES_MAX {
             match self.try_open_file(who, path, how) {
-                // What had the name was freed since it was found; something else may have it now.
+                // The inode was freed after the lookup. Another inode may have the name by now.
                 Err(Error::Stale) => {}
                 opened => return opened,
             }
@@ -83,6 +83,7 @@ impl<M: Medium> Fs<M> {
                 _ => return Err(Error::Invalid("not a regular file")),
             }
             let writes = how.write || how.append || how.truncate;
+            // The creator may use a new file whatever its mode, as with open(2).
             if made {
                 return Ok(());
             }
@@ -98,7 +99,7 @@ impl<M: Medium> Fs<M> {
 }
 
 impl<M: Medium> File<'_, M> {
-    /// What is known of it.
+    /// Returns the attributes of the file.
     ///
     /// # Errors
     /// The inode is damaged.
@@ -108,10 +109,10 @@ impl<M: Medium> File<'_, M> {
         self.fs.attr_in(&self.node, &state)
     }
 
-    /// Reads from byte `at`; fewer bytes only at the end.
+    /// Reads from byte `at`; returns fewer bytes only at the end.
     ///
     /// # Errors
-    /// It was not opened for reading, or is damaged.
+    /// The file is not open for reading, or is damaged.
     #[inline]
     pub fn read_at(&self, at: u64, into: &mut [u8]) -> Result<usize> {
         if !self.how.read {
@@ -120,10 +121,11 @@ impl<M: Medium> File<'_, M> {
         self.fs.read_node(&self.node, at, into)
     }
 
-    /// Writes from byte `at`, or at the end of a file that was opened to append; fewer bytes only when space ran out.
+    /// Writes from byte `at`, or at the end of a file that is open for appending. Returns fewer
+    /// bytes only if space ran out.
     ///
     /// # Errors
-    /// It was not opened for writing; no space; too large.
+    /// The file is not open for writing; no space is left; the file would become too large.
     #[inline]
     pub fn write_at(&self, at: u64, data: &[u8]) -> Result<usize> {
         if self.how.append {
@@ -135,7 +137,7 @@ impl<M: Medium> File<'_, M> {
         self.fs.write_node(&self.node, at, data)
     }
 
-    /// Writes at the end; where the end is then, and how many bytes were written.
+    /// Appends to the file; returns the new end and the number of bytes written.
     ///
     /// # Errors
     /// As [`File::write_at`].
@@ -146,10 +148,10 @@ impl<M: Medium> File<'_, M> {
         self.fs.append_node(&self.node, data)
     }
 
-    /// Sets the size.
+    /// Sets the file size.
     ///
     /// # Errors
-    /// No space for what it takes to say so; too large.
+    /// No space is left for the metadata of the change; the size is too large.
     pub fn set_len(&self, size: u64) -> Result<()> {
         let changes = Changes { size: Some(size), ..Changes::default() };
         self.fs.set_attr(&Caller::trusted(0, 0), self.node.ino, &changes)?;
@@ -164,7 +166,7 @@ impl<M: Medium> File<'_, M> {
         self.fs.allocate_node(&self.node, how, at, len)
     }
 
-    /// Looks for data or a hole.
+    /// Searches for data or a hole.
     ///
     /// # Errors
     /// As [`Files::seek`].
@@ -172,7 +174,7 @@ impl<M: Medium> File<'_, M> {
         self.fs.seek_node(&self.node, what, at)
     }
 
-    /// Where its bytes lie on the medium.
+    /// Reports the contiguous pieces of the file on the medium.
     ///
     /// # Errors
     /// As [`Files::pieces`].
@@ -180,17 +182,17 @@ impl<M: Medium> File<'_, M> {
         self.fs.pieces_of(&self.node, at, each)
     }
 
-    /// The file of its body where contents are in a pool, for example to map it. What is done to it is done to this
-    /// file, past permissions and locks.
+    /// Returns the content file of a file whose contents are in a pool, for example to map it.
+    /// Access through the descriptor bypasses permissions and locks.
     #[must_use]
     pub fn descriptor(&self) -> Option<Arc<OwnedFd>> {
         self.node.state.read().body.as_ref().and_then(|body| body.descriptor())
     }
 
-    /// What was written outlives a power cut; with its times unless `data_only`.
+    /// Makes written data durable, and the timestamps unless `data_only`.
     ///
     /// # Errors
-    /// What the operating system says of the medium's file.
+    /// A sync of the medium failed.
     pub fn sync(&self, data_only: bool) -> Result<()> {
         self.fs.sync_node(&self.node, data_only)
     }
@@ -198,7 +200,7 @@ impl<M: Medium> File<'_, M> {
 
 impl<M: Medium> Drop for File<'_, M> {
     fn drop(&mut self) {
-        // An inode that cannot be freed stays an orphan: the next start frees it.
+        // An inode that cannot be freed stays an orphan, which the next open frees.
         let _ = self.fs.unpin_node(&self.node);
     }
 }

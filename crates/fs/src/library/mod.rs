@@ -1,4 +1,4 @@
-//! The file system as a library: paths, and files that are open.
+//! Library interface: operations by path, and open files.
 
 mod file;
 mod paths;

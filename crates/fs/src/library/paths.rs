@@ -1,25 +1,26 @@
-//! Operations by paths, on anything that is a file system.
+//! Operations by path, on any implementation of [`Files`].
 
 use crate::error::{Error, Result};
 use crate::files::Files;
 use crate::types::{Attr, Caller, Changes, Ino, Kind, New, RenameMode};
 
-/// Symbolic links that a path may lead through (MAXSYMLINKS of Linux).
+/// Maximum number of symbolic links in a path (MAXSYMLINKS of Linux).
 const LINKS_MAX: u32 = 40;
 
-/// Operations by paths. A path begins at the root directory, with or without a slash; symbolic links on it are
-/// followed, the last name only where that is said.
+/// Operations by path. A path starts at the root directory, with or without a leading slash.
+/// Symbolic links in it are followed; one in the last name is followed only where documented.
 pub trait Paths: Files {
-    /// The inode of a path; `follow`: the last name may be a symbolic link to it.
+    /// Resolves a path to an inode. `follow`: a symbolic link in the last name is followed.
     ///
     /// # Errors
-    /// A name is missing, is no directory, or may not be searched; too many links.
+    /// A name does not exist, is not a directory, or is not searchable; there are too many symbolic
+    /// links.
     fn resolve(&self, who: &Caller, path: &str, follow: bool) -> Result<Attr> {
         let mut links = 0;
         walk(self, who, self.attr(Ino::ROOT)?, path.as_bytes(), follow, &mut links)
     }
 
-    /// The directory of a path, and the last name.
+    /// Resolves a path to its parent directory and its last name.
     ///
     /// # Errors
     /// As [`Paths::resolve`]; the path has no last name.
@@ -32,7 +33,7 @@ pub trait Paths: Files {
         Ok((self.resolve(who, above, true)?.ino, name.as_bytes()))
     }
 
-    /// What is known of a path.
+    /// Returns the attributes of a path.
     ///
     /// # Errors
     /// As [`Paths::resolve`].
@@ -40,7 +41,7 @@ pub trait Paths: Files {
         self.resolve(who, path, true)
     }
 
-    /// Makes something.
+    /// Creates an inode.
     ///
     /// # Errors
     /// As [`Files::create`].
@@ -49,7 +50,7 @@ pub trait Paths: Files {
         self.create(who, dir, name, new)
     }
 
-    /// Makes a directory and those above it that are missing.
+    /// Creates a directory and its missing ancestors.
     ///
     /// # Errors
     /// As [`Files::create`].
@@ -57,6 +58,7 @@ pub trait Paths: Files {
         let mut at = self.attr(Ino::ROOT)?;
         for name in path.split('/').filter(|name| !name.is_empty()) {
             at = match self.create(who, at.ino, name.as_bytes(), New::directory(mode)) {
+                // The existing name may be a directory or a symbolic link to one.
                 Err(Error::Exists) => {
                     let mut links = 0;
                     walk(self, who, at, name.as_bytes(), true, &mut links)?
@@ -67,7 +69,7 @@ pub trait Paths: Files {
         Ok(at)
     }
 
-    /// Removes a name: of a directory, which must be empty, or of anything else.
+    /// Removes a name, of an empty directory or of any other inode.
     ///
     /// # Errors
     /// As [`Files::unlink`] and [`Files::rmdir`].
@@ -80,7 +82,7 @@ pub trait Paths: Files {
         }
     }
 
-    /// Moves a name over another one, which is replaced.
+    /// Renames a path and replaces an existing target.
     ///
     /// # Errors
     /// As [`Files::rename`].
@@ -89,13 +91,14 @@ pub trait Paths: Files {
         self.rename(who, from, to, RenameMode::Replace)
     }
 
-    /// The names of a directory, without `.` and `..`.
+    /// Returns the names of a directory, without `.` and `..`.
     ///
     /// # Errors
     /// As [`Files::read_dir`].
     fn names_of(&self, who: &Caller, path: &str) -> Result<Vec<(Vec<u8>, Kind)>> {
         let dir = self.resolve(who, path, true)?.ino;
         let mut names = Vec::new();
+        // Position 2 skips `.` and `..`.
         self.read_dir(dir, 2, &mut |entry| {
             names.push((entry.name.to_vec(), entry.kind));
             true
@@ -103,7 +106,7 @@ pub trait Paths: Files {
         Ok(names)
     }
 
-    /// All bytes of a file.
+    /// Returns the whole contents of a file.
     ///
     /// # Errors
     /// As [`Files::read`].
@@ -115,7 +118,7 @@ pub trait Paths: Files {
         Ok(bytes)
     }
 
-    /// Makes a file with these bytes, or gives them to one that exists.
+    /// Writes the whole contents of a file, which is created if it does not exist.
     ///
     /// # Errors
     /// As [`Files::create`] and [`Files::write`]; no space for all of them.

@@ -1,4 +1,4 @@
-//! An image in any file: which medium is right for it depends on the file system that it is on.
+//! An image in any file. The type of medium depends on the file system that contains the file.
 
 use super::mapped::is_dax;
 use super::overlaid::in_memory;
@@ -7,7 +7,7 @@ use crate::error::{Error, Result};
 use std::fs::File;
 use std::path::Path;
 
-/// An image in a file.
+/// A medium in a file.
 #[derive(Debug)]
 pub enum Image {
     /// The file is memory: on DAX, tmpfs, ramfs or hugetlbfs.
@@ -17,12 +17,14 @@ pub enum Image {
 }
 
 impl Image {
-    /// Opens a file that exists, whole. On a disk, changes that a killed process left are there again, and a sync that
-    /// a power cut of the machine cut off is completed.
+    /// Opens an existing file as a whole. For an image on a disk, changes by a process that was
+    /// killed are recovered from the overlay, and a sync that was interrupted by a power loss is
+    /// completed.
     ///
     /// # Errors
-    /// It cannot be opened or mapped. On a disk also: there is no directory in memory for the overlay, an overlay or a
-    /// double-write file belongs to another state of the image, or somebody has the image open.
+    /// The file cannot be opened or mapped. For an image on a disk also: no directory in memory is
+    /// available for the overlay, an overlay or a double-write file belongs to another state of the
+    /// image, or the image is in use.
     pub fn open(path: &Path, overlay: &Overlay) -> Result<Self> {
         if is_memory(path)? {
             return Mapped::file(path).map(Self::Mapped);
@@ -30,11 +32,11 @@ impl Image {
         Overlaid::open(path, overlay).map(|image| Self::Overlaid(Box::new(image)))
     }
 
-    /// The same for a file that is about to get a new file system: what a stop left of the one that it held is given
-    /// up.
+    /// Opens a file that is about to be formatted. Changes that a crash left of the previous file
+    /// system are discarded.
     ///
     /// # Errors
-    /// As [`Image::open`], but for what belongs to another state.
+    /// As [`Image::open`], except for files that belong to another state.
     pub fn fresh(path: &Path, overlay: &Overlay) -> Result<Self> {
         if is_memory(path)? {
             return Mapped::file(path).map(Self::Mapped);
@@ -42,7 +44,7 @@ impl Image {
         Overlaid::fresh(path, overlay).map(|image| Self::Overlaid(Box::new(image)))
     }
 
-    /// Sentences about overlays of other images that killed processes left.
+    /// Returns messages about overlays of other images that killed processes left behind.
     #[must_use]
     pub fn notes(&self) -> &[String] {
         match self {
@@ -54,7 +56,7 @@ impl Image {
     /// Reserves disk space for syncs, so that they do not fail on a full disk.
     ///
     /// # Errors
-    /// There is not as much space beside the image. An image in memory needs none.
+    /// Not enough disk space is available for the double-write file. An image in memory needs none.
     pub fn reserve(&self) -> Result<()> {
         match self {
             Self::Mapped(_) => Ok(()),
@@ -62,7 +64,7 @@ impl Image {
         }
     }
 
-    /// Returns the file in memory that holds what was changed and not synced, of an image on a disk.
+    /// Returns the overlay file in memory, which holds the unsynced changes of an image on a disk.
     #[must_use]
     pub fn overlay(&self) -> Option<&Path> {
         match self {
@@ -71,7 +73,8 @@ impl Image {
         }
     }
 
-    /// Bytes that a power cut of the machine would lose, in whole pages: 0 where fences or nothing at all outlive it.
+    /// Returns the number of bytes that a power loss would lose, in whole pages. It is 0 for media
+    /// on which a fence is sufficient, or on which nothing survives a power loss.
     #[must_use]
     pub fn unsynced(&self) -> u64 {
         match self {
@@ -81,7 +84,8 @@ impl Image {
     }
 }
 
-/// Whether a mapping of the file is all there is of it.
+/// Returns `true` if the file is on a file system in memory or on DAX, so that a mapping is
+/// sufficient.
 fn is_memory(path: &Path) -> Result<bool> {
     let os = |error| Error::Os { what: "cannot open", path: path.to_owned(), error };
     let file = File::open(path).map_err(os)?;

@@ -1,30 +1,32 @@
-//! Writing the processor's cache lines back to memory that is durable itself.
+//! Writeback of processor cache lines to durable memory.
 
-// Beside `memory.rs` and `overlaid/store.rs` the only raw memory of this crate: three instructions.
+// Unsafe code for three instructions. The other raw memory accesses of this crate are in
+// `memory.rs` and `overlaid/store.rs`.
 #![allow(unsafe_code)]
 
-/// Bytes of a cache line.
+/// Size of a cache line in bytes.
 const LINE: usize = 64;
 
-/// How lines are written back.
+/// Method of cache line writeback.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(super) enum Lines {
-    /// They need not be: the kernel writes pages, or the memory ends with the process.
+    /// No writeback: the kernel writes pages back, or the memory ends with the process.
     Stay,
-    /// `clwb`: the line stays in the cache.
+    /// `clwb`: the line is written and stays in the cache.
     #[cfg(target_arch = "x86_64")]
     WriteBack,
-    /// `clflushopt`: the line leaves the cache.
+    /// `clflushopt`: the line is written and leaves the cache.
     #[cfg(target_arch = "x86_64")]
     FlushOpt,
-    /// `clflush`, one after the other.
+    /// `clflush`: as `clflushopt`, but ordered with respect to other flushes.
     #[cfg(target_arch = "x86_64")]
     Flush,
 }
 
 impl Lines {
-    /// The best way of this processor (Intel 64 and IA-32 Architectures Software Developer's Manual, vol. 2A, CPUID:
-    /// leaf 7, EBX bits 23 and 24). Others than x86-64 have none here: a sync has to do.
+    /// Returns the best method of this processor (Intel 64 and IA-32 Architectures Software
+    /// Developer's Manual, vol. 2A, CPUID: leaf 7, EBX bits 23 and 24). Other architectures than
+    /// x86-64 have none here and rely on a sync.
     pub(super) fn of_processor() -> Self {
         #[cfg(target_arch = "x86_64")]
         {
@@ -41,7 +43,7 @@ impl Lines {
         Self::Stay
     }
 
-    /// Writes the lines of a range back. They are durable behind the next fence.
+    /// Writes back the lines of a range. They are durable after the next fence.
     ///
     /// # Safety
     /// The range is mapped.
@@ -56,7 +58,8 @@ impl Lines {
             let lines = (at as usize % LINE + len).div_ceil(LINE);
             for i in 0..lines {
                 let line = first.wrapping_add(i * LINE);
-                // SAFETY: the caller's; these instructions change no contents.
+                // SAFETY: the caller guarantees that the range is mapped; these instructions change
+                // no contents.
                 unsafe {
                     match self {
                         Self::WriteBack => {

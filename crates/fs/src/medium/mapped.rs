@@ -1,4 +1,4 @@
-//! Memory of this machine as a medium: anonymous, or a file that is mapped.
+//! A medium in memory of this machine: anonymous, or a mapped file.
 
 use super::Medium;
 use super::lines::Lines;
@@ -8,8 +8,9 @@ use memmap2::{MmapOptions, MmapRaw};
 use std::fs::{File, OpenOptions};
 use std::path::{Path, PathBuf};
 
-/// A mapped medium. What is written to a file outlives this process at once. On a DAX file system it is durable behind
-/// a fence; elsewhere the kernel writes it to the file as it likes, and at the latest with [`Medium::sync`].
+/// A mapped medium. Writes to a file survive this process immediately. On a DAX file system they
+/// are durable after a fence. Elsewhere the kernel writes them to the file at any time, and at the
+/// latest in [`Medium::sync`].
 #[derive(Debug)]
 pub struct Mapped {
     memory: Memory,
@@ -17,10 +18,11 @@ pub struct Mapped {
 }
 
 impl Mapped {
-    /// Zeroed memory, gone with the process, on huge pages where the kernel has them.
+    /// Allocates zeroed memory, on huge pages if the kernel provides them. It ends with the
+    /// process.
     ///
     /// # Errors
-    /// The kernel has not as much.
+    /// Not enough memory is available.
     pub fn anonymous(bytes: u64) -> Result<Self> {
         let os = |error| Error::Os { what: "cannot allocate memory for", path: "a medium".into(), error };
         let map = MmapOptions::new().len(bytes as usize).map_anon().map_err(os)?;
@@ -30,26 +32,28 @@ impl Mapped {
         Ok(Self { memory: Memory::new(map, Lines::Stay), file: None })
     }
 
-    /// A file that exists, whole.
+    /// Maps a whole existing file.
     ///
     /// # Errors
-    /// It cannot be opened or mapped.
+    /// The file cannot be opened or mapped.
     pub fn file(path: &Path) -> Result<Self> {
         let os = |what| move |error| Error::Os { what, path: path.to_owned(), error };
         let file = OpenOptions::new().read(true).write(true).open(path).map_err(os("cannot open"))?;
-        let bytes = file.metadata().map_err(os("cannot look at"))?.len() / 4096 * 4096;
+        let bytes = file.metadata().map_err(os("cannot stat"))?.len() / 4096 * 4096;
         if bytes == 0 {
             return Err(Error::Image(format!("{}: too small for a file system", path.display())));
         }
         let map = MmapOptions::new().len(bytes as usize).map_raw(&file).map_err(os("cannot map"))?;
         #[cfg(target_os = "linux")]
         let _ = map.advise(memmap2::Advice::HugePage);
+        // Without DAX, cache line writeback is useless: the page cache is durable only after a
+        // sync.
         let lines = if is_dax(&file) { Lines::of_processor() } else { Lines::Stay };
         Ok(Self { memory: Memory::new(map, lines), file: Some(path.to_owned()) })
     }
 }
 
-/// Whether a mapping of the file is the memory itself.
+/// Returns `true` if a file is on DAX, so that a mapping of it is the memory itself.
 pub(super) fn is_dax(file: &File) -> bool {
     use rustix::fs::{AtFlags, StatxAttributes, StatxFlags, statx};
 

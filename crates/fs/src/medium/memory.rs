@@ -1,19 +1,21 @@
-//! Mapped memory that threads share: copies into it and out of it.
+//! Mapped memory shared by threads, with copies into it and out of it.
 
-// Who calls keeps threads apart, as `Medium` says; so this is raw memory and no slice.
+// Several threads access the mapping at once, so it is raw memory and not a slice. The callers
+// prevent data races, as `Medium` requires.
 #![allow(unsafe_code)]
 
 use super::lines::Lines;
 use memmap2::MmapRaw;
 
-/// A mapping, and how its cache lines are written back.
+/// A mapping with its method of cache line writeback.
 #[derive(Debug)]
 pub(super) struct Memory {
     map: MmapRaw,
     lines: Lines,
 }
 
-// SAFETY: the mapping is plain memory that lives as long as this value; `Medium` says who keeps threads apart.
+// SAFETY: the mapping is plain memory that lives as long as this value; callers prevent data races,
+// as `Medium` requires.
 unsafe impl Send for Memory {}
 // SAFETY: as above.
 unsafe impl Sync for Memory {}
@@ -28,15 +30,15 @@ impl Memory {
         self.map.len() as u64
     }
 
-    /// Writes what was changed to the file below.
+    /// Flushes changes to the mapped file.
     pub(super) fn flush(&self) -> std::io::Result<()> {
         self.map.flush()
     }
 
-    /// The address of a range.
+    /// Returns the address of a range.
     ///
     /// # Panics
-    /// The range is not inside: the caller computed a position without checking it.
+    /// The range is outside the mapping: the caller did not check a position.
     #[allow(clippy::panic)]
     pub(super) fn range(&self, at: u64, len: usize) -> *mut u8 {
         let end = at.checked_add(len as u64);
@@ -80,14 +82,15 @@ impl Memory {
     }
 }
 
-/// Writes from this length on go past the processor's caches, in bytes. Measured by `make bench`: from here on that
-/// is faster than a copy, 1.1 to 1.6 times at 64 KiB to 1 MiB.
+/// Minimum length in bytes of writes that bypass the processor's caches. Measured with `make
+/// bench`: from this length on, streaming stores are faster than a copy, 1.1 to 1.6 times at 64 KiB
+/// to 1 MiB.
 const STREAM_FROM: usize = 32 << 10;
 
-/// Copies with stores that do not read the lines they replace into the caches.
+/// Copies with streaming stores, which do not read the overwritten lines into the caches.
 ///
 /// # Safety
-/// `to` has room for all of `data`, which is another object.
+/// `to` is valid for writes of `data.len()` bytes and does not overlap `data`.
 #[cfg(target_arch = "x86_64")]
 unsafe fn stream(data: &[u8], to: *mut u8, cached: Lines) {
     use std::arch::x86_64::{__m128i, _mm_loadu_si128, _mm_sfence, _mm_stream_si128};
@@ -110,15 +113,16 @@ unsafe fn stream(data: &[u8], to: *mut u8, cached: Lines) {
         std::ptr::copy_nonoverlapping(last.as_ptr(), at, last.len());
         cached.write_back(to, head);
         cached.write_back(at, last.len());
-        // Such stores are not ordered by the release of a lock: who takes it next has to see them.
+        // Streaming stores are not ordered by the release of a lock, but the next owner must see
+        // them.
         _mm_sfence();
     }
 }
 
-/// A plain copy.
+/// Copies with plain stores.
 ///
 /// # Safety
-/// `to` has room for all of `data`, which is another object.
+/// `to` is valid for writes of `data.len()` bytes and does not overlap `data`.
 #[cfg(not(target_arch = "x86_64"))]
 unsafe fn stream(data: &[u8], to: *mut u8, cached: Lines) {
     // SAFETY: the caller's.

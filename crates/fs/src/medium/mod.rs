@@ -1,4 +1,4 @@
-//! The only door to the medium: bytes that are read and written in place, and a fence.
+//! Interface to the medium: bytes that are read and written in place, and a fence.
 
 mod image;
 mod lines;
@@ -14,37 +14,39 @@ use crate::error::Result;
 
 /// Byte-addressable durable memory, shared by threads.
 ///
-/// Positions and lengths are in bytes. What was written outlives a power cut once a later [`Medium::fence`] has
-/// returned; before that any subset of its aligned 8-byte words may have. Those who call see to it that no byte
-/// is read or written by one thread while another writes it.
+/// Positions and lengths are in bytes. A write is durable once a later [`Medium::fence`] has
+/// returned; before that, any subset of its aligned 8-byte words may be durable. The callers ensure
+/// that no thread reads or writes a byte while another thread writes it.
 pub trait Medium: Send + Sync {
     /// Size in bytes, a multiple of 4096.
     fn bytes(&self) -> u64;
 
-    /// Reads.
+    /// Reads bytes.
     fn read(&self, at: u64, into: &mut [u8]);
 
-    /// Writes metadata: `at` and the length are multiples of 8.
+    /// Writes metadata; `at` and the length are multiples of 8.
     fn write(&self, at: u64, data: &[u8]);
 
-    /// Writes the contents of files: any position and length.
+    /// Writes file contents at any position, with any length.
     fn write_data(&self, at: u64, data: &[u8]);
 
-    /// Writes zeros: any position and length.
+    /// Writes zeros at any position, with any length.
     fn zero(&self, at: u64, len: u64);
 
-    /// What this thread wrote before, and what others had written when it took a lock from them, is durable before
-    /// anything that it writes later: a transaction makes the one before it durable, whosever that was.
+    /// Orders writes: all earlier writes of this thread, and those of other threads that happened
+    /// before it took a lock from them, become durable before any of its later writes. A
+    /// transaction therefore makes the previous one durable, whichever thread wrote it.
     fn fence(&self);
 
-    /// What was written before, by any thread, outlives the machine, where a fence is not enough for that.
+    /// Makes all earlier writes of all threads survive a power loss, if a fence does not ensure
+    /// that.
     ///
     /// # Errors
-    /// What the operating system says.
+    /// A call of the operating system failed.
     fn sync(&self) -> Result<()>;
 }
 
-/// What holds a medium is one.
+/// Forwards to the medium that a pointer refers to.
 impl<M: Medium, P: std::ops::Deref<Target = M> + Send + Sync> Medium for P {
     fn bytes(&self) -> u64 {
         (**self).bytes()

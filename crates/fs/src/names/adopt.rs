@@ -1,4 +1,4 @@
-//! Names for inodes that have lost theirs, as a repair gives them.
+//! Names for inodes that have lost theirs, for repair.
 
 use super::create::touch;
 use crate::error::{Error, Result};
@@ -7,13 +7,13 @@ use crate::journal::Txn;
 use crate::medium::Medium;
 use crate::types::{Caller, Ino, Kind, New};
 
-/// The directory that they go to.
+/// Name of the directory for such inodes.
 const PLACE: &str = "lost+found";
-/// Names that are tried one after the other where the first is taken.
+/// Maximum number of names to try if earlier ones are taken.
 const TRIED: u32 = 100;
 
 impl<M: Medium> Fs<M> {
-    /// The directory for inodes without names, made at need.
+    /// Returns the directory for inodes without names, which is created if necessary.
     ///
     /// # Errors
     /// No space or no inode is left for it.
@@ -29,7 +29,8 @@ impl<M: Medium> Fs<M> {
         })
     }
 
-    /// Gives an inode without names one in `dir`, made of its number. Its count of links is right already.
+    /// Adds a name to an inode without names in `dir`, derived from its number. Its link count is
+    /// already correct.
     ///
     /// # Errors
     /// No space is left for the name.

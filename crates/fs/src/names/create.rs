@@ -1,4 +1,4 @@
-//! Making files, directories, links and device files.
+//! Creation of files, directories, symbolic links and device files.
 
 use super::target;
 use crate::dir::{Index, valid};
@@ -30,7 +30,7 @@ impl<M: Medium> Fs<M> {
         let mut state = parent.state.write();
         self.load_index(&parent, &mut state)?;
         self.vacant(who, &state, name)?;
-        // A character device 0 is a whiteout, which anybody may make.
+        // A character device with number 0 is a whiteout, which every user may create.
         let device = new.kind == Kind::Block || (new.kind == Kind::Char && new.rdev != 0);
         if device && who.checked && who.uid != 0 {
             return Err(Error::NotPermitted);
@@ -46,7 +46,7 @@ impl<M: Medium> Fs<M> {
         made
     }
 
-    /// Refuses a name that is not free, in a directory that was read.
+    /// Fails if a name exists in a loaded directory, or the caller may not create it.
     pub(crate) fn vacant(&self, who: &Caller, dir: &State, name: &[u8]) -> Result<()> {
         rules::may(who, &dir.inode, EXECUTE)?;
         if matches!(name, b"." | b"..") {
@@ -72,7 +72,8 @@ impl<M: Medium> Fs<M> {
         let slot = self.place(parent, dir, &mut txn, name)?;
         let now = self.clock.now();
         let (mode, gid) = rules::inherited(who, &dir.inode, new.kind, new.mode);
-        // Unique as long as the ledger counts what was made; two at once may share one, for different numbers.
+        // Unique as long as the ledger counts created inodes. Two concurrent creations may get the
+        // same generation, but for different inode numbers.
         let generation = self.journal.ledger().made as u32;
         let mut inode = Inode::new(new.kind, mode, (who.uid, gid), generation, now);
         inode.rdev = new.rdev;
@@ -80,7 +81,7 @@ impl<M: Medium> Fs<M> {
             Kind::Directory => inode.parent = parent.ino,
             Kind::Symlink => {
                 if let Err(error) = self.put_target(ino, &mut inode, &mut txn, new.target) {
-                    // A directory that grew for the name stays as large as it is.
+                    // A directory that grew for the name keeps its size.
                     self.keep_made(parent, dir, txn);
                     return Err(error);
                 }
@@ -107,7 +108,7 @@ impl<M: Medium> Fs<M> {
         Ok(attr)
     }
 
-    /// What is known of a new inode without reading it.
+    /// Initializes the state of a new inode without reading it.
     fn remember_new(&self, node: &Node, kind: Kind) -> Attr {
         let mut state = node.state.write();
         if kind == Kind::Directory {
@@ -119,7 +120,7 @@ impl<M: Medium> Fs<M> {
         node.attr(&state)
     }
 
-    /// Writes the target of a symbolic link: into the inode, or into a block.
+    /// Stores the target of a symbolic link, in the inode or in a block.
     fn put_target(&self, ino: Ino, inode: &mut Inode, txn: &mut Txn, target: &[u8]) -> Result<()> {
         inode.size = target.len() as u64;
         if target.len() <= INLINE_TARGET {
@@ -140,7 +141,8 @@ impl<M: Medium> Fs<M> {
     }
 }
 
-/// Names of a directory change, and it has so many more then. It was read, and what was read is as before the change.
+/// Updates timestamps and name count of a directory for `more` names. The directory is loaded, and
+/// its index does not include the change yet.
 pub(crate) fn touch(dir: &mut State, now: Time, more: i64) {
     dir.inode.mtime = now;
     dir.inode.ctime = now;

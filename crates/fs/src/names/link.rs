@@ -1,4 +1,4 @@
-//! Further names of an inode, and where symbolic links point.
+//! Hard links, and targets of symbolic links.
 
 use super::create::touch;
 use super::target;
@@ -19,7 +19,8 @@ impl<M: Medium> Fs<M> {
         let mut dir = parent.state.write();
         self.load_index(&parent, &mut dir)?;
         self.vacant(who, &dir, name)?;
-        // The only directories that may be locked while their parent is are those below it: not this one.
+        // Lock order: below a locked directory only its descendants may be locked, and this inode
+        // might be one of its ancestors. Directories are refused before their lock is needed.
         if ino == parent.ino || self.find_kind(&node) == Kind::Directory {
             return Err(Error::NotPermitted);
         }

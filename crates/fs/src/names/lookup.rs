@@ -1,4 +1,4 @@
-//! Finding a name.
+//! Lookup of names.
 
 use crate::dir::valid;
 use crate::error::{Error, Result};
@@ -10,12 +10,12 @@ use crate::rules::{self, EXECUTE};
 use crate::types::{Attr, Caller, Ino, Kind};
 use std::sync::Arc;
 
-/// How often a name is looked up again because what it named was freed meanwhile. Only a damaged directory, whose
-/// name leads to a free inode, comes to the end of it.
+/// Maximum number of lookups if the inode found was freed in the meantime. The limit is reached
+/// only in a damaged directory with a name that leads to a free inode.
 pub(crate) const RACES_MAX: u32 = 1000;
 
 impl<M: Medium> Fs<M> {
-    /// Refuses a directory that the caller cannot reach names in.
+    /// Fails if the caller may not look up names in a directory.
     pub(crate) fn reach(&self, who: &Caller, dir: Ino) -> Result<()> {
         let node = self.node(dir)?;
         let state = node.state.read();
@@ -23,12 +23,12 @@ impl<M: Medium> Fs<M> {
         rules::may(who, &state.inode, EXECUTE)
     }
 
-    /// What an inode is.
+    /// Returns the type of an inode.
     pub(crate) fn find_kind(&self, node: &Node) -> Kind {
         node.state.read().inode.kind
     }
 
-    /// The inode of a name.
+    /// Looks up the inode number of a name.
     pub(crate) fn lookup_ino(&self, who: &Caller, dir: Ino, name: &[u8]) -> Result<Ino> {
         let node = self.node(dir)?;
         let mut state = node.state.read();
@@ -53,7 +53,8 @@ impl<M: Medium> Fs<M> {
         for _ in 0..RACES_MAX {
             ino = self.lookup_ino(who, dir, name)?;
             match self.attr_of(ino) {
-                // It was removed since the name was found, maybe because something else has the name now.
+                // The inode was freed after the lookup, perhaps because another inode has the name
+                // now.
                 Err(Error::Stale) => {}
                 other => return other,
             }
@@ -61,7 +62,8 @@ impl<M: Medium> Fs<M> {
         Err(self.no_inode(ino))
     }
 
-    /// The node of an inode that a directory has a name of. The directory is locked: no name can lose it.
+    /// Returns the node of an inode with a name in a directory. The directory is locked, so the
+    /// name cannot disappear.
     ///
     /// # Errors
     /// The inode is damaged, or free although it has a name.
@@ -72,11 +74,11 @@ impl<M: Medium> Fs<M> {
         })
     }
 
-    /// A name leads to an inode that is free.
+    /// Returns the error for a name that leads to a free inode.
     fn no_inode(&self, ino: Ino) -> Error {
         let at = self.geometry.inodes_at + ino.0.saturating_sub(1) * INODE;
         Error::Damaged {
-            what: "an inode that is free and has a name, or a name that leads to it, the inode",
+            what: "a free inode that still has a name, or the name that leads to it; the inode",
             at,
         }
     }

@@ -1,4 +1,4 @@
-//! Names: finding, making, removing, moving.
+//! Operations on names: lookup, creation, removal and renaming.
 
 mod adopt;
 mod create;

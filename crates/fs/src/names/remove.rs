@@ -1,4 +1,4 @@
-//! Taking names away.
+//! Removal of names.
 
 use super::create::touch;
 use crate::contents::resize::After;
@@ -31,6 +31,7 @@ impl<M: Medium> Fs<M> {
         rules::may(who, &dir.inode, rules::EXECUTE)?;
         valid(name)?;
         let found = self.find(&dir, name)?.ok_or(Error::NotFound)?;
+        // Such a name exists only through damage; its inode is the parent, which is locked already.
         if found.ino == parent.ino {
             let at = self.geometry.inode_at(parent.ino.0);
             return Err(Error::Damaged { what: "a name that leads to its own directory, in the inode", at });
@@ -65,7 +66,7 @@ impl<M: Medium> Fs<M> {
         done
     }
 
-    /// Refuses a directory with names in it.
+    /// Fails if a directory is not empty.
     pub(crate) fn empty(&self, node: &Node, state: &mut State) -> Result<()> {
         self.load_index(node, state)?;
         let Some(index) = state.index.as_deref() else { return Ok(()) };
@@ -75,20 +76,20 @@ impl<M: Medium> Fs<M> {
         if index.len() == 0 { Ok(()) } else { Err(Error::NotEmpty) }
     }
 
-    /// One name less; a directory has none then.
+    /// Decrements the link count; that of a directory becomes 0.
     pub(crate) fn drop_link(&self, state: &mut State) {
         state.inode.links =
             if state.inode.kind == Kind::Directory { 0 } else { state.inode.links.saturating_sub(1) };
     }
 
-    /// Whatever can fail before an inode loses a name.
+    /// Performs the steps that can fail before an inode loses a name.
     pub(crate) fn prepare_loss(&self, node: &Node, state: &mut State, txn: &mut Txn) -> Result<()> {
         let last = state.inode.links <= 1 || state.inode.kind == Kind::Directory;
         if last { self.prepare_cut(node, state, txn, (After::Free, node.pinned())) } else { Ok(()) }
     }
 
-    /// Commits the transaction in which an inode lost a name, which was prepared. Without names it is freed, unless
-    /// it is held open.
+    /// Commits the transaction in which an inode loses a name, after [`Fs::prepare_loss`]. An inode
+    /// without names is freed, unless it is held open.
     pub(crate) fn let_go(&self, node: &Node, state: &mut State, mut txn: Txn) -> Result<()> {
         if state.inode.links == 0 && !node.pinned() {
             return self.cut(node, state, txn, 0, After::Free);

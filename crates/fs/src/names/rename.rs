@@ -1,4 +1,4 @@
-//! Moving names: renameat2(2).
+//! Renaming: renameat2(2).
 
 use super::create::touch;
 use crate::dir::{Found, valid};
@@ -13,14 +13,14 @@ use frit_core::planted::{Bug, is};
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
-/// One side of a move: a directory and a name in it.
+/// One side of a rename: a directory and a name in it.
 #[derive(Clone, Copy, Debug)]
 struct Side<'a> {
     dir: &'a Node,
     name: &'a [u8],
 }
 
-/// The directories of a move, locked: one or two.
+/// The locked directories of a rename: one or two.
 struct Dirs<'a> {
     from: Guard<'a>,
     to: Option<Guard<'a>>,
@@ -59,7 +59,8 @@ impl<M: Medium> Fs<M> {
         let alone = moves.then(|| self.names.write());
         let _shared = (!moves).then(|| self.names.read());
         let (from_node, to_node) = (self.node(from.0)?, self.node(to.0)?);
-        // Two directories are only locked together while nothing else holds more than one.
+        // Two unrelated directories are locked together only under the exclusive lock of names, so
+        // two renames cannot deadlock.
         let from_state = from_node.state.write();
         let to_state = moves.then(|| to_node.state.write());
         let mut dirs = Dirs { from: from_state, to: to_state };
@@ -95,10 +96,12 @@ impl<M: Medium> Fs<M> {
         if dirs.to.is_some() {
             self.no_circle(dirs, from, to, source, target, mode)?;
         }
+        // Both names refer to the same inode: rename(2) does nothing then.
         if target.is_some_and(|target| target.ino == source.ino) {
             return Ok(());
         }
-        // Names that lead to their own directory: nobody can make them, and their inodes are locked.
+        // Names that lead to their own directory exist only through damage, and their inodes are
+        // locked already.
         let own = |ino: Ino| ino == from.dir.ino || ino == to.dir.ino;
         if own(source.ino) || target.is_some_and(|target| own(target.ino)) {
             let at = self.geometry.inode_at(from.dir.ino.0);
@@ -116,7 +119,8 @@ impl<M: Medium> Fs<M> {
         }
     }
 
-    /// Refuses to move a directory into itself or below, and to replace one that what moves is below.
+    /// Fails if a directory would move into itself or its descendants, or would replace its own
+    /// ancestor.
     fn no_circle(
         &self,
         dirs: &Dirs<'_>,
@@ -140,10 +144,11 @@ impl<M: Medium> Fs<M> {
         Ok(())
     }
 
-    /// Whether `what` is `dir` or above it. Directories cannot move meanwhile: the lock of names is held.
+    /// Returns `true` if `what` is `dir` or an ancestor of it. The lock of names is held, so
+    /// directories do not move meanwhile.
     ///
     /// # Errors
-    /// A directory on the way is damaged, or the way does not lead to the root.
+    /// A directory on the path is damaged, or the path does not lead to the root.
     fn is_above(&self, what: Ino, dir: Ino, parent: Ino) -> Result<bool> {
         let mut at = dir;
         for _ in 0..self.geometry.inodes {
@@ -153,13 +158,14 @@ impl<M: Medium> Fs<M> {
             if at == Ino::ROOT {
                 return Ok(false);
             }
-            // Those between may be locked by others, who wait for none of ours; so parents are read without locks.
+            // Directories between may be locked by other threads, so their parents are read without
+            // locks.
             at = if at == dir { parent } else { Ino(self.node(at)?.parent.load(Ordering::Relaxed)) };
         }
         Err(Error::Damaged { what: "the parent of a directory", at: self.geometry.inode_at(dir.0) })
     }
 
-    /// Gives what moves its new name, and frees what had it.
+    /// Renames an inode, and frees the inode that had the new name.
     fn replace(
         &self,
         movers: &Movers<'_>,
@@ -176,7 +182,7 @@ impl<M: Medium> Fs<M> {
         let slot = if let Some((found, (node, state))) = &mut target {
             may_replace(who, dirs.to_ref(), is_dir, state)?;
             self.may_leave(movers, dirs, source)?;
-            // Who may not is told so first, as Linux has it.
+            // Permissions are checked before the directory must be empty, as in Linux.
             if is_dir {
                 self.empty(node, state)?;
             }
@@ -238,7 +244,8 @@ impl<M: Medium> Fs<M> {
         done
     }
 
-    /// A directory's owner decides whether its `..` may change.
+    /// Fails if the caller may not change the `..` of a directory, which requires write permission
+    /// to it.
     fn may_leave(&self, movers: &Movers<'_>, dirs: &Dirs<'_>, source: &State) -> Result<()> {
         if source.inode.kind == Kind::Directory && dirs.to.is_some() {
             rules::may(movers.who, &source.inode, WRITE)?;
@@ -246,7 +253,7 @@ impl<M: Medium> Fs<M> {
         Ok(())
     }
 
-    /// Each directory has so many more names.
+    /// Updates timestamps and name counts of both directories.
     fn touch_both(
         &self,
         dirs: &mut Dirs<'_>,
@@ -264,7 +271,7 @@ impl<M: Medium> Fs<M> {
         }
     }
 
-    /// Two names change places.
+    /// Exchanges two names.
     fn exchange(
         &self,
         movers: &Movers<'_>,
@@ -313,7 +320,7 @@ impl<M: Medium> Fs<M> {
     }
 }
 
-/// Whether what has a name in `dir` may be replaced by a directory or by something else.
+/// Fails if the inode of a name in `dir` may not be replaced by a directory or by another inode.
 fn may_replace(who: &Caller, dir: &State, by_directory: bool, state: &State) -> Result<()> {
     state.alive()?;
     rules::may_remove(who, &dir.inode, &state.inode)?;
@@ -324,17 +331,17 @@ fn may_replace(who: &Caller, dir: &State, by_directory: bool, state: &State) -> 
     }
 }
 
-/// One sub-directory less; counts that are damaged stay what they are.
+/// Decrements the count of sub-directories. Damaged counts saturate.
 fn drop_one(dir: &mut State) {
     dir.inode.links = dir.inode.links.saturating_sub(1);
 }
 
-/// One sub-directory more.
+/// Increments the count of sub-directories.
 fn add_one(dir: &mut State) {
     dir.inode.links = dir.inode.links.saturating_add(1);
 }
 
-/// What moves, and where.
+/// Parameters of a rename.
 #[derive(Clone, Copy)]
 struct Movers<'a> {
     who: &'a Caller,
@@ -344,7 +351,7 @@ struct Movers<'a> {
     source_node: &'a Node,
 }
 
-/// Locks what moves and what has its new name: directories first, then by number.
+/// Locks the source and the target of a rename: directories first, then by number.
 fn lock_both<'a>(source: &'a Node, target: Option<&'a Arc<Node>>) -> (Guard<'a>, Option<Guard<'a>>) {
     let Some(target) = target else { return (source.state.write(), None) };
     let key = |node: &Node| (node.state.read().inode.kind != Kind::Directory, node.ino);

@@ -1,6 +1,6 @@
-//! The allocator of an image: what its bitmap says is free, near what a file has already.
+//! Block allocator of an image: it uses the bitmap, and prefers blocks near those that a file has.
 //!
-//! Lines of the bitmap are read when they are needed first and kept: 32 KB of DRAM for each GB that was touched.
+//! Lines of the bitmap are read on first use and kept: 32 KB of DRAM for each GB accessed.
 
 use super::line::{self, Bits};
 use super::{Allocator, Want};
@@ -13,10 +13,10 @@ use crate::types::Ino;
 use foldhash::fast::FixedState;
 use hashbrown::HashMap;
 
-/// The free blocks of a line that was not read yet.
+/// Value of `free_in` for a line that was not read yet.
 const UNREAD: u16 = u16::MAX;
 
-/// The free blocks of an image.
+/// Free blocks of an image.
 #[derive(Debug)]
 pub(crate) struct Bitmap {
     pub(super) geometry: Geometry,
@@ -24,26 +24,27 @@ pub(crate) struct Bitmap {
     inner: Mutex<Inner>,
 }
 
-/// What changes of it.
+/// State of the allocator.
 #[derive(Debug)]
 pub(super) struct Inner {
     pub(super) lines: Vec<Option<Box<Bits>>>,
-    /// Free blocks in each line, or [`UNREAD`].
+    /// Number of free blocks in each line, or [`UNREAD`].
     pub(super) free_in: Vec<u16>,
-    /// Where the last search ended, a line.
+    /// Line in which the last search ended.
     pub(super) cursor: u64,
-    /// All that is free and not handed out.
+    /// Number of blocks that are free and not allocated.
     pub(super) free: u64,
-    /// Kept for the next writes at the end of a file, so that files which grow side by side stay in one piece.
+    /// Blocks reserved for the next appends to files, so that files that grow concurrently stay
+    /// contiguous.
     ahead: HashMap<Ino, Run, FixedState>,
-    /// Blocks in `ahead`.
+    /// Number of blocks in `ahead`.
     ahead_blocks: u64,
-    /// Lines that do not match their check; nothing is taken from them.
+    /// Number of lines that do not match their checksum; no blocks are allocated from them.
     damaged: u64,
 }
 
 impl Bitmap {
-    /// All lines unread.
+    /// Creates an allocator with no line read.
     pub(crate) fn new(geometry: Geometry, salt: u32, used: u64) -> Self {
         let lines = geometry.lines as usize;
         let inner = Inner {
@@ -75,6 +76,7 @@ impl<M: Medium> Allocator<M> for Bitmap {
         if let Some(run) = inner.find_as_wanted(self, medium, want) {
             return Ok(run);
         }
+        // Space is short: reservations are dropped before the request fails.
         inner.forget_ahead(self);
         inner.find_as_wanted(self, medium, want).ok_or(Error::NoSpace)
     }
@@ -84,7 +86,8 @@ impl<M: Medium> Allocator<M> for Bitmap {
     }
 
     fn expect(&self, medium: &M, run: Run) {
-        // Read later, the bits would be clear before the blocks are taken back.
+        // A line loaded after the transaction would have the bits clear already, and `release`
+        // would not count the blocks as free.
         let mut inner = self.inner.lock();
         for (line, ..) in line::parts(&self.geometry, run) {
             inner.load(self, medium, line);
@@ -100,7 +103,7 @@ impl<M: Medium> Allocator<M> for Bitmap {
 }
 
 impl Inner {
-    /// One search: at the goal or near it, or wherever a whole run is.
+    /// Searches once: at or near the goal, or for a whole run anywhere if one is required.
     fn find_as_wanted<M: Medium>(&mut self, space: &Bitmap, medium: &M, want: Want) -> Option<Run> {
         let near = self.find(space, medium, want.goal, want.blocks)?;
         if !want.whole || near.len == want.blocks {
@@ -110,7 +113,8 @@ impl Inner {
         self.find_whole(space, medium, want.blocks)
     }
 
-    /// What is kept ahead of a file, if that is where it wants to go on; else a run with some more to be kept.
+    /// Allocates from the reservation of a file if the file continues there. Otherwise allocates a
+    /// run and reserves its rest.
     fn find_ahead<M: Medium>(
         &mut self,
         space: &Bitmap,
@@ -135,7 +139,7 @@ impl Inner {
         Some(kept)
     }
 
-    /// The first `want` blocks of a run; the rest is kept for the file.
+    /// Returns the first `want` blocks of a run and reserves the rest for the file.
     fn keep_rest(&mut self, ino: Ino, run: Run, want: u64) -> Run {
         let len = run.len.min(want);
         if run.len > len {
@@ -155,9 +159,10 @@ impl Inner {
 
     fn put_back(&mut self, space: &Bitmap, run: Run) {
         for (line, from, to) in line::parts(&space.geometry, run) {
-            // A damaged line has no bits, and nothing is taken from it.
+            // A damaged line has no bits, and no blocks are allocated from it.
             if let Some(bits) = self.lines[line as usize].as_mut() {
-                // Of blocks that a damaged file shares with another one some may be free already.
+                // If a damaged file shares blocks with another one, some of them may be free
+                // already.
                 let mut freed = 0;
                 for (word, mask) in line::masks(from, to) {
                     freed += (bits[word] & mask).count_ones();
@@ -169,7 +174,7 @@ impl Inner {
         }
     }
 
-    /// The free blocks of a line, read if it was not.
+    /// Returns the number of free blocks of a line, which is read if necessary.
     pub(super) fn load<M: Medium>(&mut self, space: &Bitmap, medium: &M, line: u64) -> u16 {
         let i = line as usize;
         if self.free_in[i] != UNREAD {
@@ -180,6 +185,7 @@ impl Inner {
             self.free_in[i] = 0;
             return 0;
         };
+        // Blocks of the last line beyond the data space count as used.
         let exist = line::blocks_of(&space.geometry, line);
         for (word, mask) in line::masks(exist, LINE_BLOCKS) {
             bits[word] |= mask;

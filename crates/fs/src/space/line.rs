@@ -1,27 +1,27 @@
-//! A line of the block bitmap on the medium: 63 words of bits, one a block, and a word of check with the number of
-//! free blocks, so that damage is found when the line is read.
+//! A line of the block bitmap on the medium: 63 words with a bit for each block, and a checksum
+//! word, so that damage is detected when the line is read.
 
 use crate::format::{Geometry, LINE, LINE_BLOCKS, crc_words, read_words, write_words};
 use crate::journal::Run;
 use crate::medium::Medium;
 
-/// Words of bits in a line.
+/// Number of words of bits in a line.
 pub(crate) const WORDS: usize = 63;
 
 /// The bits of a line: a set bit is a used block.
 pub(crate) type Bits = [u64; WORDS];
 
-/// How many blocks of a line exist: the last one's may end earlier.
+/// Returns the number of blocks in a line; the last line may have fewer.
 pub(crate) fn blocks_of(geometry: &Geometry, line: u64) -> u64 {
     LINE_BLOCKS.min(geometry.data_blocks - line * LINE_BLOCKS)
 }
 
-/// The word of check.
+/// Computes the checksum word.
 pub(crate) fn check(salt: u32, line: u64, bits: &Bits) -> u64 {
     u64::from(crc_words(crc_words(salt, &[line]), bits))
 }
 
-/// The bits of a line, or nothing where they do not match their check.
+/// Reads the bits of a line; returns `None` if they do not match their checksum.
 pub(crate) fn read<M: Medium>(medium: &M, geometry: &Geometry, salt: u32, line: u64) -> Option<Bits> {
     let (bits, found) = read_raw(medium, geometry, line);
     (found == check(salt, line, &bits)).then_some(bits)
@@ -34,7 +34,7 @@ fn read_raw<M: Medium>(medium: &M, geometry: &Geometry, line: u64) -> (Bits, u64
     (bits, words[WORDS])
 }
 
-/// Writes a whole line, for `mkfs` and repairs.
+/// Writes a whole line, for `mkfs` and repair.
 pub(crate) fn write<M: Medium>(medium: &M, geometry: &Geometry, salt: u32, line: u64, bits: &Bits) {
     let mut words = [0; WORDS + 1];
     words[..WORDS].copy_from_slice(bits);
@@ -42,7 +42,7 @@ pub(crate) fn write<M: Medium>(medium: &M, geometry: &Geometry, salt: u32, line:
     write_words(medium, geometry.bitmap_at + line * LINE, &words);
 }
 
-/// The words of a line that bits `from..to` lie in, each with its mask.
+/// Iterates over the words of a line that contain bits `from..to`, each with its mask.
 pub(crate) fn masks(from: u64, to: u64) -> impl Iterator<Item = (usize, u64)> {
     (from / 64..to.div_ceil(64)).map(move |word| {
         let low = from.saturating_sub(word * 64).min(64);
@@ -52,7 +52,7 @@ pub(crate) fn masks(from: u64, to: u64) -> impl Iterator<Item = (usize, u64)> {
     })
 }
 
-/// The lines of a run, each with the bits `from..to` in it.
+/// Iterates over the lines of a run, each with its range of bits `from..to`.
 pub(crate) fn parts(geometry: &Geometry, run: Run) -> impl Iterator<Item = (u64, u64, u64)> + use<> {
     let first = run.start - geometry.data_first;
     let end = first + run.len;
@@ -62,10 +62,11 @@ pub(crate) fn parts(geometry: &Geometry, run: Run) -> impl Iterator<Item = (u64,
     })
 }
 
-/// Sets or clears the bits of a run in place. A line that does not match its check does not match it afterwards.
+/// Sets or clears the bits of a run in place. A line with a wrong checksum keeps a wrong one.
 pub(crate) fn change<M: Medium>(medium: &M, geometry: &Geometry, salt: u32, run: Run, set: bool) {
     for (line, from, to) in parts(geometry, run) {
         let (mut bits, found) = read_raw(medium, geometry, line);
+        // A damaged line must not become valid by the new checksum.
         let sound = found == check(salt, line, &bits);
         put(&mut bits, from, to, set);
         let at = geometry.bitmap_at + line * LINE;
@@ -75,16 +76,18 @@ pub(crate) fn change<M: Medium>(medium: &M, geometry: &Geometry, salt: u32, run:
     }
 }
 
-/// Changes of the bits `from..to` of one line, in their order; whether they are set.
+/// Bit ranges `from..to` of one line to change, in order; `true` sets the bits.
 pub(crate) type Changes = Vec<(u64, u64, bool)>;
 
-/// Carries changes out again that a stop may have cut off anywhere. The check has to be that of a moment before,
-/// between or behind them: else the line was damaged, and stays so.
+/// Replays changes that a crash may have interrupted at any point. The stored checksum must match
+/// the line before, between or after the changes. Otherwise the line was damaged, and stays marked
+/// so.
 pub(crate) fn redo<M: Medium>(medium: &M, geometry: &Geometry, salt: u32, line: u64, changes: &Changes) {
     let (mut bits, found) = read_raw(medium, geometry, line);
     for (from, to, set) in changes {
         put(&mut bits, *from, *to, *set);
     }
+    // Undoes the changes one by one, to compute the checksum of each earlier state.
     let mut earlier = bits;
     let mut sound = found == check(salt, line, &earlier);
     for (from, to, set) in changes.iter().rev() {
@@ -107,7 +110,7 @@ fn put(bits: &mut Bits, from: u64, to: u64, set: bool) {
     }
 }
 
-/// The word of check, or one that no bits have.
+/// Returns the checksum word, or a word that never matches if the line is not sound.
 fn check_or_not(salt: u32, line: u64, bits: &Bits, sound: bool) -> u64 {
     let right = check(salt, line, bits);
     if sound { right } else { !right }

@@ -1,8 +1,8 @@
-//! Where the blocks of files, directories and attributes come from, and where they go back to.
+//! Allocation of the blocks of files, directories and extended attributes.
 //!
-//! Everything above asks an [`Allocator`]; which blocks a request gets is the business of the one behind it, a file of
-//! its own. Blocks also move while they are in use: [`relocate`](crate::fs::Fs::relocate) puts a part of a file where
-//! an allocator said, in one transaction.
+//! Callers use an [`Allocator`]; each implementation has its own file and its own placement policy.
+//! Blocks can also move while they are in use: [`relocate`](crate::fs::Fs::relocate) moves a part
+//! of a file to blocks of an allocator, in one transaction.
 
 mod bitmap;
 pub(crate) mod line;
@@ -15,59 +15,62 @@ use crate::journal::Run;
 use crate::types::Ino;
 use std::fmt;
 
-/// Blocks that somebody asks for.
+/// Allocation request.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) struct Want {
-    /// How many, at least one.
+    /// Number of blocks, at least one.
     pub(crate) blocks: u64,
-    /// Where they are wanted: behind what the file has already.
+    /// Preferred first block, after those that the file has.
     pub(crate) goal: Option<u64>,
-    /// All of them in one piece, or none. Else fewer may come.
+    /// All blocks must be contiguous; otherwise the allocator may return fewer.
     pub(crate) whole: bool,
-    /// A file that will likely grow by so many more soon: they are kept for it as long as nobody needs them.
+    /// A growing file and the number of additional blocks to reserve for it, until they are needed
+    /// elsewhere.
     pub(crate) ahead: Option<(Ino, u64)>,
 }
 
 impl Want {
-    /// Up to so many blocks, anywhere.
+    /// Requests up to `blocks` blocks, anywhere.
     pub(crate) fn blocks(blocks: u64) -> Self {
         Self { blocks: blocks.max(1), goal: None, whole: false, ahead: None }
     }
 
-    /// The same, from `goal` on if that is free.
+    /// Adds a preferred first block.
     pub(crate) fn at(self, goal: Option<u64>) -> Self {
         Self { goal, ..self }
     }
 
-    /// The same, in one piece or not at all.
+    /// Requires a contiguous run of all blocks.
     pub(crate) fn whole(self) -> Self {
         Self { whole: true, ..self }
     }
 
-    /// The same at the end of a file that grows, and `more` behind them.
+    /// Requests a reservation of `more` blocks after the run, for a file that grows at its end.
     pub(crate) fn ahead(self, ino: Ino, more: u64) -> Self {
         Self { ahead: Some((ino, more)), ..self }
     }
 }
 
-/// Hands out the blocks of a medium `M`. It keeps what it needs to know in DRAM: the bitmap on the medium is changed by
-/// transactions, so that what is handed out and never committed is free again at the next start.
+/// Allocator for the blocks of a medium `M`. Its state is in DRAM; transactions change the bitmap
+/// on the medium. Blocks that are allocated but never committed are therefore free at the next
+/// open.
 pub(crate) trait Allocator<M>: fmt::Debug + Send + Sync {
-    /// Free blocks, with those that are kept ahead of files.
+    /// Returns the number of free blocks, including reservations.
     fn free(&self) -> u64;
 
-    /// Hands blocks out.
+    /// Allocates blocks.
     ///
     /// # Errors
-    /// None is free; of those wanted whole, no such run is.
+    /// No block is free, or no contiguous run if one is required.
     fn reserve(&self, medium: &M, want: Want) -> Result<Run>;
 
-    /// Takes blocks back: handed out and not used, or given up by a durable transaction.
+    /// Frees blocks: allocated ones that were not used, or ones that a durable transaction freed.
     fn release(&self, run: Run);
 
-    /// A transaction is about to give blocks up, and changes the bitmap; [`Allocator::release`] follows it.
+    /// Announces that a transaction is about to free blocks in the bitmap. [`Allocator::release`]
+    /// follows.
     fn expect(&self, medium: &M, run: Run);
 
-    /// A file will not grow for now.
+    /// Drops the reservation of a file.
     fn forget_ahead(&self, ino: Ino);
 }

@@ -1,5 +1,5 @@
-//! Where the next blocks are looked for: at the goal, else onwards from the last search, the first run that is long
-//! enough among a few lines with room, else the longest of them.
+//! Search for free blocks: at the goal, else from the position of the last search. The first run
+//! that is long enough in one of a few lines is taken, else the longest run in them.
 
 use super::bitmap::{Bitmap, Inner};
 use super::line::{self, Bits, WORDS};
@@ -7,7 +7,7 @@ use crate::format::LINE_BLOCKS;
 use crate::journal::Run;
 use crate::medium::Medium;
 
-/// Lines with free blocks that a search looks at before it takes the longest run so far.
+/// Number of lines with free blocks that a search examines before it takes the longest run found.
 const LOOKED_AT: u32 = 8;
 
 impl Inner {
@@ -25,6 +25,7 @@ impl Inner {
             return Some(self.hand_out(space, run));
         }
         let lines = space.geometry.lines;
+        // Without a goal in the data space, the search continues where the last one ended.
         let first = match goal {
             Some(goal) if space.geometry.holds(goal, 1) => (goal - space.geometry.data_first) / LINE_BLOCKS,
             _ => self.cursor,
@@ -40,6 +41,7 @@ impl Inner {
             if best.is_none_or(|(.., most)| len > most) {
                 best = Some((line, from, len));
             }
+            // The number of lines is limited to bound the latency on a fragmented medium.
             looked += 1;
             if len >= want || looked >= LOOKED_AT {
                 break;
@@ -51,7 +53,7 @@ impl Inner {
         Some(self.hand_out(space, Run { start, len: len.min(want) }))
     }
 
-    /// A run of exactly `want` blocks inside one line, wherever it is.
+    /// Allocates a run of exactly `want` blocks within one line, anywhere.
     pub(super) fn find_whole<M: Medium>(&mut self, space: &Bitmap, medium: &M, want: u64) -> Option<Run> {
         for line in 0..space.geometry.lines {
             if u64::from(self.load(space, medium, line)) < want {
@@ -67,7 +69,7 @@ impl Inner {
         None
     }
 
-    /// The free blocks from `goal` on, inside its line.
+    /// Returns the free blocks from `goal` within its line.
     fn at_goal<M: Medium>(&mut self, space: &Bitmap, medium: &M, goal: u64, want: u64) -> Option<Run> {
         if !space.geometry.holds(goal, 1) {
             return None;
@@ -99,12 +101,13 @@ impl Inner {
     }
 }
 
-/// How many of the blocks from `from` on are free, at most `want`.
+/// Returns the number of consecutive free blocks from `from`, at most `want`.
 fn free_from(bits: &Bits, from: u64, want: u64) -> u64 {
     let mut len = 0;
     let mut at = from;
     while at < LINE_BLOCKS && len < want {
         let used = bits[at as usize / 64] >> (at % 64);
+        // Free blocks up to the next used one within the word.
         let run = u64::from(used.trailing_zeros()).min(64 - at % 64);
         len += run;
         at += run;
@@ -115,7 +118,8 @@ fn free_from(bits: &Bits, from: u64, want: u64) -> u64 {
     len.min(want)
 }
 
-/// The first free run of `want` blocks in a line, or the longest there is: where, and how long.
+/// Returns position and length of the first free run of `want` blocks in a line, or of the longest
+/// run.
 fn longest(bits: &Bits, want: u64) -> (u64, u64) {
     let (mut best, mut best_len) = (0, 0);
     let mut at = 0;

@@ -1,9 +1,12 @@
-//! Checksums of what files hold, for a file system that was made with them: a word for each block of the data space.
+//! Checksums of file contents, for a file system formatted with them: a word per block of the data
+//! space.
 //!
-//! A word that is not 0 is the sum of its block, whenever power is cut: before a block changes its word is 0, behind
-//! a fence, and gets the new sum behind the fence that makes the bytes durable ([`Fs::settle`]), when the file is
-//! synced or closed. So bytes are overwritten where they are as without sums, and a block in flux has none. Only
-//! contents of regular files have sums; a word that a block had for another file is cleared before this one's bytes.
+//! A word other than 0 is the checksum of its block at any point of a power loss. Before a block
+//! changes, its word is cleared, followed by a fence. The new checksum is written after the fence
+//! that makes the data durable ([`Fs::settle_sums`]), when the file is synced or closed. Data is
+//! therefore overwritten in place as without checksums, and a block being changed has none. Only
+//! contents of regular files have checksums. A word that a block had for another file is cleared
+//! before the block is written for a new one.
 
 mod ranges;
 
@@ -20,15 +23,16 @@ use crate::medium::Medium;
 use frit_core::planted::{Bug, is};
 use frit_media::checksum::digest;
 
-/// Words that are read together.
+/// Number of words read at once.
 const WORDS: usize = 512;
 
-/// The sum of a block: CRC-64/NVME, and never 0.
+/// Computes the checksum of a block: CRC-64/NVME, but never 0, as 0 means that there is none.
 pub(crate) fn sum(block: &[u8]) -> u64 {
     digest(block).max(1)
 }
 
-/// The words of a run of blocks, told to `each` with their blocks until it fails.
+/// Reads the checksum words of a run of blocks, and passes each to `each` with its block until it
+/// fails.
 pub(crate) fn words<M: Medium>(
     medium: &M,
     geometry: &Geometry,
@@ -48,10 +52,10 @@ pub(crate) fn words<M: Medium>(
     Ok(())
 }
 
-/// Reads a block and compares it with its word.
+/// Reads a block and verifies it against its checksum word.
 ///
 /// # Errors
-/// They differ.
+/// The checksum does not match.
 pub(crate) fn verify_block<M: Medium>(medium: &M, block: u64, word: u64) -> Result<()> {
     if word == 0 {
         return Ok(());
@@ -69,15 +73,15 @@ fn compare(block: u64, bytes: &[u8], word: u64) -> Result<()> {
 }
 
 impl<M: Medium> Fs<M> {
-    /// Whether contents have checksums.
+    /// Returns `true` if contents have checksums.
     pub(crate) fn has_sums(&self) -> bool {
         self.geometry.has_sums()
     }
 
-    /// Compares what was read from byte `at` of a file with the sums of its blocks.
+    /// Verifies data that was read from byte `at` of a file against the checksums of its blocks.
     ///
     /// # Errors
-    /// A block is not what was written.
+    /// A checksum does not match.
     pub(crate) fn verify(&self, state: &State, at: u64, read: &[u8]) -> Result<()> {
         let end = at + read.len() as u64;
         for extent in written(state, block_of(at), block_from(end)) {
@@ -93,15 +97,18 @@ impl<M: Medium> Fs<M> {
         Ok(())
     }
 
-    /// Whatever of bytes `at..end` of a file was written will be overwritten where it is: takes its sums away, durably.
+    /// Durably clears the checksums of the written blocks in bytes `at..end`, before they are
+    /// overwritten in place.
     ///
     /// # Errors
-    /// A block of which a part stays is not what was written: a new sum would hide that.
+    /// A block that is overwritten in part does not match its checksum. A new checksum would hide
+    /// the damage.
     pub(crate) fn open_sums(&self, state: &mut State, at: u64, end: u64) -> Result<()> {
         if !self.has_sums() || at >= end {
             return Ok(());
         }
         let (first, last) = (block_of(at), block_from(end));
+        // Two passes: all blocks are verified before the first checksum is cleared.
         let mut cleared = false;
         for clears in [false, true] {
             for extent in written(state, first, last) {
@@ -127,13 +134,14 @@ impl<M: Medium> Fs<M> {
         Ok(())
     }
 
-    /// Blocks that nobody can read yet will hold contents: whatever sums they had for others go. The transaction that
-    /// makes them readable is behind a fence.
+    /// Clears checksums that blocks had for other files, before they hold new contents that are not
+    /// reachable yet. The transaction that makes the contents reachable has a fence, so none is
+    /// needed here.
     pub(crate) fn forget_sums(&self, run: Run) {
         if !self.has_sums() || is(Bug::FsSumOfOtherStays) {
             return;
         }
-        // Reading words fails nowhere.
+        // The callback never fails.
         let _ = words(&self.medium, &self.geometry, run, |block, word| {
             if word != 0 {
                 write_words(&self.medium, self.geometry.sum_at(block), &[0]);
@@ -142,7 +150,7 @@ impl<M: Medium> Fs<M> {
         });
     }
 
-    /// Whole blocks that can be read will hold zeros.
+    /// Durably clears the checksums of whole blocks that are reachable, before they are zeroed.
     pub(crate) fn forget_sums_durably(&self, run: Run) {
         if self.has_sums() {
             self.forget_sums(run);
@@ -150,7 +158,7 @@ impl<M: Medium> Fs<M> {
         }
     }
 
-    /// Gives blocks that have none their sums. Nobody writes the file meanwhile.
+    /// Writes checksums for blocks that have none. No thread writes to the file meanwhile.
     pub(crate) fn settle_sums(&self, state: &mut State) {
         let Some(map) = state.map.as_mut().filter(|map| !map.unsummed.is_empty()) else { return };
         if !self.has_sums() || self.read_only || state.dead {
@@ -158,7 +166,7 @@ impl<M: Medium> Fs<M> {
         }
         let ranges = map.unsummed.take();
         if !is(Bug::FsSumBeforeBytes) {
-            // A sum must not be durable before its bytes are.
+            // A checksum must not become durable before its data.
             self.medium.fence();
         }
         let mut bytes = [0; BLOCK as usize];
@@ -176,7 +184,7 @@ impl<M: Medium> Fs<M> {
     }
 }
 
-/// The parts of a file's extents among blocks `from..to` that were written.
+/// Iterates over the written extents among blocks `from..to`, cut to that range.
 fn written(state: &State, from: u64, to: u64) -> impl Iterator<Item = Extent> + '_ {
     let mut at = from;
     std::iter::from_fn(move || {

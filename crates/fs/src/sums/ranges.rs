@@ -1,14 +1,15 @@
-//! Ranges of blocks.
+//! Set of block ranges with a bounded size.
 
-/// Most ranges that are kept apart.
+/// Maximum number of ranges before all are merged into one.
 const RANGES_MAX: usize = 32;
 
-/// Blocks of a file, in a few ranges: what is added is in, and more may be where many ranges became one.
+/// Blocks of a file as a few ranges. It contains all blocks added, and others as well if ranges
+/// were merged.
 #[derive(Clone, PartialEq, Eq, Default, Debug)]
 pub(crate) struct Ranges(Vec<(u64, u64)>);
 
 impl Ranges {
-    /// Whether there is none.
+    /// Returns `true` if there are no ranges.
     pub(crate) fn is_empty(&self) -> bool {
         self.0.is_empty()
     }
@@ -19,7 +20,7 @@ impl Ranges {
             return;
         }
         if let Some(last) = self.0.last_mut().filter(|last| last.0 <= from && from <= last.1) {
-            // A file that is written onwards.
+            // A sequential writer extends the last range.
             last.1 = last.1.max(to);
             return;
         }
@@ -33,12 +34,13 @@ impl Ranges {
         });
         self.0.push((from, to));
         if self.0.len() > RANGES_MAX {
+            // Too many ranges: they are merged into one, which may contain further blocks.
             let all = self.0.iter().fold((u64::MAX, 0), |all, one| (all.0.min(one.0), all.1.max(one.1)));
             self.0 = vec![all];
         }
     }
 
-    /// The ranges, and none is left.
+    /// Removes and returns all ranges.
     pub(crate) fn take(&mut self) -> Vec<(u64, u64)> {
         std::mem::take(&mut self.0)
     }

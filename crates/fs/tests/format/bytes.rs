@@ -1,4 +1,5 @@
-//! Bytes of an image and their checks, by the definitions of the checksums and by nothing of the crate.
+//! Reader of image bytes and checksums, written from the format's definition without using the
+//! crate.
 
 /// CRC32C, bit by bit (RFC 3720: polynomial 0x1EDC6F41, reflected), continued from `crc`.
 pub(crate) fn crc32c(crc: u32, bytes: &[u8]) -> u32 {
@@ -16,7 +17,7 @@ pub(crate) fn crc64(bytes: &[u8]) -> u64 {
     !bytes.iter().fold(!0, step)
 }
 
-/// An image and the salt of its checks.
+/// An image with the salt of its checksums.
 pub(crate) struct Image {
     pub(crate) bytes: Vec<u8>,
     pub(crate) salt: u32,
@@ -32,7 +33,7 @@ impl Image {
         &self.bytes[at as usize..(at + len) as usize]
     }
 
-    /// A number of `len` bytes.
+    /// Reads a number of `len` bytes.
     pub(crate) fn number(&self, at: u64, len: u64) -> u64 {
         self.at(at, len).iter().rev().fold(0, |all, byte| all << 8 | u64::from(*byte))
     }
@@ -41,7 +42,7 @@ impl Image {
         self.number(at, 8)
     }
 
-    /// `crc(salt; words, bytes)`.
+    /// Computes `crc(salt; words, bytes)`.
     pub(crate) fn check(&self, words: &[u64], bytes: &[u8]) -> u64 {
         let salted = words.iter().fold(self.salt, |crc, word| crc32c(crc, &word.to_le_bytes()));
         u64::from(crc32c(salted, bytes))
@@ -51,13 +52,14 @@ impl Image {
         self.word(120) + 256 * (ino - 1)
     }
 
-    /// Whether the check of an inode matches.
+    /// Returns `true` if an inode matches its checksum.
     pub(crate) fn inode_is_sound(&self, ino: u64) -> bool {
         let at = self.inode_at(ino);
         self.number(at, 4) == self.check(&[ino, self.number(at + 4, 4)], self.at(at + 8, 248))
     }
 
-    /// The extents of an inode: first block in the file, how many, whether written, where.
+    /// Returns the extents of an inode: first block in the file, length, `true` if written, and
+    /// position.
     pub(crate) fn extents(&self, ino: u64) -> Vec<(u64, u64, bool, u64)> {
         let mut places: Vec<u64> = (0..8).map(|i| self.inode_at(ino) + 128 + 16 * i).collect();
         let mut block = self.word(self.inode_at(ino) + 80);
@@ -78,7 +80,7 @@ impl Image {
         extents
     }
 
-    /// The contents of a file.
+    /// Returns the contents of a file.
     pub(crate) fn contents(&self, ino: u64) -> Vec<u8> {
         let mut all = vec![0; self.word(self.inode_at(ino) + 24) as usize];
         for (first, len, written, block) in self.extents(ino) {
@@ -91,7 +93,7 @@ impl Image {
         all
     }
 
-    /// The names of a directory, their slots, inodes and kinds.
+    /// Returns the names of a directory with their slots, inodes and types.
     pub(crate) fn names(&self, dir: u64) -> Vec<(String, u64, u64, u64)> {
         let mut names = Vec::new();
         for (first, len, written, block) in self.extents(dir) {

@@ -1,4 +1,4 @@
-//! An image read by `docs/format.md`: nothing here but making it goes through the crate.
+//! Reads an image as described in `docs/format.md`. Only its creation uses the crate.
 
 #![allow(clippy::unwrap_used)]
 
@@ -10,16 +10,16 @@ use std::sync::Arc;
 
 const ROOT: &Caller = &Caller::ROOT;
 const UUID: u128 = 0x0011_2233_4455_6677_8899_AABB_CCDD_EEFF;
-/// The first look at the clock.
+/// Time of the clock's first reading.
 const TIME: i64 = 1_600_000_000_000_000_000;
-/// A name of three slots.
+/// A name that takes three slots.
 const LONG: &str = "a name of fifty bytes, which takes three of slots!";
 const BYTES: u64 = 512 << 10;
-/// CRC-64/NVME of the whole image. Another one means that its bytes changed: a change of format is a new version, and
-/// this page's; a change of where things are put is not.
+/// CRC-64/NVME of the whole image. A different value means that its bytes changed. A change of the
+/// format requires a new version and an update of the page; a change of block placement does not.
 const GOLDEN: u64 = 0xC35F_CD9A_D59B_C00C;
 
-/// Inodes of the image.
+/// Inode numbers in the image.
 const DIR: u64 = 2;
 const FILE: u64 = 3;
 const SHORT: u64 = 4;
@@ -51,7 +51,7 @@ fn make() -> Image {
     let open = fs.create(ROOT, Ino::ROOT, b"open", New::file(0o600)).unwrap().ino;
     fs.pin(open).unwrap();
     fs.unlink(ROOT, Ino::ROOT, b"open").unwrap();
-    // Not closed: an orphan and the last transactions are there.
+    // Not closed, so that the image has an orphan and its last transactions.
     drop(fs);
     let mut bytes = vec![0; BYTES as usize];
     medium.read(0, &mut bytes);
@@ -76,7 +76,7 @@ fn superblock() {
     assert_eq!((image.number(8, 4), image.number(12, 4)), (1, 4096));
     assert_eq!(image.at(16, 16), UUID.to_le_bytes());
     assert_eq!((image.at(32, 7), image.number(39, 8)), (&b"fixture"[..], 0));
-    // Positions and counts, each region behind the one before.
+    // Positions and sizes of the regions, each after the previous one.
     let (orphans, slots, slot, inodes) = (512, 4, 4096, 48);
     let orphans_at = 12_288;
     let journal = orphans_at + 8 * orphans;
@@ -128,7 +128,8 @@ fn ledger_bitmap_and_orphans() {
     owned.sort_unstable();
     assert!((first..first + image.word(160)).filter(|block| used(*block)).eq(owned.iter().copied()));
     let counts: Vec<u64> = (0..7).map(|i| image.word(8192 + 8 * i)).collect();
-    // Blocks, inodes, the highest, made, opened, not closed, nothing.
+    // Used blocks, used inodes, highest inode, inodes created, opens, closed flag, and an unused
+    // word.
     assert_eq!(counts, [owned.len() as u64, 6, 6, 6, 1, 0, 0]);
     assert_eq!(image.word(8192 + 56), image.check(&[], image.at(8192, 56)));
     assert_eq!((image.word(12_288), image.word(12_296)), (NAMELESS, 0));
@@ -145,7 +146,7 @@ fn inodes() {
     let field = |at, len| image.number(root + at, len);
     assert_eq!((field(4, 4), field(8, 1), field(10, 2), field(12, 4)), (0, 2, 0o751, 3));
     assert_eq!((field(16, 4), field(20, 4), field(24, 8), field(96, 8)), (10, 20, 4096, 1));
-    // The clock counts the looks at it: the first is for the superblock and the root directory.
+    // The clock counts its readings. The first one is for the superblock and the root directory.
     assert_eq!((field(40, 8), field(64, 8)), (TIME as u64, TIME as u64));
     assert!(field(48, 8) > TIME as u64 && field(48, 8) == field(56, 8));
     let file = image.inode_at(FILE);
@@ -156,7 +157,8 @@ fn inodes() {
     assert_eq!(image.number(image.inode_at(NAMELESS) + 12, 4), 0, "links of an orphan");
     assert_eq!(image.at(image.inode_at(SHORT) + 128, 9), b"dir/file\0");
     assert_eq!(image.contents(FAR), [b't'; 200]);
-    // Its check is in the second place for extents: number, generation and length, then the bytes.
+    // The checksum is in the second extent slot: over number, generation and length, then the
+    // bytes.
     let far = image.inode_at(FAR);
     let place = image.number(far + 4, 4) | 200 << 32;
     let check = image.check(&[FAR, place], &[b't'; 200]);
@@ -205,7 +207,7 @@ fn extended_attributes() {
     assert_eq!(image.at(at + 40, 120), second);
 }
 
-/// A transaction: its number and its records' words.
+/// Returns the sequence number and record words of a transaction.
 fn transaction(image: &Image, slot: u64) -> (u64, Vec<u64>) {
     let at = image.word(96) + slot * image.word(112);
     let (seq, len) = (image.word(at + 8), image.number(at + 16, 4));
@@ -221,7 +223,7 @@ fn journal() {
     let mut all: Vec<_> = (0..image.word(104)).map(|slot| transaction(&image, slot)).collect();
     all.sort_unstable();
     assert!(all.windows(2).all(|pair| pair[0].0 + 1 == pair[1].0));
-    // The last one took the name `open` away: nothing came behind it, so its words are what is in place.
+    // The last transaction removed the name `open`, so its words are those in place.
     let (_, words) = all.pop().unwrap();
     let mut places = Vec::new();
     let mut rest = &words[..];
@@ -236,7 +238,7 @@ fn journal() {
     }
     let name = image.extents(1)[0].3 * 4096 + 4 * 32;
     assert!(places.contains(&12_288) && places.contains(&name), "{places:?}");
-    // The fourth last wrote the extended attributes anew: it took a block and gave one up.
+    // The fourth last rewrote the extended attributes: it allocated a block and freed one.
     let block = image.number(image.inode_at(FILE) + 88, 6);
     let has = |first: u64| all[0].1.windows(2).any(|pair| pair == [first, 1]);
     assert!(has(1 << 62 | block) && has(2 << 62 | (block - 1)), "{:x?}", all[0]);

@@ -1,4 +1,4 @@
-//! What only a pool promises.
+//! Promises that apply only to a pool.
 
 use crate::*;
 use frit_fs::{Allocate, BodyId, SetTime, Time, XattrMode, check_pool, repair_pool};
@@ -25,7 +25,7 @@ fn a_body_comes_with_the_first_bytes_and_goes_with_the_inode() {
     assert_eq!(sorted(&pool), [], "an empty file needs none");
     write(&fs, f, 0, b"bytes");
     fs.pin(g).unwrap();
-    assert_eq!(sorted(&pool), [id(&fs, f), id(&fs, g)], "and one for who opens it");
+    assert_eq!(sorted(&pool), [id(&fs, f), id(&fs, g)], "and one for an open file");
     fs.unlink(ROOT, TOP, b"g").unwrap();
     fs.unlink(ROOT, TOP, b"f").unwrap();
     write(&fs, g, 5, b"more");
@@ -38,7 +38,7 @@ fn a_body_comes_with_the_first_bytes_and_goes_with_the_inode() {
 fn s96_who_writes_the_body_writes_the_file() {
     let fs = fresh(1 << 20);
     let f = file(&fs, "f");
-    assert!(fs.body(f).is_none(), "nobody has it open");
+    assert!(fs.body(f).is_none(), "the file is not open");
     fs.pin(f).unwrap();
     write(&fs, f, 0, b"by the library");
     let before = fs.attr(f).unwrap();
@@ -65,7 +65,7 @@ fn opening_moves_no_time() {
     assert_eq!(fs.attr(f).unwrap(), made, "although it has got a body");
     let to_come = Changes { mtime: Some(SetTime::To(Time(8_000_000_000_000_000_000))), ..Changes::default() };
     let set = fs.set_attr(ROOT, f, &to_come).unwrap();
-    assert!(set.ctime > made.ctime && set.ctime.0 < set.mtime.0, "what is to come is no change");
+    assert!(set.ctime > made.ctime && set.ctime.0 < set.mtime.0, "a future mtime does not set the ctime");
 }
 
 #[test]
@@ -79,7 +79,7 @@ fn times_of_contents_outlive_a_kill() {
     };
     let _ = fs.set_attr(ROOT, f, &times(5_000_000_007)).unwrap();
     fs.pin(f).unwrap();
-    assert_eq!(fs.attr(f).unwrap().mtime, Time(5_000_000_008), "a body that is new tells the inode's");
+    assert_eq!(fs.attr(f).unwrap().mtime, Time(5_000_000_008), "a new content file has its times");
     let _ = fs.set_attr(ROOT, f, &times(7_000_000_000)).unwrap();
     let mut image = vec![0; 1 << 20];
     fs.medium().read(0, &mut image);
@@ -106,7 +106,7 @@ fn s97_a_start_sweeps_what_a_stop_left() {
         }
     };
     plant();
-    // Not closed: as after a kill.
+    // Not closed, as after a kill.
     let mut image = vec![0; 1 << 20];
     fs.medium().read(0, &mut image);
     drop(fs);
@@ -116,7 +116,8 @@ fn s97_a_start_sweeps_what_a_stop_left() {
     assert!(report.is_clean() && report.strays == 3, "{report:?}");
     let fs = again(medium);
     assert_eq!((sorted(&pool), contents(&fs, f)), (vec![kept], b"bytes".to_vec()));
-    // Closed in order there is nothing to sweep; so a check tells, and a repair mends.
+    // After a clean close, stray content files are problems: a check reports them, a repair removes
+    // them.
     let medium = fs.close().unwrap();
     plant();
     let report = check_pool(&medium, &*pool).unwrap();
@@ -134,7 +135,7 @@ fn s98_a_number_that_is_used_again_has_another_body() {
     write(&fs, f, 0, b"old");
     let old = id(&fs, f);
     fs.unlink(ROOT, TOP, b"f").unwrap();
-    // A power cut may bring it back.
+    // A power loss may undo the removal of the content file.
     pool.open(old, true).unwrap().unwrap().write(0, b"old").unwrap();
     let g = file(&fs, "g");
     assert_eq!((g, contents(&fs, g)), (f, Vec::new()));

@@ -1,7 +1,8 @@
-//! The promises of `docs/semantics.md` once more, with contents in a pool: the tests are those of `semantics`. Those
-//! that are about an image alone say so, with a reason, and pass. Limits are those of the image, and tested there.
+//! The promises of `docs/semantics.md` with contents in a pool, verified by the tests of
+//! `semantics`. Tests that apply only to contents in an image print a reason and pass. Limits are
+//! those of the image and are tested there.
 
-// Helpers of tests are tests, which clippy does not know.
+// Clippy does not recognize helper functions as tests.
 #![allow(clippy::unwrap_used, clippy::panic, clippy::print_stderr)]
 
 /// Asserts that a call fails with a kind of error.
@@ -48,11 +49,11 @@ use std::path::Path;
 use std::sync::Arc;
 use std::time::Duration;
 
-/// A pool, and the directory that it is in.
+/// A pool with its directory.
 type Kept = (tempfile::TempDir, Arc<Pool>);
 
 thread_local! {
-    /// Pools of a test in directories of their own, by their identity; gone with its thread.
+    /// Pools of a test by their UUID. They are removed when the thread of the test ends.
     static POOLS: RefCell<HashMap<u128, Kept>> = RefCell::default();
 }
 
@@ -60,7 +61,8 @@ fn fresh(bytes: u64) -> Fs<Mapped> {
     on(Mapped::anonymous(bytes).unwrap())
 }
 
-/// A new file system whose root directory is for everybody. Times of contents are the machine's, so all are.
+/// Formats a file system with a root directory that every user can write to. The wall clock is
+/// used, because the times of contents are those of the system.
 fn on<M: Medium>(medium: M) -> Fs<M> {
     let memory = Path::new("/dev/shm");
     let dir = if memory.is_dir() { tempfile::tempdir_in(memory) } else { tempfile::tempdir() }.unwrap();
@@ -70,7 +72,7 @@ fn on<M: Medium>(medium: M) -> Fs<M> {
     Fs::format(medium, format).unwrap()
 }
 
-/// The pool of a medium, if it has one: the superblock has its identity at byte 16.
+/// Returns the pool of a medium, if it has one: the superblock has its UUID at byte 16.
 fn known<M: Medium>(medium: &M) -> Option<Arc<Pool>> {
     let mut uuid = [0; 16];
     medium.read(16, &mut uuid);
@@ -81,19 +83,19 @@ fn pool_of<M: Medium>(medium: &M) -> Arc<Pool> {
     known(medium).unwrap()
 }
 
-/// Opens it again, a while later.
+/// Opens a file system again.
 fn again<M: Medium>(medium: M) -> Fs<M> {
     let bodies = known(&medium).map(|pool| pool as Arc<dyn Bodies>);
     Fs::open(medium, Open { bodies, ..Open::default() }).unwrap()
 }
 
-/// Lets the clock of the kernel go on.
+/// Waits until the kernel's coarse clock has advanced.
 fn tick() {
     std::thread::sleep(Duration::from_millis(12));
 }
 
-/// Whether a test is of contents in an image alone, and why.
+/// Prints the reason why a test applies only to contents in an image, and returns `true`.
 fn image_only(why: &str) -> bool {
-    eprintln!("not of a pool: {why}");
+    eprintln!("skipped for a pool: {why}");
     true
 }

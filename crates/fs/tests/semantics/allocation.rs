@@ -1,4 +1,4 @@
-//! Blocks ahead of their use, holes, zeros, and where everything is.
+//! Preallocation, hole punching, zeroing, and the positions of contents on the medium.
 
 use crate::*;
 use frit_fs::Allocate::{Extend, Keep, Punch, Zero, ZeroKeep};
@@ -6,7 +6,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 
 #[test]
 fn s23_allocated_blocks_read_as_zeros_and_are_there_when_they_are_written() {
-    if image_only("what is allocated is the pool's affair") {
+    if image_only("allocation depends on the pool") {
         return;
     }
     let fs = fresh(1 << 20);
@@ -24,7 +24,7 @@ fn s23_allocated_blocks_read_as_zeros_and_are_there_when_they_are_written() {
 
 #[test]
 fn s24_no_space_to_allocate_changes_nothing() {
-    if image_only("space for contents is the pool's") {
+    if image_only("space for contents depends on the pool") {
         return;
     }
     let fs = fresh(1 << 20);
@@ -113,7 +113,7 @@ fn pieces(fs: &dyn Files, ino: Ino) -> usize {
     count
 }
 
-/// A file in as many pieces as it has blocks.
+/// Creates a file in which each block is a separate extent.
 fn splinters(fs: &dyn Files, name: &str, blocks: u64) -> Ino {
     let ino = scattered(fs, name, blocks / 2, 1);
     for i in 0..blocks / 2 {
@@ -124,7 +124,7 @@ fn splinters(fs: &dyn Files, name: &str, blocks: u64) -> Ino {
 
 #[test]
 fn s89_gathering_changes_nothing_that_can_be_read() {
-    if image_only("pieces are the pool's") {
+    if image_only("fragmentation depends on the pool") {
         return;
     }
     let fs = fresh(8 << 20);
@@ -145,9 +145,9 @@ fn s89_gathering_changes_nothing_that_can_be_read() {
     });
     assert!(contents(&fs, f) == before);
     assert_eq!((fs.attr(f).unwrap().mtime, fs.attr(f).unwrap().ctime), (attr.mtime, attr.ctime));
-    // Blocks that held extents stay with the file.
+    // Extent blocks remain allocated to the file.
     assert_eq!(free(&fs), free_before);
-    // On a full medium nothing moves.
+    // On a full medium, nothing moves.
     let g = splinters(&fs, "g", 40);
     let (before, many) = (contents(&fs, g), pieces(&fs, g));
     fill(&fs, "all");

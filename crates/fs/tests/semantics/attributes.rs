@@ -64,7 +64,7 @@ fn s31_each_operation_moves_its_times() {
     let any = frit_fs::XattrMode::Any;
     assert_eq!(moved(&|| fs.set_xattr(ROOT, f, b"user.a", b"", any).unwrap()), [false, true, false]);
     let [mtime, ctime, _] = moved(&|| fs.allocate(f, frit_fs::Allocate::Keep, 0, 9).unwrap());
-    assert!(ctime && (!mtime || image_only("to the file system of a pool it is a change of contents")));
+    assert!(ctime && (!mtime || image_only("the pool counts it as a change of contents")));
     let replace = frit_fs::RenameMode::Replace;
     let rename = || fs.rename(ROOT, (TOP, b"f"), (TOP, b"h"), replace).unwrap();
     assert_eq!(moved(&rename), [false, true, true]);
@@ -73,7 +73,7 @@ fn s31_each_operation_moves_its_times() {
 
 #[test]
 fn s32_access_times_move_as_relatime_has_it() {
-    if image_only("access times of contents are the pool's") {
+    if image_only("access times of contents depend on the pool") {
         return;
     }
     let medium = Arc::new(Mapped::anonymous(1 << 20).unwrap());
@@ -103,7 +103,7 @@ fn s32_access_times_move_as_relatime_has_it() {
 
 #[test]
 fn s33_times_of_reads_and_overwrites_wait_in_dram() {
-    if image_only("times of contents are the pool's, and wait for nothing") {
+    if image_only("the pool keeps the times of contents") {
         return;
     }
     type Step = fn(&Fs<Arc<Mapped>>, Ino);
@@ -159,12 +159,12 @@ fn s34_users_lose_set_id_bits_with_owner_and_size() {
     assert_eq!(mode(), 0o777, "also the superuser's change of owner");
     set();
     write(&fs, f, 0, b"bytes");
-    assert_eq!(mode(), 0o6777, "a write of the library is nobody's");
+    assert_eq!(mode(), 0o6777, "a write of the library has no user");
 }
 
 #[test]
 fn s35_sectors_count_all_blocks_of_an_inode() {
-    if image_only("blocks are the pool's") {
+    if image_only("blocks are allocated by the pool") {
         return;
     }
     let fs = fresh(1 << 20);

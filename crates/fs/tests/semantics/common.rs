@@ -1,4 +1,4 @@
-//! What all tests of promises use, whatever holds the contents.
+//! Helpers for all tests of promises, independent of where contents are stored.
 
 pub(crate) use frit_fs::{Caller, Changes, Files, Ino, Medium, New, Seek};
 
@@ -37,7 +37,7 @@ pub(crate) fn resize(fs: &dyn Files, ino: Ino, size: u64) {
     let _ = fs.set_attr(ROOT, ino, &Changes { size: Some(size), ..Changes::default() }).unwrap();
 }
 
-/// The names of a directory but for `.` and `..`, in order.
+/// Returns the names of a directory in order, without `.` and `..`.
 pub(crate) fn names(fs: &dyn Files, dir: Ino) -> Vec<String> {
     let mut all = Vec::new();
     fs.read_dir(dir, 2, &mut |entry| {
@@ -53,7 +53,7 @@ pub(crate) fn free(fs: &dyn Files) -> u64 {
     fs.usage().unwrap().blocks_free
 }
 
-/// A file with data in every second of `2 * pieces` blocks: as many extents.
+/// Creates a file with data in every second of `2 * pieces` blocks, which takes `pieces` extents.
 pub(crate) fn scattered(fs: &dyn Files, name: &str, pieces: u64, byte: u8) -> Ino {
     let ino = file(fs, name);
     for i in 0..pieces {
@@ -63,7 +63,7 @@ pub(crate) fn scattered(fs: &dyn Files, name: &str, pieces: u64, byte: u8) -> In
     ino
 }
 
-/// A file that takes all that is free.
+/// Creates a file that takes all free space.
 pub(crate) fn fill(fs: &dyn Files, name: &str) -> Ino {
     let ino = file(fs, name);
     let chunk = vec![0xEE; 1 << 20];

@@ -1,4 +1,4 @@
-//! Reading, writing, cutting.
+//! Reads, writes and truncation.
 
 use crate::*;
 
@@ -21,7 +21,7 @@ fn s16_reading_gives_what_was_written_last() {
 
 #[test]
 fn s17_holes_read_as_zeros_and_take_no_blocks() {
-    if image_only("how large a file can be, and what its blocks are, is its pool's affair") {
+    if image_only("the pool determines the maximum size of files and their blocks") {
         return;
     }
     let fs = fresh(1 << 20);
@@ -64,7 +64,7 @@ fn s19_bytes_that_were_cut_off_never_come_back() {
 
 #[test]
 fn s20_what_a_block_held_before_is_never_seen() {
-    if image_only("blocks are the pool's") {
+    if image_only("blocks are allocated by the pool") {
         return;
     }
     let fs = fresh(1 << 20);
@@ -89,7 +89,7 @@ fn s20_what_a_block_held_before_is_never_seen() {
 
 #[test]
 fn s21_a_write_that_space_runs_out_under_is_short() {
-    if image_only("space for contents is the pool's") {
+    if image_only("space for contents depends on the pool") {
         return;
     }
     let fs = fresh(1 << 20);
@@ -108,7 +108,7 @@ fn s21_a_write_that_space_runs_out_under_is_short() {
 
 #[test]
 fn s22_no_space_for_a_name_leaves_all_as_it_is() {
-    if image_only("a full pool leaves room for names") {
+    if image_only("a full pool leaves space for names") {
         return;
     }
     let fs = fresh(1 << 20);

@@ -1,4 +1,4 @@
-//! What a power cut between two fences leaves. Cuts between words: `frit-torture`.
+//! State after a power loss between two fences. `frit-torture` tests power loss between words.
 
 use crate::watched::Watched;
 use crate::*;
@@ -12,7 +12,8 @@ fn watched() -> (Arc<Watched>, Fs<Arc<Watched>>) {
     (medium, fs)
 }
 
-/// Which of the first `pieces` blocks of a scattered file hold nothing but `byte`; `step` apart.
+/// Reads `pieces` blocks of a scattered file, every second one from `first`. Returns for each
+/// `true` if it contains only `byte`.
 fn blocks_of(fs: &dyn Files, ino: Ino, byte: u8, first: u64, pieces: u64) -> Vec<bool> {
     let all = |i| {
         let mut block = [byte ^ 1; BLOCK as usize];
@@ -54,7 +55,7 @@ fn s61_bytes_that_a_file_gains_are_durable_when_the_call_returns() {
     assert_eq!(contents(&again(medium.cut()), f), [&[1; 6000][..], &[2; 100]].concat());
     write(&fs, f, 20_000, &[3; 10]);
     assert_eq!(contents(&again(medium.cut()), f)[20_000..], [3; 10]);
-    // So a file that is written anew and renamed over the old one needs no sync between.
+    // Therefore a file that is rewritten and renamed over the old one needs no sync in between.
     let new = file(&fs, "new");
     write(&fs, new, 0, &[4; 7000]);
     medium.begin();
@@ -69,7 +70,7 @@ fn s61_bytes_that_a_file_gains_are_durable_when_the_call_returns() {
 
 #[test]
 fn s62_overwritten_bytes_are_durable_with_the_next_sync_or_change() {
-    if image_only("contents are the pool's") {
+    if image_only("contents are in the pool") {
         return;
     }
     let (medium, fs) = watched();
@@ -86,7 +87,7 @@ fn s62_overwritten_bytes_are_durable_with_the_next_sync_or_change() {
 
 #[test]
 fn s63_a_write_into_many_holes_takes_effect_from_its_start() {
-    if image_only("contents are the pool's") {
+    if image_only("contents are in the pool") {
         return;
     }
     const PIECES: u64 = 40;
@@ -108,7 +109,7 @@ fn s63_a_write_into_many_holes_takes_effect_from_its_start() {
 
 #[test]
 fn s64_punching_takes_effect_from_the_end_and_zeroing_from_the_start() {
-    if image_only("contents are the pool's") {
+    if image_only("contents are in the pool") {
         return;
     }
     const PIECES: u64 = 40;
@@ -157,7 +158,7 @@ fn s65_a_large_file_is_cut_or_removed_at_once() {
             let found = again(cut);
             let left = find(&found, "f").map_or(0, |ino| contents(&found, ino).len() as u64);
             assert!(left == 0 || left == size && blocks_of(&found, f, 1, 0, PIECES).iter().all(|b| *b));
-            assert!(left > 0 || free(&found) == all, "the start goes on freeing");
+            assert!(left > 0 || free(&found) == all, "recovery completes the freeing");
             gone.push(left == 0);
         }
         assert!(gone.is_sorted() && gone.iter().filter(|gone| **gone).count() > 2, "{gone:?}");

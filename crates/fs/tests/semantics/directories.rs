@@ -1,9 +1,9 @@
-//! Listing directories.
+//! Directory listings.
 
 use crate::*;
 use std::collections::BTreeMap;
 
-/// Reads a directory in batches; `between` runs after each.
+/// Lists a directory in batches of up to `most` names, and calls `between` after each.
 fn in_batches(fs: &dyn Files, dir: Ino, most: usize, mut between: impl FnMut(&[String])) -> Vec<String> {
     let (mut at, mut all) = (0, Vec::new());
     loop {
@@ -89,7 +89,7 @@ fn s42_positions_outlive_a_start() {
 
 #[test]
 fn s43_a_directory_keeps_its_blocks_until_it_is_removed() {
-    if image_only("blocks that are told to be free are the pool's") {
+    if image_only("free blocks are those of the pool") {
         return;
     }
     let fs = fresh(4 << 20);

@@ -1,4 +1,4 @@
-//! How much there can be.
+//! Limits.
 
 use crate::*;
 use frit_fs::RenameMode::{Exchange, Replace};
@@ -130,7 +130,7 @@ fn s49_any_number_of_open_files_can_be_without_names() {
         assert_eq!((free(&fs) + grown, fs.usage().unwrap().inodes_free), (before + 1, inodes), "{ends}");
         assert!(fs.attr(kept).is_ok() && fs.attr(all[599]).is_err());
         if !read_only {
-            // The list is as good as new.
+            // The list is usable again.
             let f = file(&fs, "f");
             fs.pin(f).unwrap();
             fs.unlink(ROOT, TOP, b"f").unwrap();

@@ -1,7 +1,8 @@
-//! What `docs/semantics.md` promises of the library, each promise by a test with its number. Power cuts between words
-//! are in `frit-torture`, what goes through a kernel in `frit-serve`; `page.rs` looks whether none is left out.
+//! Tests of the library's promises in `docs/semantics.md`, each named by its number. Power loss
+//! between words is tested in `frit-torture`, and access through a kernel in `frit-serve`.
+//! `page.rs` verifies that every promise has a test.
 
-// Helpers of tests are tests, which clippy does not know.
+// Clippy does not recognize helper functions as tests.
 #![allow(clippy::unwrap_used, clippy::panic)]
 
 /// Asserts that a call fails with a kind of error.
@@ -32,28 +33,28 @@ mod xattrs;
 use common::*;
 use frit_fs::{Clock, Format, Fs, Mapped, Open};
 
-/// The first time of counted clocks, in nanoseconds.
+/// First time of counted clocks, in nanoseconds.
 const EPOCH: i64 = 1_000_000_000_000;
 
 fn fresh(bytes: u64) -> Fs<Mapped> {
     on(Mapped::anonymous(bytes).unwrap())
 }
 
-/// A new file system whose root directory is for everybody.
+/// Formats a file system with a root directory that every user can write to.
 fn on<M: Medium>(medium: M) -> Fs<M> {
     let format = Format { root: (0, 0, 0o777), clock: Clock::counted(EPOCH), ..Format::default() };
     Fs::format(medium, format).unwrap()
 }
 
-/// Opens it again, a while later.
+/// Opens a file system again, with a later time.
 fn again<M: Medium>(medium: M) -> Fs<M> {
     Fs::open(medium, Open { clock: Clock::counted(2 * EPOCH), ..Open::default() }).unwrap()
 }
 
-/// Lets the clock go on: counted ones do so at each look.
+/// Waits for the clock to advance. Counted clocks advance at each reading.
 fn tick() {}
 
-/// Whether a test is of contents in an image alone, and why.
+/// Returns `true` if a test that applies only to contents in an image has to be skipped.
 fn image_only(_why: &str) -> bool {
     false
 }

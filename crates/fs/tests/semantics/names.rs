@@ -1,4 +1,4 @@
-//! Making names and taking them away.
+//! Creation and removal of names.
 
 use crate::*;
 use frit_fs::Kind;
@@ -139,7 +139,7 @@ fn s8_a_number_is_used_again_with_another_generation() {
     for never in [0, 5, 1 << 40] {
         refused!(fs.attr(Ino(never)), Stale);
     }
-    // What an older file system of the same identity left in the table is nobody's.
+    // Inodes of an earlier file system with the same UUID must not be accessible.
     let format = || Format { uuid: Some(5), force: true, ..Format::default() };
     let fs = Fs::format(Mapped::anonymous(1 << 20).unwrap(), format()).unwrap();
     let ino = file(&fs, "f");
@@ -170,7 +170,7 @@ fn s10_permissions_are_checked_for_those_who_are_to_be_checked() {
     refused!(fs.set_attr(&alice(), f, &mode), NotPermitted);
     let device = New { kind: Kind::Block, mode: 0, rdev: 1, target: &[] };
     refused!(fs.create(&alice(), TOP, b"x", device), NotPermitted);
-    // In a sticky directory names belong to the owners of what they name.
+    // In a sticky directory, only the owner of an inode may remove its names.
     let _ = fs.set_attr(ROOT, dir, &Changes { mode: Some(0o1777), ..Changes::default() }).unwrap();
     refused!(fs.unlink(&alice(), dir, b"f"), NotPermitted);
     fs.unlink(&Caller::trusted(1000, 1000), dir, b"f").unwrap();

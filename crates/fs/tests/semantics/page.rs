@@ -1,10 +1,10 @@
-//! Whether each promise of the page has a test, and each such test a promise.
+//! Verifies that each promise of the page has a test, and each such test a promise.
 
 use std::collections::BTreeMap;
 use std::fs::read_to_string;
 use std::path::{Path, PathBuf};
 
-/// Where tests of promises are, from the root of the sources on.
+/// Locations of tests of promises, relative to the root of the repository.
 const PLACES: [&str; 6] = [
     "crates/fs/tests/semantics",
     "crates/fs/tests/pool",
@@ -25,7 +25,7 @@ fn files(at: PathBuf) -> Vec<PathBuf> {
     std::fs::read_dir(at).unwrap().map(|entry| entry.unwrap().path()).collect()
 }
 
-/// The number behind a letter, and what follows.
+/// Parses the number at the start of a text; returns it with the rest.
 fn number(text: &str) -> Option<(u32, &str)> {
     let end = text.find(|c: char| !c.is_ascii_digit()).unwrap_or(text.len());
     Some((text[..end].parse().ok()?, &text[end..]))
@@ -42,7 +42,7 @@ fn every_promise_has_a_test_and_every_test_a_promise() {
         })
         .map(|(n, _)| n)
         .collect();
-    // Later ones stand where they belong, with the next free numbers.
+    // Later promises are listed where they belong, with the next free numbers.
     promises.sort_unstable();
     assert!(promises.len() > 50 && promises.iter().copied().eq(1..=promises.len() as u32), "{promises:?}");
     let mut tests: BTreeMap<u32, Vec<String>> = BTreeMap::new();

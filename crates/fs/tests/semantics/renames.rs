@@ -1,4 +1,4 @@
-//! Moving names.
+//! Renaming.
 
 use crate::*;
 use frit_fs::RenameMode::{Exchange, NoReplace, Replace};

@@ -1,4 +1,4 @@
-//! Making, opening and closing.
+//! Formatting, opening and closing.
 
 use crate::watched::Watched;
 use crate::*;
@@ -64,7 +64,7 @@ fn s57_read_only_changes_nothing() {
     let mut after = vec![0; 1 << 20];
     medium.read(0, &mut after);
     assert!(before == after);
-    // What a stop left half done is completed also then.
+    // Recovery completes interrupted operations even then.
     let fs = on(Mapped::anonymous(1 << 20).unwrap());
     let f = file(&fs, "f");
     fs.pin(f).unwrap();
@@ -79,12 +79,12 @@ fn s57_read_only_changes_nothing() {
 
 #[test]
 fn s58_what_a_killed_process_did_is_there() {
-    // On a disk, and in memory that outlives the process.
+    // On a disk, and on tmpfs.
     killed(&Empty::new(&std::env::temp_dir(), 1 << 20));
     killed(&Empty::new(Path::new("/dev/shm"), 1 << 20));
 }
 
-/// An empty image in a directory of its own, which takes what lies beside the image with it.
+/// An empty image in its own directory, which is removed with all files beside the image.
 struct Empty(tempfile::TempDir);
 
 impl Empty {
@@ -106,7 +106,7 @@ fn killed(image: &Empty) {
     write(&fs, f, 0, &[1; 9000]);
     write(&fs, f, 100, &[2; 5000]);
     directory(&fs, "d");
-    // Neither closed nor synced: as after kill -9.
+    // Neither closed nor synced, as after kill -9.
     drop(fs);
     let medium = open();
     assert_clean(&medium);
@@ -125,7 +125,7 @@ fn s59_what_was_synced_last_outlives_the_machine() {
     write(&fs, f, 0, &[1; 9000]);
     write(&fs, f, 0, &[2; 4000]);
     fs.sync_file(f, true).unwrap();
-    // Everything, also of other files: the image is synced as one.
+    // Other files are durable as well, because the image is synced as a whole.
     let found = again(medium.synced());
     assert_eq!(contents(&found, f), [&[2; 4000][..], &[1; 5000]].concat());
     directory(&fs, "d");
@@ -138,7 +138,7 @@ fn s59_what_was_synced_last_outlives_the_machine() {
     assert!(frit_fs::check(&medium.synced()).unwrap().closed);
 }
 
-/// An image of 16 MiB on a disk, and a directory in memory for its overlay.
+/// Creates an image of 16 MiB on a disk, and a directory in memory for its overlay.
 fn on_disk() -> (Empty, tempfile::TempDir) {
     let image = Empty::new(&std::env::temp_dir(), 16 << 20);
     (image, tempfile::tempdir_in("/dev/shm").unwrap())

@@ -1,4 +1,4 @@
-//! Several threads.
+//! Concurrent operations.
 
 use crate::*;
 use frit_fs::{OpenFile, RenameMode};
@@ -15,7 +15,7 @@ fn s50_a_read_sees_a_write_whole_or_not_at_all() {
     scope(|s| {
         s.spawn(|| {
             for i in 0..500u32 {
-                // In place, and behind a cut that takes all blocks away.
+                // In place, and after a punch that frees all blocks.
                 if i % 4 == 3 {
                     fs.allocate(f, frit_fs::Allocate::Punch, 0, LEN as u64).unwrap();
                 }

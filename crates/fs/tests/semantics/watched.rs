@@ -1,14 +1,15 @@
-//! A medium that remembers what it held at each fence and at the last sync.
+//! A medium that records its contents at each fence and at the last sync.
 
 use frit_fs::{Mapped, Medium};
 use std::sync::Mutex;
 
-/// Memory that is watched.
+/// Memory with recorded states.
 pub(crate) struct Watched {
     memory: Mapped,
-    /// What a power cut behind each fence since [`Watched::begin`] leaves, when nothing later was durable.
+    /// State after a power loss at each fence since [`Watched::begin`], with no later write
+    /// durable.
     fenced: Mutex<Vec<Vec<u8>>>,
-    /// What the last sync made outlive the machine.
+    /// State at the last sync.
     synced: Mutex<Vec<u8>>,
 }
 
@@ -23,22 +24,22 @@ impl Watched {
         image
     }
 
-    /// Forgets the fences so far.
+    /// Discards the states recorded so far.
     pub(crate) fn begin(&self) {
         self.fenced.lock().unwrap().clear();
     }
 
-    /// What cuts behind each fence since the beginning leave.
+    /// Returns the state after a power loss at each fence since the beginning.
     pub(crate) fn cuts(&self) -> Vec<Mapped> {
         self.fenced.lock().unwrap().iter().map(|image| mapped(image)).collect()
     }
 
-    /// What a cut now leaves, when nothing behind the last fence was durable.
+    /// Returns the state after a power loss now, with no write after the last fence durable.
     pub(crate) fn cut(&self) -> Mapped {
         mapped(self.fenced.lock().unwrap().last().unwrap())
     }
 
-    /// What the last sync made outlive the machine.
+    /// Returns the state at the last sync, which is what survives a power loss.
     pub(crate) fn synced(&self) -> Mapped {
         mapped(&self.synced.lock().unwrap())
     }

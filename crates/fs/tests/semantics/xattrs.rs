@@ -39,7 +39,7 @@ fn s37_there_are_three_namespaces() {
 
 #[test]
 fn s38_a_value_that_there_is_no_room_for_leaves_the_old_one() {
-    if image_only("a full pool leaves room for extended attributes") {
+    if image_only("a full pool leaves space for extended attributes") {
         return;
     }
     let fs = fresh(1 << 20);
@@ -71,10 +71,11 @@ fn s39_names_have_255_bytes_values_64_kib_and_a_file_1_mib() {
     for i in 0..made {
         assert_eq!(fs.xattr(f, format!("user.{i}").as_bytes()).unwrap(), [i as u8; 65_536]);
     }
-    if image_only("files keep no blocks ahead") {
+    if image_only("no blocks are reserved ahead for files") {
         return;
     }
-    // They lie in one piece, and what is kept ahead of a file that grows is not in their way.
+    // Extended attributes need contiguous blocks. A reservation for a growing file must not prevent
+    // that.
     let fs = fresh(1 << 20);
     let (f, g) = (file(&fs, "f"), file(&fs, "g"));
     fs.allocate(g, frit_fs::Allocate::Keep, 0, (free(&fs) - 30) * BLOCK).unwrap();

@@ -1,4 +1,4 @@
-//! What a user sets.
+//! Configuration of the cache.
 
 use super::policy::PolicyConfig;
 use crate::record::COPIES_MAX;
@@ -7,84 +7,88 @@ use frit_core::{Error, Result, size};
 use serde::Deserialize;
 use strum::{EnumString, IntoStaticStr, VariantNames};
 
-/// Where a write goes that meets no cached block.
+/// Destination of a write to a block that is not cached.
 #[derive(
     Clone, Copy, PartialEq, Eq, Debug, Default, Deserialize, EnumString, VariantNames, IntoStaticStr,
 )]
 #[serde(rename_all = "kebab-case")]
 #[strum(serialize_all = "kebab-case")]
 pub enum Mode {
-    /// To the cache; the disk has it later.
+    /// The cache. The block is written to the disk later.
     #[default]
     WriteBack,
-    /// To the cache and to the disk.
+    /// The cache and the disk.
     WriteThrough,
-    /// To the disk alone.
+    /// The disk only.
     WriteAround,
 }
 
-/// How a cached block is written again.
+/// Method of overwriting a cached block.
 #[derive(
     Clone, Copy, PartialEq, Eq, Debug, Default, Deserialize, EnumString, VariantNames, IntoStaticStr,
 )]
 #[serde(rename_all = "kebab-case")]
 #[strum(serialize_all = "kebab-case")]
 pub enum Overwrite {
-    /// In another slot: a stop leaves the old or the new one whole.
+    /// In another slot. After a power loss the old or the new version is complete.
     #[default]
     OutOfPlace,
-    /// Where it lies (the paper, section III.A): a stop can tear it. For simulations.
+    /// In place (the paper, section III.A). A power loss can tear the block. For simulations.
     InPlace,
 }
 
-/// When the disk's own cache is flushed.
+/// Policy of flushing the volatile cache of the disk.
 #[derive(
     Clone, Copy, PartialEq, Eq, Debug, Default, Deserialize, EnumString, VariantNames, IntoStaticStr,
 )]
 #[serde(rename_all = "kebab-case")]
 #[strum(serialize_all = "kebab-case")]
 pub enum DiskFlush {
-    /// Before slots of destaged blocks are used again, for many at a time.
+    /// Before the slots of destaged blocks are reused, for many blocks at a time.
     #[default]
     Batch,
-    /// Never: what the disk acknowledges counts as written (the paper). For simulations.
+    /// Never: data that the disk has acknowledged counts as durable (the paper). For simulations.
     Never,
 }
 
-/// Configuration of a disk's cache, as a stack file has it under `[cache]`.
+/// Configuration of a disk's cache, the table `[cache]` of a stack file.
 #[derive(Clone, PartialEq, Debug, Deserialize)]
 #[serde(default, deny_unknown_fields)]
 pub struct CacheConfig {
-    /// What leaves the cache, with the parameters of the policies: keys of the same table.
+    /// Eviction policy and the parameters of all policies, which are keys of the same table.
     #[serde(skip)]
     pub policy: PolicyConfig,
-    /// How PCM's wear is leveled: keys of the same table.
+    /// Wear leveling of the PCM, whose parameters are keys of the same table.
     #[serde(skip)]
     pub wear: WearKeys,
-    /// Where writes go.
+    /// Destination of writes.
     pub mode: Mode,
-    /// Blocks that are read from the disk are cached as well.
+    /// Blocks that are read from the disk are cached too.
     pub read_caching: bool,
-    /// How a cached block is written again.
+    /// Method of overwriting a cached block.
     pub overwrite: Overwrite,
-    /// When the disk's own cache is flushed.
+    /// Policy of flushing the volatile cache of the disk.
     pub disk_flush: DiskFlush,
-    /// Share of the cache in use from which on writes make blocks leave (the paper: 0.95).
+    /// Share of used slots from which writes also evict blocks (the paper: 0.95).
     pub threshold: f64,
-    /// Share of the cache that may be dirty when the disk is idle: more is written back and stays as a copy.
+    /// Share of the cache that may stay dirty when the disk is idle. Blocks above it are written
+    /// back and stay as clean copies.
     pub dirty_low: f64,
-    /// Write back everything, request by request and in idle time, and keep it; turns itself off.
+    /// Write back all dirty blocks, with each request and in idle time, and keep them as clean
+    /// copies. The parameter is reset when no block is dirty.
     pub drain: bool,
-    /// Bytes of a sequential stream of writes after which the rest of it goes to the disk directly; 0: never.
+    /// Bytes of a sequential stream of writes after which the rest of the stream goes directly to
+    /// the disk; 0: never.
     #[serde(deserialize_with = "size::deserialize")]
     pub bypass_bytes: u64,
-    /// Streams that are told apart.
+    /// Number of streams that are tracked.
     pub bypass_streams: u32,
-    /// Share of the cache that may wait for a flush of the disk.
+    /// Share of the slots that may wait for a flush of the disk.
     pub flying: f64,
-    /// Copies of each block's record: with two a damaged one is told from one that a stop tore, and mended. 1 or 2.
+    /// Copies of each block's record, 1 or 2. With two copies a damaged record is distinguished
+    /// from a torn one, and repaired.
     pub record_copies: u32,
-    /// Bytes of PCM that cache data; 0: as many as there is room for.
+    /// Bytes of PCM that cache data; 0: as many as fit.
     #[serde(deserialize_with = "size::deserialize")]
     pub cache_bytes: u64,
 }
@@ -110,14 +114,14 @@ impl Default for CacheConfig {
     }
 }
 
-/// Most streams that are told apart.
+/// Largest number of streams that are tracked.
 const STREAMS_MAX: u32 = 256;
 
 impl CacheConfig {
-    /// Checks what can be checked without knowing the media.
+    /// Checks the parameters as far as that is possible without the media.
     ///
     /// # Errors
-    /// The first parameter that cannot be, with what it may be.
+    /// Returns an error that names the first invalid parameter and its valid values.
     pub fn validate(&self) -> Result<()> {
         self.policy.validate()?;
         self.wear.config()?;
@@ -139,17 +143,17 @@ impl CacheConfig {
         Ok(())
     }
 
-    /// Refuses what a stop could tear or lose.
+    /// Rejects settings under which a power loss could tear or lose data.
     ///
     /// # Errors
-    /// The parameter, and what would be right.
+    /// Returns an error that names the parameter and the right value.
     pub fn durable(&self) -> Result<()> {
         if self.overwrite == Overwrite::InPlace {
-            let why = "a stop can tear a block that is overwritten in place; a volume needs out-of-place";
+            let why = "a power loss can tear a block overwritten in place; a volume needs out-of-place";
             return Err(Error::param("overwrite", "in-place", why));
         }
         if self.disk_flush == DiskFlush::Never {
-            let why = "what a disk acknowledges can be lost until it is flushed; a volume needs batch";
+            let why = "data that a disk has acknowledged can be lost until a flush; a volume needs batch";
             return Err(Error::param("disk_flush", "never", why));
         }
         Ok(())

@@ -1,7 +1,8 @@
-//! Accesses to the disk that are carried out by others, without the layer's lock.
+//! Accesses to the disk that the caller carries out, without the layer's lock.
 //!
-//! A hit never waits for them: it is served from PCM whatever the disk does. What is under way is known by its
-//! range; blocks in such a range do not leave, and what would meet a write under way has to come again.
+//! A hit never waits for them, because it is served from PCM. Accesses in flight are identified by
+//! their ranges: blocks in such a range are not evicted, and a request that conflicts with a write
+//! in flight must be repeated.
 
 use super::layer::Cache;
 use super::policy::Victim;
@@ -10,68 +11,69 @@ use frit_core::{Buffer, Cause, Deferred, Error, Op, Result, Sink, SlowAccess, Sl
 use frit_media::Store;
 use std::sync::Arc;
 
-/// What is done when accesses are settled.
+/// Action after accesses are settled.
 #[derive(Debug)]
 enum Then {
-    /// Nothing more: reads.
+    /// None for a read, except that the data may be cached.
     Read {
         /// First byte of the request.
         at: u64,
     },
-    /// The disk has something that is not flushed.
+    /// The disk has acknowledged data that is not flushed.
     Direct,
-    /// The disk has these blocks, not flushed; a copy of what the cache has, or the last there is.
+    /// The disk has acknowledged these blocks, but not flushed them. They are copies of cached
+    /// blocks, or superseded versions.
     Written(Vec<Victim>),
-    /// The same for a request that was written through.
+    /// The same for a write-through request.
     Through(Vec<Victim>),
-    /// These blocks land.
+    /// The writebacks of these blocks are complete.
     Landed(Vec<Victim>),
     /// The disk is flushed.
     Flushed,
-    /// The blocks from the first to before the second are zeros on the disk, for certain.
+    /// The blocks from the first to before the second are durably zero on the disk.
     Zeroed(u32, u32),
 }
 
-/// Accesses under way.
+/// Accesses in flight.
 #[derive(Debug)]
 struct UnderWay {
     id: u64,
-    /// Byte ranges on the disk, from and to.
+    /// Byte ranges on the disk (from, to).
     ranges: Vec<(u64, u64)>,
     writes: bool,
-    /// It flushes what went past the cache.
+    /// The flush covers data that bypassed the cache.
     covers: bool,
     then: Then,
 }
 
-/// The accesses that are left to others.
+/// The accesses that are deferred to the caller.
 #[derive(Debug, Default)]
 pub(super) struct Left {
-    /// Where they are carried out.
+    /// The medium on which they are carried out.
     medium: Option<Arc<dyn SlowMedium>>,
-    /// Accesses are left to others.
+    /// `true` if accesses are deferred.
     on: bool,
-    /// For the request that was just made: accesses, their ranges.
+    /// Accesses of the current request.
     pub(super) now: Vec<SlowAccess>,
-    /// The request is written through: these blocks are clean when the disk has it.
+    /// The current request is a write-through: these blocks are clean once the disk has it.
     pub(super) through: Option<Vec<Victim>>,
-    /// The request discards these blocks, from the first to before the second.
+    /// The current request discards these blocks, from the first to before the second.
     pub(super) zeroed: Option<(u32, u32)>,
-    /// The flush that is begun covers what went past the cache.
+    /// The flush that begins covers data that bypassed the cache.
     covers: bool,
     under_way: Vec<UnderWay>,
-    /// Background work that nobody has taken yet.
+    /// Background work that no caller has taken yet.
     jobs: Vec<Deferred>,
     next: u64,
 }
 
 impl Left {
-    /// Whether accesses are left to others.
+    /// Returns `true` if accesses are deferred.
     pub(super) fn on(&self) -> bool {
         self.on
     }
 
-    /// Whether a range meets accesses under way, of which one is a write.
+    /// Returns `true` if a range overlaps an access in flight, and at least one of both is a write.
     fn meets(&self, from: u64, to: u64, write: bool) -> bool {
         self.under_way
             .iter()
@@ -79,17 +81,17 @@ impl Left {
             .any(|u| u.ranges.iter().any(|&(a, b)| a < to && from < b))
     }
 
-    /// Whether any access is under way.
+    /// Returns `true` if any access is in flight.
     pub(super) fn any(&self) -> bool {
         !self.under_way.is_empty()
     }
 
-    /// Whether background work is under way or waits.
+    /// Returns `true` if background work is in flight or waits for a caller.
     pub(super) fn busy(&self) -> bool {
         self.under_way.iter().any(|u| matches!(u.then, Then::Written(_) | Then::Landed(_)))
     }
 
-    /// Slots of blocks under way that lie elsewhere by now.
+    /// Returns the number of slots in flight whose blocks were rewritten in other slots since.
     #[cfg(test)]
     pub(super) fn orphans(&self, dir: &super::directory::Directory) -> u32 {
         let blocks = self.under_way.iter().flat_map(|u| match &u.then {
@@ -99,7 +101,7 @@ impl Left {
         blocks.filter(|v| dir.get(v.lbn) != Some(v.slot)).count() as u32
     }
 
-    /// Whether a flush of the disk is under way.
+    /// Returns `true` if a flush of the disk is in flight.
     pub(super) fn syncs(&self) -> bool {
         self.under_way.iter().any(|u| matches!(u.then, Then::Landed(_) | Then::Flushed | Then::Zeroed(..)))
     }
@@ -134,21 +136,22 @@ impl<T: Token, P: Store, D: Store> Cache<T, P, D> {
         self.left.on
     }
 
-    /// A range of the disk may be accessed now.
+    /// Checks that a range of the disk may be accessed now.
     ///
     /// # Errors
-    /// `Later` when it meets what is under way.
+    /// Returns `Error::Later` if the range conflicts with an access in flight.
     pub(super) fn free_to(&self, from: u64, to: u64, write: bool) -> Result<()> {
         if self.left.meets(from, to, write) { Err(Error::Later) } else { Ok(()) }
     }
 
-    /// Whether a block may leave, or be written to the disk: nothing of it is under way.
+    /// Returns `true` if a block may be evicted or written to the disk: no access in flight
+    /// overlaps it.
     pub(super) fn may_fly(&self, lbn: u32) -> bool {
         let at = u64::from(lbn) * super::BLOCK_BYTES;
         !self.left.meets(at, at + super::BLOCK_BYTES, true)
     }
 
-    /// What the request left.
+    /// Returns the accesses that the current request has deferred.
     pub(super) fn take_left(&mut self) -> Option<Deferred> {
         let accesses = std::mem::take(&mut self.left.now);
         let zeroed = self.left.zeroed.take();
@@ -164,12 +167,13 @@ impl<T: Token, P: Store, D: Store> Cache<T, P, D> {
         self.left.begin(accesses, writes, then)
     }
 
-    /// Something is flushed now: until it is done, nobody may take it for flushed.
+    /// Begins a flush. Data that it covers counts as unflushed no more; if the flush fails, it
+    /// counts again.
     pub(super) fn begin_flush(&mut self) {
         self.left.covers = self.unflushed.take().is_some();
     }
 
-    /// A request did not come to its end: what it left is forgotten.
+    /// Drops the deferred accesses of a request that failed.
     pub(super) fn forget_left(&mut self) {
         self.left.now.clear();
         self.left.zeroed = None;
@@ -179,14 +183,14 @@ impl<T: Token, P: Store, D: Store> Cache<T, P, D> {
         }
     }
 
-    /// The disk has to be given these writes, of blocks that fly when it has them.
+    /// Defers these writes to the disk. Their blocks are in flight once the disk has them.
     pub(super) fn leave_writes(&mut self, accesses: Vec<SlowAccess>, blocks: Vec<Victim>) {
         if let Some(job) = self.left.begin(accesses, true, Then::Written(blocks)) {
             self.left.jobs.push(job);
         }
     }
 
-    /// The disk has to be flushed, and the blocks that fly land.
+    /// Defers a flush of the disk, after which the writebacks in flight are complete.
     pub(super) fn leave_landing(&mut self) {
         let blocks = self.flying.take();
         self.begin_flush();
@@ -195,11 +199,12 @@ impl<T: Token, P: Store, D: Store> Cache<T, P, D> {
         }
     }
 
-    /// Background work: what waits, or what should be done now.
+    /// Returns background work that waits, or that is due now.
     pub(super) fn next_job<S: Sink<Tok = T>>(&mut self, sink: &mut S) -> Result<Option<Deferred>> {
         if let Some(job) = self.left.jobs.pop() {
             return Ok(Some(job));
         }
+        // At most one background job is in flight.
         if self.left.busy() || !self.left.on() {
             return Ok(None);
         }
@@ -207,7 +212,7 @@ impl<T: Token, P: Store, D: Store> Cache<T, P, D> {
         Ok(self.left.jobs.pop())
     }
 
-    /// What was left was carried out.
+    /// Completes deferred accesses that were carried out.
     pub(super) fn settle_left<S: Sink<Tok = T>>(
         &mut self,
         sink: &mut S,
@@ -251,7 +256,7 @@ impl<T: Token, P: Store, D: Store> Cache<T, P, D> {
         }
     }
 
-    /// The disk failed: blocks that were on their way are as before.
+    /// Restores the state of the blocks in flight after a failure of the disk.
     fn failed<S: Sink<Tok = T>>(&mut self, sink: &mut S, then: Then, e: Error) -> Result<()> {
         let start = sink.start();
         match then {
@@ -259,7 +264,8 @@ impl<T: Token, P: Store, D: Store> Cache<T, P, D> {
             Then::Written(blocks) | Then::Through(blocks) | Then::Landed(blocks) => {
                 blocks.into_iter().for_each(|v| self.flying.add(v));
                 self.not_flushed(sink, start);
-                // The disk says so to whoever asks next; nobody waits for this.
+                // No request waits for a writeback. The next request to the disk reports the
+                // failure.
                 drop(self.of_disk::<()>(Err(e)));
                 self.was_disk();
                 Ok(())
@@ -273,7 +279,7 @@ impl<T: Token, P: Store, D: Store> Cache<T, P, D> {
         }
     }
 
-    /// A flush is left to others when there is something to flush.
+    /// Defers a flush of the disk to the caller.
     pub(super) fn leave_flush<S: Sink<Tok = T>>(&mut self, sink: &mut S) -> Result<()> {
         let start = sink.start();
         self.begin_flush();

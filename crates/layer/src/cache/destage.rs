@@ -1,4 +1,4 @@
-//! Writing blocks back: sorted, and what adjoins in one write.
+//! Destaging: sorted writes of dirty blocks to the disk, with adjacent blocks in one write.
 
 use super::BLOCK_BYTES;
 use super::directory::{BucketBlocks, PINNED};
@@ -12,26 +12,28 @@ use frit_core::{Cause, Error, Op, Result, Sink, SlowAccess, Source};
 use frit_media::Store;
 use frit_media::disk::ORDER_BYTES;
 
-/// What goes to the disk in one write.
+/// Adjacent blocks that one write carries to the disk.
 #[derive(Clone, Copy, Debug)]
 struct Run<T> {
-    /// First byte on the disk, and bytes.
+    /// First byte on the disk. The next field is the length in bytes.
     at: u64,
     len: u32,
-    /// When all of it was read from PCM.
+    /// Completion of the reads from PCM.
     read: T,
 }
 
 impl<T: Token, P: Store, D: Store> Cache<T, P, D> {
-    /// Writes the dirty ones of these blocks to the disk, in their order. All of them fly then; those that
-    /// leave have left the policy. Damaged ones are set aside.
+    /// Writes the dirty ones of these blocks to the disk in the given order. All blocks are in
+    /// flight afterwards. With `leave`, the policy has already removed them. Damaged blocks are set
+    /// aside.
     pub(super) fn write_out<S: Sink<Tok = T>>(
         &mut self,
         sink: &mut S,
         blocks: &[Victim],
         leave: bool,
     ) -> Result<()> {
-        // A request that needs room may have written some of them itself: they are made certain first.
+        // A write that needs a slot may have written some of these blocks itself. They must be
+        // durable first.
         if !is(Bug::DestagedEarly) {
             self.commit(sink)?;
         }
@@ -46,7 +48,8 @@ impl<T: Token, P: Store, D: Store> Cache<T, P, D> {
                 continue;
             }
             if self.dir.flags(v.slot) & PINNED != 0 {
-                // On its way already, to stay: it leaves as well then.
+                // The block is in flight already, to stay as a clean copy. It now leaves the cache
+                // as well.
                 self.leaves_too(v.slot);
                 continue;
             }
@@ -61,6 +64,7 @@ impl<T: Token, P: Store, D: Store> Cache<T, P, D> {
                 let at = u64::from(v.lbn) * BLOCK_BYTES + u64::from(first * FRAGMENT);
                 let len = n * FRAGMENT;
                 run = match run {
+                    // No command crosses a multiple of `ORDER_BYTES`, so a run ends there.
                     Some(r) if r.at + u64::from(r.len) == at && !at.is_multiple_of(ORDER_BYTES) => {
                         Some(Run { len: r.len + len, read: sink.join(r.read, read), ..r })
                     }
@@ -80,9 +84,11 @@ impl<T: Token, P: Store, D: Store> Cache<T, P, D> {
         self.write_run(sink, run, (blocks, blocks.len()), leave)
     }
 
-    /// Reads a block that goes to the disk into the block buffer; none when it is damaged and set aside.
+    /// Reads a block for the disk into the block buffer. Returns `None` if it is damaged, and sets
+    /// it aside.
     fn fetch_out<S: Sink<Tok = T>>(&mut self, sink: &mut S, v: Victim, leave: bool) -> Result<Option<T>> {
-        // A machine that stops leaves the disk with any sectors of what it was given: PCM has to have all of it.
+        // A power loss leaves an arbitrary subset of the written sectors on the disk, so PCM must
+        // hold the whole block durably before.
         if self.space.may_be_lost(v.slot)? && !is(Bug::DestagedEarly) {
             self.sync_slots(sink)?;
         }
@@ -101,7 +107,7 @@ impl<T: Token, P: Store, D: Store> Cache<T, P, D> {
         }
     }
 
-    /// A victim that may not leave now goes back to its policy.
+    /// Returns a victim that cannot be evicted now to its policy.
     fn stay(&mut self, v: Victim, left: bool) {
         if left {
             let access = self.access(v.lbn, true);
@@ -109,7 +115,7 @@ impl<T: Token, P: Store, D: Store> Cache<T, P, D> {
         }
     }
 
-    /// As [`Cache::write_out`], with the writes left to others.
+    /// Variant of [`Cache::write_out`] that defers the writes to the caller.
     fn leave_out<S: Sink<Tok = T>>(&mut self, sink: &mut S, blocks: &[Victim], leave: bool) -> Result<()> {
         let mut puts: Vec<SlowAccess> = Vec::new();
         let mut written = Vec::new();
@@ -157,8 +163,8 @@ impl<T: Token, P: Store, D: Store> Cache<T, P, D> {
         Ok(())
     }
 
-    /// Writes a run. When the disk fails, the blocks from `upto` on have not flown: they go back to the
-    /// policy, as those do that fly.
+    /// Writes a run to the disk. If the disk fails, the blocks from index `upto` on are not in
+    /// flight; they return to the policy like those in flight.
     fn write_run<S: Sink<Tok = T>>(
         &mut self,
         sink: &mut S,
@@ -169,7 +175,8 @@ impl<T: Token, P: Store, D: Store> Cache<T, P, D> {
         let Some(run) = run else { return Ok(()) };
         let data = if P::HOLDS { Source::Bytes(&self.run) } else { Source::Len(run.len) };
         debug_assert_eq!(data.len(), run.len);
-        // What is not certain yet has no business on the disk: of a request that never was, parts would show.
+        // The write waits until the blocks are durable in the cache. Otherwise a power loss could
+        // leave parts of a request on the disk that was never acknowledged.
         let after = if is(Bug::DestagedEarly) { run.read } else { sink.join(run.read, self.space.fenced()) };
         let done = self.disk.write(sink, run.at, data, Cause::Destage, after);
         self.run.clear();
@@ -188,7 +195,8 @@ impl<T: Token, P: Store, D: Store> Cache<T, P, D> {
         }
     }
 
-    /// Writes the dirty blocks of the next bucket back, which stay; false when there are none.
+    /// Writes back the dirty blocks of the next bucket and keeps them. Returns `false` if there are
+    /// none.
     pub(super) fn clean<S: Sink<Tok = T>>(&mut self, sink: &mut S) -> Result<bool> {
         let mut blocks = BucketBlocks::default();
         let mut chosen = std::mem::take(&mut self.chosen);

@@ -1,4 +1,4 @@
-//! Discards, and flushes.
+//! Discards and flushes.
 
 use super::BLOCK_BYTES;
 use super::directory::{BUCKET_BLOCKS, BucketBlocks, PINNED};
@@ -11,12 +11,12 @@ use frit_core::planted::{Bug, is};
 use frit_core::{Cause, Error, Op, Result, SECTOR_BYTES, Sink, SlowAccess, Source};
 use frit_media::Store;
 
-/// Zeros, for parts of blocks.
+/// Zeros that overwrite parts of blocks.
 static ZEROS: [u8; BLOCK_BYTES as usize] = [0; BLOCK_BYTES as usize];
 
 impl<T: Token, P: Store, D: Store> Cache<T, P, D> {
-    /// Makes a range read as zeros: whole blocks leave the cache once the disk has zeros for certain, parts
-    /// of blocks are written.
+    /// Makes a range read as zeros. Whole blocks leave the cache once the zeros are durable on the
+    /// disk; parts of blocks are overwritten.
     pub(super) fn discard_range<S: Sink<Tok = T>>(
         &mut self,
         sink: &mut S,
@@ -31,7 +31,7 @@ impl<T: Token, P: Store, D: Store> Cache<T, P, D> {
         let end = at + bytes;
         let (first, last) = (at.div_ceil(BLOCK_BYTES), end / BLOCK_BYTES);
         if first >= last {
-            // Inside one block, or across the border of two.
+            // The range lies inside one block, or crosses the boundary of two.
             let border = (first * BLOCK_BYTES).clamp(at, end);
             self.write_zeros(sink, at, border - at)?;
             return self.write_zeros(sink, border, end - border);
@@ -51,7 +51,7 @@ impl<T: Token, P: Store, D: Store> Cache<T, P, D> {
         self.write_range(sink, at, zeros)
     }
 
-    /// Zeros the blocks from `first` to before `last` on the disk and takes them out of the cache.
+    /// Zeros the blocks from `first` to before `last` on the disk and removes them from the cache.
     fn drop_blocks<S: Sink<Tok = T>>(&mut self, sink: &mut S, first: u32, last: u32) -> Result<()> {
         let start = sink.start();
         let settled = self.space.settle(sink, start);
@@ -66,7 +66,8 @@ impl<T: Token, P: Store, D: Store> Cache<T, P, D> {
         self.forget_blocks(sink, first, last, done)
     }
 
-    /// Leaves the zeros to others, but for parts of blocks that are cached: these are written.
+    /// Defers the zeroing of the disk to the caller. Parts of blocks that are cached are
+    /// overwritten in the cache instead.
     fn leave_zeros<S: Sink<Tok = T>>(&mut self, sink: &mut S, at: u64, bytes: u64) -> Result<()> {
         if self.left.syncs() {
             return Err(Error::Later);
@@ -95,7 +96,8 @@ impl<T: Token, P: Store, D: Store> Cache<T, P, D> {
         Ok(())
     }
 
-    /// Writes zeros over a part of a block that is cached, whatever the mode: the disk has them later.
+    /// Overwrites a part of a cached block with zeros in any mode. The disk gets them with a later
+    /// writeback.
     fn zero_cached<S: Sink<Tok = T>>(&mut self, sink: &mut S, at: u64, bytes: u64) -> Result<()> {
         for span in spans(at, bytes as u32) {
             let access = self.access(span.lbn, true);
@@ -105,8 +107,8 @@ impl<T: Token, P: Store, D: Store> Cache<T, P, D> {
         self.commit(sink)
     }
 
-    /// Takes the blocks from `first` to before `last` out of the cache: the disk has zeros for certain after
-    /// `done`.
+    /// Removes the blocks from `first` to before `last` from the cache. `done` is the completion
+    /// after which the zeros are durable on the disk.
     pub(super) fn forget_blocks<S: Sink<Tok = T>>(
         &mut self,
         sink: &mut S,
@@ -138,7 +140,7 @@ impl<T: Token, P: Store, D: Store> Cache<T, P, D> {
             self.flying.leaving -= u32::from(flags & LEAVES != 0);
             self.dir.remove(lbn);
             self.space.end_record(sink, slot, End::Left, done)?;
-            // What flies gives its slot back when it lands.
+            // The slot of a block in flight is freed when its writeback completes.
             if flags & PINNED == 0 || flags & DAMAGED != 0 {
                 freed.push(slot);
             }
@@ -153,14 +155,15 @@ impl<T: Token, P: Store, D: Store> Cache<T, P, D> {
         Ok(())
     }
 
-    /// Makes all that was acknowledged outlive the machine.
+    /// Makes all acknowledged writes survive a power loss.
     pub(super) fn flush_all<S: Sink<Tok = T>>(&mut self, sink: &mut S) -> Result<()> {
         if is(Bug::FlushIgnored) {
             return Ok(());
         }
-        // Of what was refused, or may be lost, no flush says that it is there.
+        // If writes were refused or may be lost, a flush must not report success.
         self.writable()?;
-        // Whether the one under way succeeds is not known yet, and only its own request is told by the medium.
+        // The result of a flush in flight is not known yet, and the medium reports a failure only
+        // to the request that it belongs to. So the caller must repeat this flush after that one.
         if self.left.syncs() {
             return Err(Error::Later);
         }
@@ -170,13 +173,13 @@ impl<T: Token, P: Store, D: Store> Cache<T, P, D> {
         if let Some(after) = self.unflushed {
             self.flush_disk(sink, Cause::Host, after)?;
         }
-        // A flush that was given for another reason covers what went past the cache as well.
+        // A flush that was issued for another reason covers direct writes too.
         sink.ack(self.flushed);
         self.outlive(sink)
     }
 
-    /// PCM outlives the machine. What was written before is known to be whole, so that damage to it is told from
-    /// a torn write.
+    /// Syncs PCM and advances the mark. Records below the mark are known to be complete, so that
+    /// later damage to them is distinguished from a torn write.
     pub(super) fn outlive<S: Sink<Tok = T>>(&mut self, sink: &mut S) -> Result<()> {
         self.commit(sink)?;
         if self.space.seq > self.space.mark {

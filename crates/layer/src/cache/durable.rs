@@ -1,4 +1,4 @@
-//! What a volume asks of the layer.
+//! Durability interface of the cache: format, recovery, guarantees, checks.
 
 use super::BLOCK_BYTES;
 use super::config::Mode;
@@ -39,10 +39,10 @@ impl<S: Sink, P: Store, D: Store> Durable<S> for Cache<S::Tok, P, D> {
 
     fn promise(&self) -> Promise {
         if self.config.passes() {
-            // As of the bare disk, whose cache is volatile.
+            // The guarantee of the bare disk, whose cache is volatile.
             return Promise { lasting: Lasting::OnFlush, atomic_bytes: SECTOR_BYTES as u32 };
         }
-        // Over files, what is written through can reach the disk before PCM is synced, and stop in the middle.
+        // Over files, a write-through block can reach the disk in part before the PCM is synced.
         let torn = self.config.mode == Mode::WriteThrough && self.space.volatile();
         let atomic_bytes = if torn { SECTOR_BYTES as u32 } else { BLOCK_BYTES as u32 };
         Promise { atomic_bytes, ..Promise::default() }
@@ -80,7 +80,7 @@ impl<S: Sink, P: Store, D: Store> Durable<S> for Cache<S::Tok, P, D> {
                     lpn: Some(lbn),
                     medium: MediumKind::Pcm,
                     at: self.space.layout.data(slot),
-                    what: format!("a copy of the record of slot {slot} is damaged; the other is well"),
+                    what: format!("a copy of the record of slot {slot} is damaged; the other is intact"),
                     repaired,
                 });
             }
@@ -119,7 +119,7 @@ impl<S: Sink, P: Store, D: Store> Durable<S> for Cache<S::Tok, P, D> {
         while pos < end {
             let block = (pos / BLOCK_BYTES) as u32;
             let bucket = self.dir.bucket(self.dir.bucket_of(block));
-            // A bucket without cached blocks is one stretch.
+            // A bucket without cached blocks is one extent.
             let step = if bucket.count == 0 {
                 BLOCK_BYTES * u64::from(super::directory::BUCKET_BLOCKS)
             } else {
@@ -155,7 +155,7 @@ impl<S: Sink, P: Store, D: Store> Durable<S> for Cache<S::Tok, P, D> {
 }
 
 impl<T: Token, P: Store, D: Store> Cache<T, P, D> {
-    /// Writes all copies of a record again.
+    /// Rewrites all copies of a record.
     fn mend<S: Sink<Tok = T>>(&mut self, sink: &mut S, slot: u32, record: &Record) -> Result<bool> {
         let start = sink.start();
         self.space.put_record(sink, slot, record, start)?;
@@ -163,8 +163,8 @@ impl<T: Token, P: Store, D: Store> Cache<T, P, D> {
         Ok(true)
     }
 
-    /// Takes a damaged block out of the cache, so that the disk's version shows: at once when the disk has
-    /// the same, else only if an `older` one may.
+    /// Removes a damaged block from the cache, so that reads return the disk's version. A clean
+    /// block is removed at once, a dirty one only if `older` permits an older version.
     fn give_up<S: Sink<Tok = T>>(&mut self, sink: &mut S, lbn: u32, slot: u32, older: bool) -> Result<bool> {
         let flags = self.dir.flags(slot);
         let older = older || is(Bug::RepairDiscards);
@@ -184,7 +184,8 @@ impl<T: Token, P: Store, D: Store> Cache<T, P, D> {
 }
 
 impl<T: Token, P: Store, D: Store> Condition for Cache<T, P, D> {
-    /// A disk is as if it had been filled; steady is a cache that is full of dirty blocks of random places.
+    /// Brings the cache into a stationary state. `Fill` changes nothing: the disk counts as filled.
+    /// `Steady` fills the cache up to its threshold with dirty blocks at random addresses.
     fn precondition(&mut self, how: Precondition) -> Result<()> {
         let Precondition::Steady { seed } = how else { return Ok(()) };
         if !self.dir.is_empty() || self.space.seq > 0 {
@@ -194,6 +195,7 @@ impl<T: Token, P: Store, D: Store> Condition for Cache<T, P, D> {
         let blocks = u64::from(self.dir.disk_blocks());
         let zeros = digest(&[0; BLOCK_BYTES as usize]);
         let mut state = seed;
+        // At most half of the disk, so that random choices find uncached blocks soon.
         let most = slots.min(self.dir.disk_blocks() / 2);
         while self.dir.len() < most {
             // SplitMix64 (Steele et al., OOPSLA 2014).

@@ -1,4 +1,5 @@
-//! Blocks that the disk has acknowledged, or that leave without: they stay until the disk is flushed.
+//! Writebacks in flight: blocks that the disk has acknowledged, or that are evicted clean, stay
+//! until the disk is flushed.
 
 use super::config::DiskFlush;
 use super::directory::PINNED;
@@ -10,20 +11,20 @@ use frit_core::planted::{Bug, is};
 use frit_core::{Cause, Result, Sink};
 use frit_media::Store;
 
-/// The block leaves the cache when it lands.
+/// Flag: the block leaves the cache when its writeback completes.
 pub(super) const LEAVES: u8 = 4;
-/// The block is damaged and waits to be written anew.
+/// Flag: the block is damaged and stays until it is overwritten.
 pub(super) const DAMAGED: u8 = 8;
 
-/// Blocks on their way.
+/// Blocks in flight.
 #[derive(Debug)]
 pub(super) struct Flying<T> {
     pub(super) blocks: Vec<Victim>,
-    /// What the disk has to be done with.
+    /// Completion of the writes to the disk.
     written: Option<T>,
-    /// A flush is needed: something was written to the disk.
+    /// `true` if a flush is necessary because data was written to the disk.
     flush: bool,
-    /// Blocks of the directory that leave when they land.
+    /// Number of blocks in the directory that leave when their writeback completes.
     pub(super) leaving: u32,
 }
 
@@ -38,12 +39,12 @@ impl<T> Flying<T> {
         self.blocks.len() as u32
     }
 
-    /// A block that has reached the disk, or needs not.
+    /// Adds a block that was written to the disk, or is clean.
     pub(super) fn add(&mut self, v: Victim) {
         self.blocks.push(v);
     }
 
-    /// All of them, to land together.
+    /// Takes all blocks, which complete together.
     pub(super) fn take(&mut self) -> Vec<Victim> {
         self.flush = false;
         self.written = None;
@@ -52,26 +53,26 @@ impl<T> Flying<T> {
 }
 
 impl<T: Copy> Flying<T> {
-    /// What they wait for, when the disk was given anything.
+    /// Returns the completion of the writes to the disk, if there were any.
     pub(super) fn until(&self) -> Option<T> {
         self.written
     }
 }
 
 impl<T: Token, P: Store, D: Store> Cache<T, P, D> {
-    /// A block takes off: it stays readable, and nobody may make it leave again.
+    /// Begins the writeback of a block: it stays readable and cannot be chosen as a victim again.
     pub(super) fn take_off(&mut self, v: Victim, leaves: bool) {
         self.pin(v.slot, leaves);
         self.flying.add(v);
     }
 
-    /// A block may not leave before it has landed.
+    /// Pins a block until its writeback completes.
     pub(super) fn pin(&mut self, slot: u32, leaves: bool) {
         self.dir.set_flags(slot, if leaves { PINNED | LEAVES } else { PINNED });
         self.flying.leaving += u32::from(leaves);
     }
 
-    /// A block that is on its way leaves when it lands.
+    /// Marks a block in flight so that it leaves the cache when its writeback completes.
     pub(super) fn leaves_too(&mut self, slot: u32) {
         let flags = self.dir.flags(slot);
         if flags & (LEAVES | DAMAGED) == 0 {
@@ -80,7 +81,7 @@ impl<T: Token, P: Store, D: Store> Cache<T, P, D> {
         }
     }
 
-    /// The disk was given something that the blocks on their way wait for.
+    /// Notes a write to the disk for which the blocks in flight wait.
     pub(super) fn flies_until<S: Sink<Tok = T>>(&mut self, sink: &mut S, tok: T) {
         self.flying.flush = true;
         self.flying.written = Some(match self.flying.written {
@@ -89,18 +90,19 @@ impl<T: Token, P: Store, D: Store> Cache<T, P, D> {
         });
     }
 
-    /// Whether so many are on their way that their slots are wanted back.
+    /// Returns `true` if more blocks are in flight than the parameter `flying` allows.
     pub(super) fn many_fly(&self) -> bool {
         self.flying.len() > (f64::from(self.space.layout.slots) * self.config.flying) as u32
     }
 
-    /// Flushes the disk and lets all blocks land: what leaves gives its slot back, the rest is clean.
-    /// Returns when it is done.
+    /// Flushes the disk and completes all writebacks: the slots of evicted blocks are freed, all
+    /// other blocks become clean. Returns the completion.
     pub(super) fn land<S: Sink<Tok = T>>(&mut self, sink: &mut S) -> Result<T> {
         let mut done = match self.flying.written {
             Some(w) => w,
             None => sink.start(),
         };
+        // One flush covers the direct writes of the host too.
         if let Some(host) = self.unflushed {
             done = sink.join(done, host);
         }
@@ -111,16 +113,17 @@ impl<T: Token, P: Store, D: Store> Cache<T, P, D> {
         self.land_blocks(sink, blocks, done)
     }
 
-    /// Lets blocks land that the disk has for certain after `done`.
+    /// Completes the writebacks of blocks that are durable on the disk after `done`.
     pub(super) fn land_blocks<S: Sink<Tok = T>>(
         &mut self,
         sink: &mut S,
         blocks: Vec<Victim>,
         done: T,
     ) -> Result<T> {
-        // Of clean blocks that leave the disk may have been flushed before.
+        // The flush that covers an evicted clean block may be an earlier one.
         let done = if is(Bug::CleanLeavesEarly) { done } else { sink.join(done, self.flushed) };
-        // Records of earlier versions have to be gone before those of the last ones go.
+        // The removal of records of earlier versions must be durable before the records of the last
+        // versions go; otherwise a recovery could take the earlier ones for current.
         let done = self.space.settle(sink, done);
         let mut gone = None;
         for &Victim { lbn, slot } in &blocks {
@@ -145,7 +148,7 @@ impl<T: Token, P: Store, D: Store> Cache<T, P, D> {
             self.reuse_buffer(blocks);
             return Ok(done);
         };
-        // The slots may not be written before their records are gone for certain.
+        // The slots must not be overwritten before the removal of their records is durable.
         let free = self.space.settle(sink, gone);
         let mut same = false;
         for &Victim { lbn, slot } in &blocks {
@@ -159,20 +162,22 @@ impl<T: Token, P: Store, D: Store> Cache<T, P, D> {
     }
 
     fn reuse_buffer(&mut self, mut blocks: Vec<Victim>) {
+        // Keeps the allocation for the next writebacks.
         if self.flying.blocks.capacity() == 0 {
             blocks.clear();
             self.flying.blocks = blocks;
         }
     }
 
-    /// A slot is free after `after`.
+    /// Frees a slot for reuse after `after`.
     pub(super) fn give_back(&mut self, slot: u32, after: T, same: bool) {
         if self.space.release(slot, after, same) {
             self.dir.free(slot);
         }
     }
 
-    /// Flushes the disk after `after`, unless it counts as written what it acknowledges.
+    /// Flushes the disk after `after`, unless the configuration counts acknowledged data as
+    /// durable.
     pub(super) fn flush_disk<S: Sink<Tok = T>>(&mut self, sink: &mut S, cause: Cause, after: T) -> Result<T> {
         if self.config.disk_flush == DiskFlush::Never {
             self.unflushed = None;
@@ -190,12 +195,14 @@ impl<T: Token, P: Store, D: Store> Cache<T, P, D> {
         Ok(done)
     }
 
-    /// A block that flew comes back to the policy: the disk failed.
+    /// Cancels the writebacks after a failure of the disk, and returns evicted blocks to the
+    /// policy.
     pub(super) fn call_back(&mut self) {
         let blocks = self.flying.take();
         for &Victim { lbn, slot } in &blocks {
             if self.dir.get(lbn) != Some(slot) {
-                // Written elsewhere since: the slot goes with the next ones.
+                // The block was rewritten in another slot since. The slot is freed with the next
+                // writebacks.
                 self.flying.blocks.push(Victim { lbn, slot });
                 continue;
             }

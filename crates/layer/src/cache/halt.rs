@@ -1,4 +1,4 @@
-//! The head: whose PCM it is, whether the cache is in use, and the halt in order.
+//! The header of the PCM: identity of the cache, its state, and the clean shutdown.
 
 use super::layer::Cache;
 use super::space::digest_of;
@@ -12,26 +12,26 @@ use frit_media::Store;
 
 const MAGIC: &[u8; 8] = b"fritCACH";
 const VERSION: u32 = 1;
-/// The head's word for the slots: the one behind the version.
+/// Index of the header word that holds the number of slots, which follows the version.
 const SLOTS_WORD: usize = 1;
 
-/// Use of the layer as the head in PCM says it.
+/// The usage state of the layer that the header in PCM contains.
 #[derive(Clone, Copy, Default, Debug)]
 pub(super) struct Usage {
-    /// The head says that the layer is in use.
+    /// `true` if the header states that the layer is in use.
     noted: bool,
 }
 
 impl<T: Token, P: Store, D: Store> Cache<T, P, D> {
-    /// Version, slots, bytes of the disk (two words), copies of records.
+    /// Returns the header: version, slots, bytes of the disk (two words), copies of records.
     fn head(&self) -> Head {
         let layout = &self.space.layout;
         let disk = self.disk.bytes();
         Head::new(MAGIC, &[VERSION, layout.slots, disk as u32, (disk >> 32) as u32, layout.copies])
     }
 
-    /// Writes the state, and returns when it is certain. A head that says "halted" is behind all that it vouches for,
-    /// the summary among it.
+    /// Writes the state, and returns the completion after which it is durable. The state "halted"
+    /// is written after all data that it vouches for, the summary included.
     fn write_state<S: Sink<Tok = T>>(&mut self, sink: &mut S, state: Use) -> Result<T> {
         let after = if is(Bug::HaltedBeforeSummary) { sink.start() } else { self.space.fenced() };
         let tok = put_state(&mut self.space.pcm, sink, state, after)?;
@@ -40,20 +40,21 @@ impl<T: Token, P: Store, D: Store> Cache<T, P, D> {
         Ok(done)
     }
 
-    /// The first write since the layer came up is noted.
+    /// Notes in the header that the cache is in use, before the first write after opening.
     #[inline]
     pub(super) fn begin_use<S: Sink<Tok = T>>(&mut self, sink: &mut S) -> Result<()> {
         if self.usage.noted {
             return Ok(());
         }
-        // What is refused changes nothing: a summary that does not fit stays.
+        // A request that is refused must change nothing: a summary that does not match the records
+        // is kept.
         self.writable()?;
         self.head_new(sink)?;
         self.note_use(sink)
     }
 
-    /// Notes that the layer is in use, before anything else changes. Over files the note is synced first, so that a
-    /// head that says "halted" is true whatever stopped the machine.
+    /// Notes that the layer is in use, before anything else changes. Over files the note is synced
+    /// first, so that the state "halted" is true after any power loss.
     pub(super) fn note_use<S: Sink<Tok = T>>(&mut self, sink: &mut S) -> Result<()> {
         let noted = self.write_state(sink, Use::Open)?;
         self.space.noted = sink.join(self.space.noted, noted);
@@ -64,7 +65,8 @@ impl<T: Token, P: Store, D: Store> Cache<T, P, D> {
         Ok(())
     }
 
-    /// A simulation over bytes begins without being formatted: it can be halted and booted all the same.
+    /// Writes the header if PCM is blank. A simulation with data starts without a format, but can
+    /// be halted and booted too.
     fn head_new<S: Sink<Tok = T>>(&mut self, sink: &mut S) -> Result<()> {
         if P::HOLDS && Head::read(&self.space.pcm)?.is_blank() { self.put_head(sink) } else { Ok(()) }
     }
@@ -82,12 +84,14 @@ impl<T: Token, P: Store, D: Store> Cache<T, P, D> {
         self.space.pcm.sync(sink)
     }
 
-    /// Everything is on its way, and the head says so.
+    /// Shuts down in order: completes all writebacks, writes the summary, and notes it in the
+    /// header.
     pub(super) fn stop<S: Sink<Tok = T>>(&mut self, sink: &mut S) -> Result<()> {
         if self.flying.len() > 0 || self.unflushed.is_some() {
             let direct = self.unflushed.is_some() && self.config.passes();
             let landed = self.land(sink);
-            // Dirty blocks stay; what went past the cache has no other place.
+            // Dirty blocks stay in PCM. Data that bypassed the cache has no other copy, so its
+            // failure is an error.
             if landed.is_err() && (!self.was_disk() || direct) {
                 landed?;
             }
@@ -95,7 +99,7 @@ impl<T: Token, P: Store, D: Store> Cache<T, P, D> {
         self.keep_damage(sink)?;
         self.outlive(sink)?;
         if P::HOLDS {
-            // What the summary says is not there before what it is of, also over files.
+            // The summary must not be durable before the data that it describes, also over files.
             self.space.pcm.flush(sink)?;
             // Records that were taken away without a fence are not in the summary: they must not be found again.
             let start = sink.start();
@@ -108,8 +112,8 @@ impl<T: Token, P: Store, D: Store> Cache<T, P, D> {
         self.space.pcm.sync(sink)
     }
 
-    /// Writes a record for each block whose own is damaged in all copies: its digest is wrong on purpose, so that the
-    /// block stays known, as a damaged one.
+    /// Writes a new record for each block whose record is damaged in all copies. Its digest is
+    /// wrong on purpose, so that the block stays known as damaged.
     fn keep_damage<S: Sink<Tok = T>>(&mut self, sink: &mut S) -> Result<()> {
         if !P::HOLDS {
             return Ok(());
@@ -133,8 +137,8 @@ impl<T: Token, P: Store, D: Store> Cache<T, P, D> {
         Ok(())
     }
 
-    /// Summary of the records that an opening will find: of cached blocks, and of earlier versions of which the disk
-    /// has not got the rest.
+    /// Returns the summary of the records that the next opening will find: those of cached blocks,
+    /// and those of earlier versions in flight that were superseded.
     fn summary(&self) -> Result<Summary> {
         let mut sum = Summary::upto(self.space.seq);
         let earlier = self.flying.blocks.iter().filter(|v| self.dir.get(v.lbn) != Some(v.slot));
@@ -147,7 +151,7 @@ impl<T: Token, P: Store, D: Store> Cache<T, P, D> {
         Ok(sum)
     }
 
-    /// Reads the head: whether the layer was halted.
+    /// Reads the header and returns the state of the layer.
     pub(super) fn read_head(&self) -> Result<Use> {
         let head = Head::read(&self.space.pcm)?;
         if head == self.head() {
@@ -155,7 +159,7 @@ impl<T: Token, P: Store, D: Store> Cache<T, P, D> {
         }
         damaged(if head.is_of(MAGIC) {
             format!(
-                "it holds a cache of {} blocks, for another disk or of another size than this stack says",
+                "it holds a cache of {} blocks, formatted for another disk or size than the stack file has",
                 head.word(SLOTS_WORD)
             )
         } else {

@@ -1,4 +1,4 @@
-//! A disk behind a cache in PCM: what it consists of, and its block interface.
+//! The layer [`Cache`]: its state, and its block interface.
 
 use super::config::{CacheConfig, Mode};
 use super::deferred::Left;
@@ -20,8 +20,8 @@ use frit_core::{
 use frit_media::{Disk, Pcm, Store};
 use std::sync::Arc;
 
-/// The layer. `T` is the token of the sinks it works with; `P` and `D` hold the bytes of PCM and disk,
-/// both or neither.
+/// A disk with a write cache in PCM. `T` is the token of the sinks that the layer works with. `P`
+/// and `D` are the stores of PCM and disk; both hold bytes, or neither does.
 #[derive(Debug)]
 pub struct Cache<T, P: Store, D: Store> {
     pub(super) config: CacheConfig,
@@ -31,16 +31,16 @@ pub struct Cache<T, P: Store, D: Store> {
     pub(super) policy: Policy,
     pub(super) flying: Flying<T>,
     pub(super) streams: Streams,
-    /// The request clock.
+    /// Number of requests so far, the time base of policies.
     pub(super) clock: u32,
     /// Block accesses so far.
     pub(super) accesses: u64,
-    /// Slots whose blocks were written elsewhere by this request.
+    /// Slots whose blocks this request wrote to other slots.
     pub(super) replaced: Vec<u32>,
-    /// The disk acknowledged writes of the host, or copies of them, that were not flushed: what a flush has
-    /// to wait for.
+    /// Completion of writes of the host, or of copies of them, that the disk has acknowledged but
+    /// not flushed. The next flush of the disk has to wait for it.
     pub(super) unflushed: Option<T>,
-    /// When the disk is done with all flushes so far.
+    /// Completion of all flushes of the disk so far.
     pub(super) flushed: T,
     /// The bucket after the one that was cleaned last.
     pub(super) clean_hand: u32,
@@ -48,18 +48,20 @@ pub struct Cache<T, P: Store, D: Store> {
     pub(super) left: Left,
     pub(super) usage: halt::Usage,
     pub(super) stats: Stats,
-    /// A block being put together; empty when the media hold no bytes.
+    /// Buffer in which a block is assembled. It is empty if the media hold no bytes.
     pub(super) block: Vec<u8>,
-    /// Blocks on their way to the disk.
+    /// Buffer of the blocks that the next write to the disk carries.
     pub(super) run: Vec<u8>,
     pub(super) chosen: Vec<Victim>,
 }
 
 impl<T: Token, P: Store, D: Store> Cache<T, P, D> {
-    /// A cache over new media. `next_use` is the future for a policy that asks for it.
+    /// Creates a cache over new media. `next_use` is the future access sequence, for a policy that
+    /// needs it.
     ///
     /// # Errors
-    /// A parameter that cannot be with these media, with what it may be.
+    /// Returns an error that names a parameter that is invalid with these media, and its valid
+    /// values.
     pub fn new(
         config: CacheConfig,
         pcm: Pcm<P>,
@@ -99,19 +101,19 @@ impl<T: Token, P: Store, D: Store> Cache<T, P, D> {
         })
     }
 
-    /// The configuration as it is now.
+    /// Returns the current configuration.
     #[must_use]
     pub fn config(&self) -> &CacheConfig {
         &self.config
     }
 
-    /// What is cached, and where.
+    /// Returns the directory of the cached blocks.
     #[must_use]
     pub fn directory(&self) -> &Directory {
         &self.dir
     }
 
-    /// Size in bytes: whole blocks of the disk.
+    /// Returns the capacity in bytes: all whole blocks of the disk.
     pub(super) fn bytes(&self) -> u64 {
         u64::from(self.dir.disk_blocks()) * BLOCK_BYTES
     }
@@ -128,12 +130,12 @@ impl<T: Token, P: Store, D: Store> Cache<T, P, D> {
         })
     }
 
-    /// A request begins.
+    /// Advances the request clock at the start of a request.
     pub(super) fn tick(&mut self) {
         self.clock = self.clock.wrapping_add(1);
     }
 
-    /// An access to a block, for policies.
+    /// Counts an access to a block and returns it in the form that policies take.
     #[inline]
     pub(super) fn access(&mut self, lbn: u32, write: bool) -> Access {
         let at = self.accesses;
@@ -141,32 +143,33 @@ impl<T: Token, P: Store, D: Store> Cache<T, P, D> {
         Access { lbn, write, at, clock: self.clock }
     }
 
-    /// A request did not come to its end.
+    /// Handles the failure of a request: cancels its deferred accesses and stops writes if
+    /// necessary.
     fn ended(&mut self, e: Error) -> Error {
         self.forget_left();
         self.poisoned(e)
     }
 
-    /// Memory of the layer, in bytes.
+    /// Returns the DRAM of the layer, in bytes.
     pub(super) fn dram_bytes(&self) -> u64 {
         let d = self.dir.bytes();
         d.blocks + d.buckets + self.policy.dram_bytes() + self.space.dram_bytes()
     }
 }
 
-/// A part of one block.
+/// A part of one block that a request covers.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(super) struct Span {
     pub(super) lbn: u32,
-    /// First fragment, and how many.
+    /// First fragment, relative to the block. The next field is the number of fragments.
     pub(super) first: u32,
     pub(super) fragments: u32,
-    /// Bytes from the start of the request.
+    /// Offset in bytes from the start of the request.
     pub(super) from: u32,
 }
 
 impl Span {
-    /// Its fragments as a bitmap.
+    /// Returns the fragments as a bitmap.
     #[inline]
     pub(super) fn mask(self) -> u8 {
         (((1u32 << self.fragments) - 1) << self.first) as u8
@@ -177,7 +180,7 @@ impl Span {
     }
 }
 
-/// Cuts whole sectors, `len` bytes from byte `at`, into blocks.
+/// Splits whole sectors, `len` bytes from byte `at`, at the boundaries of blocks.
 #[inline]
 pub(super) fn spans(at: u64, len: u32) -> impl Iterator<Item = Span> {
     let mut from = 0;
@@ -290,13 +293,13 @@ impl<S: Sink, P: Store, D: Store> BlockLayer<S> for Cache<S::Tok, P, D> {
     }
 }
 
-/// Whether writes that meet no cached block go to the disk.
 impl CacheConfig {
+    /// Returns `true` if writes to blocks that are not cached go to the disk.
     pub(super) fn around(&self) -> bool {
         self.mode == Mode::WriteAround
     }
 
-    /// Whether some writes go past the cache.
+    /// Returns `true` if some writes may bypass the cache.
     pub(super) fn passes(&self) -> bool {
         self.around() || self.bypass_bytes > 0
     }

@@ -1,10 +1,10 @@
-//! Where a cache lies in its PCM.
+//! Areas of a cache in its PCM.
 //!
 //! ```text
-//! 0       head: whose it is, its state, the summary of a halt; from 1 KiB on second copies of synced marks
-//! 4 KiB   marks: 64 words on lines of their own; behind each a synced mark
-//! 8 KiB   records, 32 bytes a slot; then their second copies, when there are any
-//! D       data, 4 KiB a slot, from a multiple of 4 KiB on
+//! 0       header: identity, state, shutdown summary; from 1 KiB on, copies of synced marks
+//! 4 KiB   marks: 64 words on separate lines, each followed by a synced mark
+//! 8 KiB   records, 32 bytes for each slot; then their second copies, if there are any
+//! D       data, 4 KiB for each slot, aligned to 4 KiB
 //! ```
 
 use super::BLOCK_BYTES;
@@ -13,8 +13,8 @@ use crate::record::{Place, RECORD_BYTES};
 use frit_core::{Error, Result, size};
 
 const MARKS_AT: u64 = 4096;
-/// Words that take turns in holding the mark, and bytes from one to the next: a cache line each, so that
-/// none of them wears more than data does.
+/// Number of words that take turns in holding the mark, and the distance between them in bytes: a
+/// cache line, so that no word wears more than data does.
 pub(super) const MARKS: u64 = 64;
 const MARK_STRIDE: u64 = 64;
 pub(super) const RECORDS_AT: u64 = 8192;
@@ -23,17 +23,17 @@ pub(super) const RECORDS_AT: u64 = 8192;
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(super) struct Layout {
     pub(super) slots: u32,
-    /// Copies of each record.
+    /// Number of copies of each record.
     pub(super) copies: u32,
     data_at: u64,
 }
 
 impl Layout {
-    /// For a PCM of `bytes`, of which `cache_bytes` hold data (0: as many as there is room for), with so many
-    /// copies of each record.
+    /// Lays out a PCM of `bytes`, of which `cache_bytes` hold data (0: as many as fit), with the
+    /// given number of copies of each record.
     ///
     /// # Errors
-    /// No room for a cache that works: at least 64 blocks.
+    /// Returns an error if fewer than 64 blocks fit, the least that a cache works with.
     pub(super) fn new(bytes: u64, cache_bytes: u64, copies: u32) -> Result<Layout> {
         let meta = RECORD_BYTES * u64::from(copies);
         let most = bytes.saturating_sub(RECORDS_AT + BLOCK_BYTES) / (BLOCK_BYTES + meta);
@@ -43,7 +43,7 @@ impl Layout {
             return Err(Error::param("cache_bytes", size::show(cache_bytes), why));
         }
         if slots < SLOTS_LEAST {
-            let why = format!("has to leave room for {SLOTS_LEAST} blocks of 4 KiB, and leaves {slots}");
+            let why = format!("has to leave room for {SLOTS_LEAST} blocks of 4 KiB, but leaves {slots}");
             let key = if cache_bytes == 0 { "chip_bytes" } else { "cache_bytes" };
             return Err(Error::param(
                 key,
@@ -67,7 +67,7 @@ impl Layout {
         RECORDS_AT + index * RECORD_BYTES
     }
 
-    /// The places of a slot's record.
+    /// Iterates over the places of the copies of a slot's record.
     #[inline]
     pub(super) fn places(&self, slot: u32) -> impl Iterator<Item = Place> + use<> {
         (0..self.copies).map(move |copy| Place { slot, copy })
@@ -77,19 +77,19 @@ impl Layout {
         MARKS_AT + i % MARKS * MARK_STRIDE
     }
 
-    /// Returns the places of the two copies of a synced mark, on pages of their own: damage to one of them cannot make
-    /// all blocks uncertain.
+    /// Returns the addresses of the two copies of a synced mark. They lie on separate pages, so
+    /// that damage to one page cannot make all blocks uncertain.
     pub(super) fn synced_marks(&self, i: u64) -> [u64; 2] {
         [self.mark(i) + 8, mark_copy_at(i)]
     }
 
-    /// Bytes that are not data.
+    /// Returns the number of bytes that do not hold data.
     pub(super) fn meta_bytes(&self) -> u64 {
         self.data_at
     }
 }
 
-/// The least blocks that a cache works with.
+/// Smallest number of blocks that a cache works with.
 const SLOTS_LEAST: u64 = 64;
 
 #[cfg(test)]

@@ -1,4 +1,5 @@
-//! Marks: up to which number records are known to be whole, and up to which they were synced.
+//! Marks: the sequence numbers up to which records are known to be complete, and known to be
+//! synced.
 
 use super::layout::MARKS;
 use super::space::Space;
@@ -8,13 +9,15 @@ use frit_core::{Cause, Result, Sink, Source};
 use frit_media::Store;
 
 impl<T: Token, P: Store> Space<T, P> {
-    /// Returns `true` if the mark should move: a quarter of the slots was written since.
+    /// Returns `true` if the mark should advance: a quarter of the slots was written since it was
+    /// set.
     #[inline]
     pub(super) fn mark_due(&self) -> bool {
         self.seq - self.mark >= u64::from(self.layout.slots / 4).max(64)
     }
 
-    /// Remembers that all records up to the last one are whole: they are fenced.
+    /// Advances the mark to the last record. All records up to it are complete, because they are
+    /// fenced.
     pub(super) fn set_mark<S: Sink<Tok = T>>(&mut self, sink: &mut S) -> Result<()> {
         let after = if is(Bug::MarkTooEarly) { sink.start() } else { self.fenced() };
         self.mark = self.seq;
@@ -25,8 +28,8 @@ impl<T: Token, P: Store> Space<T, P> {
         Ok(())
     }
 
-    /// Remembers that all records up to the last one were synced. The word follows a sync: where it is found, that sync
-    /// was done, whatever stopped the machine.
+    /// Advances the synced mark: all records up to the last sync are durable. The word is written
+    /// after the sync, so wherever it is found after a power loss, that sync had completed.
     pub(super) fn set_synced_mark<S: Sink<Tok = T>>(&mut self, sink: &mut S) -> Result<()> {
         if !P::HOLDS || self.synced_mark == self.synced {
             return Ok(());
@@ -41,8 +44,8 @@ impl<T: Token, P: Store> Space<T, P> {
         Ok(())
     }
 
-    /// Reads the marks. `highest` is the highest number of a record; a mark that is far above it is damaged: at most
-    /// one number a slot is without a record.
+    /// Reads the marks. `highest` is the highest sequence number of a record. A mark far above it
+    /// is damaged, because at most one sequence number for each slot has no record.
     pub(super) fn load_marks(&mut self, highest: u64) -> Result<()> {
         let most = highest.saturating_add(2 * u64::from(self.layout.slots));
         let (mut mark, mut synced) = ((0, 0), (0, 0));
@@ -58,7 +61,7 @@ impl<T: Token, P: Store> Space<T, P> {
         Ok(())
     }
 
-    /// Takes a mark in place of `best` when it is higher, and not above `most`.
+    /// Replaces `best` by a mark that is higher, unless it is above `most`.
     fn best_mark(&self, best: &mut (u64, u64), (at, i): (u64, u64), most: u64) -> Result<()> {
         let mut word = [0; 8];
         self.pcm.peek(at, &mut word)?;

@@ -1,12 +1,12 @@
-//! The write cache of a disk, in memory that lasts: what it holds and what leaves it.
+//! The write cache of a disk in PCM (HALO and its alternatives).
 //!
-//! [`directory`] finds blocks and groups them by regions of the disk (HALO's bucketinfo table: Liu et
-//! al., "PCM-Based Durable Write Cache for Fast Disk I/O", MASCOTS 2012, section III); [`policy`] chooses
-//! what leaves, HALO and its peers behind one trait; [`sim`] counts hits of a policy over a sequence of
-//! blocks.
+//! [`directory`] finds blocks and groups them by regions of the disk (HALO's bucketinfo table: Liu
+//! et al., "PCM-Based Durable Write Cache for Fast Disk I/O", MASCOTS 2012, section III).
+//! [`policy`] chooses the victims of eviction: HALO and its alternatives behind one trait. [`sim`]
+//! counts the hits of a policy over a sequence of blocks.
 //!
-//! Blocks are 4 KiB. An *LBN* is the number of a block on the disk; a *slot* (the paper's PBN) is the
-//! place of a block in the cache. Both are 32 bits: 16 TiB of disk, 8 TiB of cache.
+//! Blocks are 4 KiB. An *LBN* is the number of a block on the disk. A *slot* (the paper's PBN) is
+//! the location of a block in the cache. Both are 32 bits: 16 TiB of disk, 8 TiB of cache.
 
 mod config;
 mod deferred;
@@ -40,5 +40,5 @@ pub use crate::wear::WearKeys;
 pub use config::{CacheConfig, DiskFlush, Mode, Overwrite};
 pub use layer::Cache;
 
-/// Bytes of a block.
+/// Size of a block, in bytes.
 pub const BLOCK_BYTES: u64 = 4096;

@@ -1,4 +1,4 @@
-//! Parameters by name: read at any time, changed while the layer runs.
+//! Parameters by name, which can be read at any time and changed while the layer runs.
 
 use super::config::{CacheConfig, Mode};
 use super::layer::Cache;
@@ -14,7 +14,7 @@ fn info(key: &'static str, live: bool, value: &dyn Display, help: &'static str) 
 }
 
 impl CacheConfig {
-    /// All parameters, in the order of the manual.
+    /// Returns all parameters, in the order of the manual.
     fn params(&self) -> Vec<ParamInfo> {
         let mode: &'static str = self.mode.into();
         let overwrite: &'static str = self.overwrite.into();
@@ -26,28 +26,28 @@ impl CacheConfig {
                 "threshold",
                 true,
                 &self.threshold,
-                "share in use from which on blocks leave along with writes",
+                "share of used slots from which writes also evict blocks",
             ),
             info(
                 "dirty_low",
                 true,
                 &self.dirty_low,
-                "share that may be dirty in idle time; more is written back and stays",
+                "share that may stay dirty in idle time; more is written back and kept clean",
             ),
-            info("drain", true, &self.drain, "write everything back and keep it; turns itself off"),
+            info("drain", true, &self.drain, "write back all dirty blocks and keep them; turns itself off"),
             info(
                 "bypass_bytes",
                 true,
                 &size::show(self.bypass_bytes),
-                "bytes of a sequential stream after which it passes the cache; 0: never",
+                "bytes of a sequential stream after which it bypasses the cache; 0: never",
             ),
-            info("bypass_streams", true, &self.bypass_streams, "streams that are told apart, 1 to 256"),
-            info("flying", true, &self.flying, "share that may wait for a flush of the disk"),
+            info("bypass_streams", true, &self.bypass_streams, "streams that are tracked, 1 to 256"),
+            info("flying", true, &self.flying, "share of slots that may wait for a flush of the disk"),
             info(
                 "overwrite",
                 false,
                 &overwrite,
-                "how a cached block is written again: out-of-place, in-place (simulations)",
+                "how a cached block is overwritten: out-of-place, in-place (simulations)",
             ),
             info(
                 "disk_flush",
@@ -88,7 +88,7 @@ impl<T: Token, P: Store, D: Store> Params for Cache<T, P, D> {
             _ if self.list().iter().any(|p| p.key == key) => {
                 return Err(Error::param(key, value, "is fixed once the layer runs; set it in the stack"));
             }
-            // `get` has the error that lists what there is.
+            // `get` returns the error that lists the valid keys.
             _ => return self.get(key).map(|_| ()),
         }
         c.validate()?;

@@ -1,4 +1,4 @@
-//! Reads: from the cache what it has, from the disk the rest.
+//! Reads: cached fragments come from PCM, all others from the disk.
 
 use super::BLOCK_BYTES;
 use super::flying::{DAMAGED, LEAVES};
@@ -10,8 +10,8 @@ use crate::Token;
 use frit_core::{Cause, Op, Result, Sink, SlowAccess, Source, Target};
 use frit_media::Store;
 
-/// Cached bytes between two stretches that are not, up to which the disk reads through them: what a head
-/// passes in the time that a second command would cost (64 KiB at 100 MB/s: 0.6 ms).
+/// Largest number of cached bytes between two missing ranges that the disk reads along. A disk
+/// passes them in about the time that a second command would cost (64 KiB at 100 MB/s: 0.6 ms).
 const READ_THROUGH: u64 = 64 << 10;
 
 impl<T: Token, P: Store, D: Store> Cache<T, P, D> {
@@ -30,6 +30,7 @@ impl<T: Token, P: Store, D: Store> Cache<T, P, D> {
             if lacks == 0 {
                 continue;
             }
+            // A block that is not cached may be one whose record is missing.
             if self.dir.get(span.lbn).is_none() {
                 self.on_disk(span.lbn)?;
             }
@@ -52,7 +53,7 @@ impl<T: Token, P: Store, D: Store> Cache<T, P, D> {
             });
         }
         self.read_disk(sink, at, &mut into, missing)?;
-        // What the cache has goes over what the disk gave.
+        // Cached fragments are newer than those on the disk, so they overwrite them in the buffer.
         if cached {
             for span in spans(at, into.len()) {
                 let Some(slot) = self.dir.get(span.lbn) else { continue };
@@ -69,7 +70,7 @@ impl<T: Token, P: Store, D: Store> Cache<T, P, D> {
         Ok(())
     }
 
-    /// Leaves a read to others.
+    /// Defers a read of the disk to the caller.
     fn leave_read<S: Sink<Tok = T>>(&mut self, sink: &mut S, at: u64, from: u64, to: u64) -> Result<()> {
         self.free_to(from, to, false)?;
         let part = (from - at) as usize..(to - at) as usize;
@@ -85,7 +86,7 @@ impl<T: Token, P: Store, D: Store> Cache<T, P, D> {
         Ok(())
     }
 
-    /// Caches what was read from these ranges of the disk for a request from `at` on.
+    /// Caches these ranges of the disk, which were read for a request that starts at `at`.
     pub(super) fn keep_ranges<S: Sink<Tok = T>>(
         &mut self,
         sink: &mut S,
@@ -98,7 +99,8 @@ impl<T: Token, P: Store, D: Store> Cache<T, P, D> {
         }
     }
 
-    /// Looks a part of a block up, for policy and counts; returns the fragments that are there.
+    /// Looks up a part of a block, updates the policy and the counters, and returns the cached
+    /// fragments.
     fn look(&mut self, span: Span) -> u8 {
         let access = self.access(span.lbn, false);
         let Some(slot) = self.dir.get(span.lbn) else {
@@ -131,7 +133,7 @@ impl<T: Token, P: Store, D: Store> Cache<T, P, D> {
         Ok(())
     }
 
-    /// Reads what the cache has of a part of a block.
+    /// Reads the cached fragments of a part of a block.
     fn read_cached<S: Sink<Tok = T>>(
         &mut self,
         sink: &mut S,
@@ -152,6 +154,7 @@ impl<T: Token, P: Store, D: Store> Cache<T, P, D> {
                 return Ok(());
             }
         }
+        // The digest covers all valid fragments, so all of them are read and verified.
         self.load(span.lbn, slot)?;
         for (first, n) in runs(has) {
             let (from, to) = ((first * FRAGMENT) as usize, ((first + n) * FRAGMENT) as usize);
@@ -161,15 +164,16 @@ impl<T: Token, P: Store, D: Store> Cache<T, P, D> {
         Ok(())
     }
 
-    /// Reads a whole block without the block buffer; false when it is not what was written.
+    /// Reads a whole block without a copy through the block buffer. Returns `false` if the data
+    /// does not match its record.
     fn read_whole(&self, lbn: u32, slot: u32, into: &mut [u8]) -> Result<bool> {
         self.space.pcm.peek(self.space.layout.data(slot), into)?;
         let record = self.space.record(slot)?;
         Ok(record.is_some_and(|r| r.lbn == lbn && r.valid == 0xFF && r.digest == digest_of(into, 0xFF)))
     }
 
-    /// Caches blocks that were read from the disk, as far as slots are free. The read itself is done: when PCM
-    /// fails, writes are refused from then on.
+    /// Caches blocks that were read from the disk, as far as slots are free. The read itself is
+    /// complete, so a failure of PCM is not returned; the layer refuses writes from then on.
     fn keep_read<S: Sink<Tok = T>>(&mut self, sink: &mut S, at: u64, read: Source<'_>) {
         if self.trouble.refusal.is_none()
             && let Err(e) = self.copy_read(sink, at, read)
@@ -213,7 +217,7 @@ impl<T: Token, P: Store, D: Store> Cache<T, P, D> {
             self.dir.touch(span.lbn, self.clock);
             self.policy.insert(slot, &access);
         }
-        // Nobody waits for it.
+        // The read does not wait for the copy to be durable, so the fence is not acknowledged.
         self.space.fence(sink);
         self.keep_room(sink)
     }

@@ -1,4 +1,5 @@
-//! Coming up: the records in PCM are all that is needed, and the cache is as warm as it was.
+//! Recovery: rebuilds the directory from the records in PCM, so that the cache is as warm as
+//! before.
 
 use super::BLOCK_BYTES;
 use super::layer::Cache;
@@ -13,12 +14,12 @@ use frit_core::{Cause, Recovery, Result, Sink, Source, Stop, Target};
 use frit_media::Store;
 use std::collections::{HashMap, HashSet};
 
-/// Records that are read together.
+/// Number of records that are read together.
 const CHUNK: u32 = 2048;
-/// How many records ahead memory is fetched.
+/// Number of records by which prefetches run ahead.
 const AHEAD: usize = 8;
 
-/// A record that was found.
+/// A record that the scan found.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Found {
     seq: u64,
@@ -26,27 +27,28 @@ pub(super) struct Found {
     lbn: u32,
     pub(super) slot: u32,
     valid: u8,
-    /// It is there, or has left.
+    /// `true` if the slot holds the block, `false` if the record says that the block left the
+    /// cache.
     there: bool,
-    /// All copies of its record say the same.
+    /// `true` if all copies of the record agree.
     agreed: bool,
 }
 
-/// What the records say.
+/// Result of a scan of the records.
 #[derive(Debug, Default)]
 pub(super) struct Scanned {
     pub(super) found: Vec<Found>,
-    /// The highest number of a record.
+    /// The highest sequence number of a record.
     pub(super) highest: u64,
-    /// Slots whose block is no longer there, of which a stop left a copy that does not say so.
+    /// Slots whose record has ended in some copies only, because a power loss interrupted its end.
     halves: Vec<(u32, (Record, End))>,
-    /// Slots with a record that is none: with words of a later one of the same block it could be whole again, and
-    /// not its data.
+    /// Slots whose record is invalid. Together with words of a later record of the same block it
+    /// could become valid again, without valid data.
     pub(super) remains: Vec<u32>,
 }
 
 impl Scanned {
-    /// Summary of the blocks that are there.
+    /// Returns the summary of the blocks that the slots hold.
     pub(super) fn summary(&self) -> Summary {
         let mut sum = Summary::default();
         for f in self.found.iter().filter(|f| f.there) {
@@ -57,27 +59,27 @@ impl Scanned {
     }
 }
 
-/// Use of an earlier version of a block.
+/// Result of handling an earlier version of a block.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 enum Earlier {
-    /// The disk was given what the later version has not.
+    /// Fragments that the later version lacks were written to the disk.
     Passed,
-    /// It is damaged, and has what the later version has not.
+    /// The earlier version is damaged and has fragments that the later version lacks.
     Damaged,
-    /// It has nothing that counts.
+    /// The earlier version has no fragment that is needed.
     Needless,
 }
 
-/// What is known of blocks that left.
+/// Data that the recovery collects about blocks that left the cache.
 #[derive(Debug)]
 struct Left<T> {
-    /// When the disk has what it was given.
+    /// Completion of the writes of earlier versions to the disk.
     written: Option<T>,
-    /// Fragments of blocks that newer records have, or the disk has got.
+    /// Fragments, for each block, that newer records have or that were written to the disk.
     parts: HashMap<u32, u8>,
-    /// Slots of blocks that the disk was given.
+    /// Slots of earlier versions that were written to the disk.
     taken: Vec<u32>,
-    /// Blocks of which a later version has left.
+    /// Blocks of which a later version has left the cache.
     gone: HashSet<u32>,
 }
 
@@ -87,16 +89,17 @@ impl<T> Default for Left<T> {
     }
 }
 
-/// Copies of records that a scan looks at.
+/// Copies of the records that a scan reads.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(super) enum Copies {
-    /// All of them.
+    /// All copies.
     All,
-    /// This one: the others count as damaged.
+    /// Only this copy. The other copies count as damaged.
     One(u32),
 }
 
-/// What the copies of a slot's record say, of chunks that begin with the slot `first`.
+/// Returns the combined state of the copies of a slot's record. The chunks in `copies` begin with
+/// the slot `first`.
 fn verdict_in(copies: &[Vec<u8>], layout: &Layout, which: Copies, (first, slot): (u32, u32)) -> Verdict {
     let mut states = [State::Bad; COPIES_MAX as usize];
     for ((state, place), bytes) in states.iter_mut().zip(layout.places(slot)).zip(copies) {
@@ -108,7 +111,8 @@ fn verdict_in(copies: &[Vec<u8>], layout: &Layout, which: Copies, (first, slot):
     Verdict::of(&states[..copies.len()])
 }
 
-/// Whether a copy of a slot's record has a last word, of chunks that begin with the slot `first`.
+/// Returns `true` if a copy of a slot's record has a last word that is not zero. The chunks in
+/// `copies` begin with the slot `first`.
 fn has_remains(copies: &[Vec<u8>], first: u32, slot: u32) -> bool {
     copies.iter().any(|bytes| {
         let (records, _) = bytes.as_chunks::<{ RECORD_BYTES as usize }>();
@@ -117,8 +121,9 @@ fn has_remains(copies: &[Vec<u8>], first: u32, slot: u32) -> bool {
 }
 
 impl<T: Token, P: Store, D: Store> Cache<T, P, D> {
-    /// Forgets all and finds the blocks again.
+    /// Resets the cache and recovers the cached blocks from PCM.
     pub(super) fn find<S: Sink<Tok = T>>(&mut self, sink: &mut S, stop: Stop) -> Result<Recovery> {
+        // The wear leveler comes first: addresses are valid only after its recovery.
         self.space.pcm.recover(sink, stop)?;
         let state = self.read_head()?;
         self.forget()?;
@@ -132,7 +137,7 @@ impl<T: Token, P: Store, D: Store> Cache<T, P, D> {
         let doubt = !recovery.clean && stop == Stop::Machine && self.space.volatile();
         let sure = self.sure(stop, recovery.clean);
         let Scanned { mut found, halves, remains, .. } = scanned;
-        // The last version of a block first; where all of it is there, it is the one.
+        // The newest version of a block comes first. If all of it is valid, it is the current one.
         found.sort_unstable_by_key(|f| std::cmp::Reverse(f.seq));
         if is(Bug::AnyVersionTaken) {
             found.reverse();
@@ -144,10 +149,12 @@ impl<T: Token, P: Store, D: Store> Cache<T, P, D> {
         recovery.padded = (gone.len() + left.taken.len()) as u32;
         recovery.pages = u64::from(self.dir.len());
         recovery.pages_in_pcm = recovery.pages;
-        // Nobody knows whether the disk was flushed since it was written last.
+        // It is not known whether the disk was flushed since its last write, so the next flush must
+        // do it.
         self.unflushed = Some(sink.start());
         if self.trouble.missing.is_some() {
-            // Nothing is changed: what is there may tell more than is known now.
+            // The records stay unchanged, because they may be needed to find out which ones are
+            // missing.
             return Ok(recovery);
         }
         for f in found.iter().filter(|f| f.seq > 0 && !f.agreed) {
@@ -156,7 +163,8 @@ impl<T: Token, P: Store, D: Store> Cache<T, P, D> {
         }
         self.space.fence(sink);
         if self.space.volatile() {
-            // What a killed program wrote is in the page cache only: earlier versions go when it is safe.
+            // After a crash of the process the data is only in the page cache. The records of
+            // earlier versions may end only after this sync.
             self.space.pcm.flush(sink)?;
             self.space.synced = self.space.seq;
         }
@@ -164,7 +172,8 @@ impl<T: Token, P: Store, D: Store> Cache<T, P, D> {
             Some(written) => self.disk.flush(sink, Cause::Destage, written)?,
             None => sink.start(),
         };
-        // Not before the head says that the cache is in use: the summary of the halt has these records.
+        // The summary of the shutdown includes these records, so they may change only after the
+        // header states that the cache is in use.
         let after = sink.join(after, self.space.noted);
         for slot in gone.into_iter().chain(remains) {
             self.space.wipe_record(sink, slot, after)?;
@@ -173,7 +182,7 @@ impl<T: Token, P: Store, D: Store> Cache<T, P, D> {
             self.space.close_record(sink, slot, Some((&record, end)), after)?;
         }
         for slot in left.taken {
-            // The disk has it: what is older may not come back over that.
+            // The disk has these fragments now. An older version must not be restored over them.
             self.space.end_record(sink, slot, End::Left, after)?;
         }
         let done = self.space.settle(sink, after);
@@ -185,8 +194,9 @@ impl<T: Token, P: Store, D: Store> Cache<T, P, D> {
         Ok(recovery)
     }
 
-    /// Takes the blocks that are there into the directory, of records with the last ones first; what is not
-    /// taken has no number afterwards. Returns slots whose records count no more.
+    /// Takes the valid blocks into the directory. The records are sorted with the newest first;
+    /// those that are not taken get the sequence number 0. Returns the slots whose records are no
+    /// longer valid.
     fn choose<S: Sink<Tok = T>>(
         &mut self,
         sink: &mut S,
@@ -205,7 +215,7 @@ impl<T: Token, P: Store, D: Store> Cache<T, P, D> {
                 continue;
             }
             if left.gone.contains(&f.lbn) && !is(Bug::GoneForgotten) {
-                // A later version has left.
+                // A later version has left the cache, so this one is outdated.
             } else if let Some(last) = self.dir.get(f.lbn) {
                 match self.take_along(sink, f, last, left, (sure, recovery))? {
                     Earlier::Passed => {
@@ -213,7 +223,8 @@ impl<T: Token, P: Store, D: Store> Cache<T, P, D> {
                         found[i].seq = 0;
                         continue;
                     }
-                    // Neither version has the whole block, and the disk may lack the rest: it stays as a damaged one.
+                    // Neither version has the whole block, and the disk may lack the rest. The
+                    // block stays in the cache as damaged.
                     Earlier::Damaged => {
                         self.dir.remove(f.lbn);
                         self.dir.insert(f.lbn, f.slot, f.valid, true);
@@ -233,7 +244,8 @@ impl<T: Token, P: Store, D: Store> Cache<T, P, D> {
         Ok(gone)
     }
 
-    /// Loads what records after the one that is looked at will need: each would wait for memory several times.
+    /// Prefetches the data for later records. Each of them would otherwise wait for memory several
+    /// times.
     #[inline]
     fn fetch_ahead(&self, found: &[Found], i: usize) {
         let inside = |f: &&Found| f.lbn < self.dir.disk_blocks();
@@ -246,7 +258,7 @@ impl<T: Token, P: Store, D: Store> Cache<T, P, D> {
         }
     }
 
-    /// Policies see the blocks in the order in which they were written.
+    /// Inserts the blocks into the policy in the order in which they were written.
     fn warm(&mut self, found: &[Found]) {
         for (i, f) in found.iter().enumerate().rev().filter(|(_, f)| f.seq > 0) {
             if let Some(before) = i.checked_sub(AHEAD) {
@@ -259,10 +271,11 @@ impl<T: Token, P: Store, D: Store> Cache<T, P, D> {
         }
     }
 
-    /// An earlier record of a block whose last one is in slot `last`. A block that left the cache, and of which
-    /// a part was written again, may leave both after a stop: the disk need not have got the rest yet. It gets
-    /// it now. (While such a record is there the disk has nothing newer: whatever would go there first makes
-    /// certain that records of blocks that left are gone.)
+    /// Handles an earlier record of a block whose newest record is in slot `last`. If a part of a
+    /// block was written again during its writeback, a crash may leave both versions, and the disk
+    /// may not have the rest of the block yet. The rest is written to the disk now. (While such a
+    /// record exists, the disk has nothing newer: every direct write to the disk first makes the
+    /// ends of records of evicted blocks durable.)
     fn take_along<S: Sink<Tok = T>>(
         &mut self,
         sink: &mut S,
@@ -297,13 +310,13 @@ impl<T: Token, P: Store, D: Store> Cache<T, P, D> {
         Ok(Earlier::Passed)
     }
 
-    /// Whether all of a block is there that its record describes; it is in the block buffer when it was looked
-    /// at.
+    /// Returns `true` if the data of a block matches its record. If the data was read, it is in the
+    /// block buffer.
     fn is_whole(&mut self, f: &Found, sure: u64, recovery: &mut Recovery) -> Result<bool> {
         if f.seq <= sure || is(Bug::TornBlockTaken) {
             return Ok(true);
         }
-        // What is no good is looked at again: a bit may have flipped on its way.
+        // A mismatch is read a second time, because a bit may have flipped during the transfer.
         for _ in 0..2 {
             recovery.bytes_read += BLOCK_BYTES;
             let record = self.space.record(f.slot)?;
@@ -316,15 +329,15 @@ impl<T: Token, P: Store, D: Store> Cache<T, P, D> {
         Ok(false)
     }
 
-    /// Returns the number up to which blocks whose records are found are certain: damage to their data is damage, and
-    /// no torn write.
+    /// Returns the sequence number up to which blocks are known to be durable. A mismatch of their
+    /// data is damage, not a torn write.
     fn sure(&self, stop: Stop, clean: bool) -> u64 {
         if is(Bug::HaltIgnored) && stop == Stop::Machine && self.space.volatile() {
             0
         } else if clean {
             u64::MAX
         } else if stop == Stop::Machine && self.space.volatile() {
-            // What a machine had not written to its files may be missing anywhere.
+            // Data that the machine had not synced to its files may be missing anywhere.
             self.space.synced_mark
         } else {
             self.space.mark.max(self.space.synced_mark)
@@ -373,7 +386,7 @@ impl<T: Token, P: Store, D: Store> Cache<T, P, D> {
         Ok(all)
     }
 
-    /// As when it was made.
+    /// Resets the cache to its initial state.
     fn forget(&mut self) -> Result<()> {
         let slots = self.space.layout.slots;
         let disk_blocks = self.dir.disk_blocks();

@@ -1,4 +1,4 @@
-//! Room: free slots, and who has to leave.
+//! Eviction: free slots, and the victims that free them.
 
 use super::flying::DAMAGED;
 use super::layer::Cache;
@@ -7,11 +7,12 @@ use crate::Token;
 use frit_core::{Error, Progress, Result, Sink, size};
 use frit_media::Store;
 
-/// Choices of a policy that are tried while accesses under way keep those chosen: one may cover many blocks.
+/// Largest number of victim selections that are tried while accesses in flight keep all chosen
+/// blocks in the cache. One access may cover many blocks.
 const CHOICES: u32 = 256;
 
 impl<T: Token, P: Store, D: Store> Cache<T, P, D> {
-    /// A slot to write a block to, and after what.
+    /// Returns a slot for a block, and the completion after which it may be written.
     pub(super) fn take_slot<S: Sink<Tok = T>>(&mut self, sink: &mut S) -> Result<(u32, T)> {
         let mut tries = false;
         loop {
@@ -27,6 +28,7 @@ impl<T: Token, P: Store, D: Store> Cache<T, P, D> {
                 return Err(self.no_space());
             }
             tries = true;
+            // The cheapest way to free a slot comes first. Eviction is the last.
             if !self.replaced.is_empty() {
                 self.commit(sink)?;
             } else if self.space.unsynced() > 0 {
@@ -36,13 +38,13 @@ impl<T: Token, P: Store, D: Store> Cache<T, P, D> {
             } else if self.flying.len() > 0 {
                 self.land_or_leave(sink).map_err(|e| self.full(e))?;
             } else if !self.destage(sink).map_err(|e| self.full(e))? {
-                // Blocks may leave once accesses to them are done.
+                // Victims become free once the accesses in flight to them are settled.
                 return Err(if self.left.any() { Error::Later } else { self.no_space() });
             }
         }
     }
 
-    /// Syncs PCM; slots that waited for it are free.
+    /// Syncs PCM and frees the slots that waited for a sync.
     pub(super) fn sync_slots<S: Sink<Tok = T>>(&mut self, sink: &mut S) -> Result<()> {
         for slot in self.space.sync(sink)? {
             self.dir.free(slot);
@@ -50,7 +52,7 @@ impl<T: Token, P: Store, D: Store> Cache<T, P, D> {
         Ok(())
     }
 
-    /// An error of the disk, where a write needs room.
+    /// Converts an error of the disk into a lack of space, for a write that needs a slot.
     fn full(&mut self, e: Error) -> Error {
         if self.was_disk() { self.no_space() } else { e }
     }
@@ -59,7 +61,7 @@ impl<T: Token, P: Store, D: Store> Cache<T, P, D> {
         let all = size::show(u64::from(self.dir.capacity()) * super::BLOCK_BYTES);
         let what = match &self.trouble.disk {
             Some(why) => format!(
-                "the cache of {all} is full of blocks that the disk has not got, and the disk fails: {why}; they are \
+                "the cache of {all} is full of dirty blocks, and the disk fails: {why}; the blocks are \
                  kept, and written once it works again"
             ),
             None => format!("all blocks of the cache of {all} are in use; make the PCM larger"),
@@ -67,13 +69,13 @@ impl<T: Token, P: Store, D: Store> Cache<T, P, D> {
         Error::NoSpace { what }
     }
 
-    /// Whether more of the cache is in use than should be.
+    /// Returns `true` if the share of used slots reaches `threshold`.
     fn over_threshold(&self) -> bool {
         let used = self.dir.len() - self.flying.leaving;
         f64::from(used) >= f64::from(self.dir.capacity()) * self.config.threshold
     }
 
-    /// After a request: lets blocks leave until there is room again.
+    /// Evicts blocks after a request until the share of used slots is below the threshold.
     pub(super) fn keep_room<S: Sink<Tok = T>>(&mut self, sink: &mut S) -> Result<()> {
         if self.trouble.disk.is_some() && !self.trouble.retry() {
             return Ok(());
@@ -82,7 +84,8 @@ impl<T: Token, P: Store, D: Store> Cache<T, P, D> {
             match self.destage(sink) {
                 Ok(true) => {}
                 Ok(false) => break,
-                // The request itself is done; the next one that needs room hears of it.
+                // The request itself is complete. The next request that needs a slot gets the
+                // error.
                 Err(_) if self.was_disk() => break,
                 Err(e) => return Err(e),
             }
@@ -90,7 +93,7 @@ impl<T: Token, P: Store, D: Store> Cache<T, P, D> {
         if self.config.drain { self.drain(sink) } else { Ok(()) }
     }
 
-    /// A part of what has to be written back, for each request while everything has to be.
+    /// Writes back some dirty blocks with each request while `drain` is set.
     fn drain<S: Sink<Tok = T>>(&mut self, sink: &mut S) -> Result<()> {
         match self.clean(sink) {
             Ok(true) => Ok(()),
@@ -105,7 +108,7 @@ impl<T: Token, P: Store, D: Store> Cache<T, P, D> {
         }
     }
 
-    /// Work in idle time.
+    /// Does background work in idle time.
     pub(super) fn background<S: Sink<Tok = T>>(&mut self, sink: &mut S, budget: u32) -> Result<Progress<T>> {
         if self.trouble.refusal.is_some() || self.trouble.disk.is_some() && !self.trouble.retry() {
             return Ok(Progress::Idle);
@@ -121,6 +124,7 @@ impl<T: Token, P: Store, D: Store> Cache<T, P, D> {
                 Ok(if worked { Progress::Busy(tok) } else { Progress::Idle })
             }
             Err(_) if self.was_disk() => {
+                // The victims returned to the policy, so the attempt is not counted.
                 self.stats = before;
                 Ok(Progress::Idle)
             }
@@ -159,13 +163,13 @@ impl<T: Token, P: Store, D: Store> Cache<T, P, D> {
         Ok(self.flying.until().unwrap_or_else(|| sink.start()))
     }
 
-    /// Dirty blocks that are not on their way to the disk.
+    /// Returns the number of dirty blocks that are not in flight.
     fn dirty_left(&self) -> u32 {
         self.dir.dirty_len().saturating_sub(self.flying.len())
     }
 
-    /// Chooses who leaves and writes what is dirty of it to the disk; false when nobody can leave, or none of those
-    /// that were chosen may: accesses to their blocks are under way.
+    /// Chooses victims and writes the dirty ones to the disk. Returns `false` if there is no
+    /// victim, or if accesses in flight keep all victims in the cache.
     pub(super) fn destage<S: Sink<Tok = T>>(&mut self, sink: &mut S) -> Result<bool> {
         let mut chosen = std::mem::take(&mut self.chosen);
         let mut out = Ok(());
@@ -191,7 +195,8 @@ impl<T: Token, P: Store, D: Store> Cache<T, P, D> {
         Ok(moves)
     }
 
-    /// Lets what flies land: now, or once others have flushed the disk.
+    /// Completes the writebacks in flight: at once, or deferred until the caller has flushed the
+    /// disk.
     pub(super) fn land_or_leave<S: Sink<Tok = T>>(&mut self, sink: &mut S) -> Result<()> {
         if self.left.on() {
             self.leave_landing();
@@ -200,7 +205,7 @@ impl<T: Token, P: Store, D: Store> Cache<T, P, D> {
         self.land(sink).map(|_| ())
     }
 
-    /// A damaged block stays where it is, known to be damaged, until it is written anew.
+    /// Pins a damaged block, which stays known as damaged until it is overwritten.
     pub(super) fn set_aside(&mut self, slot: u32) {
         self.dir.set_flags(slot, super::directory::PINNED | DAMAGED);
     }

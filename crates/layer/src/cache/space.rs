@@ -1,10 +1,11 @@
-//! The cache's PCM: slots that are given out and used again, blocks with their records, and the fences that
-//! make them certain.
+//! The PCM of the cache: allocation and reuse of slots, blocks with their records, and the fences
+//! that make them durable.
 //!
-//! Order (`docs/durability.md` has the reasons): a block and its record are written together and fenced before
-//! the request is acknowledged; the CRC and the digest tell a part of them. The record of a block that was
-//! written elsewhere goes after that fence; a slot is written again only after what made it free. A record
-//! whose block the disk has goes after the disk's flush, and is fenced before the slot is written again.
+//! The order of durability (`docs/durability.md` has the reasons): a block and its record are
+//! written together and fenced before the request is acknowledged; CRC and digest detect a torn
+//! pair. The record of a block that was rewritten in another slot ends after that fence. A slot is
+//! reused only after the operation that freed it. The record of a block that was written back ends
+//! after the flush of the disk, and its end is fenced before the slot is reused.
 
 use super::BLOCK_BYTES;
 use super::layout::Layout;
@@ -18,10 +19,10 @@ use frit_media::Store;
 use frit_media::checksum::digest;
 use std::collections::VecDeque;
 
-/// Bytes of a fragment.
+/// Size of a fragment, in bytes.
 pub(super) const FRAGMENT: u32 = 512;
 
-/// Runs of set bits: first fragment, fragments.
+/// Iterates over the runs of set bits: first fragment and number of fragments.
 pub(super) fn runs(valid: u8) -> impl Iterator<Item = (u32, u32)> {
     let mut left = u32::from(valid);
     std::iter::from_fn(move || {
@@ -35,15 +36,17 @@ pub(super) fn runs(valid: u8) -> impl Iterator<Item = (u32, u32)> {
     })
 }
 
-/// Slots that wait for syncs, over stores that lose what is not synced, in any order.
+/// Slots that wait for a sync, over stores that may lose unsynced data in any order.
 #[derive(Clone, Default, Debug)]
 struct Unsynced {
-    /// Of blocks that were written elsewhere since the last sync, which may lose that: their records stay.
+    /// Slots of blocks that were rewritten in other slots since the last sync. A power loss may
+    /// lose the new version, so their records are kept.
     replaced: Vec<u32>,
-    /// Whose records were closed since the last sync. Such a record also stands for earlier versions of its
-    /// block, whose own may not be closed yet.
+    /// Slots whose records ended since the last sync. Such a record also stands for earlier
+    /// versions of its block, whose own records may not have ended durably yet.
     closed: Vec<u32>,
-    /// The same before the last sync: the next makes certain that the records of earlier versions are closed.
+    /// Slots whose records ended before the last sync. The next sync makes sure that the records of
+    /// all earlier versions have ended.
     due: Vec<u32>,
 }
 
@@ -52,27 +55,29 @@ struct Unsynced {
 pub(super) struct Space<T, P: Store> {
     pub(super) pcm: Leveled<T, P>,
     pub(super) layout: Layout,
-    /// Free slots by when they may be written: how many, and after what. In the order of the free list,
-    /// whose slots before these may be written at once.
+    /// Free slots that may not be written at once, in the order of the free list: number of slots,
+    /// and the completion after which they may be written. Slots in the list before these may be
+    /// written at once.
     reuse: VecDeque<(u32, T)>,
     queued: u32,
     unsynced: Unsynced,
-    /// The next fence waits for blocks and records of this request.
+    /// Blocks and records of this request that the next fence must cover.
     fences: Fences<T>,
-    /// Records that were taken away, and not fenced since.
+    /// Ends of records that are not fenced yet.
     loose: Option<T>,
-    /// The time from which the head says for certain that the cache is in use. No slot is written before: blocks that a
-    /// crash tore would be taken for damage, since after a halt in order everything is certain.
+    /// Completion after which the header durably states that the cache is in use. No slot is
+    /// written before, because after a clean shutdown all data is certain, and a block torn by a
+    /// crash would be taken for damage.
     pub(super) noted: T,
-    /// The highest number given to a record.
+    /// The highest sequence number given to a record.
     pub(super) seq: u64,
-    /// Up to this number what was written outlives the machine.
+    /// The highest sequence number whose data was synced.
     pub(super) synced: u64,
-    /// Records up to this number are known to be whole.
+    /// Records up to this sequence number are known to be complete.
     pub(super) mark: u64,
-    /// Records up to this number were synced for certain, over files.
+    /// Records up to this sequence number are known to be synced, over files.
     pub(super) synced_mark: u64,
-    /// Lines that the next mark and the next synced mark go to.
+    /// Indexes of the last mark and the last synced mark, which select the lines of the next ones.
     pub(super) marks: u64,
     pub(super) synced_marks: u64,
 }
@@ -97,17 +102,19 @@ impl<T: Token, P: Store> Space<T, P> {
         }
     }
 
-    /// Whether what is not synced may be lost.
+    /// Returns `true` if the store may lose data that is not synced.
     pub(super) fn volatile(&self) -> bool {
         P::HOLDS && self.pcm.store().volatile()
     }
 
-    /// When a slot that was just taken from a free list of `free` slots, it included, may be written.
+    /// Returns the completion after which a slot may be written that was just taken from a free
+    /// list of `free` slots, the slot included.
     #[inline]
     pub(super) fn usable<S: Sink<Tok = T>>(&mut self, sink: &mut S, free: u32) -> T {
         if is(Bug::UseNotedLate) {
             self.noted = sink.start();
         }
+        // The queued slots are the last ones of the free list.
         if free > self.queued {
             return self.noted;
         }
@@ -121,13 +128,13 @@ impl<T: Token, P: Store> Space<T, P> {
         if is(Bug::SlotReuseEarly) { sink.start() } else { sink.join(after, self.noted) }
     }
 
-    /// Starts to load what a write to a slot counts.
+    /// Prefetches the memory that a write to a slot accesses.
     #[inline]
     pub(super) fn prefetch(&self, slot: u32) {
         self.pcm.prefetch(self.layout.data(slot));
     }
 
-    /// A slot is free, once `after`; false: it has to wait for a sync.
+    /// Frees a slot after `after`. Returns `false` if it has to wait for a sync first.
     #[inline]
     pub(super) fn release(&mut self, slot: u32, after: T, same: bool) -> bool {
         if self.volatile() && !is(Bug::ReuseBeforeFlush) {
@@ -142,8 +149,8 @@ impl<T: Token, P: Store> Space<T, P> {
         true
     }
 
-    /// Whether a slot whose block was written elsewhere has to wait with its record for a sync; it is kept in
-    /// mind then.
+    /// Returns `true` if a slot whose block was rewritten elsewhere has to keep its record until a
+    /// sync. The slot is noted then.
     #[inline]
     pub(super) fn keeps(&mut self, slot: u32) -> bool {
         let keeps = self.volatile() && !is(Bug::ReuseBeforeFlush);
@@ -153,18 +160,18 @@ impl<T: Token, P: Store> Space<T, P> {
         keeps
     }
 
-    /// Whether a machine that stops may lose what a slot holds.
+    /// Returns `true` if a power loss may lose the contents of a slot.
     pub(super) fn may_be_lost(&self, slot: u32) -> Result<bool> {
         Ok(self.volatile() && self.record(slot)?.is_some_and(|r| r.seq > self.synced))
     }
 
-    /// Slots that wait for a sync.
+    /// Returns the number of slots that wait for a sync.
     pub(super) fn unsynced(&self) -> usize {
         let u = &self.unsynced;
         u.replaced.len() + u.closed.len() + u.due.len()
     }
 
-    /// All free slots may be written at once.
+    /// Makes all free slots writable at once.
     pub(super) fn forget_reuse(&mut self) {
         self.reuse.clear();
         self.queued = 0;
@@ -174,8 +181,8 @@ impl<T: Token, P: Store> Space<T, P> {
         self.loose = None;
     }
 
-    /// Writes a block to a slot: `valid` fragments of `block`, which has all eight of them when it has
-    /// bytes. Not certain before [`Space::fence`].
+    /// Writes a block to a slot: the `valid` fragments of `block`, which contains all eight of them
+    /// if it has bytes. The block is not durable before [`Space::fence`].
     pub(super) fn write_block<S: Sink<Tok = T>>(
         &mut self,
         sink: &mut S,
@@ -200,8 +207,8 @@ impl<T: Token, P: Store> Space<T, P> {
         self.write_record(sink, slot, lbn, valid, block, after)
     }
 
-    /// Writes fragments over those of a block, where it lies: it has `record.1` of them. `block` is its
-    /// content as far as bytes are held.
+    /// Overwrites fragments of a block in place. `record.1` are the fragments that it has. `block`
+    /// holds its contents, as far as bytes are held.
     pub(super) fn write_over<S: Sink<Tok = T>>(
         &mut self,
         sink: &mut S,
@@ -222,7 +229,7 @@ impl<T: Token, P: Store> Space<T, P> {
                 block[from..from + bytes.len()].copy_from_slice(bytes);
                 Source::Bytes(block)
             }
-            // The digest changes with the data; without bytes there is none.
+            // The digest changes with the data, but without bytes there is no digest.
             None if valid == old => return Ok(()),
             None => Source::Len(BLOCK_BYTES as u32),
         };
@@ -251,7 +258,7 @@ impl<T: Token, P: Store> Space<T, P> {
         Ok(())
     }
 
-    /// Writes all copies of a record. Not certain before [`Space::fence`].
+    /// Writes all copies of a record. They are not durable before [`Space::fence`].
     pub(super) fn put_record<S: Sink<Tok = T>>(
         &mut self,
         sink: &mut S,
@@ -267,7 +274,8 @@ impl<T: Token, P: Store> Space<T, P> {
         Ok(())
     }
 
-    /// Makes certain what was written: the token, when anything was.
+    /// Fences all data written since the last fence. Returns the completion, or `None` if nothing
+    /// was written.
     pub(super) fn fence<S: Sink<Tok = T>>(&mut self, sink: &mut S) -> Option<T> {
         let open = self.fences.take()?;
         if is(Bug::RecordNotFenced) {
@@ -276,7 +284,7 @@ impl<T: Token, P: Store> Space<T, P> {
         Some(self.fence_after(sink, open))
     }
 
-    /// When all that was fenced so far is certain.
+    /// Returns the completion of all fences so far.
     pub(super) fn fenced(&self) -> T {
         self.fences.done()
     }
@@ -285,7 +293,7 @@ impl<T: Token, P: Store> Space<T, P> {
         self.fences.after(&mut self.pcm, sink, after)
     }
 
-    /// Says in a record that its block is no longer there, after `after`.
+    /// Marks the record of a slot as ended, after `after`.
     #[inline]
     pub(super) fn end_record<S: Sink<Tok = T>>(
         &mut self,
@@ -298,13 +306,13 @@ impl<T: Token, P: Store> Space<T, P> {
         self.close_record(sink, slot, record.as_ref().map(|r| (r, end)), after)
     }
 
-    /// Takes a record away that never counted: what it describes is not whole, or an older version of what is
-    /// there.
+    /// Clears a record that is not valid: its block is torn, or it is an older version of a cached
+    /// block.
     pub(super) fn wipe_record<S: Sink<Tok = T>>(&mut self, sink: &mut S, slot: u32, after: T) -> Result<T> {
         self.close_record(sink, slot, None, after)
     }
 
-    /// Writes the last word of a record: what became of the block, or zero.
+    /// Writes the last word of a record: the reason of its end, or zero.
     pub(super) fn close_record<S: Sink<Tok = T>>(
         &mut self,
         sink: &mut S,
@@ -329,8 +337,8 @@ impl<T: Token, P: Store> Space<T, P> {
         Ok(tok)
     }
 
-    /// Makes certain that all records that were taken away are gone, after `after` as well. What was made
-    /// certain before counts, whoever did it.
+    /// Makes the ends of all records durable, and waits for `after` too. Ends that an earlier fence
+    /// already covers count as well.
     pub(super) fn settle<S: Sink<Tok = T>>(&mut self, sink: &mut S, after: T) -> T {
         match self.loose.take() {
             Some(loose) if !is(Bug::RecordNotSettled) => {
@@ -342,7 +350,7 @@ impl<T: Token, P: Store> Space<T, P> {
         sink.join(after, self.fences.done())
     }
 
-    /// Reads fragments of a slot: `first` to `first + n`.
+    /// Reads fragments of a slot from fragment `first` on.
     #[inline]
     pub(super) fn read<S: Sink<Tok = T>>(
         &mut self,
@@ -357,7 +365,7 @@ impl<T: Token, P: Store> Space<T, P> {
         self.pcm.read(sink, at, into, cause, after)
     }
 
-    /// What the copies of a slot's record say.
+    /// Returns the combined state of the copies of a slot's record.
     pub(super) fn verdict(&self, slot: u32) -> Result<Verdict> {
         let mut states = [State::Bad; COPIES_MAX as usize];
         let mut bytes = [0; RECORD_BYTES as usize];
@@ -368,13 +376,13 @@ impl<T: Token, P: Store> Space<T, P> {
         Ok(Verdict::of(&states[..self.layout.copies as usize]))
     }
 
-    /// The record of a slot, if it has one.
+    /// Returns the record of a slot, if the slot holds a block.
     pub(super) fn record(&self, slot: u32) -> Result<Option<Record>> {
         Ok(self.verdict(slot)?.block)
     }
 
-    /// The valid fragments of a slot as they lie there, at their places in `block`, and whether they are
-    /// those of the record.
+    /// Loads the valid fragments of a slot to their positions in `block`. Returns `true` if they
+    /// match the digest of the record.
     pub(super) fn load(&self, slot: u32, record: &Record, block: &mut [u8]) -> Result<bool> {
         let at = self.layout.data(slot);
         for (first, n) in runs(record.valid) {
@@ -384,11 +392,12 @@ impl<T: Token, P: Store> Space<T, P> {
         Ok(is(Bug::PcmDataUnchecked) || digest_of(block, record.valid) == record.digest)
     }
 
-    /// What was written outlives the machine; the slots that may be written again.
+    /// Syncs the PCM. Returns the slots that may be reused now.
     pub(super) fn sync<S: Sink<Tok = T>>(&mut self, sink: &mut S) -> Result<Vec<u32>> {
         self.pcm.flush(sink)?;
         self.synced = self.seq;
         self.set_synced_mark(sink)?;
+        // Ends of records that are written after this sync are durable after the next one.
         let free = std::mem::take(&mut self.unsynced.due);
         self.unsynced.due = std::mem::take(&mut self.unsynced.closed);
         let start = sink.start();
@@ -399,13 +408,13 @@ impl<T: Token, P: Store> Space<T, P> {
         Ok(free)
     }
 
-    /// Bytes of memory that it takes.
+    /// Returns the DRAM that it uses, in bytes.
     pub(super) fn dram_bytes(&self) -> u64 {
         (self.reuse.capacity() * size_of::<(u32, T)>() + self.unsynced() * 4) as u64
     }
 }
 
-/// The digest of the valid fragments of a block.
+/// Returns the digest of the valid fragments of a block.
 pub(super) fn digest_of(block: &[u8], valid: u8) -> u64 {
     let part = |first: u32, n: u32| &block[(first * FRAGMENT) as usize..((first + n) * FRAGMENT) as usize];
     let mut all = runs(valid).map(|(first, n)| digest(part(first, n)));

@@ -1,17 +1,17 @@
-//! Sequential streams of writes, several at a time.
+//! Detection of sequential streams of writes, several at a time.
 
-/// One stream.
+/// A sequential stream.
 #[derive(Clone, Copy, Default, Debug)]
 struct Stream {
-    /// The byte behind its last write.
+    /// The byte after its last write.
     next: u64,
     /// Bytes so far.
     bytes: u64,
-    /// When it was met last, in requests.
+    /// Number of the request that continued it last.
     met: u64,
 }
 
-/// The streams that were met last.
+/// The streams that were continued most recently.
 #[derive(Clone, Debug)]
 pub(super) struct Streams {
     all: Vec<Stream>,
@@ -23,13 +23,13 @@ impl Streams {
         Streams { all: vec![Stream::default(); streams as usize], requests: 0 }
     }
 
-    /// How many bytes its stream would have with a write.
+    /// Returns the length in bytes that the stream would have after a write.
     pub(super) fn with(&self, at: u64, len: u64) -> u64 {
         len + self.all.iter().find(|s| s.bytes > 0 && s.next == at).map_or(0, |s| s.bytes)
     }
 
-    /// A write came; returns how many bytes of its stream there are, with it. One that continues no
-    /// stream begins one, in place of the one that was met longest ago.
+    /// Adds a write and returns the length in bytes of its stream, the write included. A write that
+    /// continues no stream starts a new one, which replaces the least recently continued stream.
     pub(super) fn write(&mut self, at: u64, len: u64) -> u64 {
         self.requests += 1;
         let met = self.requests;

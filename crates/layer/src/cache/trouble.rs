@@ -1,4 +1,4 @@
-//! What the layer refuses, and a disk that fails.
+//! Health of the cache: refused writes, and failures of the disk.
 
 use super::layer::Cache;
 use super::layout::RECORDS_AT;
@@ -7,36 +7,38 @@ use frit_core::planted::{Bug, is};
 use frit_core::{Error, MediumKind, Result};
 use frit_media::Store;
 
-/// Steps between two attempts to reach a disk that failed.
+/// Number of steps between two attempts to reach a disk that failed.
 const RETRY_STEPS: u32 = 64;
 
-/// What is wrong.
+/// State of health.
 #[derive(Clone, Default, Debug)]
 pub(super) struct Trouble {
-    /// Why writes are refused.
+    /// Reason for which writes are refused.
     pub(super) refusal: Option<String>,
-    /// Records that are damaged in all copies, of blocks that nothing names: what is not cached may be one of them.
+    /// Records that are damaged in all copies. Their blocks are unknown, so any block that is not
+    /// cached may be one of them.
     pub(super) missing: Option<Missing>,
-    /// What the disk said when it failed: dirty blocks stay, and writes go on while there is room.
+    /// Error of a disk that fails. Dirty blocks stay in the cache, and writes go on while slots are
+    /// free.
     pub(super) disk: Option<String>,
-    /// The error of the request under way is the disk's.
+    /// `true` if the error of the current request is an error of the disk.
     of_disk: bool,
     steps: u32,
-    /// Times that it failed.
+    /// Number of failures of the disk.
     pub(super) failures: u64,
-    /// Times that it came back.
+    /// Number of recoveries of the disk.
     pub(super) recovered: u64,
 }
 
-/// Records that the last halt counted and that are not there.
+/// Records that the summary of the last shutdown counted and that are missing.
 #[derive(Clone, Debug)]
 pub(super) struct Missing {
-    /// Description of them, for messages.
+    /// Description for messages.
     pub(super) what: String,
 }
 
 impl Trouble {
-    /// Whether a disk that failed is to be tried again now.
+    /// Returns `true` if it is time to try a failed disk again.
     pub(super) fn retry(&mut self) -> bool {
         self.steps += 1;
         self.steps % RETRY_STEPS == 1
@@ -51,17 +53,19 @@ impl<T: Token, P: Store, D: Store> Cache<T, P, D> {
         }
     }
 
-    /// An error when a block that is not cached may be one whose record is missing: the disk has an older version.
+    /// Returns an error if a block that is not cached may be one whose record is missing. Its
+    /// version on the disk is then outdated.
     ///
     /// # Errors
-    /// `Corrupt` with what is known of the missing records.
+    /// Returns `Corrupt` with a description of the missing records.
     pub(super) fn on_disk(&self, lbn: u32) -> Result<()> {
         let Some(missing) = &self.trouble.missing else { return Ok(()) };
         let what = format!("block {lbn} of the disk is not cached, or its record is lost: {}", missing.what);
         Err(Error::Corrupt { medium: MediumKind::Pcm, at: RECORDS_AT, what })
     }
 
-    /// What the disk answered. When it failed, what was on its way stays dirty.
+    /// Handles the result of an access to the disk. After a failure the blocks in flight stay
+    /// dirty.
     pub(super) fn of_disk<V>(&mut self, answer: Result<V>) -> Result<V> {
         match answer {
             Ok(v) => Ok(v),
@@ -73,25 +77,26 @@ impl<T: Token, P: Store, D: Store> Cache<T, P, D> {
         }
     }
 
-    /// The disk failed to read: whoever asked hears of it, and nothing else is changed by it.
+    /// Handles a failed read of the disk: only the request gets the error, and no other state
+    /// changes.
     pub(super) fn read_failed(&mut self, e: &Error) -> Error {
         self.trouble.of_disk = true;
         not_reached(e)
     }
 
-    /// The disk failed to flush what it had taken past the cache: that may be gone, whatever a later flush says
-    /// (an operating system forgets pages that it could not write). Writes are refused, so that nobody goes on
-    /// as if it were there.
+    /// Handles a failed flush of the disk after writes that bypassed the cache. Their data may be
+    /// lost even if a later flush succeeds (an operating system drops pages that it could not
+    /// write). So the layer refuses writes from then on.
     #[cold]
     pub(super) fn direct_lost(&mut self, e: &Error) {
         if is(Bug::LostDirectIgnored) || !self.config.passes() {
             return;
         }
-        let why = format!("what was written past the cache may be lost: {e}");
+        let why = format!("data written directly to the disk may be lost: {e}");
         self.trouble.refusal.get_or_insert(why);
     }
 
-    /// The disk works again.
+    /// Notes that the disk works again.
     pub(super) fn came_back(&mut self) {
         if self.trouble.disk.take().is_some() {
             self.trouble.recovered += 1;
@@ -106,13 +111,14 @@ impl<T: Token, P: Store, D: Store> Cache<T, P, D> {
         self.call_back();
     }
 
-    /// Whether the last error was the disk's: the cache is as it was.
+    /// Returns `true` if the last error was an error of the disk, which leaves the cache
+    /// consistent. Resets the note.
     pub(super) fn was_disk(&mut self) -> bool {
         std::mem::take(&mut self.trouble.of_disk)
     }
 
-    /// After an error that the layer has no answer to, directory and media may disagree: it refuses writes
-    /// from then on, and reads go on.
+    /// Refuses writes after an unexpected error, because directory and media may disagree. Reads go
+    /// on.
     #[cold]
     pub(super) fn poisoned(&mut self, e: Error) -> Error {
         let expected = self.was_disk()
@@ -131,7 +137,7 @@ impl<T: Token, P: Store, D: Store> Cache<T, P, D> {
     }
 }
 
-/// An error of the disk as its user meets it: the cache and what it holds are well.
+/// Wraps an error of the disk for the user. The cache and its contents are intact.
 pub(super) fn not_reached(e: &Error) -> Error {
     Error::Medium { what: format!("the disk behind the cache fails: {e}") }
 }

@@ -1,6 +1,7 @@
-//! Comparison of the records with the summary of a halt in order.
+//! Comparison of the records with the summary of a clean shutdown.
 //!
-//! After such a halt everything is certain: a record that is missing is damage, and never a write that was torn.
+//! After a clean shutdown all data is durable, so a missing record is damage and never a torn
+//! write.
 
 use super::layer::Cache;
 use super::recover::{Copies, Scanned};
@@ -14,8 +15,9 @@ use frit_core::{Cause, Recovery, Result, Sink, Source};
 use frit_media::Store;
 
 impl<T: Token, P: Store, D: Store> Cache<T, P, D> {
-    /// Compares the records with the summary of the halt, and returns `true` if the cache was halted in order. A record
-    /// that is older in one copy than in the other, or missing, is restored where the summary tells what it was.
+    /// Compares the records with the summary. Returns `true` if the cache was shut down cleanly. A
+    /// record that is outdated in one copy, or missing, is restored if the summary determines its
+    /// contents.
     pub(super) fn compare_with_halt<S: Sink<Tok = T>>(
         &mut self,
         sink: &mut S,
@@ -26,13 +28,14 @@ impl<T: Token, P: Store, D: Store> Cache<T, P, D> {
         if state != Use::Summed || is(Bug::SummaryIgnored) {
             return Ok(state != Use::Open);
         }
-        // A head that is older than the records says nothing of them.
+        // A header that is older than the records does not describe them.
         let summary = Summary::read(&self.space.pcm)?.filter(|s| scanned.highest <= s.seq);
         let Some(summary) = summary else { return Ok(false) };
         self.space.seq = self.space.seq.max(summary.seq);
         if summary.same_records(&scanned.summary()) {
             return Ok(true);
         }
+        // If all records of one copy are outdated, the other copy alone matches the summary.
         for copy in 0..self.space.layout.copies {
             let one = self.scan(sink, Copies::One(copy), recovery)?;
             if summary.same_records(&one.summary()) {
@@ -53,7 +56,7 @@ impl<T: Token, P: Store, D: Store> Cache<T, P, D> {
         Ok(true)
     }
 
-    /// Returns `true` if a record can be that of a slot which has none.
+    /// Returns `true` if a record is plausible for a slot that has none.
     fn fits(&self, counted: &Counted, scanned: &Scanned) -> bool {
         counted.slot < self.space.layout.slots
             && counted.record.lbn < self.dir.disk_blocks()
@@ -61,13 +64,14 @@ impl<T: Token, P: Store, D: Store> Cache<T, P, D> {
             && scanned.found.iter().all(|f| f.slot != counted.slot)
     }
 
-    /// Makes certain what was put right, before the head says that the cache is in use: cut off, it is put right again.
+    /// Makes the repair durable before the header states that the cache is in use. If it is
+    /// interrupted, the next opening repeats it.
     fn certain<S: Sink<Tok = T>>(&mut self, sink: &mut S) -> Result<()> {
         self.space.fence(sink);
         if self.space.volatile() { self.space.pcm.flush(sink) } else { Ok(()) }
     }
 
-    /// Makes all copies of records say what one of them says.
+    /// Makes all copies of the records equal to one of them.
     fn copy_records<S: Sink<Tok = T>>(&mut self, sink: &mut S, from: u32) -> Result<()> {
         let layout = self.space.layout;
         let read = |cache: &Self, place: Place| -> Result<State> {
@@ -100,7 +104,8 @@ impl<T: Token, P: Store, D: Store> Cache<T, P, D> {
         self.certain(sink)
     }
 
-    /// Records are missing, and nothing tells of which blocks: writes are refused, and what is not cached is not read.
+    /// Handles missing records of unknown blocks: refuses writes, and reads of blocks that are not
+    /// cached.
     fn note_missing(&mut self, summary: &Summary, scanned: &Scanned, recovery: &mut Recovery) -> Result<()> {
         let records = summary.lacking(&scanned.summary());
         let damaged = damaged_records(&scanned.remains, |slot| {
@@ -109,7 +114,7 @@ impl<T: Token, P: Store, D: Store> Cache<T, P, D> {
             self.space.pcm.peek(at, &mut lbn)?;
             let lbn = u32::from_le_bytes(lbn);
             let of = if lbn < self.dir.disk_blocks() {
-                format!(" (block {lbn}, as it says)")
+                format!(" (block {lbn}, as recorded)")
             } else {
                 String::new()
             };
@@ -126,7 +131,7 @@ impl<T: Token, P: Store, D: Store> Cache<T, P, D> {
         Ok(())
     }
 
-    /// Lets the disk's versions of blocks show whose records are missing.
+    /// Accepts the disk's versions of the blocks whose records are missing.
     pub(super) fn accept_missing<S: Sink<Tok = T>>(&mut self, sink: &mut S) -> Result<()> {
         self.trouble.missing = None;
         self.trouble.refusal = None;

@@ -1,4 +1,4 @@
-//! What the layer shows.
+//! Metrics and residence view of the cache.
 
 use super::layer::Cache;
 use crate::Token;
@@ -6,7 +6,7 @@ use frit_core::Visible;
 use frit_core::visible::{LayerView, Metric, Residence};
 use frit_media::Store;
 
-/// Slices of the address space in the residence view.
+/// Number of slices of the address space in the residence view.
 const SLICES: u32 = 512;
 
 impl<T: Token, P: Store, D: Store> Cache<T, P, D> {
@@ -30,47 +30,48 @@ impl<T: Token, P: Store, D: Store> Cache<T, P, D> {
             blocks(
                 "dirty_blocks",
                 u64::from(self.dir.dirty_len()),
-                "blocks that the disk has not got for certain",
+                "blocks that are not yet durable on the disk",
             ),
             blocks("cache_slots", u64::from(self.dir.capacity()), "blocks that the cache can hold"),
-            count("active_buckets", u64::from(self.dir.active()), "regions of a MiB with cached blocks"),
+            count("active_buckets", u64::from(self.dir.active()), "regions of 1 MiB with cached blocks"),
             blocks("read_hits", s.read_hits, "blocks read from the cache"),
             blocks("read_partial", s.read_partial, "blocks read from cache and disk"),
             blocks("read_misses", s.read_misses, "blocks read from the disk"),
             blocks("write_hits", s.write_hits, "blocks written over cached ones"),
-            blocks("write_misses", s.write_misses, "blocks that came into the cache with a write"),
-            blocks("direct_writes", s.direct, "blocks written past the cache"),
+            blocks("write_misses", s.write_misses, "blocks inserted into the cache by a write"),
+            blocks("direct_writes", s.direct, "blocks written directly to the disk"),
             Metric {
                 name: "hit_ratio",
                 value: per(hits, all),
                 unit: "",
-                help: "block accesses that the cache served",
+                help: "share of block accesses that the cache served",
             },
-            count("destages", s.destages, "times that victims were chosen"),
-            blocks("destaged", s.destaged, "dirty blocks that left"),
-            blocks("dropped", s.dropped, "clean blocks that left"),
-            blocks("cleaned", s.cleaned, "dirty blocks written back that stayed"),
+            count("destages", s.destages, "victim selections"),
+            blocks("destaged", s.destaged, "dirty blocks evicted"),
+            blocks("dropped", s.dropped, "clean blocks evicted"),
+            blocks("cleaned", s.cleaned, "dirty blocks written back and kept"),
             Metric {
                 name: "destage_blocks",
                 value: per(s.destaged + s.cleaned, s.destage_writes),
                 unit: "blocks",
-                help: "blocks in a write of destaged ones, mean",
+                help: "mean number of blocks in a write of destaged blocks",
             },
             count("destage_writes", s.destage_writes, "writes to the disk of destaged blocks"),
             count("room_waits", s.waits, "writes that waited for a slot"),
             count("disk_flushes", s.disk_flushes, "flushes of the disk by the cache"),
             blocks("set_aside", s.set_aside, "damaged blocks that could not be written back"),
-            count("disk_failures", self.trouble.failures, "times that the disk failed"),
+            count("disk_failures", self.trouble.failures, "failures of the disk"),
             Metric {
                 name: "degraded",
                 value: f64::from(u8::from(self.trouble.disk.is_some())),
                 unit: "",
-                help: "1 while the disk fails and dirty blocks stay",
+                help: "1 while the disk fails and dirty blocks are kept",
             },
         ]
     }
 
-    /// Cached blocks by slices of the disk; the rest is on the disk alone.
+    /// Returns the number of cached blocks for each slice of the disk. All other blocks are on the
+    /// disk only.
     fn residence(&self) -> Vec<Residence> {
         let buckets = self.dir.buckets();
         let slices = SLICES.min(buckets);

@@ -1,4 +1,4 @@
-//! Writes: into a slot, over a block that is cached, or past the cache.
+//! Writes: into a free slot, over a cached block, or directly to the disk.
 
 use super::BLOCK_BYTES;
 use super::config::{Mode, Overwrite};
@@ -23,6 +23,8 @@ impl<T: Token, P: Store, D: Store> Cache<T, P, D> {
         self.writable()?;
         let bypass = self.config.bypass_bytes;
         let stream = if bypass > 0 { self.streams.write(at, u64::from(data.len())) } else { 0 };
+        // A conflict is detected before anything changes, so that the caller can repeat the
+        // request.
         if self.config.mode == Mode::WriteThrough {
             self.free_to(at, at + u64::from(data.len()), true)?;
         }
@@ -30,7 +32,7 @@ impl<T: Token, P: Store, D: Store> Cache<T, P, D> {
         if direct {
             self.free_to(at, at + u64::from(data.len()), true)?;
         }
-        // Bytes of the request that go to the disk together: from, to.
+        // Bytes of the request (from, to) that the next direct write to the disk carries.
         let mut run = (0, 0);
         for span in spans(at, data.len()) {
             let part = data.part(span.from, span.bytes());
@@ -54,19 +56,21 @@ impl<T: Token, P: Store, D: Store> Cache<T, P, D> {
         self.keep_room(sink)
     }
 
-    /// Whether a cached block goes when a write passes it. What is dirty, or on its way, is written where it is: the
-    /// disk comes later.
+    /// Returns `true` if a write that bypasses the cache may drop this cached block. A block that
+    /// is dirty or in flight is written in the cache instead, because its writeback would otherwise
+    /// overwrite the newer data on the disk.
     pub(super) fn may_pass(&self, slot: u32) -> bool {
         !self.dir.dirty(slot) && self.dir.flags(slot) & (PINNED | DAMAGED) == 0 && self.config.around()
     }
 
-    /// Whether a write that goes to the disk may pass this block: it is not there, or was clean and goes.
+    /// Returns `true` if a direct write may bypass the cache for this block: it is not cached, or
+    /// was clean and is dropped.
     fn makes_way<S: Sink<Tok = T>>(&mut self, sink: &mut S, lbn: u32) -> Result<bool> {
         let Some(slot) = self.dir.get(lbn) else { return Ok(true) };
         if !self.may_pass(slot) {
             return Ok(false);
         }
-        // The disk has it once it was flushed.
+        // The record may only go after the flush that made the block durable on the disk.
         let gone = self.space.end_record(sink, slot, End::Left, self.flushed)?;
         let free = self.space.settle(sink, gone);
         self.dir.remove(lbn);
@@ -75,8 +79,9 @@ impl<T: Token, P: Store, D: Store> Cache<T, P, D> {
         Ok(true)
     }
 
-    /// Writes a part of a request past the cache. Records of these blocks are gone for certain before, so
-    /// that none comes back over what the disk has now.
+    /// Writes a part of a request directly to the disk. The removal of the records of these blocks
+    /// is made durable before, so that a recovery cannot restore an old version over the new data
+    /// on the disk.
     fn write_direct<S: Sink<Tok = T>>(
         &mut self,
         sink: &mut S,
@@ -110,7 +115,7 @@ impl<T: Token, P: Store, D: Store> Cache<T, P, D> {
         Ok(())
     }
 
-    /// The disk acknowledged something that a flush has to wait for.
+    /// Notes a write that the disk has acknowledged and that the next flush must cover.
     pub(super) fn not_flushed<S: Sink<Tok = T>>(&mut self, sink: &mut S, tok: T) {
         self.unflushed = Some(match self.unflushed {
             Some(u) => sink.join(u, tok),
@@ -118,7 +123,7 @@ impl<T: Token, P: Store, D: Store> Cache<T, P, D> {
         });
     }
 
-    /// Writes a request to the disk as well, once it is certain in the cache.
+    /// Writes a request to the disk as well, after it is durable in the cache.
     fn write_through<S: Sink<Tok = T>>(&mut self, sink: &mut S, at: u64, data: Source<'_>) -> Result<()> {
         let after = self.space.fenced();
         if self.left.on() {
@@ -127,7 +132,8 @@ impl<T: Token, P: Store, D: Store> Cache<T, P, D> {
         let done = match self.disk.write(sink, at, data, Cause::Host, after) {
             Ok(done) => done,
             Err(e) => {
-                // The cache has it, dirty: the request is as good as done, and the disk is tried again.
+                // The cache holds the data, dirty and durable: the request succeeds, and the write
+                // to the disk is repeated later.
                 drop(self.of_disk::<T>(Err(e)));
                 self.was_disk();
                 return Ok(());
@@ -141,7 +147,8 @@ impl<T: Token, P: Store, D: Store> Cache<T, P, D> {
         if self.many_fly() { self.land(sink).map(|_| ()) } else { Ok(()) }
     }
 
-    /// Blocks of a request of which the disk has all, once it has the request.
+    /// Returns the blocks of a request that are clean once the disk has the request, because all of
+    /// their valid fragments are part of it.
     fn written_through(&self, at: u64, len: u32) -> Vec<Victim> {
         let whole = |span: Span| {
             let slot = self.dir.get(span.lbn)?;
@@ -151,7 +158,8 @@ impl<T: Token, P: Store, D: Store> Cache<T, P, D> {
         spans(at, len).filter_map(whole).collect()
     }
 
-    /// As [`Cache::write_through`], with the write left to others: the request is done when the disk has it.
+    /// Variant of [`Cache::write_through`] that defers the write. The request is complete when the
+    /// caller has written to the disk.
     fn leave_through<S: Sink<Tok = T>>(
         &mut self,
         sink: &mut S,
@@ -183,11 +191,12 @@ impl<T: Token, P: Store, D: Store> Cache<T, P, D> {
             return self.write_in_place(sink, span, data, access, slot);
         }
         let (to, after) = self.take_slot(sink)?;
-        // Making room may have let the block go: it is looked for only now.
+        // `take_slot` may have evicted the block, so the directory is searched only now.
         let put = match self.dir.get(span.lbn) {
             Some(from) => self.put_over(sink, span, data, access, (from, to), after),
             None => self.put_new(sink, span, data, access, to, after),
         };
+        // The directory does not use the new slot, so it is free again.
         if put.is_err() && self.dir.get(span.lbn) != Some(to) {
             self.give_back(to, after, false);
         }
@@ -213,7 +222,8 @@ impl<T: Token, P: Store, D: Store> Cache<T, P, D> {
         Ok(())
     }
 
-    /// Writes a block that is cached to another slot, with what it has of it already.
+    /// Writes a cached block to another slot, merged with its fragments that the request does not
+    /// overwrite.
     fn put_over<S: Sink<Tok = T>>(
         &mut self,
         sink: &mut S,
@@ -238,12 +248,13 @@ impl<T: Token, P: Store, D: Store> Cache<T, P, D> {
         self.dir.set_dirty(span.lbn, to, true);
         self.flying.leaving -= u32::from(flags & LEAVES != 0);
         if flags & (LEAVES | DAMAGED) != 0 {
-            // The policy had let it go.
+            // The policy does not know the block any more.
             self.policy.insert(to, access);
         } else {
             self.policy.moved(from, to);
             self.policy.hit(to, access);
         }
+        // The slot of a block in flight is freed when its writeback completes.
         if flags & DAMAGED != 0 || flags & PINNED == 0 {
             self.replaced.push(from);
         }
@@ -251,7 +262,7 @@ impl<T: Token, P: Store, D: Store> Cache<T, P, D> {
         Ok(())
     }
 
-    /// Writes a block to a slot: `data` in its place, the rest from the block buffer.
+    /// Writes a block to a slot: `data` at its position, all other fragments from the block buffer.
     fn put<S: Sink<Tok = T>>(
         &mut self,
         sink: &mut S,
@@ -272,7 +283,7 @@ impl<T: Token, P: Store, D: Store> Cache<T, P, D> {
         self.space.write_block(sink, slot, record, Source::Bytes(&self.block), Cause::Host, after)
     }
 
-    /// The paper's way: a block is written where it lies.
+    /// Overwrites a block in place, as the paper does.
     fn write_in_place<S: Sink<Tok = T>>(
         &mut self,
         sink: &mut S,
@@ -284,6 +295,7 @@ impl<T: Token, P: Store, D: Store> Cache<T, P, D> {
         let old = self.dir.valid(slot);
         let valid = old | span.mask();
         let after = sink.start();
+        // The digest of the new record also covers the fragments that are not overwritten.
         if P::HOLDS && old & !span.mask() != 0 {
             self.load(span.lbn, slot)?;
         }
@@ -296,8 +308,8 @@ impl<T: Token, P: Store, D: Store> Cache<T, P, D> {
         Ok(())
     }
 
-    /// Reads the `wanted` fragments of a cached block into the block buffer, checked, and says when that is
-    /// done.
+    /// Reads the `wanted` fragments of a cached block into the block buffer, verifies them, and
+    /// returns the completion of the read.
     pub(super) fn fetch<S: Sink<Tok = T>>(
         &mut self,
         sink: &mut S,
@@ -318,10 +330,10 @@ impl<T: Token, P: Store, D: Store> Cache<T, P, D> {
         Ok(done)
     }
 
-    /// The valid fragments of a cached block, in the block buffer.
+    /// Loads the valid fragments of a cached block into the block buffer.
     ///
     /// # Errors
-    /// `Corrupt` when they are not what was written.
+    /// Returns `Corrupt` if the data does not match its record.
     pub(super) fn load(&mut self, lbn: u32, slot: u32) -> Result<()> {
         let valid = self.dir.valid(slot);
         match self.space.record(slot)? {
@@ -329,7 +341,7 @@ impl<T: Token, P: Store, D: Store> Cache<T, P, D> {
                 if self.space.load(slot, &r, &mut self.block)? {
                     return Ok(());
                 }
-                Err(self.corrupt(lbn, slot, "the data is not what was written"))
+                Err(self.corrupt(lbn, slot, "the data does not match its checksum"))
             }
             Some(r) => {
                 let what = format!("its record is of block {} with fragments {:08b}", r.lbn, r.valid);
@@ -347,13 +359,15 @@ impl<T: Token, P: Store, D: Store> Cache<T, P, D> {
         }
     }
 
-    /// Makes what was written certain: a fence, then the records of earlier versions go.
+    /// Makes the data of the request durable with a fence, and then ends the records of earlier
+    /// versions.
     pub(super) fn commit<S: Sink<Tok = T>>(&mut self, sink: &mut S) -> Result<()> {
         let Some(done) = self.space.fence(sink) else { return Ok(()) };
         sink.ack(done);
         let mut replaced = std::mem::take(&mut self.replaced);
         for (i, &slot) in replaced.iter().enumerate() {
             let after = if is(Bug::OldRecordFirst) { sink.start() } else { done };
+            // Over files the new version is not synced yet, so the record of the old one must stay.
             if self.space.keeps(slot) {
                 continue;
             }

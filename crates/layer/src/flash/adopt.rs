@@ -1,4 +1,5 @@
-//! A space that is not new: pages that a map names after a boot, or that preconditioning puts there.
+//! Population of the space from existing pages: those that a map names after a boot, and those that
+//! preconditioning creates.
 
 use super::BlockState;
 use super::space::{Flash, Open, Stream};
@@ -8,12 +9,12 @@ use frit_core::{BlockId, Cause, Error, Lpn, MediumKind, Ppn, Result, Sink, Sourc
 use frit_media::{Expected, Spare, Store};
 
 impl<T: Token, N: Store> Flash<T, N> {
-    /// Takes note of a page that the map names. With `look`, its spare area has to say the same.
+    /// Adopts a page that the map names. With `look`, the page's spare area must agree.
     pub(crate) fn adopt(&mut self, lpn: Lpn, ppn: Ppn, tag: u16, look: bool) -> Result<()> {
         let damaged = |what: String| Error::Corrupt { medium: MediumKind::Nand, at: u64::from(ppn.0), what };
         let g = *self.nand.geometry();
         if ppn.0 >= g.pages() || self.nand.next_page(g.block_of(ppn)) <= ppn.0 % g.pages_per_block {
-            return Err(damaged(format!("the map names it for page {}, and it holds none", lpn.0)));
+            return Err(damaged(format!("the map names it for page {}, and it was not programmed", lpn.0)));
         }
         if let Some(other) = self.lpn_of(ppn) {
             return Err(damaged(format!("the map names it for pages {} and {}", lpn.0, other.0)));
@@ -29,18 +30,18 @@ impl<T: Token, N: Store> Flash<T, N> {
         Ok(())
     }
 
-    /// The sequence number of a page, which has to be a certain version.
+    /// Sequence number of a page, which must be the given version.
     pub(crate) fn version(&self, ppn: Ppn, lpn: Lpn, tag: u16) -> Result<u64> {
         let spare = self.nand.spare(ppn)?.filter(|s| Expected { lpn: lpn.0, tag }.is(*s));
         spare.map(|s| s.seq).ok_or_else(|| Error::Corrupt {
             medium: MediumKind::Nand,
             at: u64::from(ppn.0),
-            what: format!("it should hold page {}, version {tag} (modulo 65536), and does not", lpn.0),
+            what: format!("it does not hold the expected page {}, version {tag} (modulo 65536)", lpn.0),
         })
     }
 
-    /// After all pages were adopted: blocks that were written are sealed, and those begun are filled
-    /// on by the streams. `suspect`: free blocks are erased again before use.
+    /// Completes the adoption of all pages: full blocks are sealed, and partly written blocks are
+    /// assigned to the streams. With `suspect`, free blocks are erased again before use.
     pub(crate) fn adopted(&mut self, seq: u64, suspect: bool) {
         self.seq = seq;
         let pages = self.blocks.pages_per_block();
@@ -49,7 +50,7 @@ impl<T: Token, N: Store> Flash<T, N> {
             self.units[unit as usize].free.clear();
             for b in self.blocks.of_unit(unit) {
                 let next = match self.nand.next_page(BlockId(b)) {
-                    // An erase may have been cut off in it, whatever it looks like.
+                    // The block may contain an interrupted erase, whatever its pages look like.
                     _ if suspect && self.blocks.valid(b) == 0 => 0,
                     next => next,
                 };
@@ -63,7 +64,8 @@ impl<T: Token, N: Store> Flash<T, N> {
                     _ => self.seal(b),
                 }
             }
-            // The emptiest for cleaning, which must not run out of room, and so all beyond three.
+            // The emptiest block goes to garbage collection, which must not run out of pages, and
+            // so do all blocks beyond three.
             begun.sort_by_key(|open| open.next);
             let slots = [Stream::Gc as usize, Stream::Host as usize, Stream::Cold as usize];
             let rest = begun.split_off(begun.len().min(slots.len()));
@@ -78,8 +80,8 @@ impl<T: Token, N: Store> Flash<T, N> {
         }
     }
 
-    /// After a stop, once all pages were adopted: pads each block that is filled on, since the program of its next page may have been cut
-    /// off. Returns how many pages that took.
+    /// Pads the next page of each partly written block, since a crash may have interrupted its
+    /// program. Called after all pages were adopted. Returns the number of padded pages.
     pub(crate) fn pad_begun<S: Sink<Tok = T>>(&mut self, sink: &mut S) -> Result<u32> {
         let mut padded = 0;
         for b in 0..self.blocks.count() {
@@ -96,7 +98,7 @@ impl<T: Token, N: Store> Flash<T, N> {
         Ok(padded)
     }
 
-    /// Keeps a block that was to be erased, since a page in it is wanted after all.
+    /// Removes a block from the free pool and seals it, since one of its pages is still needed.
     pub(crate) fn rescue(&mut self, ppn: Ppn) {
         let block = self.nand.geometry().block_of(ppn).0;
         if self.blocks.state(block) == BlockState::Free {
@@ -106,19 +108,20 @@ impl<T: Token, N: Store> Flash<T, N> {
         }
     }
 
-    /// Free blocks that are erased again before use.
+    /// Number of free blocks that are erased again before use.
     pub(crate) fn suspects(&self) -> u32 {
         (0..self.blocks.count()).filter(|&b| self.blocks.is_suspect(b)).count() as u32
     }
 
-    /// Free blocks that preconditioning may fill in a unit, in order.
+    /// Free blocks of a unit that preconditioning may fill, in order.
     pub(crate) fn fillable(&self, unit: u32) -> Vec<u32> {
         let free = &self.units[unit as usize].free;
         free.iter().copied().take(free.len().saturating_sub(self.reserve)).collect()
     }
 
-    /// Preconditioning: fills a free block with pages, 0 for one that is invalid, else LPN + 1, and
-    /// seals it. Nothing is emitted or counted. `moved` hears of each valid page.
+    /// Fills a free block for preconditioning, and seals it if it is full. An element of `pages` is
+    /// LPN + 1, or 0 for an invalid page. No command is emitted or counted. `moved` is called for
+    /// each valid page.
     pub(crate) fn preset_block(
         &mut self,
         unit: u32,
@@ -155,12 +158,12 @@ impl<T: Token, N: Store> Flash<T, N> {
         Ok(())
     }
 
-    /// Takes blocks out of the pool of a unit that were filled.
+    /// Removes the blocks that preconditioning has written from the pool of a unit.
     pub(crate) fn filled(&mut self, unit: u32, blocks: usize) {
         self.units[unit as usize].free.drain(..blocks);
     }
 
-    /// Zeros for the pages that preconditioning writes.
+    /// Clears the buffer that preconditioning writes as page contents.
     pub(crate) fn zero_scratch(&mut self) {
         self.scratch.fill(0);
     }

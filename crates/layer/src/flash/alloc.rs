@@ -1,4 +1,4 @@
-//! Where the next page goes, and programming it there whatever fails on the way.
+//! Allocation of the next page, and programming with retries after failures.
 
 use super::space::{Flash, ForwardMap, Open, Stream};
 use super::{BlockState, GcPolicy, WearPolicy};
@@ -8,8 +8,8 @@ use frit_core::{BlockId, Cause, Error, Lpn, Ppn, Result, Sink, Source};
 use frit_media::{Spare, Store};
 
 impl<T: Token, N: Store> Flash<T, N> {
-    /// Writes a whole page of the host's into `unit`, cleaning as much as that page owes. The caller
-    /// invalidates the old page and updates its map.
+    /// Writes a whole host page into `unit`, with garbage collection if the unit has no free block.
+    /// The caller invalidates the old page and updates the map.
     pub(crate) fn write<S: Sink<Tok = T>, M: ForwardMap<T>>(
         &mut self,
         sink: &mut S,
@@ -19,17 +19,19 @@ impl<T: Token, N: Store> Flash<T, N> {
         self.writable()?;
         loop {
             if self.unit_is_full(page.unit, page.stream) {
+                // The full block becomes a candidate before a victim is chosen.
                 self.close(page.unit, page.stream);
                 self.make_room(sink, map, page.unit)?;
             }
-            // Asked again after a program that failed: what cleaning needs is not for the host.
+            // Checked again after a failed program: the reserve of garbage collection is not for
+            // host data.
             if let Some(done) = self.try_program(sink, page)? {
                 return Ok(done);
             }
         }
     }
 
-    /// Whether a write into the stream has to open a block and may not.
+    /// Returns `true` if a write into the stream would have to open a block of the reserve.
     #[inline]
     fn unit_is_full(&self, unit: u32, stream: Stream) -> bool {
         let u = &self.units[unit as usize];
@@ -37,8 +39,8 @@ impl<T: Token, N: Store> Flash<T, N> {
         !open && u.free.len() <= self.reserve
     }
 
-    /// Programs a page into the next place of its stream; a failed program dooms the block, and the
-    /// page goes into another.
+    /// Programs a page at the next position of its stream. A failed program dooms the block, and
+    /// the page is programmed into another one.
     #[inline]
     pub(crate) fn program<S: Sink<Tok = T>>(
         &mut self,
@@ -52,7 +54,7 @@ impl<T: Token, N: Store> Flash<T, N> {
         }
     }
 
-    /// The same, once; nothing after a program that failed.
+    /// Tries once to program a page. `None` if the program failed.
     #[inline]
     fn try_program<S: Sink<Tok = T>>(
         &mut self,
@@ -61,6 +63,7 @@ impl<T: Token, N: Store> Flash<T, N> {
     ) -> Result<Option<(Ppn, T)>> {
         let ppn = self.next_page(sink, page.unit, page.stream)?;
         let spare = Spare { lpn: page.lpn.0, seq: self.next_seq() };
+        // Crash safety: see `Flash::named`.
         let begins = self.begins(ppn);
         let after = sink.join(page.after, self.in_use);
         let after = if begins { sink.join(after, self.named) } else { after };
@@ -74,7 +77,7 @@ impl<T: Token, N: Store> Flash<T, N> {
             Err(e) => return Err(e),
         };
         if begins {
-            // It waits for all of them.
+            // The program waits for `named`, so its token covers everything that `named` did.
             self.named = done;
         }
         self.note_valid(page.unit, ppn, page.lpn);
@@ -89,7 +92,7 @@ impl<T: Token, N: Store> Flash<T, N> {
         self.units[unit as usize].valid_pages += 1;
     }
 
-    /// The next page of a stream; opens a block when the last one is full.
+    /// Next page of a stream. Opens a block when the last one is full.
     #[inline]
     pub(super) fn next_page<S: Sink<Tok = T>>(
         &mut self,
@@ -111,7 +114,7 @@ impl<T: Token, N: Store> Flash<T, N> {
         Ok(ppn)
     }
 
-    /// Takes back that a stream's next page was used.
+    /// Undoes the allocation of a stream's next page.
     pub(super) fn give_page_back(&mut self, unit: u32, stream: Stream) {
         if let Some(open) = &mut self.units[unit as usize].open[stream as usize] {
             open.next = self.nand.next_page(BlockId(open.block));
@@ -122,6 +125,7 @@ impl<T: Token, N: Store> Flash<T, N> {
     fn open_block<S: Sink<Tok = T>>(&mut self, sink: &mut S, unit: u32, stream: Stream) -> Result<()> {
         self.close(unit, stream);
         let u = &mut self.units[unit as usize];
+        // Garbage collection fills blocks left open by a crash before it takes a free block.
         if let Some(begun) = if stream == Stream::Gc { u.begun.pop() } else { None } {
             u.open[stream as usize] = Some(begun);
             return Ok(());
@@ -138,8 +142,8 @@ impl<T: Token, N: Store> Flash<T, N> {
         Ok(())
     }
 
-    /// Cleaning goes on in a block of another stream when there is no free one: it gives back more than
-    /// it takes.
+    /// Lends an open block of another stream to garbage collection if no block is free. Garbage
+    /// collection frees more pages than it takes.
     fn borrow_open(&mut self, unit: u32) -> bool {
         let pages = self.blocks.pages_per_block();
         let open = &mut self.units[unit as usize].open;
@@ -149,12 +153,13 @@ impl<T: Token, N: Store> Flash<T, N> {
         lent.is_some()
     }
 
-    /// Takes a free block, erased for sure.
+    /// Takes a free block, and erases it again if a crash may have interrupted its erase.
     fn take_block<S: Sink<Tok = T>>(&mut self, sink: &mut S, unit: u32, stream: Stream) -> Result<u32> {
         loop {
             let u = &mut self.units[unit as usize];
             let nand = &self.nand;
             let erases = |b: u32| nand.erases(BlockId(b));
+            // Pages that garbage collection moves count as cold, like those of the cold stream.
             let taken = self.config.wear.take(&mut u.free, stream != Stream::Host, &erases);
             let block = taken.ok_or_else(|| Error::NoSpace {
                 what: format!(
@@ -176,8 +181,8 @@ impl<T: Token, N: Store> Flash<T, N> {
         }
     }
 
-    /// Loads the block's part of the reverse map, which is about to be filled: loads overlap, while
-    /// stores that miss the processor's cache would hold up all others behind them.
+    /// Prefetches the block's part of the reverse map, which is about to be filled. Loads overlap,
+    /// while stores that miss the processor's cache would block all later stores.
     fn fetch_reverse(&self, block: u32) {
         let first = self.nand.geometry().ppn(BlockId(block), 0).idx();
         let rows = &self.reverse[first..first + self.blocks.pages_per_block() as usize];
@@ -191,7 +196,7 @@ impl<T: Token, N: Store> Flash<T, N> {
         }
     }
 
-    /// Makes a full block a candidate for cleaning.
+    /// Makes a full block a candidate for garbage collection.
     pub(super) fn seal(&mut self, block: u32) {
         self.blocks.clock = self.blocks.clock.wrapping_add(1);
         self.blocks.block[block as usize].touched = self.blocks.clock;
@@ -199,8 +204,8 @@ impl<T: Token, N: Store> Flash<T, N> {
         self.config.gc.sealed(block, &self.blocks);
     }
 
-    /// Closes the open block of a stream after a failed program: what it holds is moved away by
-    /// cleaning, then it is retired.
+    /// Closes the open block of a stream after a failed program. Garbage collection moves its valid
+    /// pages, and then retires it.
     pub(super) fn doom(&mut self, unit: u32, stream: Stream) {
         let u = &mut self.units[unit as usize];
         if let Some(o) = u.open[stream as usize].take() {
@@ -212,7 +217,7 @@ impl<T: Token, N: Store> Flash<T, N> {
     }
 }
 
-/// A page on its way into NAND.
+/// Request to program a page.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct PageWrite<'a, T> {
     pub(crate) lpn: Lpn,

@@ -1,36 +1,37 @@
-//! The state of every block, as cleaning and wear leveling see it.
+//! State of every block, for garbage collection and wear leveling.
 
-/// What a block is used for.
+/// Use of a block.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub enum BlockState {
-    /// Erased (or erasable) and in a pool.
+    /// Erased (or erasable), and in a free pool.
     #[default]
     Free,
-    /// A stream writes into it.
+    /// A stream writes to it.
     Open,
-    /// Full, and a candidate for cleaning.
+    /// Full, and a candidate for garbage collection.
     Sealed,
-    /// Being cleaned.
+    /// Its valid pages are being moved by garbage collection.
     Victim,
-    /// Emptied, and not erased before the next flush: the map as of the last one names its pages.
+    /// It has no valid pages, but is not erased before the next flush: the map as of the last flush
+    /// names its pages.
     Emptied,
-    /// A program failed in it: to be emptied and retired.
+    /// A program failed in it: its valid pages are moved, then it is retired.
     Doomed,
-    /// Out of use.
+    /// Bad: out of use.
     Bad,
 }
 
-/// What is known of a block: 8 bytes, so that a page that becomes invalid touches one cache line.
+/// State of a block: 8 bytes, so that invalidating a page touches one cache line.
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) struct Block {
     pub(super) touched: u32,
     pub(super) valid: u16,
     pub(super) state: BlockState,
-    /// An erase may have been cut off: erase it before it is written.
+    /// A crash may have interrupted an erase: the block is erased again before it is written.
     pub(super) suspect: bool,
 }
 
-/// All blocks: state, valid pages, age. Blocks of unit `u` are `u × blocks_per_unit ..`.
+/// State, valid pages and age of all blocks. Unit `u` has the blocks from `u × blocks_per_unit` on.
 #[derive(Clone, Debug)]
 pub struct Blocks {
     pub(super) block: Vec<Block>,
@@ -45,60 +46,61 @@ impl Blocks {
         Blocks { block: vec![Block::default(); n], clock: 0, blocks_per_unit, pages_per_block }
     }
 
-    /// How many blocks there are in all units.
+    /// Number of blocks in all units.
     #[must_use]
     pub fn count(&self) -> u32 {
         self.block.len() as u32
     }
 
-    /// Pages in a block.
+    /// Number of pages in a block.
     #[must_use]
     pub fn pages_per_block(&self) -> u32 {
         self.pages_per_block
     }
 
-    /// Blocks in a unit.
+    /// Number of blocks in a unit.
     #[must_use]
     pub fn blocks_per_unit(&self) -> u32 {
         self.blocks_per_unit
     }
 
-    /// The blocks of a unit.
+    /// Range of the blocks of a unit.
     #[must_use]
     pub fn of_unit(&self, unit: u32) -> std::ops::Range<u32> {
         unit * self.blocks_per_unit..(unit + 1) * self.blocks_per_unit
     }
 
-    /// The unit of a block.
+    /// Unit of a block.
     #[inline]
     #[must_use]
     pub fn unit_of(&self, block: u32) -> u32 {
         let n = self.blocks_per_unit;
-        // A division costs more than all the rest of taking note of an invalid page.
+        // A division costs more than the rest of invalidating a page.
         if n.is_power_of_two() { block >> n.trailing_zeros() } else { block / n }
     }
 
-    /// What a block is used for.
+    /// Use of a block.
     #[inline]
     #[must_use]
     pub fn state(&self, block: u32) -> BlockState {
         self.block[block as usize].state
     }
 
-    /// Whether a block is erased again before it is written.
+    /// Returns `true` if a block is erased again before it is written.
     #[must_use]
     pub fn is_suspect(&self, block: u32) -> bool {
         self.block[block as usize].suspect
     }
 
-    /// Valid pages of a block.
+    /// Number of valid pages in a block.
     #[inline]
     #[must_use]
     pub fn valid(&self, block: u32) -> u16 {
         self.block[block as usize].valid
     }
 
-    /// How long ago a page of the block was last written or invalidated, in blocks sealed since.
+    /// Age of a block: number of blocks sealed since one of its pages was last written or
+    /// invalidated.
     #[inline]
     #[must_use]
     pub fn age(&self, block: u32) -> u32 {

@@ -1,5 +1,5 @@
-//! Cleaning in small pieces: each write pays for the page it takes, idle time works ahead, and only
-//! a unit without a block to spare makes a write wait.
+//! Garbage collection in small steps: each write pays for the page that it takes, idle time works
+//! ahead, and a write waits only if its unit has no spare block.
 
 use super::space::{Flash, ForwardMap, Moved, Stream, Victim};
 use super::{BlockState, GcPolicy, WearPolicy};
@@ -8,14 +8,14 @@ use frit_core::planted::{Bug, is};
 use frit_core::{BlockId, Cause, Error, Lpn, Ppn, Progress, Result, Sink};
 use frit_media::{Expected, Spare, Store};
 
-/// Moves that a written page pays for at most when its unit cleans a block that gains nothing
-/// (wear leveling, retirement).
+/// Largest number of moves that a written page pays for while its unit collects a block that gains
+/// no pages (wear leveling, retirement).
 const MOVES_WITHOUT_GAIN: u32 = 1;
 
 impl<T: Token, N: Store> Flash<T, N> {
-    /// Pays for one page written into `unit`: a victim with `v` valid of `b` pages gives `b − v` pages
-    /// for `v` moves, so each page written owes `v / (b − v)` moves. The unit is never out of blocks,
-    /// and no write waits for a whole block.
+    /// Pays for one page written into `unit`. A victim with `v` valid pages of `b` yields `b − v`
+    /// pages for `v` moves, so each written page owes `v / (b − v)` moves. The unit never runs out
+    /// of blocks, and no write waits for the collection of a whole block.
     #[inline]
     pub(crate) fn pace<S: Sink<Tok = T>, M: ForwardMap<T>>(
         &mut self,
@@ -24,6 +24,7 @@ impl<T: Token, N: Store> Flash<T, N> {
         unit: u32,
     ) -> Result<()> {
         let u = &self.units[unit as usize];
+        // Includes blocks that wait for a flush, since no more moves are needed to free them.
         let free = u.free.len() + u.emptied.len();
         if u.victim.is_none() && free > self.config.low_blocks && u.doomed.is_empty() {
             return Ok(());
@@ -39,6 +40,8 @@ impl<T: Token, N: Store> Flash<T, N> {
     ) -> Result<()> {
         let Some(v) = self.victim(map, unit) else { return Ok(()) };
         let u = &mut self.units[unit as usize];
+        // Integer arithmetic without loss: the remainder of v / gain stays in `debt` for the next
+        // page.
         u.debt += v.valid;
         let mut moves = u.debt.checked_div(v.gain).unwrap_or(MOVES_WITHOUT_GAIN);
         u.debt = u.debt.checked_rem(v.gain).unwrap_or(0);
@@ -51,7 +54,8 @@ impl<T: Token, N: Store> Flash<T, N> {
         Ok(())
     }
 
-    /// Makes room for some pages in a unit, so that none of them has to wait for cleaning.
+    /// Frees blocks in a unit so that the given number of pages can be written without garbage
+    /// collection.
     pub(crate) fn reserve<S: Sink<Tok = T>, M: ForwardMap<T>>(
         &mut self,
         sink: &mut S,
@@ -68,7 +72,7 @@ impl<T: Token, N: Store> Flash<T, N> {
         self.make_room(sink, map, unit)
     }
 
-    /// Cleans until the unit has a block for the host.
+    /// Collects garbage until the unit has a free block for the host.
     #[cold]
     pub(super) fn make_room<S: Sink<Tok = T>, M: ForwardMap<T>>(
         &mut self,
@@ -77,6 +81,7 @@ impl<T: Token, N: Store> Flash<T, N> {
         unit: u32,
     ) -> Result<()> {
         while self.units[unit as usize].free.len() <= self.reserve {
+            // A flush frees blocks without any moves.
             if !self.units[unit as usize].emptied.is_empty() {
                 self.outlive(sink, map)?;
                 continue;
@@ -98,7 +103,7 @@ impl<T: Token, N: Store> Flash<T, N> {
         Ok(())
     }
 
-    /// Works ahead in idle time: at most `budget` moves, the units taking turns.
+    /// Collects garbage in idle time: at most `budget` moves, with the units in round-robin order.
     pub(crate) fn step<S: Sink<Tok = T>, M: ForwardMap<T>>(
         &mut self,
         sink: &mut S,
@@ -119,8 +124,8 @@ impl<T: Token, N: Store> Flash<T, N> {
         Ok(Progress::Busy(done))
     }
 
-    /// The next unit, in turn, whose pool is below the mark and that has a block to clean. Once none has,
-    /// none is looked for until a block is taken from a pool.
+    /// Next unit in round-robin order that is below the high threshold and has a victim. After a
+    /// search without result, no further search is made until a block is taken from a pool.
     fn next_to_clean<M: ForwardMap<T>>(&mut self, map: &M) -> Option<u32> {
         if !self.restless {
             return None;
@@ -139,7 +144,7 @@ impl<T: Token, N: Store> Flash<T, N> {
         None
     }
 
-    /// The block that a unit cleans: the current one, else a doomed one, else the policy's choice.
+    /// Victim of a unit: the current one, otherwise a doomed block, otherwise the policy's choice.
     fn victim<M: ForwardMap<T>>(&mut self, map: &M, unit: u32) -> Option<Victim<T>> {
         if let Some(v) = self.units[unit as usize].victim {
             return Some(v);
@@ -170,7 +175,7 @@ impl<T: Token, N: Store> Flash<T, N> {
         v
     }
 
-    /// Moves the next valid page of the victim; `false` when there is none left.
+    /// Moves the next valid page of the victim. Returns `false` if there is none left.
     #[inline]
     fn move_next<S: Sink<Tok = T>, M: ForwardMap<T>>(
         &mut self,
@@ -188,12 +193,14 @@ impl<T: Token, N: Store> Flash<T, N> {
         let from = Ppn((base + at as usize) as u32);
         let expect = self.expected(from, || map.tag(lpn));
         let copied = match self.copy(sink, unit, from, lpn, expect, v.cause) {
-            // It cannot be given back, and does not hold up the others.
+            // The page is unreadable. It is marked as lost, so that it does not block the move of
+            // others.
             Err(e @ Error::Corrupt { .. }) => {
                 map.lost(lpn, &e);
                 None
             }
             Err(Error::NoSpace { .. }) => {
+                // The reserve can only be used up by blocks that went bad.
                 let why = format!("NAND unit {unit} has no block left to clean with: too many went bad");
                 self.refuse_writes(why.clone());
                 return Err(Error::ReadOnly { why });
@@ -207,6 +214,7 @@ impl<T: Token, N: Store> Flash<T, N> {
             Some((to, done)) => map.moved(sink, Moved { lpn, to, seq: self.seq, done })?,
             None => v.done,
         };
+        // The victim is erased after all its pages are durable elsewhere (`done`).
         self.note_named(sink, durable);
         if let Some(v) = &mut self.units[unit as usize].victim {
             v.cursor = at + 1;
@@ -215,7 +223,7 @@ impl<T: Token, N: Store> Flash<T, N> {
         Ok(true)
     }
 
-    /// Copies a page within its unit, inside the plane or over the bus.
+    /// Copies a page within its unit, by copyback inside the plane or over the bus.
     fn copy<S: Sink<Tok = T>>(
         &mut self,
         sink: &mut S,
@@ -241,7 +249,7 @@ impl<T: Token, N: Store> Flash<T, N> {
                 }
                 Err(Error::ProgramFailed { .. }) => self.doom(unit, Stream::Gc),
                 Err(e) => {
-                    // Nothing was programmed: the place is still the next one.
+                    // Nothing was programmed, so the position is used again.
                     self.give_page_back(unit, Stream::Gc);
                     return Err(e);
                 }
@@ -249,7 +257,7 @@ impl<T: Token, N: Store> Flash<T, N> {
         }
     }
 
-    /// Erases an emptied victim into the pool, or retires it.
+    /// Finishes an empty victim: erases it, holds it back until the next flush, or retires it.
     fn finish<S: Sink<Tok = T>, M: ForwardMap<T>>(
         &mut self,
         sink: &mut S,
@@ -262,7 +270,7 @@ impl<T: Token, N: Store> Flash<T, N> {
             self.blocks.block[v.block as usize].state = BlockState::Emptied;
             let u = &mut self.units[unit as usize];
             u.emptied.push(v);
-            // The next victim needs a block to move to.
+            // A flush now, since the next victim needs a free block for its pages.
             if u.free.len() <= self.reserve {
                 self.outlive(sink, map)?;
             }
@@ -271,7 +279,8 @@ impl<T: Token, N: Store> Flash<T, N> {
         self.erase(sink, unit, v)
     }
 
-    /// Erases an emptied block into the pool once all that it held is durable elsewhere, or retires it.
+    /// Erases an empty block after all its pages are durable elsewhere, and returns it to the pool;
+    /// retires it if the erase fails.
     fn erase<S: Sink<Tok = T>>(&mut self, sink: &mut S, unit: u32, v: Victim<T>) -> Result<T> {
         let moved = if is(Bug::EraseBeforeMoved) { sink.start() } else { v.done };
         let after = match self.freed.get(v.block as usize) {
@@ -303,7 +312,7 @@ impl<T: Token, N: Store> Flash<T, N> {
         }
     }
 
-    /// Takes a block out of use.
+    /// Retires a block.
     pub(super) fn retire(&mut self, unit: u32, block: u32) {
         self.nand.retire(BlockId(block));
         self.blocks.block[block as usize].state = BlockState::Bad;
@@ -312,7 +321,7 @@ impl<T: Token, N: Store> Flash<T, N> {
         self.degrade(unit);
     }
 
-    /// Makes data and map outlive the machine, and erases what was waiting for that.
+    /// Flushes data and map, and erases the blocks that were held back until then.
     pub(crate) fn outlive<S: Sink<Tok = T>, M: ForwardMap<T>>(
         &mut self,
         sink: &mut S,
@@ -330,7 +339,7 @@ impl<T: Token, N: Store> Flash<T, N> {
         Ok(())
     }
 
-    /// Starts to move a block whose data wears nothing, when static wear leveling asks for it.
+    /// Starts to move a sealed block with cold data if static wear leveling asks for it.
     fn relocate(&mut self, unit: u32) {
         if self.units[unit as usize].victim.is_some() {
             return;
@@ -341,6 +350,7 @@ impl<T: Token, N: Store> Flash<T, N> {
         self.config.gc.removed(block, &self.blocks);
         self.stats.relocated += 1;
         let mut v = self.start_victim(unit, block, Cause::WearLevel, false);
+        // A write then pays for `MOVES_WITHOUT_GAIN` moves, however many pages the block has.
         v.gain = 0;
         self.restless = true;
         self.units[unit as usize].victim = Some(v);

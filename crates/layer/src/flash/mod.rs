@@ -1,8 +1,8 @@
-//! The NAND side of a page-mapped layer: block pools, streams, garbage collection, wear leveling.
+//! NAND side of a page-mapped layer: block pools, streams, garbage collection, wear leveling.
 //!
-//! One [`Flash`] owns a NAND medium, the reverse map (PPN → LPN) and the valid counts. It allocates
-//! pages, takes note of invalid ones and cleans; the forward map belongs to the layer above, which
-//! hands it in as [`ForwardMap`] so that a moved page can be found again.
+//! A [`Flash`] owns a NAND medium, the reverse map (PPN → LPN) and the valid counts. It allocates
+//! pages, records invalid ones and collects garbage. The forward map belongs to the layer above,
+//! which passes it as [`ForwardMap`] so that the entries of moved pages can be updated.
 
 mod adopt;
 pub(crate) mod alloc;

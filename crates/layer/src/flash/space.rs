@@ -1,4 +1,4 @@
-//! The NAND space itself: what it owns, how it starts, what it shows.
+//! The NAND space: its state, initialisation, and accessors.
 
 use super::{BlockState, Blocks, Gc, GcPolicy, Wear, WearPolicy};
 use crate::Token;
@@ -8,104 +8,109 @@ use frit_media::memory::table32;
 use frit_media::{Expected, Nand, Store};
 use std::collections::VecDeque;
 
-/// Free blocks of a unit that only cleaning may take: one for the block that it fills, one for a
-/// program that fails meanwhile.
+/// Free blocks of a unit reserved for garbage collection: one for the block that it fills, one in
+/// case a program fails in it.
 pub(super) const RESERVE: usize = 2;
 
-/// Streams of a unit. Each writes a block of its own, so that data of different lifetime is kept
-/// apart.
+/// Write streams of a unit. Each writes to its own block, so that data of different lifetime is
+/// kept apart.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Stream {
     /// Host data.
     Host = 0,
-    /// Host data that is known to be cold.
+    /// Host data that is classified as cold.
     Cold = 1,
-    /// Pages that cleaning moves.
+    /// Pages moved by garbage collection.
     Gc = 2,
 }
 
 pub(super) const STREAMS: usize = 3;
 
-/// The reserve, with one block more where stops have to be survived: each may cost a page of the block
-/// that cleaning fills, and with that the page that a victim's last one needs.
+/// Size of the reserve. Where crashes must be survived it has one more block: each crash may cost a
+/// page of the block that garbage collection fills, which could be the page needed for the last
+/// page of a victim.
 fn reserve(lasting: bool) -> usize {
     RESERVE + usize::from(lasting)
 }
 
-/// Emptied blocks of a unit that wait for a flush together, at most: each flush syncs files twice.
+/// Largest number of empty blocks of a unit that wait for one flush: each flush syncs files twice.
 const HELD_MAX: usize = 4;
 
-/// How the space is cleaned and leveled.
+/// Configuration of garbage collection and wear leveling.
 #[derive(Clone, Debug)]
 pub struct FlashConfig {
-    /// Which block to clean.
+    /// Garbage-collection policy.
     pub gc: Gc,
-    /// Which free block to use.
+    /// Wear-leveling policy.
     pub wear: Wear,
-    /// Cleaning goes along with writes once a unit has this many free blocks or fewer (at least 3).
+    /// Writes pay for garbage collection when a unit has this many free blocks or fewer (at least
+    /// 3).
     pub low_blocks: usize,
-    /// Cleaning in idle time goes on until a unit has this many free blocks.
+    /// Idle-time garbage collection runs until a unit has this many free blocks.
     pub high_blocks: usize,
-    /// Moves pages by copyback, inside the plane, instead of over the bus and through ECC.
+    /// Garbage collection moves pages by copyback, inside the plane, instead of over the bus and
+    /// through ECC.
     pub copyback: bool,
 }
 
-/// What cleaning did. Commands are counted by the medium; these are events that are no commands.
+/// Counters of garbage collection. The medium counts commands; these are events that are not
+/// commands.
 #[derive(Clone, Copy, Default, Debug)]
 pub struct FlashStats {
-    /// Victims cleaned and erased.
+    /// Victims chosen.
     pub victims: u64,
-    /// Valid pages that victims held when they were chosen.
+    /// Valid pages in victims when they were chosen.
     pub victim_valid: u64,
-    /// Times a write had to wait for cleaning since its unit had no block to spare.
+    /// Victims that a write had to wait for, since its unit had no spare block.
     pub forced: u64,
-    /// Blocks moved for wear leveling.
+    /// Number of blocks moved for wear leveling.
     pub relocated: u64,
-    /// Blocks retired after a failed program or erase.
+    /// Number of blocks retired after a failed program or erase.
     pub retired: u64,
-    /// Pages whose program failed and was repeated elsewhere.
+    /// Pages programmed again elsewhere after a program failure.
     pub program_retries: u64,
 }
 
-/// A page that cleaning has moved.
+/// Page moved by garbage collection.
 #[derive(Clone, Copy, Debug)]
 pub struct Moved<T> {
-    /// The logical page.
+    /// Logical page.
     pub lpn: Lpn,
-    /// Where it lies now.
+    /// New physical page.
     pub to: Ppn,
-    /// The sequence number in its spare area.
+    /// Sequence number in its spare area.
     pub seq: u64,
-    /// When its program is done.
+    /// Token that completes when the page is programmed.
     pub done: T,
 }
 
-/// The map from logical to physical pages, which the layer above owns.
+/// Map from logical to physical pages, owned by the layer above.
 pub trait ForwardMap<T: Token> {
-    /// A page was moved. Returns when the map says so durably.
+    /// Updates the map for a moved page. Returns a token that completes when the change is durable.
     ///
     /// # Errors
-    /// A medium of the map that fails.
+    /// A medium of the map fails.
     fn moved<S: Sink<Tok = T>>(&mut self, sink: &mut S, page: Moved<T>) -> Result<T>;
 
-    /// These pages (LPN + 1, 0 for none) will be moved soon: a map larger than the processor's cache
-    /// fetches their entries together, instead of waiting for one after the other.
+    /// Prefetches the entries of pages (LPN + 1, 0 for none) that will be moved soon. A map larger
+    /// than the processor's cache loads them together, rather than one after the other.
     fn prepare(&self, _pages: &[u32]) {}
 
-    /// The low bits of the sequence number that a page has to have.
+    /// Low bits of the sequence number that the current version of a page has.
     fn tag(&self, lpn: Lpn) -> u16;
 
-    /// A page that was to be moved cannot be read: it is given up.
+    /// Marks a page as lost: it was to be moved, and is unreadable.
     fn lost(&mut self, lpn: Lpn, why: &Error);
 
-    /// Makes the map outlive the machine: what was given up before may then be erased.
+    /// Makes the map durable against a power loss. Pages invalidated before may then be erased.
     ///
     /// # Errors
-    /// A medium of the map that fails.
+    /// A medium of the map fails.
     fn outlive<S: Sink<Tok = T>>(&mut self, sink: &mut S) -> Result<()>;
 }
 
 #[derive(Clone, Copy, Debug)]
+/// Block that a stream writes to, and its next page.
 pub(super) struct Open {
     pub(super) block: u32,
     pub(super) next: u32,
@@ -114,16 +119,17 @@ pub(super) struct Open {
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Victim<T> {
     pub(super) block: u32,
-    /// The next page to look at.
+    /// Next page to examine.
     pub(super) cursor: u32,
-    /// Valid pages when it was chosen, and pages gained by cleaning it.
+    /// Valid pages when it was chosen.
     pub(super) valid: u32,
+    /// Pages gained by collecting it.
     pub(super) gain: u32,
-    /// Why it is cleaned.
+    /// Reason of the collection, for the media's counters.
     pub(super) cause: Cause,
-    /// Retire it instead of erasing it.
+    /// The block is retired instead of erased.
     pub(super) doomed: bool,
-    /// When all that was moved out of it is durable.
+    /// Token that completes when all pages moved out of it are durable.
     pub(super) done: T,
 }
 
@@ -131,56 +137,61 @@ pub(super) struct Victim<T> {
 pub(super) struct Unit<T> {
     pub(super) free: VecDeque<u32>,
     pub(super) open: [Option<Open>; STREAMS],
-    /// Blocks that a stop left begun beyond one a stream: they are filled on before a free one is taken.
+    /// Partly written blocks left by a crash, beyond one for each stream. They are filled before a
+    /// free block is taken.
     pub(super) begun: Vec<Open>,
     pub(super) victim: Option<Victim<T>>,
     pub(super) doomed: Vec<u32>,
-    /// Blocks that are erased after the next flush.
+    /// Empty blocks that are erased after the next flush.
     pub(super) emptied: Vec<Victim<T>>,
-    /// Pages that cleaning owes, times the victim's gain.
+    /// Moves that garbage collection owes, times the victim's gain.
     pub(super) debt: u32,
     pub(super) valid_pages: u32,
     pub(super) usable_blocks: u32,
 }
 
-/// A NAND medium with its pools, reverse map and cleaning. `T` is the sink's token.
+/// NAND medium with its free pools, reverse map and garbage collection. `T` is the sink's token.
 #[derive(Debug)]
 pub struct Flash<T, N: Store> {
     pub(super) nand: Nand<N>,
     pub(super) config: FlashConfig,
     pub(super) blocks: Blocks,
     pub(super) units: Vec<Unit<T>>,
-    /// PPN → LPN + 1 for valid pages, 0 for all others: zero pages of the kernel need no filling.
+    /// PPN → LPN + 1 for valid pages, 0 for all others: memory that the kernel provides as zeros
+    /// needs no initialisation.
     pub(super) reverse: Vec<u32>,
     pub(super) seq: u64,
-    /// Valid pages that a unit takes at most.
+    /// Largest number of valid pages in a unit.
     pub(super) share: u32,
     pub(super) stats: FlashStats,
     pub(super) scratch: Vec<u8>,
     pub(super) read_only: Option<String>,
-    /// The unit whose turn it is to be cleaned in idle time, and whether any may want to be.
+    /// Unit that is examined first in idle time.
     pub(super) turn: u32,
+    /// `false` after a search of all units found no work for idle time.
     pub(super) restless: bool,
-    /// When all that was given up in a block since its erase is durable elsewhere; empty where the map
-    /// is not kept with each write.
+    /// For each block, a token that completes when all pages invalidated since its erase are
+    /// durable elsewhere. Empty unless the map is written with each write.
     pub(super) freed: Vec<T>,
-    /// When entries name all pages that were programmed. Where the map is kept with each write a new block is begun
-    /// after it: a stop leaves at most one block a stream with pages that no entry names, and cleaning room to go on.
+    /// Token that completes when entries name all programmed pages. Where the map is written with
+    /// each write, the first page of a new block waits for it. A crash then leaves at most one
+    /// block for each stream with pages that no entry names, so garbage collection has free blocks
+    /// to continue with.
     pub(super) named: T,
     /// Time at which the header says for certain that the layer is in use: no page is programmed and no block is
     /// erased before, since a recovery behind a header that says "halted" looks for neither.
     pub(crate) in_use: T,
     /// Time at which all erases so far are done.
     pub(crate) erased: T,
-    /// Blocks are emptied first and erased after the next flush.
+    /// Empty blocks are held back, and erased after the next flush.
     pub(super) holds_back: bool,
-    /// Free blocks of a unit that only cleaning may take.
+    /// Free blocks of a unit reserved for garbage collection.
     pub(super) reserve: usize,
 }
 
 impl<T: Token, N: Store> Flash<T, N> {
-    /// An empty space over an erased medium. `share` is how many valid pages a unit will hold at
-    /// most.
+    /// Creates an empty space over an erased medium. `share` is the largest number of valid pages
+    /// in a unit.
     #[must_use]
     pub fn new(nand: Nand<N>, config: FlashConfig, share: u32) -> Flash<T, N> {
         let g = nand.geometry();
@@ -210,23 +221,24 @@ impl<T: Token, N: Store> Flash<T, N> {
         flash
     }
 
-    /// An erase waits for what was given up in the block to be durable elsewhere; with `hold_back` also
-    /// for the next flush.
+    /// Makes each erase wait until the pages invalidated in the block are durable elsewhere and,
+    /// with `hold_back`, also for the next flush.
     pub(crate) fn keep_order(&mut self, hold_back: bool) {
         self.freed = vec![T::default(); self.blocks.count() as usize];
         self.holds_back = hold_back;
         self.reserve = reserve(true);
+        // Garbage collection must start before only the reserve is left.
         self.config.low_blocks = self.config.low_blocks.max(self.reserve + 1);
         self.config.high_blocks = self.config.high_blocks.max(self.config.low_blocks);
         if hold_back {
-            // Cleaning starts earlier, so that several blocks wait for one flush.
+            // Starts garbage collection earlier, so that several blocks wait for one flush.
             let ahead = (self.blocks.blocks_per_unit() as usize / 32).min(HELD_MAX);
             self.config.low_blocks += ahead;
             self.config.high_blocks += ahead;
         }
     }
 
-    /// Forgets all pages: every block that is not bad is free.
+    /// Forgets all pages: every block that is not bad becomes free.
     pub(crate) fn reset(&mut self) {
         let g = *self.nand.geometry();
         self.blocks = Blocks::new(g.units(), g.blocks_per_unit(), g.pages_per_block);
@@ -259,8 +271,8 @@ impl<T: Token, N: Store> Flash<T, N> {
         self.config.gc.reset(&self.blocks);
     }
 
-    /// Fewest usable pages of any unit, less what cleaning needs for itself: what over-provisioning
-    /// is counted from. `lasting`: the space has to go on after stops.
+    /// Smallest number of usable pages of any unit, less the needs of garbage collection: the base
+    /// of over-provisioning. With `lasting`, the reserve for crashes is included.
     #[must_use]
     pub fn usable_pages_per_unit(nand: &Nand<N>, lasting: bool) -> u32 {
         let g = nand.geometry();
@@ -275,24 +287,24 @@ impl<T: Token, N: Store> Flash<T, N> {
             .unwrap_or(0)
     }
 
-    /// The medium.
+    /// The NAND medium.
     #[must_use]
     pub fn nand(&self) -> &Nand<N> {
         &self.nand
     }
 
-    /// The medium, for faults and preconditioning.
+    /// The NAND medium, for fault injection and preconditioning.
     pub fn nand_mut(&mut self) -> &mut Nand<N> {
         &mut self.nand
     }
 
-    /// The state of blocks.
+    /// State of the blocks.
     #[must_use]
     pub fn blocks(&self) -> &Blocks {
         &self.blocks
     }
 
-    /// What cleaning did.
+    /// Counters of garbage collection.
     #[must_use]
     pub fn stats(&self) -> FlashStats {
         self.stats
@@ -301,24 +313,25 @@ impl<T: Token, N: Store> Flash<T, N> {
     /// DRAM for the reverse map and the block tables, in bytes.
     #[must_use]
     pub fn dram_bytes(&self) -> u64 {
-        // A block: its row, the medium's row, and greedy's two links, 8 bytes each.
+        // For each block: its row, the medium's row, and the two links of the greedy policy, 8
+        // bytes each.
         self.reverse.len() as u64 * 4 + u64::from(self.blocks.count()) * 24
     }
 
-    /// Valid pages in all units.
+    /// Number of valid pages in all units.
     #[must_use]
     pub fn valid_pages(&self) -> u64 {
         self.units.iter().map(|u| u64::from(u.valid_pages)).sum()
     }
 
-    /// Free blocks in all units.
+    /// Number of free blocks in all units.
     #[must_use]
     pub fn free_blocks(&self) -> u64 {
         self.units.iter().map(|u| u.free.len() as u64).sum()
     }
 
-    /// The unit in which a page that has none yet is written: its home by static striping, or the
-    /// next idle one when the home is busy. Only units below their share are taken.
+    /// Unit for a page that is not in NAND yet: its home unit by static striping, or the next idle
+    /// unit if that one is busy. Only units below their share are considered.
     pub(crate) fn first_unit<S: Sink<Tok = T>>(&self, sink: &S, lpn: Lpn) -> u32 {
         let n = self.units.len() as u32;
         let home = lpn.0 % n;
@@ -331,7 +344,7 @@ impl<T: Token, N: Store> Flash<T, N> {
         others().find(|&u| room(u) && idle(u)).or_else(|| others().find(|&u| room(u))).unwrap_or(home)
     }
 
-    /// Reads part of a valid page, which has to be the version that `tag` says.
+    /// Reads part of a valid page, whose version must match `tag`.
     #[inline]
     pub(crate) fn read<S: Sink<Tok = T>>(
         &mut self,
@@ -347,15 +360,15 @@ impl<T: Token, N: Store> Flash<T, N> {
         self.nand.read_of(sink, ppn, offset, into, expect, cause, after)
     }
 
-    /// What a valid page has to be, where there are bytes to compare.
+    /// Expected owner of a valid page, if the medium holds bytes to compare with.
     #[inline]
     pub(super) fn expected(&self, ppn: Ppn, tag: impl Fn() -> u16) -> Option<Expected> {
         (N::HOLDS && !is(Bug::OwnerUnchecked))
             .then(|| Expected { lpn: self.reverse[ppn.idx()].wrapping_sub(1), tag: tag() })
     }
 
-    /// The next sequence number: every page version in every medium has one. Its low 16 bits are never
-    /// zero, which is the tag of a page that was never written.
+    /// Returns the next sequence number. Every page version in every medium has its own. The low 16
+    /// bits are never zero, which is the tag of a page that was never written.
     #[inline]
     pub(crate) fn next_seq(&mut self) -> u64 {
         self.seq += 1;
@@ -365,7 +378,7 @@ impl<T: Token, N: Store> Flash<T, N> {
         self.seq
     }
 
-    /// An entry names a page that was programmed, once `done`.
+    /// Records that an entry names a programmed page after `done`.
     #[inline]
     pub(crate) fn note_named<S: Sink<Tok = T>>(&mut self, sink: &mut S, done: T) {
         if !self.freed.is_empty() {
@@ -373,19 +386,19 @@ impl<T: Token, N: Store> Flash<T, N> {
         }
     }
 
-    /// Whether a page is the first of its block, where that has to wait for [`Flash::named`].
+    /// Returns `true` if a page is the first of its block and must wait for [`Flash::named`].
     #[inline]
     pub(super) fn begins(&self, ppn: Ppn) -> bool {
         !self.freed.is_empty() && self.nand.geometry().page_in_block(ppn) == 0
     }
 
-    /// The sequence number given last.
+    /// Last sequence number that was assigned.
     #[inline]
     pub(crate) fn last_seq(&self) -> u64 {
         self.seq
     }
 
-    /// These pages will become invalid soon: fetches what taking note of it needs.
+    /// Prefetches what the invalidation of these pages needs.
     pub(crate) fn expect(&self, pages: impl Iterator<Item = Ppn>) {
         let rows = pages.map(|ppn| {
             let block = self.nand.geometry().block_of(ppn);
@@ -394,14 +407,14 @@ impl<T: Token, N: Store> Flash<T, N> {
         std::hint::black_box(rows.fold(0, |a, r| a ^ r));
     }
 
-    /// This page will be read soon: fetches what that needs.
+    /// Prefetches what a read of this page needs.
     #[inline]
     pub(crate) fn read_soon(&self, ppn: Ppn) {
         std::hint::black_box(self.reverse[ppn.idx()]);
         self.nand.expect(ppn);
     }
 
-    /// Takes note that a page is no longer the current one, once `done`.
+    /// Invalidates a page that is replaced after `done`.
     #[inline]
     pub(crate) fn give_up<S: Sink<Tok = T>>(&mut self, sink: &mut S, ppn: Ppn, done: T) {
         if !self.freed.is_empty() {
@@ -411,7 +424,7 @@ impl<T: Token, N: Store> Flash<T, N> {
         self.invalidate(ppn);
     }
 
-    /// Takes note that a page is no longer the current one.
+    /// Invalidates a page, which is no longer the current version.
     #[inline]
     pub(crate) fn invalidate(&mut self, ppn: Ppn) {
         debug_assert_ne!(self.reverse[ppn.idx()], 0, "page {} is not valid", ppn.0);
@@ -427,7 +440,7 @@ impl<T: Token, N: Store> Flash<T, N> {
         }
     }
 
-    /// The logical page that lies at a physical one.
+    /// Logical page stored at a physical one.
     #[must_use]
     pub fn lpn_of(&self, ppn: Ppn) -> Option<Lpn> {
         match self.reverse[ppn.idx()] {
@@ -436,10 +449,11 @@ impl<T: Token, N: Store> Flash<T, N> {
         }
     }
 
-    /// Refuses writes once a unit has too few blocks left.
+    /// Makes the space refuse writes if a unit has too few usable blocks.
     pub(super) fn degrade(&mut self, unit: u32) {
         let u = &self.units[unit as usize];
-        // With fewer, all invalid pages may lie in open blocks, and cleaning finds no victim.
+        // With fewer blocks all invalid pages may be in open blocks, and garbage collection finds
+        // no victim.
         let need = self.share.div_ceil(self.blocks.pages_per_block()) + (self.reserve + STREAMS) as u32;
         if u.usable_blocks < need {
             let has = u.usable_blocks;
@@ -449,15 +463,15 @@ impl<T: Token, N: Store> Flash<T, N> {
         }
     }
 
-    /// Refuses writes from now on, for the first reason that is given.
+    /// Makes the space refuse writes. The first reason is kept.
     pub(crate) fn refuse_writes(&mut self, why: String) {
         self.read_only.get_or_insert(why);
     }
 
-    /// Whether writes are refused, and why.
+    /// Checks that writes are accepted.
     ///
     /// # Errors
-    /// `ReadOnly` when they are.
+    /// `ReadOnly`, with the reason, if writes are refused.
     #[inline]
     pub fn writable(&self) -> Result<()> {
         match &self.read_only {
@@ -466,11 +480,13 @@ impl<T: Token, N: Store> Flash<T, N> {
         }
     }
 
-    /// Changes the cleaning policy; the new one starts from the blocks as they are.
+    /// Changes the garbage-collection policy. The new policy starts from the current state of the
+    /// blocks.
     pub(crate) fn set_gc(&mut self, mut gc: Gc) {
         gc.reset(&self.blocks);
         let mut sealed: Vec<u32> =
             (0..self.blocks.count()).filter(|&b| self.blocks.state(b) == BlockState::Sealed).collect();
+        // In the order in which they were last written or invalidated: FIFO depends on the order.
         sealed.sort_by_key(|&b| std::cmp::Reverse(self.blocks.age(b)));
         for b in sealed {
             gc.sealed(b, &self.blocks);
@@ -485,7 +501,7 @@ impl<T: Token, N: Store> Flash<T, N> {
         self.config.wear.set_threshold(threshold);
     }
 
-    /// How the space is cleaned and leveled.
+    /// Configuration of garbage collection and wear leveling.
     #[must_use]
     pub fn config(&self) -> &FlashConfig {
         &self.config

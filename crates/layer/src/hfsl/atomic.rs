@@ -1,9 +1,10 @@
-//! Pages smaller than 4 KiB that lie in one block of 4 KiB change together: programs that write 4 KiB
-//! find the old block or the new one after a power cut, as on a disk of such sectors.
+//! Atomic updates of 4 KiB blocks. Pages smaller than 4 KiB that belong to one 4 KiB block change
+//! together: a program that writes 4 KiB finds either the old block or the new one after a power
+//! loss, as on a disk with 4 KiB sectors.
 //!
-//! All pages are put in their new places first, where nothing names them; the redo record makes the
-//! new entries one change. No page may be cleaned in between, since cleaning would map it: so room is
-//! made beforehand.
+//! All pages are written to new locations first, which no entry names. The redo record then makes
+//! the changes of the entries atomic. No page may be garbage-collected in between, since that would
+//! map it; therefore space is reserved beforehand.
 
 use super::Hfsl;
 use super::entry::{Entry, Place};
@@ -21,10 +22,10 @@ use frit_core::planted::{Bug, is};
 use frit_core::{Cause, Lpn, Result, Sink, Source};
 use frit_media::Store;
 
-/// What changes as a whole, in bytes.
+/// Size of an atomic update, in bytes.
 pub(crate) const ATOMIC_BYTES: u32 = 4096;
 
-/// A page of a group and where it goes.
+/// Page of a group with its destination.
 #[derive(Clone, Copy, Debug)]
 struct Planned {
     span: Span,
@@ -32,30 +33,30 @@ struct Planned {
     unit: u32,
 }
 
-/// A page in its new place, which nothing names yet.
+/// Page written to a new location, which no entry names yet.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Placed<T> {
     lpn: Lpn,
     entry: Entry,
-    /// Sub-pages that its old descriptor shares with the new one.
+    /// Sub-pages that the old and the new descriptor share, one bit each.
     kept: u8,
-    /// When its data is durable.
+    /// Token that completes when the data is durable.
     durable: T,
 }
 
 impl<T: Token, N: Store, P: Store> Hfsl<T, N, P> {
-    /// Whether several pages lie in what changes as a whole.
+    /// Returns `true` if a 4 KiB block has several pages, which must change together.
     #[inline]
     pub(crate) fn has_groups(&self) -> bool {
         self.page_bytes < ATOMIC_BYTES && self.map.each()
     }
 
-    /// The block of 4 KiB in which a page lies.
+    /// The 4 KiB block of a page.
     fn group_of(&self, lpn: Lpn) -> u32 {
         lpn.0 / (ATOMIC_BYTES / self.page_bytes)
     }
 
-    /// Writes a range, block by block of 4 KiB.
+    /// Writes a range, one 4 KiB block at a time.
     pub(crate) fn write_groups<S: Sink<Tok = T>>(
         &mut self,
         sink: &mut S,
@@ -89,6 +90,8 @@ impl<T: Token, N: Store, P: Store> Hfsl<T, N, P> {
                 let (plan, stream) = self.plan(sink, request, group)?;
                 let placed = self.place(sink, &plan, stream, data)?;
                 self.commit(sink, &placed)?;
+                // Garbage collection and destaging run only after the commit: until then they could
+                // map a new page early.
                 for p in &plan {
                     match p.region {
                         Some(region) => self.pace_pcm(sink, region)?,
@@ -100,7 +103,7 @@ impl<T: Token, N: Store, P: Store> Hfsl<T, N, P> {
         }
     }
 
-    /// Where each page goes, with room made for all.
+    /// Chooses the destination of each page, and reserves space for all of them.
     fn plan<S: Sink<Tok = T>>(
         &mut self,
         sink: &mut S,
@@ -118,20 +121,22 @@ impl<T: Token, N: Store, P: Store> Hfsl<T, N, P> {
         for region in Region::ALL {
             self.make_group_room(sink, &mut plan, region)?;
         }
-        // One stream for all: then a unit has to open one block at most.
+        // One stream for all pages, so that a unit opens at most one new block.
         let stream = self.stream(hot);
         for i in 0..plan.len() {
             if plan[i].region.is_some() {
                 continue;
             }
             plan[i].unit = self.unit_for(sink, plan[i].span.lpn);
+            // Pages of the group that go to this unit, this one included.
             let pages = plan[..=i].iter().filter(|p| p.region.is_none() && p.unit == plan[i].unit).count();
             self.flash.reserve(sink, &mut self.map, plan[i].unit, stream, pages as u32)?;
         }
         Ok((plan, stream))
     }
 
-    /// Makes room in PCM for all pages that go to a region; else they go to NAND.
+    /// Reserves space in PCM for all pages that go to a region. If there is too little, they go to
+    /// NAND.
     fn make_group_room<S: Sink<Tok = T>>(
         &mut self,
         sink: &mut S,
@@ -166,6 +171,7 @@ impl<T: Token, N: Store, P: Store> Hfsl<T, N, P> {
             match one {
                 Ok(one) => placed.push(one),
                 Err(e) => {
+                    // Nothing is mapped yet, so the block keeps its old contents.
                     self.take_back(sink, &placed);
                     return Err(e);
                 }
@@ -220,7 +226,7 @@ impl<T: Token, N: Store, P: Store> Hfsl<T, N, P> {
         Ok(Placed { lpn: span.lpn, entry, kept, durable })
     }
 
-    /// Gives up pages that were placed and will not be mapped.
+    /// Releases pages that were written and will not be mapped.
     fn take_back<S: Sink<Tok = T>>(&mut self, sink: &mut S, placed: &[Placed<T>]) {
         for p in placed {
             match p.entry.place() {
@@ -236,7 +242,7 @@ impl<T: Token, N: Store, P: Store> Hfsl<T, N, P> {
         }
     }
 
-    /// Maps all pages to their new places at once, and gives up the old ones.
+    /// Maps all pages to their new locations atomically, and releases the old locations.
     pub(crate) fn commit<S: Sink<Tok = T>>(&mut self, sink: &mut S, placed: &[Placed<T>]) -> Result<()> {
         let Some(first) = placed.first().map(|p| p.lpn.0) else { return Ok(()) };
         let mut redo = Redo { first, mask: 0, raw: [0; REDO_ENTRIES] };
@@ -250,6 +256,8 @@ impl<T: Token, N: Store, P: Store> Hfsl<T, N, P> {
         let Some(pcm) = &mut self.map.pcm else { return Err(no_pcm()) };
         let redoable = match () {
             () if is(Bug::NoRedo) => durable,
+            // Order: data, record, entries, clearing of the record; each is durable before the next
+            // is written.
             () => pcm.write_redo(sink, &redo, durable)?,
         };
         let redoable = if is(Bug::RedoNotFenced) { durable } else { redoable };
@@ -260,7 +268,8 @@ impl<T: Token, N: Store, P: Store> Hfsl<T, N, P> {
         }
         let done = pcm.medium.fence(sink, written);
         self.map.written = sink.join(self.map.written, done);
-        // Whoever changes one of these entries next waits until the record cannot undo that.
+        // The next change of one of these entries waits for this token: until then the record could
+        // undo it.
         if !is(Bug::RedoNotCleared) {
             self.map.gate = pcm.clear_redo(sink, done)?;
         }
@@ -282,7 +291,7 @@ impl<T: Token, N: Store, P: Store> Hfsl<T, N, P> {
         Ok(())
     }
 
-    /// Forgets pages of one block of 4 KiB together.
+    /// Discards pages of one 4 KiB block together.
     pub(crate) fn unmap_group<S: Sink<Tok = T>>(
         &mut self,
         sink: &mut S,
@@ -310,8 +319,8 @@ impl<T: Token, N: Store, P: Store> Hfsl<T, N, P> {
         self.commit(sink, &placed)
     }
 
-    /// Forgets a range, block by block of 4 KiB; where only part of a page goes, all of the block is
-    /// written, with zeros.
+    /// Discards a range, one 4 KiB block at a time. Where the range covers part of a page, the
+    /// whole part of the block is written with zeros instead.
     pub(crate) fn discard_groups<S: Sink<Tok = T>>(
         &mut self,
         sink: &mut S,
@@ -334,7 +343,7 @@ impl<T: Token, N: Store, P: Store> Hfsl<T, N, P> {
         Ok(())
     }
 
-    /// The unit in which a page is written: where it lies, so that units stay evenly full.
+    /// NAND unit for a page: its current unit, so that units stay evenly full.
     #[inline]
     pub(crate) fn unit_for<S: Sink<Tok = T>>(&self, sink: &S, lpn: Lpn) -> u32 {
         match self.map.get(lpn).place() {
@@ -346,7 +355,7 @@ impl<T: Token, N: Store, P: Store> Hfsl<T, N, P> {
         }
     }
 
-    /// Slots that writes of parts of pages to PCM will take, all to new places.
+    /// Number of slots needed to write parts of pages to PCM, all of them to new slots.
     pub(crate) fn slots_for_all(&self, spans: &[Span]) -> u32 {
         let Some(pcm) = &self.map.pcm else { return 0 };
         let touched = |s: &Span| sub_spans(s.offset, s.len, pcm.sub_bytes).count() as u32;

@@ -1,5 +1,5 @@
-//! Halt and boot: the map goes to PCM and comes back (section 2.6.1). Without PCM there is nowhere to
-//! write it; boot then finds each page by the spare areas of NAND, where the newest version counts.
+//! Halt and boot: writes the map to PCM and reads it back (section 2.6.1). Without PCM the map is
+//! not stored; boot then finds each page by the spare areas of NAND, and the newest version counts.
 
 use super::Hfsl;
 use super::entry::{Entry, Place};
@@ -19,6 +19,7 @@ impl<S: Sink, N: Store, P: Store> Quiesce<S> for Hfsl<S::Tok, N, P> {
         if self.config.flush_map {
             self.flash.outlive(sink, &mut self.map)?;
         }
+        // The clean state is written last: it promises that data and map are durable.
         self.end_use(sink)
     }
 
@@ -36,7 +37,7 @@ impl<S: Sink, N: Store, P: Store> Quiesce<S> for Hfsl<S::Tok, N, P> {
 }
 
 impl<T: Token, N: Store, P: Store> Hfsl<T, N, P> {
-    /// Descriptors first: an entry must never point to one that is not there.
+    /// Writes descriptors before entries: an entry must never point to an unwritten descriptor.
     fn write_descs<S: Sink<Tok = T>>(&mut self, sink: &mut S) -> Result<T> {
         let mut done = sink.start();
         let Some(pcm) = &mut self.map.pcm else { return Ok(done) };
@@ -64,6 +65,7 @@ impl<T: Token, N: Store, P: Store> Hfsl<T, N, P> {
             for (j, e) in chunk.iter_mut().enumerate() {
                 *e = Entry(*e).clean().0;
                 let lpn = (i * CHUNK + j) as u32;
+                // The damaged entry of a lost page stays as it is, for a later check.
                 let raw = match self.map.lost.contains_key(&lpn) {
                     true => pcm.peek_entry(lpn)?,
                     false => Entry(*e).sealed(lpn),
@@ -80,15 +82,16 @@ impl<T: Token, N: Store, P: Store> Hfsl<T, N, P> {
         Ok(())
     }
 
-    /// Without a map: each page's newest version, by the sequence numbers in the spare areas. Discards
-    /// are in the map only and are forgotten.
+    /// Recovers without a map: the newest version of each page, by the sequence numbers in the
+    /// spare areas. Discards are recorded in the map only, so they are lost.
     pub(super) fn come_up_without_pcm(&mut self) -> Result<Recovery> {
         let g = *self.flash.nand().geometry();
         let mut newest = vec![0u64; self.pages as usize];
         for block in (0..g.blocks()).map(BlockId) {
             for page in 0..self.flash.nand().next_page(block) {
                 let ppn = g.ppn(block, page);
-                // A page whose program failed has no valid spare area, and never was the newest.
+                // A page whose program failed has no valid spare area, and was never the newest
+                // version.
                 let spare = match self.flash.nand().spare(ppn) {
                     Err(Error::Corrupt { .. }) | Ok(None) => continue,
                     Ok(Some(spare)) => spare,

@@ -1,9 +1,10 @@
-//! Comparing map, spare areas, descriptors and data.
+//! Consistency check of map, spare areas, descriptors and data.
 //!
-//! A read verifies what the map names. What it cannot see is a map entry whose last change never
-//! reached PCM: the old page that it names is valid. Only the newer page, which no entry names, gives
-//! that away. Pages that no entry names are in order up to the number at which the layer last came up
-//! after a stop (`Usage::recovered`): they belong to writes that were never acknowledged.
+//! A read verifies the page that the map names. It cannot detect a map entry whose last change
+//! never reached PCM: the old page that the entry names is valid. Only the newer page, which no
+//! entry names, reveals it. Pages without an entry are in order up to the sequence number of the
+//! last recovery after a crash (`Usage::recovered`): they belong to writes that were never
+//! acknowledged.
 
 use super::Hfsl;
 use super::entry::{Entry, Place};
@@ -17,23 +18,23 @@ use frit_core::{
 use frit_media::Store;
 use std::collections::BTreeMap;
 
-/// A page that no entry names, and might have to.
+/// Page version that no entry names.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Orphan {
     pub(super) seq: u64,
     pub(super) place: Place,
 }
 
-/// What a check has learnt so far.
+/// State of a running check.
 pub(super) struct Check<'a> {
     pub(super) scope: CheckScope,
     found: &'a mut dyn FnMut(Finding),
     pub(super) seen: Checked,
     /// Sequence numbers of the versions that the map names; 0 for none.
     mapped: Vec<u64>,
-    /// Pages that cannot be given back, and what is told of each once it is known what else lies there.
+    /// Findings about damaged pages, held back until their other versions are known.
     bad: BTreeMap<u32, Vec<Finding>>,
-    /// The newest page that no entry names, by logical page.
+    /// Newest version that no entry names, by logical page.
     newest: BTreeMap<u32, Orphan>,
 }
 
@@ -55,7 +56,7 @@ impl Check<'_> {
         (self.found)(Finding { kind, severity: Severity::Major, lpn: Some(lpn), medium, at, what, repaired });
     }
 
-    /// Notes a page that the map does not name.
+    /// Records a page version that the map does not name.
     fn orphan(&mut self, lpn: u32, seq: u64, place: Place) {
         let newest = self.newest.entry(lpn).or_insert(Orphan { seq, place });
         if seq > newest.seq {
@@ -64,7 +65,7 @@ impl Check<'_> {
     }
 }
 
-/// Where an error says that the damage is.
+/// Location of the damage that an error reports.
 fn place_of(e: &Error) -> (MediumKind, u64) {
     match e {
         Error::Corrupt { medium, at, .. } => (*medium, *at),
@@ -73,7 +74,7 @@ fn place_of(e: &Error) -> (MediumKind, u64) {
 }
 
 impl<T: Token, N: Store, P: Store> Hfsl<T, N, P> {
-    /// Compares all that the media say with each other.
+    /// Compares map, spare areas, descriptors and data with each other.
     pub(super) fn examine<S: Sink<Tok = T>>(
         &mut self,
         sink: &mut S,
@@ -108,12 +109,12 @@ impl<T: Token, N: Store, P: Store> Hfsl<T, N, P> {
         Ok(seen)
     }
 
-    /// The entry in PCM against the one in DRAM.
+    /// Compares the entry in PCM with the entry in DRAM.
     fn check_entry(&self, lpn: Lpn, check: &mut Check<'_>) -> Result<()> {
         let Some(pcm) = &self.map.pcm else { return Ok(()) };
         check.seen.entries += 1;
         let is = self.map.get(lpn);
-        // Kept at a halt only, it may differ while the layer is in use.
+        // Under `map_persist = halt` the entry in PCM may be older while the layer is in use.
         if self.map.lost.contains_key(&lpn.0) || is.changed() {
             return Ok(());
         }
@@ -124,7 +125,7 @@ impl<T: Token, N: Store, P: Store> Hfsl<T, N, P> {
             None => check.report("bad-entry", lpn.0, at, "the map entry in PCM is damaged".into()),
             Some(e) if e.place() != is.place() || e.tag() != is.tag() => {
                 let what =
-                    format!("the map entry in PCM says {:?}, and should say {:?}", e.place(), is.place());
+                    format!("the map entry in PCM says {:?}, and {:?} is expected", e.place(), is.place());
                 check.report("stale-entry", lpn.0, at, what);
             }
             Some(_) => {}
@@ -132,7 +133,8 @@ impl<T: Token, N: Store, P: Store> Hfsl<T, N, P> {
         Ok(())
     }
 
-    /// What the map names against what lies there.
+    /// Compares the record of a page with its entry, and verifies the data if the scope includes
+    /// it.
     fn check_page<S: Sink<Tok = T>>(&mut self, sink: &mut S, lpn: Lpn, check: &mut Check<'_>) -> Result<()> {
         let entry = self.map.get(lpn);
         match entry.place() {
@@ -162,7 +164,7 @@ impl<T: Token, N: Store, P: Store> Hfsl<T, N, P> {
         Ok(())
     }
 
-    /// Pages with a valid record that no entry names.
+    /// Finds valid page versions that no entry names.
     fn find_orphans<S: Sink<Tok = T>>(&mut self, sink: &mut S, check: &mut Check<'_>) -> Result<()> {
         let g = *self.flash.nand().geometry();
         for block in (0..g.blocks()).map(BlockId) {
@@ -192,7 +194,7 @@ impl<T: Token, N: Store, P: Store> Hfsl<T, N, P> {
         Ok(())
     }
 
-    /// Which of them an entry should name.
+    /// Decides whether an entry should name a version that it does not, and repairs it if asked to.
     fn judge_orphans<S: Sink<Tok = T>>(&mut self, sink: &mut S, check: &mut Check<'_>) -> Result<()> {
         for (lpn, orphan) in std::mem::take(&mut check.newest) {
             let at = match orphan.place {
@@ -218,8 +220,9 @@ impl<T: Token, N: Store, P: Store> Hfsl<T, N, P> {
         Ok(())
     }
 
-    /// What else there is of a page that cannot be given back. It is mapped when it is the version that was
-    /// lost or a newer one, or when older ones are wanted.
+    /// Extends the findings about a damaged page by its newest other version. Maps that version if
+    /// repair is asked for, and it is the lost version or a newer one, or older versions are
+    /// permitted.
     fn replace<S: Sink<Tok = T>>(
         &mut self,
         sink: &mut S,
@@ -229,25 +232,26 @@ impl<T: Token, N: Store, P: Store> Hfsl<T, N, P> {
         check: &Check<'_>,
     ) -> Result<Vec<Finding>> {
         let raw = self.map.pcm.as_ref().map(|p| p.peek_entry(lpn.0)).transpose()?;
-        // Of a lost page the entry in PCM still says which version it was, unless the entry is what is damaged.
+        // The entry in PCM still has the version tag of a lost page, unless the entry itself is
+        // damaged.
         let named = raw.and_then(|raw| Entry::unsealed(raw, lpn.0)).map(Entry::tag);
         let (same, which) = match named {
             Some(tag) if tag == orphan.seq as u16 => (true, "the same version"),
-            // The map is stale as well.
+            // The page is damaged, and the map is stale as well.
             Some(_) if check.mapped[lpn.idx()] != 0 && self.is_stale(lpn, orphan, check)? => {
                 (true, "a newer version")
             }
             Some(_) => (false, "an older version"),
-            // The lost entry may have named a newer one, or none: a discard leaves no record.
+            // The lost entry may have named a newer version, or none: a discard leaves no record.
             None => (false, "a version that may be older"),
         };
         let scope = check.scope;
         let mapped = scope.repair && (same || scope.older) && self.take_over(sink, lpn, orphan)?;
         let medium: &'static str = medium.into();
         let then = match (mapped, same || scope.older) {
-            (true, _) => "; the map names that one now",
+            (true, _) => "; that version is mapped now",
             (false, false) => "; --repair --older maps it",
-            (false, true) if scope.repair => ", damaged as well",
+            (false, true) if scope.repair => ", which is damaged too",
             (false, true) => "; --repair maps it",
         };
         for f in &mut findings {
@@ -257,7 +261,8 @@ impl<T: Token, N: Store, P: Store> Hfsl<T, N, P> {
         Ok(findings)
     }
 
-    /// Whether the map should name a page that it does not: it is newer, and no stop has left it.
+    /// Returns `true` if the map should name this version: it is newer, and not the result of a
+    /// crash.
     fn is_stale(&self, lpn: Lpn, orphan: Orphan, check: &Check<'_>) -> Result<bool> {
         if orphan.seq <= self.usage.recovered {
             return Ok(false);
@@ -265,7 +270,8 @@ impl<T: Token, N: Store, P: Store> Hfsl<T, N, P> {
         if self.map.get(lpn).place() != Place::Unmapped {
             return Ok(orphan.seq > check.mapped[lpn.idx()]);
         }
-        // Discarded: the entry keeps only part of that version. Never written: nothing may lie anywhere.
+        // A discarded page keeps only the tag of its version in the entry, so nothing can be
+        // concluded. A page that was never written (tag 0) must not have any version.
         Ok(self.map.each() && self.map.get(lpn).tag() == 0)
     }
 }

@@ -1,28 +1,29 @@
-//! What a user sets: the parameters of the paper's Table 5 under their own names, and frit's.
+//! User configuration of HFSL: the parameters of the paper's Table 5 under their own names, and
+//! those of frit.
 
 use frit_core::{Error, Result, size};
 use serde::Deserialize;
 use strum::{EnumString, IntoStaticStr, VariantNames};
 
-/// How PCM and NAND are fused (HFSL paper, section 2.3).
+/// Method by which PCM and NAND are fused (HFSL paper, section 2.3).
 #[derive(
     Clone, Copy, PartialEq, Eq, Debug, Default, Deserialize, EnumString, VariantNames, IntoStaticStr,
 )]
 #[serde(rename_all = "kebab-case")]
 #[strum(serialize_all = "kebab-case")]
 pub enum FusionMethod {
-    /// PCM takes no data (it may still hold the map): the baseline.
+    /// PCM holds no data (it may still hold the map): the baseline.
     None,
     /// PCM is a durable write buffer of NAND.
     Cache,
-    /// PCM and NAND are one tier; small and metadata writes go to PCM.
+    /// PCM and NAND form one tier; small writes and metadata go to PCM.
     #[default]
     SameLevel,
-    /// Part of PCM is a tier, part is a cache.
+    /// Part of PCM is a storage tier, the rest is a cache.
     Both,
 }
 
-/// When a changed map entry is written to PCM.
+/// Time at which a changed map entry is written to PCM.
 #[derive(
     Clone, Copy, PartialEq, Eq, Debug, Default, Deserialize, EnumString, VariantNames, IntoStaticStr,
 )]
@@ -36,95 +37,96 @@ pub enum MapPersist {
     Halt,
 }
 
-/// How a request of exactly SSW bytes is taken.
+/// Treatment of a request of exactly SSW bytes.
 #[derive(
     Clone, Copy, PartialEq, Eq, Debug, Default, Deserialize, EnumString, VariantNames, IntoStaticStr,
 )]
 #[serde(rename_all = "kebab-case")]
 #[strum(serialize_all = "kebab-case")]
 pub enum SswCompare {
-    /// As small: SSW = 512 then means something on a device with sectors of 512 B.
+    /// The request is small, so that SSW = 512 has an effect on a device with 512-byte sectors.
     #[default]
     Le,
-    /// As large: the paper's words, "smaller than SSW".
+    /// The request is large: the literal reading of the paper's "smaller than SSW".
     Lt,
 }
 
-/// Configuration of an HFSL layer, as a stack file has it under `[hfsl]`.
+/// Configuration of an HFSL layer: the table `[hfsl]` of a stack file.
 #[derive(Clone, PartialEq, Debug, Deserialize)]
 #[serde(default, deny_unknown_fields)]
 pub struct HfslConfig {
-    /// Table 5: how PCM and NAND are fused.
+    /// Table 5: method by which PCM and NAND are fused.
     #[serde(rename = "FUSION_METHOD")]
     pub fusion_method: FusionMethod,
-    /// Table 5: a write of at most this many bytes is small. 0: none is.
+    /// Table 5: largest size of a small write, in bytes. 0: no write is small.
     #[serde(rename = "SSW", deserialize_with = "size::deserialize")]
     pub ssw: u64,
-    /// Table 5: the sub-page of PCM, in bytes. 0: 512, or an eighth of a page when that is more.
+    /// Table 5: sub-page size of PCM, in bytes. 0: 512, or an eighth of a page where that is
+    /// larger.
     #[serde(rename = "SUBPAGE_SIZE", deserialize_with = "size::deserialize")]
     pub subpage_size: u64,
-    /// Table 5: writes to PCM are rounded to this many bytes (2 to 512).
+    /// Table 5: granularity to which writes to PCM are rounded, in bytes (2 to 512).
     #[serde(rename = "ADDR_GRAN_PCM", deserialize_with = "size::deserialize")]
     pub addr_gran_pcm: u64,
-    /// Table 5: the mapping granularity of NAND, in bytes; it has to be the page. 0: the page.
+    /// Table 5: mapping granularity of NAND, in bytes; must be the page size. 0: the page size.
     #[serde(rename = "ADDR_GRAN_flash", deserialize_with = "size::deserialize")]
     pub addr_gran_flash: u64,
-    /// Table 5, checked against the media when given: the size of NAND in bytes.
+    /// Table 5, checked against the media when given: size of NAND in bytes.
     #[serde(rename = "FLASHSIZE", deserialize_with = "size::deserialize")]
     pub flashsize: u64,
-    /// Table 5, checked: the NAND page in bytes.
+    /// Table 5, checked: size of a NAND page in bytes.
     #[serde(rename = "PAGESIZE", deserialize_with = "size::deserialize")]
     pub pagesize: u64,
-    /// Table 5, checked: the NAND block in bytes.
+    /// Table 5, checked: size of a NAND block in bytes.
     #[serde(rename = "BLOCKSIZE", deserialize_with = "size::deserialize")]
     pub blocksize: u64,
-    /// Table 5, checked: the number of NAND blocks.
+    /// Table 5, checked: number of NAND blocks.
     #[serde(rename = "BLOCKNUM")]
     pub blocknum: u64,
-    /// Table 5, checked: the size of PCM in bytes.
+    /// Table 5, checked: size of PCM in bytes.
     #[serde(rename = "PCMSIZE", deserialize_with = "size::deserialize")]
     pub pcmsize: u64,
-    /// `le` or `lt`: whether a write of exactly SSW bytes is small.
+    /// Comparison of a request size with SSW: `le` (a write of exactly SSW bytes is small) or `lt`.
     pub ssw_compare: SswCompare,
-    /// The share of PCM's data space that is a cache under `both` (0 to 1).
+    /// Share of PCM's data space that is a cache under `both` (0 to 1).
     pub cache_ratio: f64,
-    /// NAND pages that the host cannot use, as a share of those that it can.
+    /// Over-provisioning: NAND pages beyond the volume's capacity, as a fraction of that capacity.
     pub over_provisioning: f64,
-    /// The size of the volume in bytes; 0: what over-provisioning leaves.
+    /// Capacity of the volume in bytes. 0: derived from over-provisioning.
     #[serde(deserialize_with = "size::deserialize")]
     pub capacity: u64,
-    /// When map entries are written to PCM.
+    /// Time at which map entries are written to PCM.
     pub map_persist: MapPersist,
-    /// Keeps a second map in PCM, as of the last flush: for media in files behind a page cache, of which
-    /// a machine that stops may lose any write that was not synced.
+    /// Keeps a second map in PCM, as of the last flush. Needed for media in files behind a page
+    /// cache: a power loss may lose any write that was not synced.
     pub flush_map: bool,
-    /// Garbage collection.
+    /// Garbage-collection policy.
     pub gc: String,
-    /// Cleaning goes along with writes from this many free blocks a unit on.
+    /// Writes pay for garbage collection when a unit has this many free blocks or fewer.
     pub gc_low_blocks: u32,
-    /// Idle time cleans until a unit has this many free blocks.
+    /// Idle-time garbage collection runs until a unit has this many free blocks.
     pub gc_high_blocks: u32,
-    /// Cleaning moves pages by copyback.
+    /// Garbage collection moves pages by copyback.
     pub copyback: bool,
-    /// Wear leveling of NAND.
+    /// Wear-leveling policy of NAND.
     pub wear_leveling: String,
-    /// Static wear leveling: the spread of erase counts that is tolerated, in cycles.
+    /// Static wear leveling: tolerated spread of erase counts, in cycles.
     pub wear_threshold: u32,
-    /// What tells hot from cold.
+    /// Detector of hot and cold pages.
     pub heat: String,
-    /// Heat: writes in a window, after which what was not written again is cold.
+    /// Window of the heat detector, in writes. A page that is not written again within it is cold.
     pub heat_window: u64,
-    /// What decides which writes go to PCM.
+    /// Placement policy: selects the writes that go to PCM as storage.
     pub placement: String,
-    /// What decides which page leaves PCM.
+    /// Eviction policy of PCM and of the DRAM read buffer.
     pub buffer: String,
-    /// Neighbouring pages that leave a cache together, at most.
+    /// Largest number of neighbouring pages that a cache destages together.
     pub destage_run: u32,
-    /// Pages leave PCM along with writes when less than this share of it is free.
+    /// Writes destage pages when less than this share of PCM is free.
     pub pcm_low: f64,
-    /// Idle time frees PCM up to this share.
+    /// Idle-time destaging runs until this share of PCM is free.
     pub pcm_high: f64,
-    /// Callers that may address media directly.
+    /// Names of the callers that may use physical addresses.
     pub raw_access: Vec<String>,
 }
 
@@ -166,10 +168,10 @@ impl Default for HfslConfig {
 }
 
 impl HfslConfig {
-    /// Checks what can be checked without knowing the media.
+    /// Checks everything that does not depend on the media.
     ///
     /// # Errors
-    /// The first parameter that cannot be, with what it may be.
+    /// The first invalid parameter; the error names the permitted values.
     pub fn validate(&self) -> Result<()> {
         let unit = |key: &str, v: f64| {
             (0.0..=1.0)
@@ -192,7 +194,7 @@ impl HfslConfig {
             return Err(Error::param("ADDR_GRAN_PCM", gran, "has to be a power of two from 2 to 512"));
         }
         if self.gc_low_blocks < 3 {
-            let why = "has to be at least 3 (two blocks are cleaning's own)";
+            let why = "has to be at least 3 (two blocks are reserved for garbage collection)";
             return Err(Error::param("gc_low_blocks", self.gc_low_blocks, why));
         }
         if self.gc_high_blocks < self.gc_low_blocks {

@@ -1,5 +1,5 @@
-//! Pages that leave PCM: along with writes while little is free, ahead in idle time, and before a
-//! write only when nothing is free.
+//! Destaging of pages from PCM to NAND: along with writes while little space is free, ahead in idle
+//! time, and before a write only when no space is free.
 
 use super::Hfsl;
 use super::buffer::BufferPolicy;
@@ -13,11 +13,11 @@ use crate::flash::Stream;
 use frit_core::{Cause, Error, Lpn, Progress, Result, Sink};
 use frit_media::Store;
 
-/// How many hot pages are passed over for a cold one when storage in PCM runs short.
+/// Number of hot pages that are skipped in search of a cold victim in the storage region.
 const SECOND_CHANCES: u32 = 8;
 
 impl<T: Token, N: Store, P: Store> Hfsl<T, N, P> {
-    /// Slots that a write of part of a page to PCM will take.
+    /// Number of slots that a write of part of a page to PCM takes.
     fn slots_for(&self, span: Span) -> u32 {
         let Some(pcm) = &self.map.pcm else { return 0 };
         match self.map.get(span.lpn).place() {
@@ -29,7 +29,7 @@ impl<T: Token, N: Store, P: Store> Hfsl<T, N, P> {
         }
     }
 
-    /// Makes room for part of a page in a region; `false` when PCM cannot take it.
+    /// Reserves space in a region for part of a page. Returns `false` if PCM cannot take it.
     #[inline]
     pub(crate) fn make_pcm_room<S: Sink<Tok = T>>(
         &mut self,
@@ -37,11 +37,11 @@ impl<T: Token, N: Store, P: Store> Hfsl<T, N, P> {
         span: Span,
         region: Region,
     ) -> Result<bool> {
-        // Asked anew each time: the page that leaves may be this one.
+        // The need is computed again after each destage: the destaged page may be this one.
         self.make_room_with(sink, |hfsl| (hfsl.slots_for(span), 1), region)
     }
 
-    /// Makes room for parts of pages that are written before any of them is mapped.
+    /// Reserves space for parts of pages that are written before any of them is mapped.
     pub(crate) fn make_room_for<S: Sink<Tok = T>>(
         &mut self,
         sink: &mut S,
@@ -62,9 +62,12 @@ impl<T: Token, N: Store, P: Store> Hfsl<T, N, P> {
             let (n, descs) = need(self);
             match &self.map.pcm {
                 None => return Ok(false),
+                // An update in place takes no slot.
                 Some(_) if n == 0 => return Ok(true),
                 Some(pcm) if pcm.has_room(region, n, descs) => return Ok(true),
+                // The region can never hold the page, however much is destaged.
                 Some(pcm) if pcm.regions[region as usize].quota < n.max(pcm.subs) => return Ok(false),
+                // A flush frees what is held back; a destage would only add to it.
                 Some(pcm) if pcm.holds_back() => {
                     self.flash.outlive(sink, &mut self.map)?;
                     continue;
@@ -77,9 +80,11 @@ impl<T: Token, N: Store, P: Store> Hfsl<T, N, P> {
         }
     }
 
-    /// The region that has to give up a page so that `region` can grow.
+    /// Chooses the region that must give up a page so that `region` can grow.
     fn region_to_shrink(&self, region: Region, n: u32) -> Option<Region> {
         let pcm = self.map.pcm.as_ref()?;
+        // The region itself if it would exceed its quota, else one above its quota, else the
+        // fullest.
         let own = &pcm.regions[region as usize];
         if own.pages > 0 && own.used + n > own.quota {
             return Some(region);
@@ -93,7 +98,8 @@ impl<T: Token, N: Store, P: Store> Hfsl<T, N, P> {
         some.filter(|r| pcm.regions[*r as usize].pages > 0)
     }
 
-    /// Whether a region holds more than it should: above its quota, or close to it.
+    /// Returns `true` if a region is above its quota, or closer to it than the share `margin` of
+    /// the quota.
     fn wants_out(&self, region: Region, margin: f64) -> bool {
         let Some(pcm) = &self.map.pcm else { return false };
         let r = &pcm.regions[region as usize];
@@ -101,7 +107,8 @@ impl<T: Token, N: Store, P: Store> Hfsl<T, N, P> {
         r.pages > 0 && r.used + spare > r.quota
     }
 
-    /// Pays for a page that came into PCM: at most one (run of) page leaves while little is free.
+    /// Destages at most one page (or run of pages) in return for a page written to PCM, while
+    /// little space is free.
     #[inline]
     pub(crate) fn pace_pcm<S: Sink<Tok = T>>(&mut self, sink: &mut S, region: Region) -> Result<()> {
         let other = if region == Region::Level { Region::Cache } else { Region::Level };
@@ -113,7 +120,7 @@ impl<T: Token, N: Store, P: Store> Hfsl<T, N, P> {
         Ok(())
     }
 
-    /// Moves the coldest page of a region to NAND, with its neighbours when it is a cache.
+    /// Destages the victim of a region; in a cache also the pages that follow it.
     fn destage_from<S: Sink<Tok = T>>(&mut self, sink: &mut S, region: Region) -> Result<T> {
         let Some(desc) = self.coldest(region) else { return Ok(sink.start()) };
         let Some(pcm) = &self.map.pcm else { return Ok(sink.start()) };
@@ -126,7 +133,7 @@ impl<T: Token, N: Store, P: Store> Hfsl<T, N, P> {
         for desc in run {
             let Some(pcm) = &self.map.pcm else { break };
             let lpn = Lpn(pcm.desc[desc as usize].lpn);
-            // An earlier page of the run may have displaced this one.
+            // The destage of an earlier page of the run may have moved this one.
             if self.map.get(lpn).place() == Place::Pcm(desc) {
                 let next = self.destage(sink, lpn)?;
                 done = sink.join(done, next);
@@ -135,7 +142,8 @@ impl<T: Token, N: Store, P: Store> Hfsl<T, N, P> {
         Ok(done)
     }
 
-    /// The next page to leave a region: what the buffer says, but in storage hot pages stay.
+    /// Chooses the next victim of a region by its buffer policy. In the storage region hot pages
+    /// are skipped.
     fn coldest(&mut self, region: Region) -> Option<u32> {
         let pcm = self.map.pcm.as_mut()?;
         let r = &mut pcm.regions[region as usize];
@@ -146,25 +154,28 @@ impl<T: Token, N: Store, P: Store> Hfsl<T, N, P> {
             if region == Region::Cache || !self.heat_on || !self.heat.is_hot(lpn, counter) {
                 return Some(desc);
             }
+            // A second chance: the hot page becomes the most recently used one.
             r.buffer.touched(desc);
         }
         r.buffer.victim()
     }
 
-    /// Moves one page from PCM to NAND. Its slots are free once the program is done.
+    /// Moves one page from PCM to NAND. Its slots are free after the program is complete.
     fn destage<S: Sink<Tok = T>>(&mut self, sink: &mut S, lpn: Lpn) -> Result<T> {
         self.stats.destaged += 1;
         let mut page = std::mem::take(&mut self.scratch);
         let moved = self.fetch(sink, lpn, &mut page, Cause::Destage).and_then(|read| {
             let whole = self.source(&page);
-            // Not the cold stream: what was in PCM is younger than what the filter calls cold, and mixed
-            // with that spoils its blocks (bundled mail recording: 1.08 × the baseline's programs, not 0.86 ×).
+            // Not the cold stream: pages from PCM are younger than the pages that the filter calls
+            // cold, and mixing them spoils the blocks of cold data (bundled mail recording: 1.08 ×
+            // the baseline's programs instead of 0.86 ×).
             let stream = Stream::Host;
             self.program_page(sink, lpn, whole, stream, Cause::Destage, read)
         });
         self.scratch = page;
         match moved {
-            // It cannot be given back, and does not hold up the others.
+            // The page is unreadable. It is marked as lost, so that it does not block the destaging
+            // of others.
             Err(e @ Error::Corrupt { .. }) if matches!(self.map.get(lpn).place(), Place::Pcm(_)) => {
                 let old = self.map.get(lpn).place();
                 self.map.lose(lpn, &e);
@@ -176,7 +187,7 @@ impl<T: Token, N: Store, P: Store> Hfsl<T, N, P> {
         }
     }
 
-    /// Idle time: frees PCM, then cleans NAND.
+    /// Idle-time work: destages PCM, then collects garbage in NAND.
     pub(crate) fn background<S: Sink<Tok = T>>(&mut self, sink: &mut S, budget: u32) -> Result<Progress<T>> {
         if self.flash.writable().is_err() {
             return Ok(Progress::Idle);

@@ -1,4 +1,5 @@
-//! What a volume asks of HFSL: coming up after any stop, being checked, saying where things lie.
+//! Volume interface of HFSL: recovery after a crash or a power loss, consistency check, and the
+//! medium of each extent.
 
 use super::Hfsl;
 use super::entry::Place;
@@ -12,7 +13,8 @@ use frit_media::Store;
 impl<T: Token, N: Store, P: Store> Hfsl<T, N, P> {
     fn medium_of(&self, lpn: Lpn) -> Option<MediumKind> {
         match self.map.get(lpn).place() {
-            // A page that was lost is no hole: who copies by extents has to meet the error.
+            // A lost page is not reported as a hole: a copy by extents must read it and get the
+            // error.
             Place::Unmapped if self.is_mapped(lpn) => Some(MediumKind::Nand),
             Place::Unmapped => None,
             Place::Nand(_) => Some(MediumKind::Nand),
@@ -24,7 +26,7 @@ impl<T: Token, N: Store, P: Store> Hfsl<T, N, P> {
 impl<S: Sink, N: Store, P: Store> Durable<S> for Hfsl<S::Tok, N, P> {
     fn format(&mut self, sink: &mut S) -> Result<()> {
         if !self.map.each() {
-            let why = "keeps nothing when a program or a machine stops; a volume needs \"each\"";
+            let why = "does not survive a crash or a power loss; a volume needs \"each\"";
             return Err(Error::param("map_persist", "halt", why));
         }
         self.note_use(sink, true)?;

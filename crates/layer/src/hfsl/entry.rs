@@ -1,28 +1,29 @@
-//! An entry of the mapping table: 8 bytes a page, in PCM as in DRAM.
+//! Format of an entry of the mapping table: 8 bytes a page, in PCM and in DRAM.
 //!
 //! | bits | field | HFSL paper, Table 3 |
 //! |---|---|---|
 //! | 0–31 | location: NAND page (PPN), or descriptor of a page in PCM | |
 //! | 32 | mapped | |
 //! | 33 | medium: 0 NAND, 1 PCM | Add_Flag |
-//! | 34 | changed since it was last written to PCM | Flag |
-//! | 35–42 | sub-pages that are stored in PCM | State |
+//! | 34 | dirty: changed since it was last written to PCM | Flag |
+//! | 35–42 | sub-pages stored in PCM | State |
 //! | 43–47 | write counter, saturating | Counter |
-//! | 48–63 | version tag: low bits of the write's sequence number | |
+//! | 48–63 | version tag: low bits of the sequence number of the write | |
 //!
-//! In PCM bits 34–47 are a check over the rest and the page's number: State follows from the
-//! descriptor, Counter starts anew after a boot, and a flipped bit or an entry in the wrong place is
-//! seen (all flips of one or two bits; others but for a chance of 1 in 16 384).
+//! In PCM, bits 34–47 hold a check over the other bits and the page number instead: the descriptor
+//! has State as well, and Counter restarts after a boot. The check detects a flipped bit and an
+//! entry in the wrong position (all flips of one or two bits; other damage passes with a
+//! probability of 1 in 16 384).
 //!
-//! In DRAM zero is an unmapped page. In PCM zeros are damage, or, where the table was not filled
-//! beforehand, a page that nobody wrote.
+//! In DRAM, zero is an unmapped page. In PCM, zeros are damage, or, where the table was not
+//! initialised at format time, a page that was never written.
 
 use frit_core::Ppn;
 use frit_core::planted::{Bug, is};
 
-/// Sub-pages that an entry can tell apart.
+/// Largest number of sub-pages of a page: the state bits of an entry.
 pub(crate) const SUBPAGES_MAX: u32 = 8;
-/// Where the write counter saturates.
+/// Value at which the write counter saturates.
 pub(super) const COUNTER_MAX: u8 = 31;
 
 const MAPPED: u64 = 1 << 32;
@@ -31,38 +32,38 @@ const CHANGED: u64 = 1 << 34;
 const STATE_SHIFT: u32 = 35;
 const COUNTER_SHIFT: u32 = 43;
 const TAG_SHIFT: u32 = 48;
-/// The check of an entry in PCM.
+/// Position of the check bits of an entry in PCM.
 const CHECK_SHIFT: u32 = 34;
 const CHECK: u64 = 0x3FFF;
 
-/// 14 bits over what an entry in PCM says of a page.
+/// Returns the 14-bit check of an entry in PCM, over the page number and the bits that are kept.
 fn check(lpn: u32, kept: u64) -> u64 {
     let mut bytes = [0; 12];
     bytes[..4].copy_from_slice(&lpn.to_le_bytes());
     bytes[4..].copy_from_slice(&kept.to_le_bytes());
-    // The top bits: those of the low end do not tell all pairs of flipped bits apart.
+    // The top bits of the CRC: its low bits do not distinguish all pairs of flipped bits.
     let check = u64::from(crc32c::crc32c(&bytes) >> 18) & CHECK;
-    // Zeros are never an entry: they are what storage that was lost or not written looks like.
+    // Zero is never a valid entry: lost or unwritten storage reads as zeros.
     if kept == 0 { check.max(1) } else { check }
 }
 
-/// Where a logical page lies.
+/// Location of a logical page.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Place {
-    /// Nowhere: never written, or discarded.
+    /// No location: the page was never written, or was discarded.
     Unmapped,
-    /// In a NAND page.
+    /// A NAND page.
     Nand(Ppn),
-    /// In PCM, by the number of its descriptor.
+    /// A page in PCM, by the number of its descriptor.
     Pcm(u32),
 }
 
-/// One entry of the mapping table.
+/// An entry of the mapping table.
 #[derive(Clone, Copy, PartialEq, Eq, Default, Debug)]
 pub struct Entry(pub(crate) u64);
 
 impl Entry {
-    /// Where the page lies.
+    /// Location of the page.
     #[inline]
     #[must_use]
     pub fn place(self) -> Place {
@@ -73,12 +74,13 @@ impl Entry {
         }
     }
 
-    /// The entry for a page that now lies elsewhere: changed, with the same write counter.
+    /// Returns the entry for the page at a new location: dirty, with the same write counter.
     #[inline]
     #[must_use]
     pub(crate) fn moved(self, to: Place, state: u8, seq: u64) -> Entry {
         let keep = self.0 & (u64::from(COUNTER_MAX) << COUNTER_SHIFT);
         let place = match to {
+            // The tag distinguishes a discarded page from one that was never written (tag 0).
             Place::Unmapped => return Entry(keep | CHANGED | (seq << TAG_SHIFT)),
             Place::Nand(ppn) => MAPPED | u64::from(ppn.0),
             Place::Pcm(desc) => MAPPED | PCM | u64::from(desc) | (u64::from(state) << STATE_SHIFT),
@@ -86,65 +88,65 @@ impl Entry {
         Entry(keep | CHANGED | place | (seq << TAG_SHIFT))
     }
 
-    /// Sub-pages that are stored in PCM, one bit each.
+    /// Sub-pages stored in PCM, one bit each.
     #[must_use]
     pub fn state(self) -> u8 {
         (self.0 >> STATE_SHIFT) as u8
     }
 
-    /// The write counter.
+    /// Write counter.
     #[inline]
     #[must_use]
     pub fn counter(self) -> u8 {
         (self.0 >> COUNTER_SHIFT) as u8 & COUNTER_MAX
     }
 
-    /// Counts a write.
+    /// Returns the entry with its write counter incremented.
     #[inline]
     #[must_use]
     pub(crate) fn counted(self) -> Entry {
         if self.counter() == COUNTER_MAX { self } else { Entry(self.0 + (1 << COUNTER_SHIFT)) }
     }
 
-    /// The version tag.
+    /// Version tag.
     #[must_use]
     pub fn tag(self) -> u16 {
         (self.0 >> TAG_SHIFT) as u16
     }
 
-    /// Whether it was changed since it was last written to PCM.
+    /// Returns `true` if the entry changed since it was last written to PCM.
     #[must_use]
     pub fn changed(self) -> bool {
         self.0 & CHANGED != 0
     }
 
-    /// The same, to be written to PCM with its descriptor.
+    /// Returns the entry marked as dirty, so that it and its descriptor are written to PCM.
     #[must_use]
     pub(crate) fn dirtied(self) -> Entry {
         Entry(self.0 | CHANGED)
     }
 
-    /// The same, as of now also in PCM.
+    /// Returns the entry marked as clean: equal to the entry in PCM.
     #[must_use]
     pub(crate) fn clean(self) -> Entry {
         Entry(self.0 & !CHANGED)
     }
 
-    /// As it is written to PCM.
+    /// Encodes the entry for PCM, with its check bits.
     #[must_use]
     pub(crate) fn sealed(self, lpn: u32) -> u64 {
         let kept = self.0 & !(CHECK << CHECK_SHIFT);
         kept | check(lpn, kept) << CHECK_SHIFT
     }
 
-    /// As it was found in PCM; nothing when it is damaged, or that of another page.
+    /// Decodes an entry from PCM. `None` if it is damaged or belongs to another page.
     #[must_use]
     pub(crate) fn unsealed(raw: u64, lpn: u32) -> Option<Entry> {
         let entry = Entry(raw & !(CHECK << CHECK_SHIFT));
         (entry.sealed(lpn) == raw || is(Bug::EntryCheckIgnored)).then_some(entry)
     }
 
-    /// The same, with the sub-pages that a descriptor names.
+    /// Returns the entry with the sub-pages that its descriptor names.
     #[must_use]
     pub(crate) fn with_state(self, state: u8) -> Entry {
         Entry(self.0 & !(0xFF << STATE_SHIFT) | u64::from(state) << STATE_SHIFT)

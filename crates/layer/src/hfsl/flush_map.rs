@@ -1,11 +1,11 @@
-//! The second map: entries as of the last flush, for backing files of which a stop of the machine may
-//! lose any write that was not synced.
+//! Second map: the entries as of the last flush, for backing files that may lose any write that was
+//! not synced when the machine loses power.
 //!
-//! An acknowledged write changes the map at once, so that it survives the end of the program. A flush
-//! syncs the files, then brings the second map up to date, then syncs again. What the second map names
-//! is therefore always in synced storage, as long as nothing that it names is erased or written anew:
-//! places that are given up between flushes are held back until the next one (`PcmSpace::held`,
-//! `Unit::emptied`).
+//! An acknowledged write changes the current map at once, so that it survives a crash of the
+//! process. A flush syncs the files, updates the second map, and syncs again. Everything that the
+//! second map names is therefore in synced storage, provided that nothing it names is erased or
+//! overwritten: locations released between flushes are held back until the next one
+//! (`PcmSpace::held`, `Unit::emptied`).
 
 use super::mapping::{ENTRY_BYTES, Mapping};
 use crate::Token;
@@ -13,15 +13,15 @@ use frit_core::planted::{Bug, is};
 use frit_core::{Cause, Lpn, Result, Sink, Source};
 use frit_media::Store;
 
-/// Entries that are written together: a line of the processor's cache, so that the entries of a block of
-/// 4 KiB are copied as one, whenever the host writes the file out.
+/// Entries written together: one cache line of the processor, so that the entries of a 4 KiB block
+/// are copied as one unit whenever the host writes the file back.
 const CHUNK: usize = 8;
 
 /// Chunks with entries that changed since the last flush, one bit each.
 #[derive(Debug)]
 pub(crate) struct FlushMap {
     bits: Vec<u64>,
-    /// Pages whose change is not in the second map, at least one.
+    /// `true` if some change is not in the second map yet.
     any: bool,
 }
 
@@ -37,13 +37,14 @@ impl FlushMap {
         self.any = true;
     }
 
-    /// The chunks that changed; none is marked afterwards.
+    /// Returns the changed chunks, and clears all marks.
     fn take(&mut self) -> Vec<usize> {
         let mut chunks = Vec::new();
         for (i, word) in self.bits.iter_mut().enumerate() {
             let mut w = std::mem::take(word);
             while w != 0 {
                 chunks.push(i * 64 + w.trailing_zeros() as usize);
+                // Clears the lowest set bit.
                 w &= w - 1;
             }
         }
@@ -53,7 +54,7 @@ impl FlushMap {
 }
 
 impl<T: Token, P: Store> Mapping<T, P> {
-    /// Brings the second map up to date, between two syncs of PCM, and lets go of what was held back.
+    /// Updates the second map between two syncs of PCM, and frees everything that was held back.
     pub(crate) fn write_flush_map<S: Sink<Tok = T>>(&mut self, sink: &mut S) -> Result<()> {
         let (Some(pcm), Some(map)) = (&mut self.pcm, &mut self.flush_map) else { return Ok(()) };
         let Some(base) = pcm.flush_map_at else { return Ok(()) };
@@ -65,7 +66,8 @@ impl<T: Token, P: Store> Mapping<T, P> {
             let first = chunk * CHUNK;
             let len = (self.table.len() - first).min(CHUNK) * ENTRY_BYTES as usize;
             if P::HOLDS {
-                // Kept with each write, the map in PCM is as it should be.
+                // Under `map_persist = each` the map in PCM is current, so entries are copied from
+                // there.
                 pcm.medium.peek(pcm.map_at + first as u64 * ENTRY_BYTES, &mut bytes[..len])?;
             }
             let data = if P::HOLDS { Source::Bytes(&bytes[..len]) } else { Source::Len(len as u32) };
@@ -73,6 +75,7 @@ impl<T: Token, P: Store> Mapping<T, P> {
             pcm.medium.write(sink, at, data, Cause::Meta, start)?;
         }
         pcm.medium.store_mut().sync()?;
+        // Only now does no durable map name the released locations.
         pcm.let_go();
         Ok(())
     }

@@ -1,5 +1,6 @@
-//! The head of HFSL's PCM: whose it is, whether it was halted, how far sequence numbers are given out,
-//! and the redo slot, which makes several map entries change together. `docs/format.md` draws it.
+//! Header of HFSL's PCM: identity, state of use, limit of the sequence numbers in use, and the redo
+//! slot, which makes changes of several map entries atomic. The layout is drawn in
+//! `docs/format.md`.
 
 use super::entry::{Entry, SUBPAGES_MAX};
 use super::pcm::PcmSpace;
@@ -8,55 +9,56 @@ use crate::Token;
 use frit_core::{Cause, Error, MediumKind, Result, Sink, Source, Target};
 use frit_media::{Pcm, Store};
 
-/// Bytes of the head.
+/// Size of the header, in bytes.
 pub(crate) const HEAD_BYTES: u64 = 512;
 const STATE_AT: u64 = 64;
 const SEQ_AT: u64 = 72;
-/// Sequence number up to which a stop may have left pages that no entry names.
+/// Offset of the sequence number up to which a crash may have left pages that no entry names.
 const RECOVERED_AT: u64 = 80;
 const REDO_AT: u64 = 128;
 const MAGIC: &[u8; 8] = b"fritHFSL";
 const VERSION: u32 = 1;
 
-/// The layer is in use, or was stopped while it was.
+/// The layer is in use, or a crash or a power loss ended its use.
 pub(crate) const IN_USE: u32 = 1;
-/// Free blocks may hold the rest of an erase that was cut off.
+/// Free blocks may hold the result of an interrupted erase.
 pub(crate) const SUSPECTS: u32 = 2;
-/// The map as of the last flush is being put in place.
+/// The map as of the last flush is being copied over the current map.
 pub(crate) const RESTORING: u32 = 4;
 
-/// Entries of one redo record: the pages of 4 KiB.
+/// Number of entries in a redo record: the pages of a 4 KiB block.
 pub(crate) const REDO_ENTRIES: usize = SUBPAGES_MAX as usize;
 const REDO_BYTES: usize = 16 + 8 * REDO_ENTRIES;
 
-/// What the head says.
+/// Contents of the header.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) struct Head {
     pub(crate) flags: u32,
-    /// Zeros in the map are damage.
+    /// `true` if the map was initialised at format time, so that zeros in it are damage.
     pub(crate) filled: bool,
     pub(crate) seq_limit: u64,
     pub(crate) recovered: u64,
 }
 
-/// Pages whose entries change together: those from `first` whose bit is set.
+/// Record of pages whose entries change together: those from `first` whose bit in `mask` is set.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) struct Redo {
     pub(crate) first: u32,
     pub(crate) mask: u8,
-    /// Entries as they go to PCM.
+    /// Entries in the encoding of PCM.
     pub(crate) raw: [u64; REDO_ENTRIES],
 }
 
 impl Redo {
-    /// The pages and their entries.
+    /// Iterates over the pages and their entries.
     pub(crate) fn entries(self) -> impl Iterator<Item = (u32, u64)> {
         (0..REDO_ENTRIES as u32)
             .filter(move |i| self.mask & (1 << i) != 0)
             .map(move |i| (self.first + i, self.raw[i as usize]))
     }
 
-    /// First page (4), mask (4), entries (64), zero (4), CRC32C of all that (4).
+    /// Layout: first page (4 bytes), mask (4), entries (64), zero (4), CRC32C of all preceding
+    /// bytes (4).
     fn encode(&self) -> [u8; REDO_BYTES] {
         let mut b = [0; REDO_BYTES];
         b[..4].copy_from_slice(&self.first.to_le_bytes());
@@ -81,10 +83,10 @@ impl Redo {
     }
 }
 
-/// How many logical pages the layer in a PCM has, when there is one.
+/// Reads the number of logical pages from the header in a PCM, if it holds an HFSL.
 ///
 /// # Errors
-/// A store that fails.
+/// The store fails.
 pub(crate) fn made_for<P: Store>(medium: &Pcm<P>) -> Result<Option<u32>> {
     let mut h = [0; STATE_AT as usize];
     if !P::HOLDS || medium.bytes() < HEAD_BYTES {
@@ -96,7 +98,7 @@ pub(crate) fn made_for<P: Store>(medium: &Pcm<P>) -> Result<Option<u32>> {
     Ok(word(20).filter(|&pages| valid && pages > 0))
 }
 
-/// A number of 48 bits and a check of 16: a word that PCM writes atomically.
+/// Encodes a 48-bit number with a 16-bit check as one word, which PCM writes atomically.
 fn checked(n: u64) -> u64 {
     let n = n & (u64::MAX >> 16);
     n | u64::from(crc32c::crc32c(&n.to_le_bytes()) >> 16) << 48
@@ -112,9 +114,9 @@ fn flags_word(flags: u32) -> u64 {
 }
 
 impl<T: Token, P: Store> PcmSpace<T, P> {
-    /// What this layer's header has to be: magic (8), version (4), page, sub-page (4 each), pages (4),
-    /// sub-page slots (4), bytes of a descriptor (4), has a map as of the last flush (4), zeros in the map are damage (4),
-    /// zeros, CRC32C (4).
+    /// Encodes the identity part of the header: magic (8 bytes), version (4), page size, sub-page
+    /// size (4 each), pages (4), sub-page slots (4), bytes of a descriptor (4), has a second map as
+    /// of the last flush (4), the map was initialised (4), zeros, CRC32C (4).
     fn header(&self, filled: bool) -> [u8; STATE_AT as usize] {
         let mut h = [0; STATE_AT as usize];
         h[..8].copy_from_slice(MAGIC);
@@ -147,7 +149,8 @@ impl<T: Token, P: Store> PcmSpace<T, P> {
         self.medium.write(sink, at, data, Cause::Meta, after)
     }
 
-    /// Writes header, state and numbers, in use. The state comes last: it makes the rest valid.
+    /// Writes the whole header with the state "in use". The flags are written last, since they make
+    /// the rest valid.
     pub(crate) fn write_head<S: Sink<Tok = T>>(
         &mut self,
         sink: &mut S,
@@ -165,7 +168,8 @@ impl<T: Token, P: Store> PcmSpace<T, P> {
         self.write_flags(sink, IN_USE, fenced)
     }
 
-    /// Writes entries of pages that were never written into both maps, so that zeros can only be damage.
+    /// Initialises both maps with entries of pages that were never written, so that zeros are
+    /// always damage.
     fn fill_maps<S: Sink<Tok = T>>(&mut self, sink: &mut S) -> Result<T> {
         let start = sink.start();
         let mut done = start;
@@ -184,21 +188,23 @@ impl<T: Token, P: Store> PcmSpace<T, P> {
         Ok(self.medium.fence(sink, done))
     }
 
-    /// Writes the state: durable with the token.
+    /// Writes the flags. They are durable when the returned token completes.
     pub(crate) fn write_flags<S: Sink<Tok = T>>(&mut self, sink: &mut S, flags: u32, after: T) -> Result<T> {
         let at = self.head_at + STATE_AT;
         let written = self.meta(sink, at, &flags_word(flags).to_le_bytes(), after)?;
         Ok(self.medium.fence(sink, written))
     }
 
-    /// Gives out sequence numbers up to a limit: durable with the token.
+    /// Writes the limit of the sequence numbers in use. It is durable when the returned token
+    /// completes.
     pub(crate) fn write_seq_limit<S: Sink<Tok = T>>(&mut self, sink: &mut S, limit: u64) -> Result<T> {
         let (at, start) = (self.head_at + SEQ_AT, sink.start());
         let written = self.meta(sink, at, &checked(limit).to_le_bytes(), start)?;
         Ok(self.medium.fence(sink, written))
     }
 
-    /// Notes that numbers below `seq` may belong to pages that a stop left without an entry.
+    /// Records that pages with sequence numbers up to `seq` may have been left without an entry by
+    /// a crash.
     pub(crate) fn write_recovered<S: Sink<Tok = T>>(
         &mut self,
         sink: &mut S,
@@ -210,18 +216,19 @@ impl<T: Token, P: Store> PcmSpace<T, P> {
         Ok(self.medium.fence(sink, written))
     }
 
-    /// Writes the redo record: durable with the token.
+    /// Writes the redo record. It is durable when the returned token completes.
     pub(crate) fn write_redo<S: Sink<Tok = T>>(&mut self, sink: &mut S, redo: &Redo, after: T) -> Result<T> {
         let at = self.head_at + REDO_AT;
         let written = self.meta(sink, at, &redo.encode(), after)?;
         Ok(self.medium.fence(sink, written))
     }
 
-    /// Empties the redo slot, once its entries are durable.
+    /// Clears the redo slot after the entries of the record are durable.
     pub(crate) fn clear_redo<S: Sink<Tok = T>>(&mut self, sink: &mut S, after: T) -> Result<T> {
         let at = self.head_at + REDO_AT;
         let mask = self.meta(sink, at, &[0; 8], after)?;
-        // Its checksum as well: a new record of the same pages that is torn must not complete this one.
+        // The checksum is cleared too: otherwise a torn new record of the same pages could leave
+        // the old one valid.
         let crc = self.meta(sink, at + REDO_BYTES as u64 - 8, &[0; 8], after)?;
         let written = sink.join(mask, crc);
         Ok(self.medium.fence(sink, written))
@@ -235,16 +242,17 @@ impl<T: Token, P: Store> PcmSpace<T, P> {
         Ok(bytes)
     }
 
-    /// The redo record, when there is a valid one.
+    /// Reads the redo record. `None` if the slot holds no valid record.
     pub(crate) fn read_redo<S: Sink<Tok = T>>(&mut self, sink: &mut S) -> Result<Option<Redo>> {
         let bytes = self.read_part::<S, REDO_BYTES>(sink, REDO_AT)?;
         Ok(Redo::decode(&bytes).filter(|r| u64::from(r.first) + 8 <= self.map_bytes / 8 + 8))
     }
 
-    /// What the head says.
+    /// Reads and verifies the header.
     ///
     /// # Errors
-    /// PCM that was never formatted, or for another layer; a head that is damaged.
+    /// `Corrupt` if PCM was never formatted or was formatted for another layer, or if the header is
+    /// damaged.
     pub(crate) fn read_head<S: Sink<Tok = T>>(&mut self, sink: &mut S) -> Result<Head> {
         let found = self.read_part::<S, { STATE_AT as usize }>(sink, 0)?;
         let at = self.head_at;
@@ -253,20 +261,21 @@ impl<T: Token, P: Store> PcmSpace<T, P> {
         if !filled && found != self.header(false) {
             return Err(damaged(match &found[..8] {
                 m if m == MAGIC => {
-                    "the head of HFSL is damaged, or was made with another page size, capacity or PCM"
+                    "the header of HFSL is damaged, or was formatted with another page size, capacity or PCM"
                 }
-                [0, 0, 0, 0, 0, 0, 0, 0] => "no HFSL was made here, or it was never finished",
-                _ => "this is not the head of an HFSL",
+                [0, 0, 0, 0, 0, 0, 0, 0] => "no HFSL was formatted here, or formatting was interrupted",
+                _ => "this is not the header of an HFSL",
             }));
         }
         let words = self.read_part::<S, 24>(sink, STATE_AT)?;
         let word = |i: usize| {
             words.get(8 * i..8 * i + 8).and_then(|b| b.try_into().ok()).map_or(0, u64::from_le_bytes)
         };
-        // A state that cannot be read is that of a stop: recovery does more than it needs to.
+        // Unreadable flags are treated like those after a crash: recovery does more work than
+        // necessary, but none too little.
         let flags = word(0) as u32;
         let flags = if word(0) == flags_word(flags) { flags } else { IN_USE | SUSPECTS };
-        let number = |i| unchecked(word(i)).ok_or_else(|| damaged("a sequence number in it is damaged"));
+        let number = |i| unchecked(word(i)).ok_or_else(|| damaged("a sequence number is damaged"));
         Ok(Head { flags, filled, seq_limit: number(1)?, recovered: number(2)? })
     }
 }

@@ -1,4 +1,4 @@
-//! The block interface of HFSL: requests cut into pages.
+//! Block interface of HFSL: splits requests into pages.
 
 use super::Hfsl;
 use super::entry::{Entry, Place};
@@ -11,17 +11,19 @@ use frit_core::{
 };
 use frit_media::Store;
 
-/// Zeros, for discarded parts of pages.
+/// Zeros for partially discarded pages.
 static ZEROS: [u8; 64 << 10] = [0; 64 << 10];
 
-/// Pages of a request ahead of the one that is read, whose records and first bytes are loaded.
+/// Number of pages by which a read prefetches the records and the first bytes of the following
+/// pages.
 const READ_AHEAD: u32 = 2;
 
-/// Pages that [`BlockLayer::expect`] looks at together, and of one request at most.
+/// Size of a batch of pages in [`BlockLayer::expect`], and the number of pages looked at of one
+/// request.
 const EXPECT: usize = 64;
 const EXPECT_PAGES: u64 = 4;
 
-/// Where an entry says that a page lies in NAND.
+/// NAND page that an entry names, if it names one.
 fn nand_page(entry: Option<u64>) -> Option<Ppn> {
     match Entry(entry?).place() {
         Place::Nand(ppn) => Some(ppn),
@@ -29,25 +31,25 @@ fn nand_page(entry: Option<u64>) -> Option<Ppn> {
     }
 }
 
-/// A part of one page.
+/// Part of one page.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Span {
     pub(crate) lpn: Lpn,
-    /// Bytes from the start of the page.
+    /// Offset from the start of the page, in bytes.
     pub(crate) offset: u32,
     pub(crate) len: u32,
-    /// Bytes from the start of the request.
+    /// Offset from the start of the request, in bytes.
     pub(crate) from: u32,
 }
 
-/// Quotient and remainder, by shift and mask where `d` is a power of two: it nearly always is, and a
-/// division costs as much as the rest of cutting a request.
+/// Returns quotient and remainder, by shift and mask if `d` is a power of two. It nearly always is,
+/// and a division costs as much as the rest of splitting a request.
 #[inline]
 fn split(n: u64, d: u64) -> (u64, u64) {
     if d.is_power_of_two() { (n >> d.trailing_zeros(), n & (d - 1)) } else { (n / d, n % d) }
 }
 
-/// Cuts a byte range into pages.
+/// Splits a byte range into its parts of pages.
 #[inline]
 pub(crate) fn spans(at: u64, len: u32, page_bytes: u32) -> impl Iterator<Item = Span> {
     let mut from = 0u32;
@@ -69,7 +71,7 @@ impl<T: Token, N: Store, P: Store> Hfsl<T, N, P> {
         u64::from(self.pages) * u64::from(self.page_bytes)
     }
 
-    /// A range has to lie inside the volume.
+    /// Checks that a range lies inside the volume.
     pub(crate) fn check_range(&self, at: u64, len: u64) -> Result<()> {
         if at.checked_add(len).is_some_and(|end| end <= self.capacity_bytes()) {
             return Ok(());
@@ -101,11 +103,11 @@ impl<T: Token, N: Store, P: Store> Hfsl<T, N, P> {
         Ok(())
     }
 
-    /// After an error that the layer has no answer to, tables and media may disagree: it refuses writes
-    /// from then on, and reads go on.
+    /// Makes the layer refuse writes after an unexpected error, since tables and media may
+    /// disagree. Reads continue.
     #[cold]
     fn poisoned(&mut self, e: Error) -> Error {
-        // Damage is met while what a write needs is read, before anything has changed.
+        // A write meets `Corrupt` while it reads old contents, before it has changed anything.
         let expected = matches!(
             e,
             Error::NoSpace { .. } | Error::ReadOnly { .. } | Error::OutOfRange { .. } | Error::Corrupt { .. }
@@ -135,7 +137,7 @@ impl<T: Token, N: Store, P: Store> Hfsl<T, N, P> {
         Ok(())
     }
 
-    /// The first and the last page of a range.
+    /// First and last page of a range.
     #[inline]
     fn pages_of(&self, at: u64, len: u32) -> (u32, u32) {
         let page = u64::from(self.page_bytes);
@@ -143,7 +145,7 @@ impl<T: Token, N: Store, P: Store> Hfsl<T, N, P> {
         (split(at, page).0 as u32, split(end, page).0 as u32)
     }
 
-    /// A page will be read soon: what that needs is loaded ahead.
+    /// Prefetches what a read of the page needs.
     #[inline]
     fn read_soon(&self, lpn: u32) {
         if let Place::Nand(ppn) = self.map.get(Lpn(lpn)).place() {
@@ -164,7 +166,7 @@ impl<S: Sink, N: Store, P: Store> BlockLayer<S> for Hfsl<S::Tok, N, P> {
     }
 
     fn expect(&self, next: &[(Sector, u32)]) {
-        // In rounds, so that the loads of a round do not depend on each other and overlap.
+        // In batches: the loads of a batch do not depend on each other, so they overlap.
         let mut places = [None; EXPECT];
         let mut n = 0;
         for &(at, sectors) in next {
@@ -199,7 +201,7 @@ impl<S: Sink, N: Store, P: Store> BlockLayer<S> for Hfsl<S::Tok, N, P> {
         if self.config.flush_map {
             return self.flash.outlive(sink, &mut self.map).map_err(|e| self.poisoned(e));
         }
-        // All that was acknowledged is in durable media already; what is left is their order.
+        // Acknowledged data is already in durable media; the fence only establishes its order.
         if let Some(pcm) = &mut self.map.pcm {
             let after = sink.start();
             let done = pcm.medium.fence(sink, after);
@@ -211,7 +213,8 @@ impl<S: Sink, N: Store, P: Store> BlockLayer<S> for Hfsl<S::Tok, N, P> {
     fn discard(&mut self, sink: &mut S, at: Sector, sectors: u64) -> Result<()> {
         let bytes = sectors.saturating_mul(SECTOR_BYTES);
         self.check_range(at.0.saturating_mul(SECTOR_BYTES), bytes)?;
-        // Also where nothing is to be done: what failed before may be half there.
+        // Before the range is examined: after a failed operation even a discard without effect
+        // would report a state that may be incomplete.
         self.flash.writable()?;
         self.begin_use(sink)?;
         let page = u64::from(self.page_bytes);
@@ -225,6 +228,7 @@ impl<S: Sink, N: Store, P: Store> BlockLayer<S> for Hfsl<S::Tok, N, P> {
             let (lpn, offset) = split(byte, page);
             let len = (page - offset).min(end - byte);
             let lpn = Lpn(lpn as u32);
+            // A part of an unmapped page reads as zeros without being written.
             if len == page || !self.is_mapped(lpn) {
                 self.unmap(sink, lpn).map_err(|e| self.poisoned(e))?;
             } else {

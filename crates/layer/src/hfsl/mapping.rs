@@ -1,4 +1,4 @@
-//! The mapping table: in DRAM for every request, in PCM so that it outlives a stop.
+//! Mapping table: in DRAM for lookups, in PCM for durability.
 
 use super::config::MapPersist;
 use super::entry::{Entry, Place};
@@ -11,22 +11,23 @@ use frit_core::{Cause, Error, Lpn, MediumKind, Result, Sink, Source};
 use frit_media::Store;
 use std::collections::BTreeMap;
 
-/// Bytes of an entry in PCM: the unit that PCM writes atomically.
+/// Size of an entry in PCM, in bytes: the unit that PCM writes atomically.
 pub(crate) const ENTRY_BYTES: u64 = 8;
 
-/// The table, and the PCM in which it and some of the pages lie.
+/// Mapping table, and the PCM that holds the table and some of the pages.
 #[derive(Debug)]
 pub(crate) struct Mapping<T, P: Store> {
     pub(crate) table: Vec<u64>,
     pub(crate) pcm: Option<PcmSpace<T, P>>,
     pub(crate) persist: MapPersist,
-    /// What each write of an entry waits for: that an older record can no longer undo it.
+    /// Token that every write of an entry waits for: after it, no older redo record can overwrite
+    /// the entry.
     pub(crate) gate: T,
     /// Time at which all entries so far are as durable as the configuration wants them.
     pub(crate) written: T,
-    /// Pages that cannot be given back, and why. They are unmapped in the table.
+    /// Pages whose contents are lost, with the reason. They are unmapped in the table.
     pub(crate) lost: BTreeMap<u32, String>,
-    /// Entries that changed since the last flush, when there is a map of that.
+    /// Entries that changed since the last flush; present if the second map is kept.
     pub(crate) flush_map: Option<FlushMap>,
 }
 
@@ -45,20 +46,20 @@ impl<T: Token, P: Store> Mapping<T, P> {
         }
     }
 
-    /// Whether each change of an entry is written before it is acknowledged.
+    /// Returns `true` if each change of an entry is written to PCM before it is acknowledged.
     #[inline]
     pub(crate) fn each(&self) -> bool {
         self.persist == MapPersist::Each
     }
 
-    /// The entry of a page.
+    /// Returns the entry of a page.
     #[inline]
     pub(crate) fn get(&self, lpn: Lpn) -> Entry {
         Entry(self.table[lpn.idx()])
     }
 
-    /// Changes an entry, once `after` is done. Returns when the change is as durable as the
-    /// configuration wants it.
+    /// Changes an entry after `after` is complete. Returns a token that completes when the change
+    /// is as durable as `map_persist` requires.
     #[inline]
     pub(crate) fn set<S: Sink<Tok = T>>(
         &mut self,
@@ -72,8 +73,10 @@ impl<T: Token, P: Store> Mapping<T, P> {
             return Ok(after);
         }
         let after = if is(Bug::EntryBeforeData) { sink.start() } else { after };
+        // Until `self.gate` an older redo record could overwrite this entry in a recovery.
         let after = if is(Bug::RedoGateOpen) { after } else { sink.join(after, self.gate) };
         let Some(pcm) = &mut self.pcm else { return Ok(after) };
+        // Clean in DRAM, since PCM receives the same entry now.
         self.table[lpn.idx()] = entry.clean().0;
         let written = pcm.write_entry(sink, lpn.0, entry.clean().sealed(lpn.0), after)?;
         let done = if is(Bug::EntryNotFenced) { written } else { pcm.medium.fence(sink, written) };
@@ -81,8 +84,9 @@ impl<T: Token, P: Store> Mapping<T, P> {
         Ok(done)
     }
 
-    /// Changes an entry in DRAM.
+    /// Changes an entry in DRAM only.
     #[inline]
+    // A new entry ends the loss of the page: its contents are valid again.
     pub(crate) fn note(&mut self, lpn: Lpn, entry: Entry) {
         self.table[lpn.idx()] = entry.0;
         if !self.lost.is_empty() {
@@ -93,16 +97,16 @@ impl<T: Token, P: Store> Mapping<T, P> {
         }
     }
 
-    /// A page that was mapped and cannot be given back: reading it says so until it is written anew.
+    /// Marks a page as lost. Reads of it fail with the reason until it is written again.
     pub(crate) fn lose(&mut self, lpn: Lpn, why: &Error) {
         self.table[lpn.idx()] = 0;
         self.lost.insert(lpn.0, why.to_string());
     }
 
-    /// Whether a page that lies nowhere is one that was lost.
+    /// Checks that an unmapped page was not lost.
     ///
     /// # Errors
-    /// It is.
+    /// `Corrupt` if the page was lost.
     #[inline]
     pub(crate) fn not_lost(&self, lpn: Lpn) -> Result<()> {
         match self.lost.get(&lpn.0) {
@@ -124,7 +128,8 @@ impl<T: Token, P: Store> ForwardMap<T> for Mapping<T, P> {
     }
 
     fn prepare(&self, pages: &[u32]) {
-        // Loads without a use: they overlap, where the moves would each wait for one.
+        // Loads the entries without using them: the loads overlap, whereas each move would wait for
+        // its own cache miss.
         let entry = |&page: &u32| self.table.get(page.wrapping_sub(1) as usize).copied().unwrap_or(0);
         std::hint::black_box(pages.iter().map(entry).fold(0, |a, e| a ^ e));
     }
@@ -143,7 +148,7 @@ impl<T: Token, P: Store> ForwardMap<T> for Mapping<T, P> {
 }
 
 impl<T: Token, P: Store> PcmSpace<T, P> {
-    /// Writes an entry. It is durable after a fence.
+    /// Writes an entry to PCM. It is durable after the next fence.
     pub(crate) fn write_entry<S: Sink<Tok = T>>(
         &mut self,
         sink: &mut S,

@@ -1,24 +1,24 @@
-//! HFSL: a host layer that fuses PCM and NAND, with methods and policies that software defines.
+//! HFSL: a host-side layer that fuses PCM and NAND by software-defined methods and policies.
 //!
 //! Source: Li et al., *A user-visible solid-state storage system with software-defined fusion methods
 //! for PCM and NAND flash*, J. Syst. Archit. 2016. Sections are named where they are implemented;
-//! `docs/hfsl.md` lists what the paper leaves open and how it is read here.
+//! `docs/hfsl.md` lists what the paper leaves open and the reading that is implemented.
 //!
 //! | file | subject |
 //! |---|---|
-//! | `entry`, `mapping` | the 8-byte map entry; the table in DRAM and PCM |
-//! | `head`, `flush_map` | state, numbers and redo slot; the map as of the last flush |
-//! | `pcm` | division of PCM, slots, descriptors, regions |
-//! | `route` | which medium a write goes to |
-//! | `to_pcm`, `to_nand` | writing a page to either |
-//! | `read`, `read_buffer` | reading, wherever a page lies; copies in DRAM |
-//! | `destage` | pages that leave PCM |
-//! | `atomic` | pages smaller than 4 KiB that change together |
-//! | `boot`, `recover` | halt and boot; coming up after a stop |
-//! | `durable`, `check`, `repair` | what a volume asks of the layer |
-//! | `precondition` | volumes that are not new |
-//! | `raw` | bytes, and physical addresses |
-//! | `params`, `view` | what can be changed, and seen |
+//! | `entry`, `mapping` | the 8-byte map entry; the mapping table in DRAM and PCM |
+//! | `head`, `flush_map` | header, sequence numbers, redo slot; the map as of the last flush |
+//! | `pcm` | layout of PCM, sub-page slots, descriptors, regions |
+//! | `route` | choice of the medium of a write |
+//! | `to_pcm`, `to_nand` | writes of a page to PCM and to NAND |
+//! | `read`, `read_buffer` | reads from either medium; the DRAM read buffer |
+//! | `destage` | destaging of pages from PCM to NAND |
+//! | `atomic` | atomic updates of the pages (smaller than 4 KiB) of one 4 KiB block |
+//! | `boot`, `recover` | clean halt and boot; recovery after a crash or a power loss |
+//! | `durable`, `check`, `repair` | the volume interface: recovery, consistency check, repair |
+//! | `precondition` | preconditioning: full volumes and the steady state |
+//! | `raw` | access by physical address |
+//! | `params`, `view` | run-time parameters; metrics and residence |
 
 mod atomic;
 mod boot;
@@ -66,25 +66,25 @@ use pcm::PcmSpace;
 use placement::Placement;
 use read_buffer::ReadBuffer;
 
-/// Events that are no commands. Commands are counted by the media.
+/// Counters of events that are not commands. The media count commands.
 #[derive(Clone, Copy, Default, Debug)]
 pub(crate) struct HfslStats {
-    /// Writes of part of a page that lies in NAND: the paper's "update times" (section 3.3.3).
+    /// Writes of part of a page that is in NAND: the paper's "update times" (section 3.3.3).
     pub(crate) flash_updates: u64,
-    /// Pages that moved from NAND to PCM since a small write met them.
+    /// Pages moved from NAND to PCM by a write that the policy sends to PCM.
     pub(crate) to_pcm: u64,
-    /// Pages that left PCM since a large write met them.
+    /// Pages moved from PCM to NAND by a write that the policy sends to NAND.
     pub(crate) to_nand: u64,
-    /// Pages that left PCM to make room.
+    /// Pages destaged from PCM to free slots.
     pub(crate) destaged: u64,
-    /// Writes that had to wait for a page to leave PCM.
+    /// Destages that a write had to wait for.
     pub(crate) destage_waits: u64,
-    /// Writes meant for PCM that went to NAND since PCM had no room.
+    /// Writes intended for PCM that went to NAND because PCM had no free space.
     pub(crate) overflowed: u64,
 }
 
-/// The layer. `T` is the token of the sinks it works with; `N` and `P` hold the bytes of NAND and
-/// PCM, both or neither.
+/// The HFSL layer. `T` is the token of the sinks; `N` and `P` store the bytes of NAND and PCM
+/// (either both hold bytes or neither does).
 #[derive(Debug)]
 pub struct Hfsl<T, N: Store, P: Store> {
     pub(crate) config: HfslConfig,
@@ -95,26 +95,27 @@ pub struct Hfsl<T, N: Store, P: Store> {
     pub(crate) heat_on: bool,
     pub(crate) stats: HfslStats,
     pub(crate) page_bytes: u32,
-    /// Logical pages.
+    /// Number of logical pages.
     pub(crate) pages: u32,
-    /// A page being put together; empty when the media hold no bytes.
+    /// Buffer in which a page is assembled; empty when the media hold no bytes.
     pub(crate) scratch: Vec<u8>,
-    /// What the head in PCM says of the layer's use.
+    /// State of use, as recorded in the header in PCM.
     pub(crate) usage: recover::Usage,
     pub(crate) dram: Option<ReadBuffer<P>>,
 }
 
 impl<T: Token, N: Store, P: Store> Hfsl<T, N, P> {
-    /// A layer over new media. Without PCM it is a page-mapped FTL on NAND: the baseline.
+    /// Creates a layer over the given media. Without PCM it is a page-mapped FTL on NAND: the
+    /// baseline.
     ///
     /// # Errors
-    /// A parameter that cannot be with these media, with what it may be.
+    /// A parameter that does not fit these media; the error names the permitted values.
     pub fn new(config: HfslConfig, nand: Nand<N>, pcm: Option<Pcm<P>>) -> Result<Self> {
         config.validate()?;
         let g = *nand.geometry();
         check_sizes(&config, &g, pcm.as_ref().map(Pcm::bytes))?;
         let (pages, share) = match pcm.as_ref().map(head::made_for).transpose()?.flatten() {
-            // Blocks that went bad since do not change the size.
+            // The capacity does not change when blocks go bad after the volume was formatted.
             Some(pages) if config.capacity == 0 => (pages, pages.div_ceil(g.units())),
             _ => capacity(&config, &nand)?,
         };
@@ -151,6 +152,7 @@ impl<T: Token, N: Store, P: Store> Hfsl<T, N, P> {
             usage: recover::Usage::default(),
             config,
         };
+        // With a durable map, an erase must not destroy a page that a durable entry still names.
         if hfsl.map.each() {
             hfsl.flash.keep_order(hfsl.config.flush_map);
         }
@@ -158,17 +160,18 @@ impl<T: Token, N: Store, P: Store> Hfsl<T, N, P> {
         Ok(hfsl)
     }
 
-    /// With a DRAM buffer for pages that are read from NAND.
+    /// Adds a DRAM buffer for pages that are read from NAND.
     ///
     /// # Errors
-    /// A buffer that is smaller than a page.
+    /// The buffer is smaller than a page.
     pub fn with_dram(mut self, dram: Dram<P>) -> Result<Self> {
         let policy = named("buffer", &self.config.buffer)?;
         self.dram = Some(ReadBuffer::new(dram, self.page_bytes, policy)?);
         Ok(self)
     }
 
-    /// Divides PCM as the fusion method says; pages above a quota leave in time.
+    /// Divides PCM between its regions by the fusion method. Pages above a quota are destaged
+    /// later.
     pub(crate) fn apply_fusion(&mut self) {
         let ratio = self.config.cache_ratio;
         let (level, cache) = match self.config.fusion_method {
@@ -188,28 +191,29 @@ impl<T: Token, N: Store, P: Store> Hfsl<T, N, P> {
         &self.flash
     }
 
-    /// The NAND side, for faults.
+    /// The NAND side, for fault injection.
     pub fn flash_mut(&mut self) -> &mut Flash<T, N> {
         &mut self.flash
     }
 
-    /// The map entry of a page; `None` past the end.
+    /// The map entry of a page; `None` past the end of the volume.
     #[must_use]
     pub fn entry(&self, lpn: Lpn) -> Option<Entry> {
         self.map.table.get(lpn.idx()).copied().map(Entry)
     }
 
-    /// The configuration as it is now.
+    /// The current configuration.
     #[must_use]
     pub fn config(&self) -> &HfslConfig {
         &self.config
     }
 }
 
-/// The sub-page, in bytes, given or derived.
+/// Sub-page size in bytes: the configured one, or the smallest that the page size permits.
 fn subpage(config: &HfslConfig, page_bytes: u32) -> Result<u32> {
     let least = (page_bytes / SUBPAGES_MAX).max(SECTOR_BYTES as u32);
     let sub = match config.subpage_size {
+        // An entry has one state bit a sub-page, so a page has at most `SUBPAGES_MAX` of them.
         0 => least,
         n => u32::try_from(n).unwrap_or(u32::MAX),
     };
@@ -225,7 +229,7 @@ fn subpage(config: &HfslConfig, page_bytes: u32) -> Result<u32> {
     Ok(sub)
 }
 
-/// Parameters of Table 5 that describe the media have to agree with them.
+/// Checks the parameters of Table 5 that describe the media against the media.
 fn check_sizes(config: &HfslConfig, g: &NandGeometry, pcm_bytes: Option<u64>) -> Result<()> {
     let page = u64::from(g.page_bytes);
     let block = page * u64::from(g.pages_per_block);
@@ -239,7 +243,7 @@ fn check_sizes(config: &HfslConfig, g: &NandGeometry, pcm_bytes: Option<u64>) ->
     ];
     for (key, given, is) in checks {
         if given != 0 && given != is {
-            return Err(Error::param(key, given, format!("the media of the stack make it {is}")));
+            return Err(Error::param(key, given, format!("the media of the stack have {is}")));
         }
     }
     if pcm_bytes.is_none() && config.fusion_method != FusionMethod::None {
@@ -250,17 +254,18 @@ fn check_sizes(config: &HfslConfig, g: &NandGeometry, pcm_bytes: Option<u64>) ->
         return Err(Error::param("map_persist", "each", "needs a PCM medium in the stack to hold the map"));
     }
     if config.flush_map && config.map_persist != MapPersist::Each {
-        let why = "goes with map_persist = \"each\" only: the map is kept with each write first";
+        let why = "requires map_persist = \"each\"";
         return Err(Error::param("flush_map", true, why));
     }
     Ok(())
 }
 
-/// Logical pages, and how many of them one NAND unit takes at most.
+/// Number of logical pages, and the largest number of them that one NAND unit holds.
 fn capacity<N: Store>(config: &HfslConfig, nand: &Nand<N>) -> Result<(u32, u32)> {
     let g = nand.geometry();
     let usable = Flash::<(), N>::usable_pages_per_unit(nand, config.map_persist == MapPersist::Each);
-    // One block's worth of invalid pages, so that cleaning always gains something.
+    // At least one block's worth of pages stays invalid, so that garbage collection always has a
+    // victim that frees space.
     let most = u64::from(usable.saturating_sub(g.pages_per_block)) * u64::from(g.units());
     if most == 0 {
         let why = match config.map_persist {

@@ -1,4 +1,4 @@
-//! Parameters by name: read at any time, changed while the layer runs.
+//! Run-time parameters by name: readable at any time, and changeable while the layer runs.
 
 use super::heat::HeatPolicy;
 use super::{FusionMethod, Hfsl, SswCompare};
@@ -18,7 +18,7 @@ fn fixed(key: &'static str, value: &dyn Display, help: &'static str) -> ParamInf
 }
 
 impl<T: Token, N: Store, P: Store> Hfsl<T, N, P> {
-    /// Where writes go, and the sizes that the paper's Table 5 names.
+    /// Parameters of placement, and the sizes named in the paper's Table 5.
     fn fusion_params(&self) -> Vec<ParamInfo> {
         let g = self.flash.nand().geometry();
         let c = &self.config;
@@ -39,14 +39,14 @@ impl<T: Token, N: Store, P: Store> Hfsl<T, N, P> {
             fixed("BLOCKNUM", &g.blocks(), "NAND blocks"),
             fixed("PCMSIZE", &pcm.map_or(0, |p| p.medium.bytes()), "size of PCM, in bytes"),
             live("ssw_compare", &compare, "le: a write of exactly SSW bytes is small; lt: it is not"),
-            live("cache_ratio", &c.cache_ratio, "share of PCM that is a cache under both, 0 to 1"),
+            live("cache_ratio", &c.cache_ratio, "share of PCM that is a cache under \"both\", 0 to 1"),
             fixed(
                 "over_provisioning",
                 &c.over_provisioning,
-                "NAND pages beyond the volume's, as a share of them",
+                "NAND pages beyond the capacity, as a fraction of it",
             ),
             fixed("capacity", &self.capacity_bytes(), "size of the volume, in bytes"),
-            fixed("map_persist", &persist, "when map entries go to PCM: each, halt"),
+            fixed("map_persist", &persist, "time at which map entries are written to PCM: each, halt"),
             fixed("flush_map", &c.flush_map, "a second map in PCM as of the last flush, for media in files"),
             fixed(
                 "raw_access",
@@ -56,7 +56,7 @@ impl<T: Token, N: Store, P: Store> Hfsl<T, N, P> {
         ]
     }
 
-    /// The modules, and how they work.
+    /// Parameters of the policies, and their thresholds.
     fn module_params(&self) -> Vec<ParamInfo> {
         let c = &self.config;
         vec![
@@ -64,35 +64,35 @@ impl<T: Token, N: Store, P: Store> Hfsl<T, N, P> {
             live(
                 "gc_low_blocks",
                 &c.gc_low_blocks,
-                "cleaning goes along with writes from this many free blocks a unit",
+                "writes pay for garbage collection at this many free blocks a unit or fewer",
             ),
             live(
                 "gc_high_blocks",
                 &c.gc_high_blocks,
-                "idle time cleans until a unit has this many free blocks",
+                "idle-time garbage collection runs until a unit has this many free blocks",
             ),
-            live("copyback", &c.copyback, "cleaning moves pages inside the plane: true, false"),
+            live("copyback", &c.copyback, "garbage collection moves pages inside the plane: true, false"),
             live("wear_leveling", &c.wear_leveling, "wear leveling of NAND"),
             live(
                 "wear_threshold",
                 &c.wear_threshold,
-                "spread of erase counts that static leveling tolerates, in cycles",
+                "spread of erase counts that static wear leveling tolerates, in cycles",
             ),
-            live("heat", &c.heat, "what tells hot from cold"),
+            live("heat", &c.heat, "detector of hot and cold pages"),
             live(
                 "heat_window",
                 &c.heat_window,
-                "writes after which a page that was not written again is cold",
+                "window of the heat detector, in writes: a page not written again within it is cold",
             ),
-            live("placement", &c.placement, "which writes go to PCM as storage"),
-            fixed("buffer", &c.buffer, "which page leaves PCM, and the DRAM buffer"),
-            live("destage_run", &c.destage_run, "neighbouring pages that leave a cache together, at most"),
+            live("placement", &c.placement, "policy that selects writes for PCM as storage"),
+            fixed("buffer", &c.buffer, "eviction policy of PCM and of the DRAM read buffer"),
+            live("destage_run", &c.destage_run, "largest number of neighbouring pages destaged together"),
             live(
                 "pcm_low",
                 &c.pcm_low,
-                "pages leave PCM along with writes when less than this share is free",
+                "writes destage pages to NAND when less than this share of PCM is free",
             ),
-            live("pcm_high", &c.pcm_high, "idle time frees PCM up to this share"),
+            live("pcm_high", &c.pcm_high, "idle-time destaging runs until this share of PCM is free"),
         ]
     }
 }
@@ -132,16 +132,18 @@ impl<T: Token, N: Store, P: Store> Params for Hfsl<T, N, P> {
             _ if self.list().iter().any(|p| p.key == key) => {
                 return Err(Error::param(key, value, "is fixed once the layer runs; set it in the stack"));
             }
-            // `get` has the error that lists what there is.
+            // `get` returns the error that lists the known parameters.
             _ => return self.get(key).map(|_| ()),
         }
+        // Checked as a whole, before any part takes effect.
         c.validate()?;
         self.apply(key, c)
     }
 }
 
 impl<T: Token, N: Store, P: Store> Hfsl<T, N, P> {
-    /// Takes over a configuration in which `key` was changed. Nothing changes when a name is wrong.
+    /// Applies a configuration in which `key` was changed. Nothing changes when a policy name is
+    /// unknown.
     fn apply(&mut self, key: &str, c: super::HfslConfig) -> Result<()> {
         match key {
             "gc" => {

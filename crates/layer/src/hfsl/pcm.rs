@@ -1,8 +1,9 @@
-//! The PCM side of HFSL: where the table, the descriptors and the sub-pages lie.
+//! PCM side of HFSL: location of the table, the descriptors and the sub-pages.
 //!
-//! A page in PCM is a descriptor and up to eight sub-pages, each anywhere in the data space, so that
-//! a small first write takes a sub-page and not a page. Space is shared by two regions, storage and
-//! cache, which are quotas and not places: changing the fusion method moves nothing by itself.
+//! A page in PCM consists of a descriptor and up to eight sub-pages, each in any slot of the data
+//! space, so that a small first write takes a sub-page rather than a page. Two regions, storage and
+//! cache, share the space by quotas, not by address: a change of the fusion method moves no data by
+//! itself.
 
 use super::buffer::{Buffer, BufferPolicy};
 use super::entry::SUBPAGES_MAX;
@@ -14,17 +15,19 @@ use frit_core::{Error, Lpn, MediumKind, Result, Sink};
 use frit_media::{Pcm, Store, checksum};
 use std::collections::VecDeque;
 
-/// "No slot".
+/// Marker of an absent slot, descriptor or page.
 pub(crate) const NONE: u32 = u32::MAX;
-/// Bytes of a descriptor in PCM.
+/// Size of a descriptor in PCM, in bytes.
 pub(crate) const DESC_BYTES: u64 = 64;
-/// Slots that a descriptor can name: 24 bits each, and one value for none.
+/// Largest number of slots that a descriptor can address: 24 bits each, and one value for none.
 const SLOTS_MAX: u64 = (1 << 24) - 1;
 
-/// What a page in PCM is there for.
+/// Purpose of a page in PCM.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) enum Region {
+    /// Storage tier: the page stays until space runs short.
     Level = 0,
+    /// Write cache of NAND.
     Cache = 1,
 }
 
@@ -32,7 +35,7 @@ impl Region {
     pub(crate) const ALL: [Region; 2] = [Region::Level, Region::Cache];
 }
 
-/// A page in PCM.
+/// Descriptor of a page in PCM.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Desc {
     pub(crate) lpn: u32,
@@ -42,7 +45,7 @@ pub(crate) struct Desc {
 }
 
 impl Desc {
-    /// Sub-pages that are there, one bit each.
+    /// Stored sub-pages, one bit each.
     pub(crate) fn state(&self) -> u8 {
         self.subs.iter().enumerate().fold(0, |s, (i, &slot)| s | (u8::from(slot != NONE) << i))
     }
@@ -52,45 +55,49 @@ impl Desc {
     }
 }
 
-/// Pages and slots of a region.
+/// Usage of a region.
 #[derive(Debug)]
 pub(crate) struct RegionState {
     pub(crate) buffer: Buffer,
+    /// Slots in use.
     pub(crate) used: u32,
+    /// Slots that the region may use.
     pub(crate) quota: u32,
+    /// Pages in the region.
     pub(crate) pages: u32,
 }
 
-/// PCM, divided into map, descriptors and data.
+/// PCM, divided into header, map, descriptors and data.
 #[derive(Debug)]
 pub(crate) struct PcmSpace<T, P: Store> {
     pub(crate) medium: Pcm<P>,
     pub(crate) head_at: u64,
     pub(crate) map_at: u64,
     pub(crate) map_bytes: u64,
-    /// The map as of the last flush, for files behind a page cache.
+    /// Address of the map as of the last flush, for files behind a page cache.
     pub(crate) flush_map_at: Option<u64>,
     pub(crate) desc_at: u64,
     pub(crate) data_at: u64,
     pub(crate) sub_bytes: u32,
     pub(crate) subs: u32,
     pub(crate) slots: u32,
-    /// Free slots, the one that was freed first in front: wear goes round.
+    /// Free slots in the order in which they were freed, so that wear is spread.
     pub(crate) free: VecDeque<u32>,
-    /// When a free slot may be written again: what it held must be durable elsewhere. For a slot in use:
-    /// when it is written.
+    /// Token for each slot. A free slot may be written after it: its old contents are then durable
+    /// elsewhere. A slot in use has been written when it completes.
     pub(crate) ready: Vec<T>,
-    /// Checksums of what slots hold; empty without bytes.
+    /// Checksums of the contents of slots; empty if the media hold no bytes.
     pub(crate) sums: Vec<u32>,
     pub(crate) desc: Vec<Desc>,
     pub(crate) desc_free: VecDeque<u32>,
-    /// When a free descriptor may be written again.
+    /// Token for each free descriptor, after which it may be written again.
     pub(crate) desc_ready: Vec<T>,
     /// Time at which the header says for certain that the layer is in use: no slot is written before.
     pub(crate) in_use: T,
-    /// Slots and descriptors that were given up since the last flush, while the map of that names them.
+    /// Slots and descriptors released since the last flush; the map as of that flush still names
+    /// them.
     pub(crate) held: Option<(Vec<u32>, Vec<u32>)>,
-    /// A sub-page that is checked; empty without bytes.
+    /// Buffer for a sub-page to be verified; empty if the media hold no bytes.
     pub(crate) sub: Vec<u8>,
     pub(crate) regions: [RegionState; 2],
 }
@@ -111,10 +118,11 @@ impl<T: Token, P: Store> PcmSpace<T, P> {
         let map = medium.carve("map", map_bytes, align)?;
         let flushed = flush_map.then(|| medium.carve("flush-map", map_bytes, align)).transpose()?;
         let rest = medium.bytes() - medium.carved_bytes();
-        // A descriptor a slot: at worst each page in PCM has a single sub-page.
+        // Two sub-pages are left for the alignment of the two partitions below.
+        // One descriptor for each slot: at worst each page in PCM has a single sub-page.
         let slots = rest.saturating_sub(2 * u64::from(sub_bytes)) / (u64::from(sub_bytes) + DESC_BYTES);
         if slots > SLOTS_MAX {
-            let why = format!("PCM has {slots} sub-pages and {SLOTS_MAX} can be named: use larger ones");
+            let why = format!("PCM has {slots} sub-pages, and {SLOTS_MAX} can be addressed: use larger ones");
             return Err(Error::param("SUBPAGE_SIZE", sub_bytes, why));
         }
         let slots = slots as u32;
@@ -181,38 +189,40 @@ impl<T: Token, P: Store> PcmSpace<T, P> {
 
     /// DRAM for descriptors, slots and lists, in bytes.
     pub(crate) fn dram_bytes(&self) -> u64 {
-        // Checksums count whether there are bytes or not: a volume has them.
+        // Checksums are counted even without bytes, since a volume has them.
         let slot = size_of::<Desc>() + 2 * size_of::<T>() + 3 * size_of::<u32>() + 16;
         u64::from(self.slots) * slot as u64
     }
 
-    /// The byte address of a slot.
+    /// Byte address of a slot.
     #[inline]
     pub(crate) fn slot_at(&self, slot: u32) -> u64 {
         self.data_at + u64::from(slot) * u64::from(self.sub_bytes)
     }
 
-    /// Takes a free slot; `T` says when it may be written. The caller has made room.
+    /// Takes a free slot. It may be written after the returned token. The caller has reserved
+    /// space.
     pub(crate) fn take_slot<S: Sink<Tok = T>>(&mut self, sink: &mut S) -> Result<(u32, T)> {
         let slot = self.free.pop_front().ok_or_else(|| no_room("sub-page"))?;
         Ok((slot, sink.join(self.ready[slot as usize], self.in_use)))
     }
 
-    /// Gives a slot back, to be written again once `ready` is done.
+    /// Releases a slot, which may be written again after `ready`.
     pub(crate) fn give_slot(&mut self, slot: u32, ready: T) {
         self.ready[slot as usize] = if is(Bug::SlotReuseEarly) { T::default() } else { ready };
+        // The map as of the last flush may still name the slot.
         match &mut self.held {
             Some((slots, _)) if !is(Bug::ReuseBeforeFlush) => slots.push(slot),
             _ => self.free.push_back(slot),
         }
     }
 
-    /// Whether something was given up that a flush would let go of.
+    /// Returns `true` if a flush would free slots or descriptors.
     pub(crate) fn holds_back(&self) -> bool {
         self.held.as_ref().is_some_and(|(slots, descs)| !slots.is_empty() || !descs.is_empty())
     }
 
-    /// After a flush: what was given up before it is free.
+    /// Frees everything that was released before the flush that has just completed.
     pub(crate) fn let_go(&mut self) {
         if let Some((slots, descs)) = &mut self.held {
             self.free.extend(slots.drain(..));
@@ -220,7 +230,7 @@ impl<T: Token, P: Store> PcmSpace<T, P> {
         }
     }
 
-    /// An entry as it lies in PCM.
+    /// Returns the entry of a page, as stored in PCM.
     pub(crate) fn peek_entry(&self, lpn: u32) -> Result<u64> {
         let mut raw = [0; ENTRY_BYTES as usize];
         if P::HOLDS {
@@ -229,7 +239,7 @@ impl<T: Token, P: Store> PcmSpace<T, P> {
         Ok(u64::from_le_bytes(raw))
     }
 
-    /// Notes the checksum of what was written to a slot.
+    /// Records the checksum of the bytes written to a slot.
     #[inline]
     pub(crate) fn note_sum(&mut self, lpn: u32, sub: usize, slot: u32, bytes: &[u8]) {
         if P::HOLDS {
@@ -237,7 +247,7 @@ impl<T: Token, P: Store> PcmSpace<T, P> {
         }
     }
 
-    /// Notes the checksum of a slot as it lies in PCM.
+    /// Records the checksum of a slot from its contents in PCM.
     pub(crate) fn refresh_sum(&mut self, lpn: u32, sub: usize, slot: u32) -> Result<()> {
         if P::HOLDS {
             let at = self.slot_at(slot);
@@ -247,8 +257,11 @@ impl<T: Token, P: Store> PcmSpace<T, P> {
         Ok(())
     }
 
-    /// Compares a sub-page that was read with its checksum: `part` of it when it is not whole.
+    /// Verifies a sub-page against its checksum. `part` holds the bytes that were read, all of them
+    /// or some.
     #[inline]
+    // Only a whole sub-page has a checksum, so a partial read is verified by all bytes in the
+    // store.
     pub(crate) fn verify(&mut self, lpn: u32, sub: usize, slot: u32, part: &[u8]) -> Result<()> {
         if !P::HOLDS || part.is_empty() {
             return Ok(());
@@ -268,12 +281,12 @@ impl<T: Token, P: Store> PcmSpace<T, P> {
             medium: MediumKind::Pcm,
             at,
             what: format!(
-                "sub-page {sub} of logical page {lpn}: CRC over its bytes and place is {found:06x},                  written was {written:06x}"
+                "sub-page {sub} of logical page {lpn}: its CRC is {found:06x}, expected was {written:06x}"
             ),
         })
     }
 
-    /// A new descriptor for a page without sub-pages.
+    /// Allocates a descriptor for a page without sub-pages.
     pub(crate) fn admit(&mut self, lpn: Lpn, region: Region) -> Result<u32> {
         let desc = self.desc_free.pop_front().ok_or_else(|| no_room("descriptor"))?;
         self.desc[desc as usize] = Desc { lpn: lpn.0, region, seq: 0, subs: [NONE; SUBPAGES_MAX as usize] };
@@ -283,14 +296,14 @@ impl<T: Token, P: Store> PcmSpace<T, P> {
         Ok(desc)
     }
 
-    /// Puts a slot into a page.
+    /// Attaches a slot to a page.
     pub(crate) fn attach(&mut self, desc: u32, sub: usize, slot: u32) {
         let d = &mut self.desc[desc as usize];
         d.subs[sub] = slot;
         self.regions[d.region as usize].used += 1;
     }
 
-    /// Forgets a descriptor. Its slots become free once `ready` is done, except those in `keep`.
+    /// Releases a descriptor. Its slots become free after `ready`, except those in `keep`.
     pub(crate) fn release(&mut self, desc: u32, keep: u8, ready: T) {
         let d = self.desc[desc as usize];
         let r = &mut self.regions[d.region as usize];
@@ -310,7 +323,7 @@ impl<T: Token, P: Store> PcmSpace<T, P> {
         }
     }
 
-    /// A page was written again, perhaps for another purpose.
+    /// Records a further write of a page, which may move it to another region.
     pub(crate) fn touch(&mut self, desc: u32, region: Region) {
         let d = self.desc[desc as usize];
         if d.region == region {
@@ -335,7 +348,7 @@ impl<T: Token, P: Store> PcmSpace<T, P> {
         self.regions[Region::Cache as usize].quota = (f64::from(self.slots) * cache) as u32;
     }
 
-    /// Takes a descriptor over that was found in PCM.
+    /// Adopts a descriptor that was read from PCM.
     pub(crate) fn adopt(&mut self, lpn: Lpn, desc: u32, found: Desc) {
         self.desc[desc as usize] = found;
         let region = &mut self.regions[found.region as usize];
@@ -344,7 +357,7 @@ impl<T: Token, P: Store> PcmSpace<T, P> {
         region.used += found.count();
     }
 
-    /// After a boot: free is what no page uses.
+    /// Rebuilds the free lists after a boot: all slots and descriptors that no page uses.
     pub(crate) fn rebuild_free(&mut self) {
         let mut used = vec![false; self.slots as usize];
         for d in self.desc.iter().filter(|d| d.lpn != NONE) {
@@ -356,7 +369,8 @@ impl<T: Token, P: Store> PcmSpace<T, P> {
         self.desc_free = (0..self.slots).filter(|&d| self.desc[d as usize].lpn == NONE).collect();
     }
 
-    /// Whether `n` slots and descriptors can be had for a region without moving anything out.
+    /// Returns `true` if `n` slots and `descs` descriptors are available to a region without
+    /// destaging.
     #[inline]
     pub(crate) fn has_room(&self, region: Region, n: u32, descs: usize) -> bool {
         let r = &self.regions[region as usize];
@@ -364,7 +378,7 @@ impl<T: Token, P: Store> PcmSpace<T, P> {
     }
 }
 
-/// Done when all that was added is done.
+/// Accumulator of tokens: completes when all added tokens have completed.
 #[derive(Clone, Copy)]
 pub(crate) struct Joined<T>(Option<T>);
 
@@ -380,14 +394,14 @@ impl<T: Token> Joined<T> {
         });
     }
 
-    /// The token; one that is done already when nothing was added.
+    /// Returns the joined token; a completed one if nothing was added.
     pub(crate) fn get<S: Sink<Tok = T>>(self, sink: &S) -> T {
         self.0.unwrap_or_else(|| sink.start())
     }
 }
 
-/// 24 bits over a sub-page and its place in the volume: a sub-page in the wrong place does not
-/// check out. Any error gets past it with a chance of 1 in 16 million.
+/// Returns a 24-bit checksum over a sub-page and its logical position, so that a sub-page in the
+/// wrong position fails the check. Any error passes with a probability of 1 in 16 million.
 #[inline]
 pub(crate) fn sum_of(lpn: u32, sub: usize, bytes: &[u8]) -> u32 {
     let place = u64::from(lpn) << 8 | sub as u64;
@@ -395,5 +409,5 @@ pub(crate) fn sum_of(lpn: u32, sub: usize, bytes: &[u8]) -> u32 {
 }
 
 fn no_room(what: &str) -> Error {
-    Error::NoSpace { what: format!("no free {what} in PCM though room was made: a bug of the layer") }
+    Error::NoSpace { what: format!("no free {what} in PCM although space was reserved: a bug of the layer") }
 }

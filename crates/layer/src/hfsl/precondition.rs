@@ -1,4 +1,5 @@
-//! Volumes that are not new: full, or as long random overwriting leaves them, without the overwriting.
+//! Preconditioned volumes: full, or in the steady state of long random overwriting, without doing
+//! the writes.
 
 use super::Hfsl;
 use super::entry::{Entry, Place};
@@ -11,11 +12,12 @@ use rand::seq::SliceRandom;
 use rand::{Rng, SeedableRng};
 
 impl<T: Token, N: Store, P: Store> Condition for Hfsl<T, N, P> {
-    /// The stationary state is that of uniform random overwriting: with greedy cleaning the share of
-    /// blocks with `i` valid pages falls as 1/i down to the victim's level (a block loses pages at a
-    /// rate of `i`, and as many blocks pass each level as are cleaned); with FIFO cleaning a block at
-    /// place `x` of the queue (0 new, 1 next victim) keeps each page with probability p^x. Other
-    /// policies start from the greedy state, and have to be run in.
+    /// The steady state is that of uniform random overwriting. Under greedy garbage collection the
+    /// share of blocks with `i` valid pages falls as 1/i down to the victim's level (a block loses
+    /// pages at a rate of `i`, and as many blocks pass each level as are collected). Under FIFO
+    /// garbage collection a block at position `x` of the queue (0 is the newest, 1 the next victim)
+    /// keeps each page with probability p^x. Other policies start from the greedy state and need a
+    /// warm-up.
     fn precondition(&mut self, how: Precondition) -> Result<()> {
         if self.flash.valid_pages() > 0 || self.map.table.iter().any(|&e| Entry(e).place() != Place::Unmapped)
         {
@@ -30,14 +32,14 @@ impl<T: Token, N: Store, P: Store> Condition for Hfsl<T, N, P> {
 }
 
 impl<T: Token, N: Store, P: Store> Hfsl<T, N, P> {
-    /// Page `lpn` lies in its home unit, as static striping has it.
+    /// Writes every page once. Page `lpn` goes to its home unit by static striping.
     fn fill(&mut self) -> Result<()> {
         let units = self.flash.blocks().count() / self.flash.blocks().blocks_per_unit();
         let ppb = self.flash.blocks().pages_per_block();
         let pools: Vec<Vec<u32>> = (0..units).map(|u| self.flash.fillable(u)).collect();
         let mut page = vec![0u32; ppb as usize];
         let rounds = self.pages.div_ceil(units * ppb);
-        // Block by block over all units, so that the map is filled from one end to the other.
+        // Block by block over all units, so that entries are written in address order.
         for round in 0..rounds {
             for unit in 0..units {
                 let first = u64::from(unit) + u64::from(units) * u64::from(round * ppb);
@@ -53,6 +55,7 @@ impl<T: Token, N: Store, P: Store> Hfsl<T, N, P> {
             }
         }
         for unit in 0..units {
+            // Pages `unit`, `unit + units`, `unit + 2 * units`, …: rounded up for the first units.
             let mine = (u64::from(self.pages) + u64::from(units - 1 - unit)) / u64::from(units);
             self.flash.filled(unit, mine.div_ceil(u64::from(ppb)) as usize);
         }
@@ -75,7 +78,8 @@ impl<T: Token, N: Store, P: Store> Hfsl<T, N, P> {
             let mut lpns: Vec<u32> = (unit..self.pages).step_by(units as usize).map(|l| l + 1).collect();
             lpns.shuffle(&mut rng);
             let mut pool = self.flash.fillable(unit);
-            // A block is open and the pool stays at the level at which cleaning starts.
+            // One block is open, and the free pool is at the level at which garbage collection
+            // starts.
             pool.truncate(pool.len().saturating_sub(self.config.gc_low_blocks as usize));
             let rho = lpns.len() as f64 / (pool.len() as f64 * f64::from(ppb));
             let targets =
@@ -93,9 +97,10 @@ impl<T: Token, N: Store, P: Store> Hfsl<T, N, P> {
     }
 }
 
-/// Puts `valid` of the next pages at random places of a block.
+/// Puts the next `valid` pages at random positions of a block.
 fn scatter(page: &mut [u32], valid: u32, next: &mut impl Iterator<Item = u32>, rng: &mut SmallRng) {
     let n = page.len() as u32;
+    // Selection sampling: each position is taken with probability (pages left) / (positions left).
     let mut left = valid;
     for (i, p) in page.iter_mut().enumerate() {
         let take = rng.random_range(0..n - i as u32) < left;
@@ -104,9 +109,10 @@ fn scatter(page: &mut [u32], valid: u32, next: &mut impl Iterator<Item = u32>, r
     }
 }
 
-/// Valid counts of `blocks` blocks under greedy cleaning, in the order in which they were sealed.
+/// Valid counts of `blocks` blocks under greedy garbage collection, in the order in which they were
+/// sealed.
 fn greedy_counts(rho: f64, blocks: usize, b: u32) -> Vec<f64> {
-    // p_i = c / i for i above the level j; what is missing to 1 lies at j. Find j and c so that the
+    // p_i = c / i for i above level j; the remaining share q is at j. Find j and c such that the
     // shares add up to 1 and the mean is ρ b.
     let mean = rho * f64::from(b);
     for j in (0..b).rev() {
@@ -114,6 +120,7 @@ fn greedy_counts(rho: f64, blocks: usize, b: u32) -> Vec<f64> {
         // Shares: c·sum + q = 1; mean: c·(b − j) + q·j = mean.
         let c = (mean - f64::from(j)) / (f64::from(b - j) - f64::from(j) * sum);
         let q = 1.0 - c * sum;
+        // Valid if no share is negative, and level j has at most the share that the law gives it.
         if c >= 0.0 && q >= -1e-12 && (j == 0 || q <= c / f64::from(j) + 1e-12) {
             return spread(blocks, j, b, c, q);
         }
@@ -121,7 +128,8 @@ fn greedy_counts(rho: f64, blocks: usize, b: u32) -> Vec<f64> {
     vec![mean; blocks]
 }
 
-/// Blocks in the shares of the stationary distribution, fewest valid pages first: those are the oldest.
+/// Distributes blocks by the shares of the steady state, fewest valid pages first: those blocks are
+/// the oldest.
 fn spread(blocks: usize, j: u32, b: u32, c: f64, q: f64) -> Vec<f64> {
     let mut out = Vec::with_capacity(blocks);
     let mut share = q.max(0.0);
@@ -136,8 +144,10 @@ fn spread(blocks: usize, j: u32, b: u32, c: f64, q: f64) -> Vec<f64> {
     out
 }
 
-/// Valid counts under FIFO cleaning: p^x, with ρ = (p − 1) / ln p.
+/// Valid counts under FIFO garbage collection: p^x, with ρ = (p − 1) / ln p.
 fn fifo_counts(rho: f64, blocks: usize, b: u32) -> Vec<f64> {
+    // (p − 1) / ln p grows with p, so bisection finds p; p = 0 and p = 1 have no logarithm to
+    // divide by.
     let (mut low, mut high) = (1e-12, 1.0 - 1e-12);
     for _ in 0..100 {
         let p: f64 = (low + high) / 2.0;
@@ -147,8 +157,10 @@ fn fifo_counts(rho: f64, blocks: usize, b: u32) -> Vec<f64> {
     (0..blocks).map(|n| p.powf(1.0 - (n as f64 + 0.5) / blocks as f64) * f64::from(b)).collect()
 }
 
-/// Whole counts that add up to `pages`, each as close to its target as that allows.
+/// Rounds to whole counts that add up to `pages`, each as close to its target as possible.
 fn settle(targets: Vec<f64>, pages: usize, b: u32) -> Vec<u32> {
+    // Error diffusion: each rounding error is carried to the next block. The loop below settles the
+    // rest.
     let mut carry = 0.0;
     let mut counts: Vec<u32> = targets
         .into_iter()
@@ -171,6 +183,7 @@ fn settle(targets: Vec<f64>, pages: usize, b: u32) -> Vec<u32> {
                 sum -= 1;
             }
         }
+        // All blocks are full or empty: the sum cannot get closer.
         if sum == before {
             break;
         }

@@ -1,4 +1,5 @@
-//! Physical access, for callers that the configuration names (write protection, section 2.7.4).
+//! Access by physical address, for callers named in the configuration (write protection, section
+//! 2.7.4).
 
 use super::Hfsl;
 use crate::Token;
@@ -48,6 +49,7 @@ impl<S: Sink, N: Store, P: Store> RawAccess<S> for Hfsl<S::Tok, N, P> {
         let Some(pcm) = &mut self.map.pcm else {
             return Err(Error::OutOfRange { at: at / 512, sectors: 1, capacity: 0 });
         };
+        // Above the last slot PCM is not used by the layer.
         if at < pcm.slot_at(pcm.slots) {
             return Err(Error::Protected { who: format!("{who} (that part of PCM belongs to the layer)") });
         }

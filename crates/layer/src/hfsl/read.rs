@@ -1,4 +1,4 @@
-//! Reading a page, wherever it lies.
+//! Reads of a page from either medium.
 
 use super::Hfsl;
 use super::entry::Place;
@@ -17,6 +17,7 @@ impl<T: Token, N: Store, P: Store> Hfsl<T, N, P> {
         span: Span,
         into: Target<'_>,
     ) -> Result<()> {
+        // Pages in PCM bypass the buffer: it keeps pages of NAND only.
         let buffered = self.dram.is_some() && matches!(self.map.get(span.lpn).place(), Place::Nand(_));
         let done = if buffered {
             self.read_buffered(sink, span, into)?
@@ -53,7 +54,7 @@ impl<T: Token, N: Store, P: Store> Hfsl<T, N, P> {
         read
     }
 
-    /// Reads part of a page for any cause.
+    /// Reads part of a page from either medium, with the given cause.
     pub(crate) fn gather<S: Sink<Tok = T>>(
         &mut self,
         sink: &mut S,
@@ -105,18 +106,18 @@ impl<T: Token, N: Store, P: Store> Hfsl<T, N, P> {
     }
 }
 
-/// A part of one sub-page.
+/// Part of one sub-page.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct SubSpan {
     pub(crate) sub: usize,
-    /// Bytes from the start of the sub-page.
+    /// Offset from the start of the sub-page, in bytes.
     pub(crate) offset: u32,
     pub(crate) len: u32,
-    /// Bytes from the start of the span.
+    /// Offset from the start of the span, in bytes.
     pub(crate) from: u32,
 }
 
-/// Cuts a part of a page into sub-pages.
+/// Splits part of a page into its parts of sub-pages.
 pub(crate) fn sub_spans(offset: u32, len: u32, sub_bytes: u32) -> impl Iterator<Item = SubSpan> {
     let mut from = 0;
     std::iter::from_fn(move || {

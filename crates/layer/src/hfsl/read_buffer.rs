@@ -1,5 +1,5 @@
-//! A DRAM buffer for pages read from NAND (HFSL paper, section 2.3, Fig. 2a: PCM and DRAM compose the
-//! cache). It holds clean copies only, so losing it loses nothing.
+//! DRAM buffer for pages read from NAND (HFSL paper, section 2.3, Fig. 2a: PCM and DRAM compose the
+//! cache). It holds clean copies only, so its loss loses no data.
 
 use super::buffer::{Buffer, BufferPolicy};
 use crate::Token;
@@ -7,7 +7,7 @@ use frit_core::{Cause, Error, Lpn, Result, Sink, Source, Target};
 use frit_media::{Dram, Store};
 use std::collections::HashMap;
 
-/// Whole pages by logical page number, evicted by a buffer policy.
+/// Buffer of whole pages, indexed by logical page number and evicted by a buffer policy.
 #[derive(Debug)]
 pub(crate) struct ReadBuffer<P: Store> {
     pub(crate) medium: Dram<P>,
@@ -16,7 +16,8 @@ pub(crate) struct ReadBuffer<P: Store> {
     free: Vec<u32>,
     policy: Buffer,
     page_bytes: u32,
-    /// Reads of pages in NAND that were served from here, and those that were not.
+    /// Reads of pages in NAND that hit the buffer.
+    /// Reads of pages in NAND that missed the buffer.
     pub(crate) hits: u64,
     pub(crate) misses: u64,
 }
@@ -50,13 +51,13 @@ impl<P: Store> ReadBuffer<P> {
         self.policy.reset(n);
     }
 
-    /// A power cut or a stop: everything is gone.
+    /// Drops all contents, as after a crash or a power loss.
     pub(crate) fn lose(&mut self) -> Result<()> {
         self.clear();
         self.medium.lose()
     }
 
-    /// Reads part of a page, if it is here.
+    /// Reads part of a page if the buffer holds it.
     pub(crate) fn read<S: Sink>(
         &mut self,
         sink: &mut S,
@@ -78,7 +79,7 @@ impl<P: Store> ReadBuffer<P> {
         self.medium.read(sink, at, into, Cause::Host, after).map(Some)
     }
 
-    /// Keeps a page that was read, once the read is done; nobody waits for it.
+    /// Keeps a copy of a page after its read. No request waits for this write.
     pub(crate) fn keep<S: Sink>(
         &mut self,
         sink: &mut S,
@@ -104,7 +105,7 @@ impl<P: Store> ReadBuffer<P> {
         Ok(())
     }
 
-    /// The page changes: its copy is stale.
+    /// Drops the copy of a page, which is about to become stale.
     #[inline]
     pub(crate) fn forget(&mut self, lpn: Lpn) {
         if let Some(slot) = self.slots.remove(&lpn.0) {
@@ -113,8 +114,9 @@ impl<P: Store> ReadBuffer<P> {
         }
     }
 
-    /// DRAM that it takes for finding pages, in bytes, without the pages.
+    /// DRAM used by the index of the buffer, in bytes, without the pages.
     pub(crate) fn dram_bytes(&self) -> u64 {
+        // Estimate: 4 bytes each for owner and free list, and a slot of the hash map.
         self.owner.len() as u64 * 32
     }
 }

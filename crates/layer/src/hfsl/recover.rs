@@ -1,9 +1,10 @@
-//! Coming up from what the media hold, after any stop.
+//! Recovery from the contents of the media.
 //!
-//! Nothing but the map says what is current: a page that no entry names was never acknowledged. What a
-//! stop can leave is a redo record whose entries are half written, blocks in which a program or an
-//! erase was cut off, and, behind a page cache, a map that is ahead of its data. Recovery only adds to
-//! that (padding, the same entries again), so that a stop in the middle of it changes nothing.
+//! Only the map defines the current pages: a page that no entry names was never acknowledged. A
+//! crash or a power loss can leave a redo record whose entries are partly written, blocks with an
+//! interrupted program or erase and, behind a page cache, a map that is ahead of its data. Recovery
+//! only adds to this state (padding, or the same entries again), so an interrupted recovery can be
+//! repeated.
 
 use super::Hfsl;
 use super::entry::{Entry, Place};
@@ -15,28 +16,29 @@ use frit_core::planted::{Bug, is};
 use frit_core::{Cause, Error, LostPage, Lpn, MediumKind, Recovery, Result, Sink, Stop, Target};
 use frit_media::{SPARE_RECORD_BYTES, Store};
 
-/// Entries that are moved with one command: 4 KiB of map.
+/// Number of entries transferred by one command: 4 KiB of map.
 pub(super) const CHUNK: usize = 512;
-/// Sequence numbers that are given out at once, and how many a request may take before the next lot:
-/// more than 32 MiB in pages of 512 bytes with all the cleaning that they cause.
+/// Number of sequence numbers reserved at a time. The margin is the largest number that one request
+/// may use before the next reservation: more than 32 MiB in pages of 512 bytes, with all garbage
+/// collection that they cause.
 const SEQ_STEP: u64 = 1 << 24;
 const SEQ_MARGIN: u64 = 1 << 20;
 
-/// What the head in PCM says of the layer's use.
+/// State of use, as recorded in the header in PCM.
 #[derive(Clone, Copy, Default, Debug)]
 pub(crate) struct Usage {
     pub(crate) formatted: bool,
-    /// Zeros in the map are damage.
+    /// `true` if the map was initialised at format time, so that zeros in it are damage.
     pub(crate) filled: bool,
     pub(crate) in_use: bool,
-    /// Numbers up to here were given out.
+    /// Sequence numbers below this limit may be in use.
     pub(crate) seq_limit: u64,
-    /// Pages with smaller numbers may have been left without an entry by a stop.
+    /// Pages with sequence numbers up to this one may have been left without an entry by a crash.
     pub(crate) recovered: u64,
 }
 
 impl<T: Token, N: Store, P: Store> Hfsl<T, N, P> {
-    /// Before a change: PCM says that the layer is in use, and numbers are at hand.
+    /// Prepares for a change: marks the layer as in use in PCM, and reserves sequence numbers.
     #[inline]
     pub(crate) fn begin_use<S: Sink<Tok = T>>(&mut self, sink: &mut S) -> Result<()> {
         if self.usage.in_use && self.flash.last_seq() + SEQ_MARGIN <= self.usage.seq_limit {
@@ -45,7 +47,8 @@ impl<T: Token, N: Store, P: Store> Hfsl<T, N, P> {
         self.note_use(sink, false)
     }
 
-    /// `fill`: the map is new, and filled with entries of pages that were never written.
+    /// Writes the state of use. With `fill` the map is new, and is initialised with entries of
+    /// pages that were never written.
     #[cold]
     pub(super) fn note_use<S: Sink<Tok = T>>(&mut self, sink: &mut S, fill: bool) -> Result<()> {
         let Some(pcm) = &mut self.map.pcm else {
@@ -62,15 +65,16 @@ impl<T: Token, N: Store, P: Store> Hfsl<T, N, P> {
         self.map.gate = sink.join(self.map.gate, noted);
         let first = if is(Bug::UsedBeforeNoted) { T::default() } else { noted };
         (self.flash.in_use, pcm.in_use) = (first, first);
-        // Behind a page cache, too, before the first data.
+        // Media behind a page cache are synced as well, before the first data is written.
         pcm.medium.store_mut().sync()?;
         let filled = if self.usage.formatted { self.usage.filled } else { fill };
         self.usage = Usage { formatted: true, filled, in_use: true, seq_limit: limit, ..self.usage };
         Ok(())
     }
 
-    /// After a halt: nothing has to be mended next time.
+    /// Marks the layer as cleanly shut down, so that the next boot has nothing to repair.
     pub(super) fn end_use<S: Sink<Tok = T>>(&mut self, sink: &mut S) -> Result<()> {
+        // Stores a limit above all numbers in use, from which the next boot continues.
         self.note_use(sink, false)?;
         let flags = if self.flash.suspects() > 0 { SUSPECTS } else { 0 };
         if let Some(pcm) = &mut self.map.pcm {
@@ -86,10 +90,10 @@ impl<T: Token, N: Store, P: Store> Hfsl<T, N, P> {
         Ok(())
     }
 
-    /// Comes up after a stop of any kind.
+    /// Recovers from the media after the given kind of stop.
     pub(super) fn come_up<S: Sink<Tok = T>>(&mut self, sink: &mut S, stop: Stop) -> Result<Recovery> {
         if !N::HOLDS {
-            let why = "a volume without bytes has nothing to boot from";
+            let why = "media without bytes hold nothing to recover from";
             return Err(Error::param("store", "none", why));
         }
         self.forget_all()?;
@@ -98,13 +102,16 @@ impl<T: Token, N: Store, P: Store> Hfsl<T, N, P> {
         let head = pcm.read_head(sink)?;
         let clean = head.flags & (IN_USE | RESTORING) == 0;
         if !clean && !each {
-            let what = "it was not halted in order, and map_persist = \"halt\" keeps nothing else";
+            let what = "it was not shut down cleanly, and map_persist = \"halt\" writes the map only then";
             return Err(damaged(pcm.head_at, what.into()));
         }
         let machine = stop == Stop::Machine || head.flags & RESTORING != 0;
         let machine = machine && !is(Bug::FlushedMapIgnored);
+        // After a power loss the current map may name data that was never synced; the second map
+        // does not.
         let from_flush = pcm.flush_map_at.filter(|_| !clean && machine);
         let mut r = Recovery { clean, from_flush: from_flush.is_some(), ..Recovery::default() };
+        // Both change the map in PCM, so they precede its reading.
         match from_flush {
             Some(flushed) => self.restore_flushed(sink, flushed)?,
             None => r.redone = self.redo(sink)?,
@@ -115,6 +122,8 @@ impl<T: Token, N: Store, P: Store> Hfsl<T, N, P> {
             r.padded = self.flash.pad_begun(sink)?;
         }
         let suspect = !clean || head.flags & SUSPECTS != 0;
+        // Numbers continue after the limit: no page can have a higher one, whatever the crash left
+        // behind.
         self.flash.adopted(if is(Bug::SeqRestarts) { 0 } else { head.seq_limit }, suspect);
         r.suspect_blocks = self.flash.suspects();
         self.resume(sink, head, clean)?;
@@ -135,7 +144,7 @@ impl<T: Token, N: Store, P: Store> Hfsl<T, N, P> {
         }
     }
 
-    /// In use from now on, with numbers that no page has.
+    /// Marks the layer as in use, with sequence numbers that no page has.
     fn resume<S: Sink<Tok = T>>(&mut self, sink: &mut S, head: Head, clean: bool) -> Result<()> {
         let Some(pcm) = &mut self.map.pcm else { return Ok(()) };
         let limit = head.seq_limit + SEQ_STEP;
@@ -153,8 +162,9 @@ impl<T: Token, N: Store, P: Store> Hfsl<T, N, P> {
         Ok(())
     }
 
-    /// Puts the map as of the last flush in place of the one that is ahead of its data.
+    /// Replaces the current map, which is ahead of its data, by the map as of the last flush.
     fn restore_flushed<S: Sink<Tok = T>>(&mut self, sink: &mut S, flushed: u64) -> Result<()> {
+        // The flag makes an interrupted copy start over, whatever kind of stop interrupts it.
         let Some(pcm) = &mut self.map.pcm else { return Ok(()) };
         let start = sink.start();
         let mut done = pcm.write_flags(sink, RESTORING | IN_USE, start)?;
@@ -172,12 +182,13 @@ impl<T: Token, N: Store, P: Store> Hfsl<T, N, P> {
             }
         }
         done = pcm.medium.fence(sink, done);
+        // A redo record belongs to the current map, not to the restored one.
         done = pcm.clear_redo(sink, done)?;
         sink.ack(done);
         pcm.medium.store_mut().sync()
     }
 
-    /// Completes a change of several entries. Returns how many.
+    /// Completes an interrupted change of several entries. Returns the number of entries.
     fn redo<S: Sink<Tok = T>>(&mut self, sink: &mut S) -> Result<u32> {
         let Some(pcm) = &mut self.map.pcm else { return Ok(0) };
         let Some(redo) = pcm.read_redo(sink)?.filter(|_| !is(Bug::RedoForgotten)) else { return Ok(0) };
@@ -209,6 +220,7 @@ impl<T: Token, N: Store, P: Store> Hfsl<T, N, P> {
                 let lpn = (i * CHUNK + j) as u32;
                 match Entry::unsealed(raw, lpn) {
                     Some(entry) => *e = entry.0,
+                    // A map that was not initialised has zeros for pages that were never written.
                     None if raw == 0 && !filled => *e = 0,
                     None => bad.push((lpn, damaged(at + 8 * j as u64, "the map entry is damaged".into()))),
                 }
@@ -225,7 +237,7 @@ impl<T: Token, N: Store, P: Store> Hfsl<T, N, P> {
         r.lost.push(LostPage { lpn: lpn.0, why: why.to_string() });
     }
 
-    /// Rebuilds all that follows from the map: reverse map, pools, descriptors, slots.
+    /// Rebuilds everything that follows from the map: reverse map, free pools, descriptors, slots.
     fn adopt_all<S: Sink<Tok = T>>(&mut self, sink: &mut S, r: &mut Recovery) -> Result<()> {
         let mut used = vec![false; self.map.pcm.as_ref().map_or(0, |p| p.slots as usize)];
         for lpn in (0..self.pages).map(Lpn) {
@@ -266,12 +278,12 @@ impl<T: Token, N: Store, P: Store> Hfsl<T, N, P> {
     ) -> Result<()> {
         let tag = self.map.get(lpn).tag();
         let Some(pcm) = &mut self.map.pcm else {
-            return Err(damaged(u64::from(lpn.0), "the map names PCM and there is none".into()));
+            return Err(damaged(u64::from(lpn.0), "the map entry names PCM, and the stack has none".into()));
         };
         let (d, sums) = pcm.read_desc(sink, lpn, desc, tag)?;
         let slots = || d.subs.iter().zip(sums).filter(|(s, _)| **s != NONE);
         if let Some((&slot, _)) = slots().find(|(s, _)| used[**s as usize]) {
-            let why = format!("page {} names a sub-page that another page has", lpn.0);
+            let why = format!("page {} names a sub-page that another page uses", lpn.0);
             return Err(damaged(pcm.slot_at(slot), why));
         }
         for (&slot, sum) in slots() {
@@ -285,10 +297,10 @@ impl<T: Token, N: Store, P: Store> Hfsl<T, N, P> {
 }
 
 impl<T: Token, P: Store> PcmSpace<T, P> {
-    /// The descriptor of a page, and the checksums of its sub-pages.
+    /// Reads the descriptor of a page and the checksums of its sub-pages.
     ///
     /// # Errors
-    /// `Corrupt` for one that is damaged, or not that of the page as it is.
+    /// `Corrupt` if the descriptor is damaged, or does not belong to this version of the page.
     pub(super) fn read_desc<S: Sink<Tok = T>>(
         &mut self,
         sink: &mut S,

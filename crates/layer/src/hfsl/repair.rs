@@ -1,4 +1,4 @@
-//! Mapping a page that a check has found.
+//! Repair: mapping a page version that a check has found.
 
 use super::Hfsl;
 use super::check::Orphan;
@@ -9,7 +9,8 @@ use frit_core::{Cause, Error, Lpn, Result, Sink, Target};
 use frit_media::{Expected, Store};
 
 impl<T: Token, N: Store, P: Store> Hfsl<T, N, P> {
-    /// Maps a page to a version that no entry named. `false` when that version is damaged, too.
+    /// Maps a page to a version that no entry named. Returns `false` if that version is damaged
+    /// too.
     pub(super) fn take_over<S: Sink<Tok = T>>(
         &mut self,
         sink: &mut S,
@@ -24,6 +25,8 @@ impl<T: Token, N: Store, P: Store> Hfsl<T, N, P> {
                 let (start, into) = (sink.start(), Target::Bytes(&mut page));
                 let read = self.flash.nand_mut().read_of(sink, ppn, 0, into, expect, Cause::Meta, start);
                 self.scratch = page;
+                // The block may be in the free pool; it must not be erased while the page is
+                // mapped.
                 self.flash.rescue(ppn);
                 read.and_then(|_| self.flash.adopt(lpn, ppn, tag, true)).map(|()| 0)
             }
@@ -45,7 +48,7 @@ impl<T: Token, N: Store, P: Store> Hfsl<T, N, P> {
         Ok(true)
     }
 
-    /// Takes a descriptor over whose sub-pages are free and as they were.
+    /// Adopts a descriptor if its sub-page slots are free and hold unchanged contents.
     fn take_desc_over<S: Sink<Tok = T>>(
         &mut self,
         sink: &mut S,
@@ -60,12 +63,12 @@ impl<T: Token, N: Store, P: Store> Hfsl<T, N, P> {
         let damaged = |at, what: &str| super::recover::damaged(at, what.into());
         for &(sub, slot) in &slots {
             if !pcm.free.contains(&slot) {
-                return Err(damaged(pcm.slot_at(slot), "another page has the sub-page"));
+                return Err(damaged(pcm.slot_at(slot), "another page uses the sub-page"));
             }
             let mut bytes = vec![0; pcm.sub_bytes as usize];
             pcm.medium.peek(pcm.slot_at(slot), &mut bytes)?;
             if sum_of(lpn.0, sub, &bytes) != sums[sub] {
-                return Err(damaged(pcm.slot_at(slot), "the sub-page was written since"));
+                return Err(damaged(pcm.slot_at(slot), "the sub-page was overwritten since"));
             }
         }
         for &(sub, slot) in &slots {

@@ -1,4 +1,4 @@
-//! Which medium a write goes to.
+//! Choice of the medium of a write.
 
 use super::entry::{Entry, Place};
 use super::heat::HeatPolicy;
@@ -12,7 +12,7 @@ use frit_core::planted::{Bug, is};
 use frit_core::{Hints, Lpn, Result, Sink, Source};
 use frit_media::Store;
 
-/// What counts is the host's request, not the part of it that falls on one page.
+/// Properties of the whole host request; placement uses these, not those of the part in one page.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Request {
     pub(crate) bytes: u64,
@@ -45,7 +45,7 @@ impl<T: Token, N: Store, P: Store> Hfsl<T, N, P> {
         }
     }
 
-    /// Counts a write and judges the page's heat.
+    /// Counts a write. Returns `true` if the page is hot.
     #[inline]
     pub(crate) fn note_write(&mut self, lpn: Lpn, hints: Hints) -> bool {
         let entry = &mut self.map.table[lpn.idx()];
@@ -56,13 +56,14 @@ impl<T: Token, N: Store, P: Store> Hfsl<T, N, P> {
         (judged || hints.has(Hints::HOT)) && !hints.has(Hints::COLD)
     }
 
-    /// Cold data has a stream of its own, which takes worn blocks (section 2.6.1 b).
+    /// NAND stream of a page. Cold data has its own stream, which takes worn blocks (section 2.6.1
+    /// b).
     #[inline]
     pub(crate) fn stream(&self, hot: bool) -> Stream {
         if self.heat_on && !hot { Stream::Cold } else { Stream::Host }
     }
 
-    /// The region of PCM that takes the write, or none: NAND.
+    /// Returns the region of PCM that takes the write; `None` for NAND.
     #[inline]
     pub(crate) fn route(&self, request: Request, hot: bool) -> Option<Region> {
         let wants_pcm = || {
@@ -84,7 +85,7 @@ impl<T: Token, N: Store, P: Store> Hfsl<T, N, P> {
         }
     }
 
-    /// What DRAM holds of a page becomes stale.
+    /// Drops the DRAM copy of a page, which becomes stale.
     #[inline]
     pub(crate) fn forget_copy(&mut self, lpn: Lpn) {
         if let Some(dram) = &mut self.dram {
@@ -96,13 +97,14 @@ impl<T: Token, N: Store, P: Store> Hfsl<T, N, P> {
         self.map.get(lpn).place() != Place::Unmapped || self.map.not_lost(lpn).is_err()
     }
 
-    /// Whether the entry that made a page empty may not be durable yet: a second discard of the page is
-    /// acknowledged with that, and so writes it again. Live, it is durable when it is written.
+    /// Returns `true` if the entry of an earlier discard of the page may not be durable yet. A
+    /// second discard then writes the entry again, since its acknowledgement depends on it. With
+    /// the null sink an entry is durable as soon as it is written.
     pub(crate) fn may_be_pending(&self, lpn: Lpn) -> bool {
         size_of::<T>() > 0 && self.map.each() && self.map.get(lpn).tag() != 0
     }
 
-    /// Forgets a page: it reads as zeros, and its space is free once that is durable.
+    /// Discards a page: it reads as zeros, and its space is free after the change is durable.
     pub(crate) fn unmap<S: Sink<Tok = T>>(&mut self, sink: &mut S, lpn: Lpn) -> Result<()> {
         let old = self.map.get(lpn);
         if !self.is_mapped(lpn) && !self.may_be_pending(lpn) {
@@ -125,7 +127,7 @@ impl<T: Token, N: Store, P: Store> Hfsl<T, N, P> {
         Ok(())
     }
 
-    /// Gives up the place where a page lay, once `done`.
+    /// Releases the old location of a page once `done` completes.
     #[inline]
     pub(crate) fn leave<S: Sink<Tok = T>>(&mut self, sink: &mut S, old: Place, done: T) {
         match old {

@@ -1,4 +1,5 @@
-//! Writing a page to NAND: whole pages only, so part of a page is read, merged and written whole.
+//! Writes of a page to NAND. NAND takes whole pages only, so a partial page is read, merged and
+//! written whole.
 
 use super::Hfsl;
 use super::entry::Place;
@@ -11,7 +12,7 @@ use frit_core::{Cause, Lpn, Result, Sink, Source, Target};
 use frit_media::Store;
 
 impl<T: Token, N: Store, P: Store> Hfsl<T, N, P> {
-    /// Writes part of a page, or all of it, to NAND.
+    /// Writes all or part of a page to NAND.
     #[inline]
     pub(crate) fn write_to_nand<S: Sink<Tok = T>>(
         &mut self,
@@ -30,7 +31,7 @@ impl<T: Token, N: Store, P: Store> Hfsl<T, N, P> {
         Ok(())
     }
 
-    /// Part of a page: the rest is read from wherever it lies.
+    /// Writes part of a page: reads the rest from either medium and programs the merged page.
     fn merge_to_nand<S: Sink<Tok = T>>(
         &mut self,
         sink: &mut S,
@@ -51,13 +52,13 @@ impl<T: Token, N: Store, P: Store> Hfsl<T, N, P> {
         done
     }
 
-    /// A page that is put together: its bytes, or their number.
+    /// Source for an assembled page: its bytes, or only its length if the media hold no bytes.
     #[inline]
     pub(crate) fn source<'a>(&self, page: &'a [u8]) -> Source<'a> {
         if N::HOLDS { Source::Bytes(page) } else { Source::Len(self.page_bytes) }
     }
 
-    /// Reads a whole page as it is now, zeros where nothing was written.
+    /// Reads the current contents of a whole page; zeros where nothing was written.
     pub(crate) fn fetch<S: Sink<Tok = T>>(
         &mut self,
         sink: &mut S,
@@ -70,7 +71,7 @@ impl<T: Token, N: Store, P: Store> Hfsl<T, N, P> {
         self.gather(sink, whole, into, cause)
     }
 
-    /// Programs a whole page, maps it, and gives up its old place.
+    /// Programs a whole page, maps it, and releases its old location.
     #[inline]
     pub(crate) fn program_page<S: Sink<Tok = T>>(
         &mut self,
@@ -84,7 +85,8 @@ impl<T: Token, N: Store, P: Store> Hfsl<T, N, P> {
         let unit = self.unit_for(sink, lpn);
         let page = PageWrite { lpn, unit, stream, data, cause, after };
         let (ppn, programmed) = self.flash.write(sink, &mut self.map, page)?;
-        // Cleaning may have moved the old page meanwhile: ask the map again.
+        // Garbage collection may have moved the old page in `flash.write`, so the entry is read
+        // again.
         let old = self.map.get(lpn);
         let entry = old.moved(Place::Nand(ppn), 0, self.flash.last_seq());
         let done = self.map.set(sink, lpn, entry, programmed)?;
@@ -92,13 +94,16 @@ impl<T: Token, N: Store, P: Store> Hfsl<T, N, P> {
         if matches!(old.place(), Place::Pcm(_)) && cause == Cause::Host {
             self.stats.to_nand += 1;
         }
+        // The old location may be reused only after the new entry is durable (`done`).
         self.leave(sink, old.place(), done);
+        // Garbage collection runs after the page is mapped: a victim could contain the page just
+        // written.
         self.flash.pace(sink, &mut self.map, unit)?;
         Ok(if is(Bug::AckBeforeMap) { programmed } else { done })
     }
 }
 
-/// Puts new bytes over old ones, when there are any.
+/// Copies new bytes over old ones, if the source has bytes.
 pub(crate) fn overlay(page: &mut [u8], offset: u32, data: Source<'_>) {
     if let Some(bytes) = data.bytes() {
         page[offset as usize..offset as usize + bytes.len()].copy_from_slice(bytes);

@@ -1,9 +1,9 @@
-//! Writing a page to PCM, in sub-pages.
+//! Writes of a page to PCM, in sub-pages.
 //!
-//! A page lies wholly in one medium: what part of it lies in NAND is read, merged and moved (section
-//! 3.3.1). Under `map_persist = halt` sub-pages are updated in place, as PCM allows; under `each` a
-//! changed sub-page goes to a new slot and the page to a new descriptor, so that a power cut leaves
-//! the old page or the new one.
+//! A page is entirely in one medium: a partial write to a page in NAND reads, merges and moves the
+//! page (section 3.3.1). Under `map_persist = halt` sub-pages are updated in place, as PCM allows.
+//! Under `each` a changed sub-page goes to a new slot and the page to a new descriptor, so that a
+//! power loss leaves either the old page or the new one.
 
 use super::entry::{Entry, Place};
 use super::layer::Span;
@@ -17,7 +17,7 @@ use frit_core::{Cause, Error, Lpn, MediumKind, Result, Sink, Source, Target};
 use frit_media::Store;
 
 impl<T: Token, N: Store, P: Store> Hfsl<T, N, P> {
-    /// Writes part of a page, or all of it, to PCM. Room has been made.
+    /// Writes all or part of a page to PCM. The caller has reserved space.
     pub(crate) fn write_to_pcm<S: Sink<Tok = T>>(
         &mut self,
         sink: &mut S,
@@ -38,7 +38,7 @@ impl<T: Token, N: Store, P: Store> Hfsl<T, N, P> {
         Ok(())
     }
 
-    /// A page that is not in PCM yet.
+    /// Writes a page that is not yet in PCM.
     fn bring_to_pcm<S: Sink<Tok = T>>(
         &mut self,
         sink: &mut S,
@@ -51,7 +51,7 @@ impl<T: Token, N: Store, P: Store> Hfsl<T, N, P> {
         self.publish(sink, span.lpn, desc, written)
     }
 
-    /// Writes a page to a new descriptor; nothing names it yet.
+    /// Writes a page to a new descriptor, which no entry names yet.
     pub(crate) fn bring<S: Sink<Tok = T>>(
         &mut self,
         sink: &mut S,
@@ -71,7 +71,7 @@ impl<T: Token, N: Store, P: Store> Hfsl<T, N, P> {
         };
         let done = fetched.and_then(|read| {
             overlay(&mut page, span.offset, data);
-            // A page that was nowhere needs only the sub-pages that were written.
+            // Of an unmapped page only the written sub-pages are stored; the others read as zeros.
             let (from, to) =
                 if from_nand { (0, self.page_bytes) } else { (span.offset, span.offset + span.len) };
             self.fill_subs(sink, span, &page, (from, to), region, read)
@@ -82,7 +82,7 @@ impl<T: Token, N: Store, P: Store> Hfsl<T, N, P> {
         Ok(done)
     }
 
-    /// Writes the sub-pages that cover bytes `range` of a page into a new descriptor.
+    /// Writes the sub-pages that cover the bytes `range` of a page into a new descriptor.
     fn fill_subs<S: Sink<Tok = T>>(
         &mut self,
         sink: &mut S,
@@ -98,6 +98,7 @@ impl<T: Token, N: Store, P: Store> Hfsl<T, N, P> {
         let mut all = Joined::new();
         for part in sub_spans(range.0, range.1 - range.0, sub_bytes) {
             let start = part.sub as u32 * sub_bytes;
+            // Sub-pages without new bytes are counted as migration, not as host writes.
             let host = start < span.offset + span.len && span.offset < start + sub_bytes;
             let cause = if host { Cause::Host } else { Cause::Migrate };
             let (slot, ready) = pcm.take_slot(sink)?;
@@ -119,14 +120,15 @@ impl<T: Token, N: Store, P: Store> Hfsl<T, N, P> {
         Ok((desc, all.get(sink)))
     }
 
-    /// Maps a page to its new descriptor and gives up its old place.
+    /// Maps a page to its new descriptor and releases its old location.
     fn publish<S: Sink<Tok = T>>(&mut self, sink: &mut S, lpn: Lpn, desc: u32, written: T) -> Result<T> {
         let (old, done) = self.map_desc(sink, lpn, desc, written)?;
         self.leave(sink, old, done);
         Ok(done)
     }
 
-    /// Maps a page to a descriptor; returns the old place and when the change is durable.
+    /// Maps a page to a descriptor. Returns the old location, and a token for the durability of the
+    /// change.
     fn map_desc<S: Sink<Tok = T>>(
         &mut self,
         sink: &mut S,
@@ -140,8 +142,8 @@ impl<T: Token, N: Store, P: Store> Hfsl<T, N, P> {
         Ok((old, done))
     }
 
-    /// Numbers a descriptor and, where the map is kept with each write, writes it. Returns the entry for
-    /// it and when both data and descriptor are durable.
+    /// Assigns a sequence number to a descriptor and, under `map_persist = each`, writes it to PCM.
+    /// Returns the entry for it, and a token that completes when data and descriptor are durable.
     pub(crate) fn describe<S: Sink<Tok = T>>(
         &mut self,
         sink: &mut S,
@@ -162,10 +164,11 @@ impl<T: Token, N: Store, P: Store> Hfsl<T, N, P> {
         if is(Bug::EntryBeforeDesc) {
             return Ok((entry, written));
         }
+        // The entry must not be written before the data and the descriptor that it names.
         Ok((entry, pcm.medium.fence(sink, described)))
     }
 
-    /// Overwrites sub-pages where they are; new ones are added.
+    /// Overwrites stored sub-pages in place, and adds slots for the others.
     fn update_in_place<S: Sink<Tok = T>>(
         &mut self,
         sink: &mut S,
@@ -193,15 +196,17 @@ impl<T: Token, N: Store, P: Store> Hfsl<T, N, P> {
             all.add(sink, done);
         }
         let written = all.get(sink);
+        // New slots change the descriptor and the state bits, so the page gets a new entry.
         if grown {
             return Ok(self.map_desc(sink, span.lpn, desc, written)?.1);
         }
-        // The descriptor's checksums changed.
+        // The checksums in the descriptor changed, so the descriptor must be written at the next
+        // halt.
         self.map.note(span.lpn, self.map.get(span.lpn).dirtied());
         Ok(written)
     }
 
-    /// Writes changed sub-pages to new slots and the page to a new descriptor.
+    /// Writes changed sub-pages to new slots, and the page to a new descriptor.
     fn update_shadow<S: Sink<Tok = T>>(
         &mut self,
         sink: &mut S,
@@ -218,8 +223,8 @@ impl<T: Token, N: Store, P: Store> Hfsl<T, N, P> {
         Ok(done)
     }
 
-    /// The new descriptor of a page in PCM that is written in part; sub-pages that did not change are
-    /// in both.
+    /// Creates the new descriptor of a partially written page in PCM. Unchanged sub-pages are
+    /// shared by the old and the new descriptor.
     pub(crate) fn shadow<S: Sink<Tok = T>>(
         &mut self,
         sink: &mut S,
@@ -242,7 +247,7 @@ impl<T: Token, N: Store, P: Store> Hfsl<T, N, P> {
         for (sub, &slot) in before.subs.iter().enumerate() {
             if slot != NONE && replaced & (1 << sub) == 0 {
                 pcm.attach(new, sub, slot);
-                // An earlier request may still be writing it.
+                // An earlier request may still be writing the shared sub-page.
                 all.add(sink, pcm.ready[slot as usize]);
             }
         }
@@ -250,21 +255,21 @@ impl<T: Token, N: Store, P: Store> Hfsl<T, N, P> {
     }
 }
 
-/// A page in PCM that is not mapped yet.
+/// New version of a page in PCM, not mapped yet.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Shadow<T> {
     pub(crate) desc: u32,
     pub(crate) written: T,
-    /// Sub-pages that it shares with the old descriptor.
+    /// Sub-pages shared with the old descriptor, one bit each.
     pub(crate) kept: u8,
 }
 
 pub(crate) fn no_pcm() -> Error {
-    Error::Rule { medium: MediumKind::Pcm, at: 0, what: "a page was sent to PCM and there is none" }
+    Error::Rule { medium: MediumKind::Pcm, at: 0, what: "a page was routed to PCM, and the stack has no PCM" }
 }
 
 impl<T: Token, P: Store> PcmSpace<T, P> {
-    /// Writes a sub-page into a new slot of `desc`, merged with what `old` holds (or zeros).
+    /// Writes a sub-page into a new slot of `desc`, merged with the contents of `old` (or zeros).
     fn write_new_sub<S: Sink<Tok = T>>(
         &mut self,
         sink: &mut S,
@@ -321,7 +326,8 @@ impl<T: Token, P: Store> PcmSpace<T, P> {
         data: Source<'_>,
         gran: u32,
     ) -> Result<T> {
-        // What is there is sealed with a new checksum: it has to be right.
+        // The old contents get a new checksum together with the new bytes, so they are verified
+        // first: otherwise the new checksum would hide existing damage.
         if part.len < self.sub_bytes && P::HOLDS {
             self.verify(lpn, part.sub, slot, &[0])?;
         }
@@ -342,6 +348,7 @@ impl<T: Token, P: Store> PcmSpace<T, P> {
     /// Writes a descriptor to PCM.
     pub(crate) fn write_desc<S: Sink<Tok = T>>(&mut self, sink: &mut S, desc: u32, after: T) -> Result<T> {
         let at = self.desc_at + u64::from(desc) * DESC_BYTES;
+        // A reused descriptor is overwritten only after the entry that released it is durable.
         let after = sink.join(after, self.desc_ready[desc as usize]);
         let after = sink.join(after, self.in_use);
         if P::HOLDS {
@@ -355,8 +362,9 @@ impl<T: Token, P: Store> PcmSpace<T, P> {
 }
 
 impl Desc {
-    /// As it lies in PCM: LPN (4), region (1), zero (1), sequence number (6), eight slots (3 each, all
-    /// ones for none), checksums of the eight (3 each), CRC32C of all that (4).
+    /// Encodes the descriptor for PCM: LPN (4 bytes), region (1), zero (1), sequence number (6),
+    /// eight slots (3 each, all ones for none), checksums of the eight slots (3 each), CRC32C of
+    /// all preceding bytes (4).
     pub(crate) fn encode(&self, sum: impl Fn(u32) -> u32) -> [u8; DESC_BYTES as usize] {
         let mut b = [0u8; DESC_BYTES as usize];
         b[0..4].copy_from_slice(&self.lpn.to_le_bytes());
@@ -372,7 +380,7 @@ impl Desc {
         b
     }
 
-    /// A descriptor, and the checksums of its slots; nothing when it is damaged.
+    /// Decodes a descriptor and the checksums of its slots. `None` if it is damaged.
     pub(crate) fn decode(b: &[u8; DESC_BYTES as usize]) -> Option<(Desc, [u32; 8])> {
         let word = |at: usize| Some(u32::from_le_bytes(b.get(at..at + 4)?.try_into().ok()?));
         let three = |at: usize| Some(word(at)? & 0xFF_FFFF);

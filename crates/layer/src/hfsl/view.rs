@@ -1,4 +1,4 @@
-//! What can be seen of the layer: figures, and where data lies.
+//! Metrics of the layer, and the residence of its pages.
 
 use super::Hfsl;
 use super::entry::{Entry, Place};
@@ -9,11 +9,11 @@ use frit_core::Visible;
 use frit_core::visible::{LayerView, Metric, Residence};
 use frit_media::Store;
 
-/// Slices of the address space in [`LayerView::residence`].
+/// Number of slices of the address space in [`LayerView::residence`].
 const SLICES: usize = 256;
 
 impl<T: Token, N: Store, P: Store> Hfsl<T, N, P> {
-    /// DRAM that mapping takes, in bytes.
+    /// DRAM used by the mapping and its helper tables, in bytes.
     pub(crate) fn dram_bytes(&self) -> u64 {
         let table = self.map.table.len() as u64 * size_of::<Entry>() as u64;
         let pcm = self.map.pcm.as_ref().map_or(0, super::pcm::PcmSpace::dram_bytes);

@@ -1,6 +1,6 @@
-//! A bit a page.
+//! A bitmap with one bit for each page.
 
-/// Bits, all zero at first.
+/// A bitmap. All bits are initially zero.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub(super) struct Bits {
     words: Vec<u64>,
@@ -28,12 +28,13 @@ impl Bits {
 
     pub(super) fn fill(&mut self, n: u32, on: bool) {
         self.words.fill(if on { u64::MAX } else { 0 });
+        // The bits after the last page stay zero, because `next` and `len` read whole words.
         if on && !n.is_multiple_of(64) {
             self.words[(n / 64) as usize] = (1 << (n % 64)) - 1;
         }
     }
 
-    /// The first set bit from `from` on.
+    /// Returns the first set bit from `from` on.
     pub(super) fn next(&self, from: u32) -> Option<u32> {
         let mut word = (from / 64) as usize;
         let mut left = self.words.get(word)? & u64::MAX << (from % 64);
@@ -48,7 +49,7 @@ impl Bits {
         self.words.iter().map(|w| u64::from(w.count_ones())).sum()
     }
 
-    /// Set bits of a range.
+    /// Returns the number of set bits in a range.
     pub(super) fn count(&self, range: std::ops::Range<u32>) -> u32 {
         range.filter(|&i| self.has(i)).count() as u32
     }

@@ -1,4 +1,5 @@
-//! The update buffer: as many pages as there are chips, which go to the log together (section IV.C.1).
+//! The update buffer: as many pages as there are chips, which are written to the log together
+//! (section IV.C.1).
 
 use crate::Token;
 
@@ -7,15 +8,15 @@ use crate::Token;
 pub(super) struct Buffer<T> {
     page: usize,
     lpns: Vec<u32>,
-    /// Their bytes, page by page; empty without bytes.
+    /// Contents of the pages; empty if the store holds no bytes.
     bytes: Vec<u8>,
     limit: usize,
-    /// When it was last written to the log: until then it takes nothing.
+    /// Completion of the last write of the buffer to the log. The buffer accepts no page before.
     pub(super) ready: T,
 }
 
 impl<T: Token> Buffer<T> {
-    /// For `pages` pages; none without a buffer.
+    /// Creates a buffer for `pages` pages; 0: no buffer.
     pub(super) fn new(pages: u32, page_bytes: u32, holds: bool) -> Buffer<T> {
         let page = page_bytes as usize;
         Buffer {
@@ -27,7 +28,7 @@ impl<T: Token> Buffer<T> {
         }
     }
 
-    /// Whether there is a buffer.
+    /// Returns `true` if the layer has a buffer.
     #[inline]
     pub(super) fn is_there(&self) -> bool {
         self.limit > 0
@@ -42,34 +43,34 @@ impl<T: Token> Buffer<T> {
         self.lpns.is_empty()
     }
 
-    /// Where a page waits.
+    /// Returns the index of a page in the buffer.
     #[inline]
     pub(super) fn find(&self, lpn: u32) -> Option<usize> {
         self.lpns.iter().position(|&l| l == lpn)
     }
 
-    /// The pages that wait, in order.
+    /// Returns the buffered pages in order.
     pub(super) fn lpns(&self) -> &[u32] {
         &self.lpns
     }
 
-    /// Takes a page, which must not be there, and returns where its bytes go. It must not be full.
+    /// Adds a page that is not in the buffer, and returns its index. The buffer must not be full.
     pub(super) fn push(&mut self, lpn: u32) -> usize {
         self.lpns.push(lpn);
         self.lpns.len() - 1
     }
 
-    /// The bytes of one; none without bytes.
+    /// Returns the contents of a page, if bytes are held.
     pub(super) fn bytes(&self, i: usize) -> Option<&[u8]> {
         self.bytes.get(i * self.page..(i + 1) * self.page)
     }
 
-    /// The bytes of one, to be changed.
+    /// Returns the contents of a page for changes, if bytes are held.
     pub(super) fn bytes_mut(&mut self, i: usize) -> Option<&mut [u8]> {
         self.bytes.get_mut(i * self.page..(i + 1) * self.page)
     }
 
-    /// Forgets one.
+    /// Removes a page.
     pub(super) fn remove(&mut self, i: usize) {
         let last = self.lpns.len() - 1;
         self.lpns.swap_remove(i);
@@ -82,7 +83,7 @@ impl<T: Token> Buffer<T> {
         self.lpns.clear();
     }
 
-    /// Memory, in bytes.
+    /// Returns the DRAM used, in bytes.
     pub(super) fn dram_bytes(&self) -> u64 {
         (self.limit * (self.page + 4)) as u64
     }

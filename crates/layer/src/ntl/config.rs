@@ -1,4 +1,4 @@
-//! What a user sets.
+//! Configuration of NTL.
 
 use super::mapping::MappingKind;
 use super::placement::Placement;
@@ -8,77 +8,81 @@ use frit_core::{Error, Result, SECTOR_BYTES, size};
 use serde::Deserialize;
 use strum::{EnumString, IntoStaticStr, VariantNames};
 
-/// Where updates go.
+/// Destination of updates.
 #[derive(
     Clone, Copy, PartialEq, Eq, Debug, Default, Deserialize, EnumString, VariantNames, IntoStaticStr,
 )]
 #[serde(rename_all = "kebab-case")]
 #[strum(serialize_all = "kebab-case")]
 pub enum LogKind {
-    /// Over the page where it lies: a dirty write.
+    /// In place, over the old page: a dirty write.
     #[default]
     None,
-    /// To a log that all pages share (the paper, section IV.C): clean writes, until the log is merged.
+    /// A log that all pages share (the paper, section IV.C): clean writes until the log is merged.
     Full,
-    /// To a log block of the page's own block; with block-level mapping only (the paper, section II.B.3).
+    /// A log block of the page's own block. Only for block-level mapping (the paper, section
+    /// II.B.3).
     Coarse,
-    /// Hot pages to a small remap table, out of place on the next chip in turn; others where they lie.
+    /// A small remap table for hot pages, which are written out of place on the next chip in turn.
+    /// Other pages are written in place.
     Remap,
 }
 
-/// Where updates wait until a page for each chip is there.
+/// Buffer in which updates wait until there is one page for each chip.
 #[derive(
     Clone, Copy, PartialEq, Eq, Debug, Default, Deserialize, EnumString, VariantNames, IntoStaticStr,
 )]
 #[serde(rename_all = "kebab-case")]
 #[strum(serialize_all = "kebab-case")]
 pub enum LogBuffer {
-    /// In DRAM, which a power cut empties (the paper, section IV.C.1): what was acknowledged is certain once
-    /// flushed.
+    /// In DRAM, whose contents a power loss destroys (the paper, section IV.C.1). Acknowledged
+    /// writes are durable after a flush.
     #[default]
     Dram,
-    /// Nowhere: each goes to the log at once, and is certain when acknowledged.
+    /// No buffer: each update is written to the log at once, and is durable when it is
+    /// acknowledged.
     None,
 }
 
-/// How much of the log is merged when it is full.
+/// Part of the log that is merged when it is full.
 #[derive(
     Clone, Copy, PartialEq, Eq, Debug, Default, Deserialize, EnumString, VariantNames, IntoStaticStr,
 )]
 #[serde(rename_all = "kebab-case")]
 #[strum(serialize_all = "kebab-case")]
 pub enum MergeUnit {
-    /// All of it (the paper, Equation 1).
+    /// The whole log (the paper, Equation 1).
     #[default]
     All,
     /// The oldest refresh unit of each chip: the log is a ring.
     Row,
 }
 
-/// What a power cut may do.
+/// Protection against power loss.
 #[derive(
     Clone, Copy, PartialEq, Eq, Debug, Default, Deserialize, EnumString, VariantNames, IntoStaticStr,
 )]
 #[serde(rename_all = "kebab-case")]
 #[strum(serialize_all = "kebab-case")]
 pub enum Protect {
-    /// Tear a page that is being overwritten, and make the tables be forgotten (the paper). For simulations.
+    /// None: a power loss can tear a page that is being overwritten, and loses the tables (the
+    /// paper). For simulations.
     #[default]
     None,
-    /// Nothing: each page has a record, and what overwrites a page is in the log before.
+    /// Redo log: each page has a record, and an update is in the log before it overwrites a page.
     Redo,
 }
 
-/// Configuration of the layer, as a stack file has it under `[ntl]`.
+/// Configuration of the layer, the table `[ntl]` of a stack file.
 #[derive(Clone, PartialEq, Debug, Deserialize)]
 #[serde(default, deny_unknown_fields)]
 pub struct NtlConfig {
-    /// How the wear of the memory is leveled: keys of the same table.
+    /// Wear leveling of the memory, whose parameters are keys of the same table.
     #[serde(skip)]
     pub wear: WearKeys,
-    /// On which chip a page lies: static, dynamic, block.
+    /// Mapping of pages to chips: static, dynamic, block.
     pub mapping: String,
-    /// Bytes of the volume; 0: as many as there is room for.
+    /// Bytes of the volume; 0: as many as fit.
     #[serde(deserialize_with = "size::deserialize")]
     pub capacity: u64,
     /// Bytes of a page: 512, 2048 or 4096.
@@ -86,22 +90,24 @@ pub struct NtlConfig {
     pub page_bytes: u64,
     /// Pages of a block, for block-level mapping and the coarse log.
     pub block_pages: u32,
-    /// Which chip the first write of a page or block goes to, where the mapping leaves it open.
+    /// Selection of the chip for the first write of a page or block, if the mapping does not
+    /// determine it.
     pub placement: Placement,
-    /// Where updates go.
+    /// Destination of updates.
     pub log: LogKind,
-    /// Share of the pages that are the log, rounded up to whole refresh units on each chip.
+    /// Share of the pages that belong to the log, rounded up to whole refresh units on each chip.
     pub log_share: f64,
-    /// Where updates wait for others.
+    /// Buffer of updates.
     pub log_buffer: LogBuffer,
-    /// The full log takes updates by requests of at most so many pages; 0: of any. Larger requests have a page for
-    /// each chip already.
+    /// Largest request, in pages, whose updates go to the full log; 0: any. Larger requests have a
+    /// page for each chip already.
     pub log_request_pages: u32,
-    /// How much of the log is merged when it is full.
+    /// Part of the log that is merged when it is full.
     pub merge: MergeUnit,
-    /// Updates of a page within a window from which on it is hot: 2 to 4, for the remap table.
+    /// Number of updates of a page within a window from which on the page is hot: 2 to 4, for the
+    /// remap table.
     pub hot_updates: u32,
-    /// What a power cut may do.
+    /// Protection against power loss.
     pub protect: Protect,
 }
 
@@ -127,10 +133,10 @@ impl Default for NtlConfig {
 }
 
 impl NtlConfig {
-    /// Checks what can be checked without knowing the media.
+    /// Checks the parameters as far as that is possible without the media.
     ///
     /// # Errors
-    /// The first parameter that cannot be, with what it may be.
+    /// Returns an error that names the first invalid parameter and its valid values.
     pub fn validate(&self) -> Result<()> {
         let mapping = self.mapping_kind()?;
         self.wear.config()?;
@@ -160,27 +166,27 @@ impl NtlConfig {
         Ok(())
     }
 
-    /// Which mapping.
+    /// Returns the kind of the mapping.
     ///
     /// # Errors
-    /// A name that none has.
+    /// Returns an error if the name is unknown.
     pub fn mapping_kind(&self) -> Result<MappingKind> {
         named("mapping", &self.mapping)
     }
 
-    /// Refuses what a stop could tear or lose.
+    /// Rejects settings under which a power loss could tear or lose data.
     ///
     /// # Errors
-    /// The parameter, and what would be right.
+    /// Returns an error that names the parameter and the right value.
     pub fn durable(&self) -> Result<()> {
         if self.protect == Protect::None {
-            let why = "a stop can tear a page that is overwritten, and loses the tables; a volume needs redo";
+            let why = "a power loss can tear a page and loses the tables; a volume needs redo";
             return Err(Error::param("protect", "none", why));
         }
         Ok(())
     }
 
-    /// The log as it works: what is protected needs one.
+    /// Returns the kind of log in effect: protection needs a log.
     #[must_use]
     pub fn log_kind(&self) -> LogKind {
         match (self.protect, self.log) {
@@ -189,7 +195,8 @@ impl NtlConfig {
         }
     }
 
-    /// Whether updates by a request of so many pages go to the full log. What is protected needs all of them there.
+    /// Returns `true` if updates by a request of `pages` pages go to the full log. With protection
+    /// all updates do.
     #[must_use]
     pub fn logs(&self, pages: u64) -> bool {
         self.log_request_pages == 0
@@ -197,13 +204,14 @@ impl NtlConfig {
             || pages <= u64::from(self.log_request_pages)
     }
 
-    /// Whether updates wait for others in DRAM.
+    /// Returns `true` if updates are buffered in DRAM.
     #[must_use]
     pub fn buffers(&self) -> bool {
         self.log == LogKind::Full && self.log_buffer == LogBuffer::Dram
     }
 
-    /// Whether log pages are refreshed before they are used again; else they are overwritten.
+    /// Returns `true` if log pages are refreshed before they are reused. Otherwise they are
+    /// overwritten.
     #[must_use]
     pub fn refreshes(&self) -> bool {
         matches!(self.log, LogKind::Full | LogKind::Coarse)

@@ -1,4 +1,4 @@
-//! Discards: pages that read as zeros from then on.
+//! Discards: pages that read as zeros afterwards.
 
 use super::layer::{Ntl, Span, spans};
 use crate::Token;
@@ -18,7 +18,7 @@ impl<T: Token, P: Store> Ntl<T, P> {
         self.logs = self.config.logs(1);
         let (first, end) = (at.div_ceil(page), (at + bytes) / page);
         if first > end {
-            // Inside one page.
+            // The range lies inside one page.
             self.zero_part(sink, at, bytes)?;
         } else {
             self.zero_part(sink, at, (first * page).min(at + bytes) - at)?;
@@ -31,7 +31,8 @@ impl<T: Token, P: Store> Ntl<T, P> {
         }
         self.commit(sink);
         if self.space.protected {
-            // What was gone already may be so by a request that is not certain yet.
+            // A page may have been discarded earlier by a request that is not durable yet, so this
+            // request waits for it.
             sink.ack(self.space.fenced());
         }
         self.rounds.end(&mut self.stats);
@@ -56,7 +57,8 @@ impl<T: Token, P: Store> Ntl<T, P> {
         }
         self.live.clear(lpn);
         if self.space.protected {
-            // Its newest record says so; of a page in the log that at home follows when the log is merged.
+            // The discard is noted in the newest record of the page. If that record is in the log,
+            // the record at home is updated when the log is merged.
             let after = self.space.fenced();
             if !is(Bug::NtlDiscardNotNoted)
                 && let Some(place) = self.place_of(lpn)

@@ -1,4 +1,4 @@
-//! What a volume asks of the layer.
+//! Durability interface of NTL: format, recovery, guarantees, checks.
 
 use super::bits::Bits;
 use super::layer::Ntl;
@@ -59,7 +59,7 @@ impl<S: Sink, P: Store> Durable<S> for Ntl<S::Tok, P> {
             checked.records += 1;
             if self.live.has(lpn) {
                 checked.entries += 1;
-                // The newest version of a page that waits in DRAM is not there yet.
+                // A page that waits in DRAM has no newest version in memory yet.
                 if self.buffer.find(lpn).is_none() {
                     self.check_page(sink, (lpn, place), scope, &mut checked, found)?;
                 }
@@ -78,14 +78,15 @@ impl<S: Sink, P: Store> Durable<S> for Ntl<S::Tok, P> {
         let mut last: Option<Extent> = None;
         while pos < end {
             let lpn = (pos / page) as u32;
-            // A stretch without data is found at once.
+            // A range without data is one extent.
             let next = match self.live.next(lpn) {
                 Some(l) if l == lpn => (u64::from(lpn) + 1) * page,
                 Some(l) => u64::from(l) * page,
                 None => end,
             }
             .min(end);
-            // A page whose record may be missing is no hole: who copies by extents has to meet the error.
+            // A page whose record may be missing is not a hole, so that a copy by extents reads it
+            // and gets the error.
             let place = (self.live.has(lpn) || self.missing.is_some()).then_some(MediumKind::Pcm);
             let n = (next - pos) / SECTOR_BYTES;
             last = match last {
@@ -136,7 +137,7 @@ impl<T: Token, P: Store> Ntl<T, P> {
                 let start = sink.start();
                 self.mend(sink, place, start)?;
             }
-            let what = "a copy of the record is damaged; the other is well".into();
+            let what = "a copy of the record is damaged; the other is intact".into();
             found(finding("bad-copy", Severity::Minor, what, scope.repair));
         }
         let bad = if own.is_none() {
@@ -160,7 +161,7 @@ impl<T: Token, P: Store> Ntl<T, P> {
         Ok(())
     }
 
-    /// A page that was discarded: its record has to say so.
+    /// Checks that the record of a discarded page notes the discard.
     fn check_gone<S: Sink<Tok = T>>(
         &mut self,
         sink: &mut S,
@@ -181,13 +182,13 @@ impl<T: Token, P: Store> Ntl<T, P> {
             lpn: Some(lpn),
             medium: MediumKind::Pcm,
             at: self.space.layout.data(place),
-            what: "the page was discarded, and its record does not say so".into(),
+            what: "the page was discarded, but its record does not note it".into(),
             repaired: scope.repair,
         });
         Ok(())
     }
 
-    /// Lets the older version of a page at home show in place of a damaged one in the log, when there is one.
+    /// Replaces a damaged page in the log by its older version at home, if there is a valid one.
     fn take_older<S: Sink<Tok = T>>(&mut self, sink: &mut S, lpn: u32, place: u32) -> Result<bool> {
         if !self.is_logged(lpn) {
             return Ok(false);
@@ -206,7 +207,8 @@ impl<T: Token, P: Store> Ntl<T, P> {
 }
 
 impl<T: Token, P: Store> Condition for Ntl<T, P> {
-    /// Every page was written once, in order. That is stationary, too, but for the log, which starts empty.
+    /// Marks every page as written once, in order. Except for the log, which starts empty, this
+    /// state is also stationary.
     fn precondition(&mut self, _: Precondition) -> Result<()> {
         if self.used != Bits::new(self.pages()) {
             return Err(Error::param("precondition", "fill", "the volume is not new"));
@@ -216,6 +218,7 @@ impl<T: Token, P: Store> Condition for Ntl<T, P> {
         self.used.fill(pages, true);
         self.live.fill(pages, true);
         if P::HOLDS && self.space.protected {
+            // The buffer of a new layer is zero, like its pages.
             let digest = digest(&self.copy);
             for lpn in 0..pages {
                 let Some(place) = self.mapping.home(lpn) else { continue };

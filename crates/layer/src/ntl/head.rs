@@ -1,4 +1,4 @@
-//! The head: whose memory this is, and whether the layer was halted in order.
+//! The header of the memory: identity of the layer, its state, and the clean shutdown.
 
 use super::layer::Ntl;
 use super::mapping::Mapping;
@@ -12,8 +12,8 @@ const MAGIC: &[u8; 8] = b"fritNTL\0";
 const VERSION: u32 = 1;
 
 impl<T: Token, P: Store> Ntl<T, P> {
-    /// Version, mapping, page bytes, block pages, chips, home pages and log pages of a chip, pages of a row, protected,
-    /// log.
+    /// Returns the header: version, mapping, page bytes, block pages, chips, home pages and log
+    /// pages of a chip, pages of a row, protected, log.
     fn head(&self) -> Head {
         let l = &self.space.layout;
         let words = [
@@ -31,7 +31,7 @@ impl<T: Token, P: Store> Ntl<T, P> {
         Head::new(MAGIC, &words)
     }
 
-    /// Writes the state, and returns when it is certain.
+    /// Writes the state, and returns the completion after which it is durable.
     fn write_state<S: Sink<Tok = T>>(&mut self, sink: &mut S, state: Use) -> Result<T> {
         let after = if is(Bug::NtlHaltedBeforeSummary) { sink.start() } else { self.space.fenced() };
         let tok = put_state(&mut self.space.pcm, sink, state, after)?;
@@ -40,25 +40,28 @@ impl<T: Token, P: Store> Ntl<T, P> {
         Ok(done)
     }
 
-    /// The first write since the layer came up is noted, where somebody will ask.
+    /// Notes in the header that the layer is in use, before the first write after opening. Without
+    /// bytes there is no header to read later.
     #[inline]
     pub(super) fn begin_use<S: Sink<Tok = T>>(&mut self, sink: &mut S) -> Result<()> {
         if self.noted || !P::HOLDS {
             return Ok(());
         }
-        // What is refused changes nothing: a summary that does not fit stays.
+        // A request that is refused must change nothing: a summary that does not match the records
+        // is kept.
         self.writable()?;
-        // A simulation over bytes begins without being formatted: it can be halted and booted all the same.
+        // A simulation with data starts without a format, but can be halted and booted too.
         if Head::read(&self.space.pcm)?.is_blank() {
             self.put_head(sink)?;
         }
         self.note_use(sink)
     }
 
-    /// Notes that the layer is in use, before anything else changes. Over files the note is synced first, so that a
-    /// head that says "halted" is true whatever stopped the machine.
+    /// Notes that the layer is in use, before anything else changes. Over files the note is synced
+    /// first, so that the state "halted" is true after any power loss.
     pub(super) fn note_use<S: Sink<Tok = T>>(&mut self, sink: &mut S) -> Result<()> {
-        // No page is written before: a crash would tear it while the head says that everything is certain.
+        // No page is written before the note: a crash would tear it while the header states that
+        // all data is durable.
         let noted = self.write_state(sink, Use::Open)?;
         self.gate = sink.join(self.gate, noted);
         if self.space.volatile() {
@@ -76,7 +79,8 @@ impl<T: Token, P: Store> Ntl<T, P> {
         self.space.pcm.sync(sink)
     }
 
-    /// Everything is written down, and the head says so.
+    /// Shuts down in order: makes all data durable, writes the summary or the checkpoint, and notes
+    /// it in the header.
     pub(super) fn stop<S: Sink<Tok = T>>(&mut self, sink: &mut S) -> Result<()> {
         self.flush_all(sink)?;
         let sums = self.space.protected && P::HOLDS;
@@ -93,21 +97,21 @@ impl<T: Token, P: Store> Ntl<T, P> {
         self.space.pcm.sync(sink)
     }
 
-    /// Reads the head: whether the layer was halted.
+    /// Reads the header and returns the state of the layer.
     pub(super) fn read_head(&self) -> Result<Use> {
         let head = Head::read(&self.space.pcm)?;
         if head == self.head() {
             return state(&self.space.pcm);
         }
         damaged(if head.is_of(MAGIC) {
-            "it holds pages of another mapping, log, page size or size than this stack says".into()
+            "it was formatted with another mapping, log, page size or capacity than the stack file has".into()
         } else {
             "it holds no pages of this layer, or its head is damaged: put the right file or device back"
                 .into()
         })
     }
 
-    /// Forgets all that is not in memory that lasts.
+    /// Resets all state in DRAM.
     pub(super) fn forget(&mut self) {
         self.space.forget();
         self.mapping.forget();

@@ -1,4 +1,4 @@
-//! An SSD of byte-addressable memory: what it consists of, and its block interface.
+//! The layer [`Ntl`]: its state, and its block interface.
 
 use super::bits::Bits;
 use super::buffer::Buffer;
@@ -16,51 +16,56 @@ use frit_core::{
 };
 use frit_media::{Pcm, Store};
 
-/// The layer. `T` is the token of the sinks it works with; `P` holds the bytes.
+/// An SSD of byte-addressable memory with address mapping. `T` is the token of the sinks that the
+/// layer works with; `P` is the store.
 #[derive(Debug)]
 pub struct Ntl<T, P: Store> {
     pub(super) config: NtlConfig,
     pub(super) space: Space<T, P>,
     pub(super) mapping: Mappings,
-    /// Pages whose home was written since it was new: to write there again is an update.
+    /// Pages whose home location was written. The next write there is an update.
     pub(super) used: Bits,
-    /// Pages that hold data; the others read as zeros.
+    /// Pages that hold data. All others read as zeros.
     pub(super) live: Bits,
-    /// Pages whose newest version, or the note of whose discard, lies in the log.
+    /// Pages whose newest version, or whose note of a discard, lies in the log.
     pub(super) logged: Bits,
-    /// Pages that were updated lately, once and twice: see [`super::write`]. Empty but for the remap table.
+    /// Two-bit update counters of pages in the current window, see [`super::write`]. Empty without
+    /// a remap table.
     pub(super) warm: [Bits; 2],
-    /// Updates by this request go to the full log.
+    /// `true` if updates by this request go to the full log.
     pub(super) logs: bool,
-    /// Updates until what is warm is forgotten.
+    /// Number of updates until the counters are reset.
     pub(super) warm_left: u32,
     pub(super) log: Option<Log>,
     pub(super) buffer: Buffer<T>,
-    /// When the slots of the log that are free may be written.
+    /// Completion after which the free slots of the log may be written.
     pub(super) gate: T,
     pub(super) rounds: Rounds,
     pub(super) stats: Stats,
     /// The chip after that of the last first write.
     pub(super) turn: u32,
     pub(super) costs: Vec<u64>,
-    /// Pages that a merge brings to each chip.
+    /// Number of pages that a merge writes to each chip.
     pub(super) homing: Vec<u32>,
-    /// The head says that the layer is in use.
+    /// `true` if the header states that the layer is in use.
     pub(super) noted: bool,
-    /// Why writes are refused.
+    /// Reason for which writes are refused.
     pub(super) refusal: Option<String>,
-    /// Description of pages whose records are damaged in both copies: a page without a record may be one of them.
+    /// Description of the records that are damaged in both copies. A page without a record may be
+    /// one of theirs.
     pub(super) missing: Option<String>,
-    /// A page being put together, and one being moved; empty without bytes.
+    /// Buffers: a page that is assembled, and a page that is copied. Empty if the store holds no
+    /// bytes.
     pub(super) page: Vec<u8>,
     pub(super) copy: Vec<u8>,
 }
 
 impl<T: Token, P: Store> Ntl<T, P> {
-    /// The layer over new memory.
+    /// Creates the layer over new memory.
     ///
     /// # Errors
-    /// A parameter that cannot be with this memory, with what it may be.
+    /// Returns an error that names a parameter that is invalid with this memory, and its valid
+    /// values.
     pub fn new(config: NtlConfig, pcm: Pcm<P>) -> Result<Ntl<T, P>> {
         config.validate()?;
         let space = Space::new(&config, pcm)?;
@@ -97,13 +102,13 @@ impl<T: Token, P: Store> Ntl<T, P> {
         })
     }
 
-    /// The configuration as it is now.
+    /// Returns the current configuration.
     #[must_use]
     pub fn config(&self) -> &NtlConfig {
         &self.config
     }
 
-    /// Pages of the volume.
+    /// Returns the number of pages of the volume.
     pub(super) fn pages(&self) -> u32 {
         self.space.layout.home_places()
     }
@@ -112,7 +117,7 @@ impl<T: Token, P: Store> Ntl<T, P> {
         self.space.layout.page_bytes
     }
 
-    /// Size in bytes.
+    /// Returns the capacity in bytes.
     pub(super) fn bytes(&self) -> u64 {
         let all = u64::from(self.pages()) * u64::from(self.page_bytes());
         if self.config.capacity == 0 { all } else { self.config.capacity.min(all) }
@@ -137,14 +142,14 @@ impl<T: Token, P: Store> Ntl<T, P> {
         }
     }
 
-    /// Whether the newest version of a page lies in the log.
+    /// Returns `true` if the newest version of a page lies in the log.
     #[inline]
     pub(super) fn is_logged(&self, lpn: u32) -> bool {
         self.log.is_some() && self.logged.has(lpn)
     }
 
-    /// After an error that the layer has no answer to, tables and memory may disagree: it refuses writes from then
-    /// on, and reads go on.
+    /// Refuses writes after an unexpected error, because tables and memory may disagree. Reads go
+    /// on.
     #[cold]
     pub(super) fn poisoned(&mut self, e: Error) -> Error {
         let expected = matches!(
@@ -157,7 +162,7 @@ impl<T: Token, P: Store> Ntl<T, P> {
         e
     }
 
-    /// Memory of the layer, in bytes.
+    /// Returns the DRAM of the layer, in bytes.
     pub(super) fn dram_bytes(&self) -> u64 {
         let bits = [&self.used, &self.live, &self.logged, &self.warm[0], &self.warm[1]];
         bits.iter().map(|b| b.bytes()).sum::<u64>()
@@ -167,18 +172,18 @@ impl<T: Token, P: Store> Ntl<T, P> {
     }
 }
 
-/// A part of one page.
+/// A part of one page that a request covers.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(super) struct Span {
     pub(super) lpn: u32,
-    /// Bytes from the start of the page.
+    /// Offset in bytes from the start of the page.
     pub(super) first: u32,
     pub(super) len: u32,
-    /// Bytes from the start of the request.
+    /// Offset in bytes from the start of the request.
     pub(super) from: u32,
 }
 
-/// Cuts `len` bytes from byte `at` into pages of `1 << shift` bytes.
+/// Splits `len` bytes from byte `at` at the boundaries of pages of `1 << shift` bytes.
 #[inline]
 pub(super) fn spans(at: u64, len: u64, shift: u32) -> impl Iterator<Item = Span> {
     let mut from = 0;

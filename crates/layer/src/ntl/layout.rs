@@ -1,30 +1,32 @@
-//! Where things lie. Each chip has the same areas at the same offsets:
+//! Areas of the memory. Each chip has the same areas at the same offsets:
 //!
 //! ```text
-//! 0        head and state; 4 KiB: marks; 8 KiB: tails (once, from address 0 on; chips leave it free)
-//! 12 KiB   saved tables, page by page over the chips (unprotected), or
-//!          records, 32 bytes a page; then their second copies (protected)
+//! 0        header, state; 4 KiB: marks; 8 KiB: tails (from address 0; unused on other chips)
+//! 12 KiB   checkpoint, page by page over the chips (unprotected), or
+//!          records, 32 bytes for each page; then their second copies (protected)
 //! H        home pages
-//! L        log pages, from a refresh unit on
+//! L        log pages, aligned to a refresh unit
 //! ```
 //!
-//! A *place* is a page of a chip: number `index * chips + chip`, home pages first, so that with static mapping
-//! the place of a page is its number. *Slots* are the places of the log, counted from 0.
+//! A *place* is the location of a page on a chip: number `index * chips + chip`, home locations
+//! first, so that with static mapping the place of a page is its number. *Slots* are the places of
+//! the log, counted from 0.
 
 use super::config::{LogKind, NtlConfig, Protect};
 use crate::record::RECORD_BYTES;
 use frit_core::{Error, Result, size};
 use frit_media::PcmGeometry;
 
-/// Copies of a record: a damaged one is told from a torn one by the other.
+/// Number of copies of a record, with which a damaged record is distinguished from a torn one.
 pub(super) const COPIES: u32 = 2;
-/// Words that take turns, a cache line each, so that none of them wears more than data does.
+/// Number of words that are used in turn. Each has its own cache line, so that none wears more than
+/// data does.
 pub(super) const WORDS: u64 = 64;
 const WORD_STRIDE: u64 = 64;
 const MARKS_AT: u64 = 4096;
 const TAILS_AT: u64 = 8192;
 const TABLES_AT: u64 = 12288;
-/// Bytes of the head of saved tables.
+/// Size of the header of a checkpoint, in bytes.
 pub(super) const SAVED_HEAD: u64 = 64;
 
 /// Sizes and addresses.
@@ -35,11 +37,11 @@ pub(super) struct Layout {
     pub(super) page_bytes: u32,
     page_shift: u32,
     strip_shift: u32,
-    /// Home pages of a chip.
+    /// Number of home locations on a chip.
     pub(super) homes: u32,
-    /// Log pages of a chip.
+    /// Number of log pages on a chip.
     pub(super) logs: u32,
-    /// Log pages of a chip that are reclaimed together.
+    /// Number of log pages on a chip that are reclaimed together.
     pub(super) row_pages: u32,
     /// Pages of a refresh unit.
     pub(super) refresh_pages: u32,
@@ -48,28 +50,29 @@ pub(super) struct Layout {
     log_at: u64,
 }
 
-/// What the memory below is like.
+/// Properties of the memory below.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Below {
     pub(super) geometry: PcmGeometry,
-    /// Its size as it is offered.
+    /// Capacity after wear leveling, in bytes.
     pub(super) bytes: u64,
-    /// Bytes of a refresh unit, where there is one and a leveler leaves it whole.
+    /// Bytes of a refresh unit, if there is one and the leveler does not split it.
     pub(super) refresh_bytes: Option<u32>,
-    /// The same of the memory itself.
+    /// Bytes of a refresh unit of the memory itself.
     pub(super) cells_refresh_bytes: Option<u32>,
 }
 
-/// Bytes of saved tables for each page: two bits, and four bytes where a mapping has a table.
+/// Returns the size of a checkpoint in bytes: for each page two bits, and four bytes for a mapping
+/// that has a table.
 fn saved_bytes(pages: u64, log_pages: u64) -> u64 {
     SAVED_HEAD + pages.div_ceil(64) * 16 + 4 * pages + 4 * log_pages
 }
 
 impl Layout {
-    /// Of a memory.
+    /// Computes the layout for a memory.
     ///
     /// # Errors
-    /// Pages or refresh units that do not lie in one chip; no room.
+    /// Returns an error if a page or refresh unit would not lie on one chip, or if no page fits.
     pub(super) fn new(config: &NtlConfig, below: &Below) -> Result<Layout> {
         let g = &below.geometry;
         let page = config.page_bytes as u32;
@@ -91,11 +94,12 @@ impl Layout {
         let logs = if kind == LogKind::None {
             0
         } else {
-            // At least two rows: one to write to while the other is merged.
+            // At least two rows: one is written while the other is merged.
             ((all as f64 * config.log_share / f64::from(row_pages)).ceil() as u64).max(2)
                 * u64::from(row_pages)
         };
         let align = if logs == 0 { u64::from(page) } else { row_bytes.max(u64::from(page)) };
+        // The log lies at the end of the chip and is aligned, so that no refresh unit is split.
         let log_at = (chip_bytes / align * align).saturating_sub(logs * u64::from(page));
         let mut layout = Layout {
             chips: g.channels,
@@ -115,19 +119,20 @@ impl Layout {
         Ok(layout)
     }
 
-    /// As many home pages as there is room for below the log.
+    /// Sets the number of home locations to the largest that fits below the log.
     fn fit_homes(&mut self, config: &NtlConfig, room: u64) -> Result<()> {
         let page = u64::from(self.page_bytes);
         let unit = if config.mapping == "block" { u64::from(config.block_pages) } else { 1 };
         let chips = u64::from(self.chips);
         let most = (room.saturating_sub(TABLES_AT) / page).min(u64::from(u32::MAX >> 1) / chips);
         let wanted = config.capacity.div_ceil(page).div_ceil(chips).next_multiple_of(unit);
+        // Records or tables grow with the number of homes, so it is reduced until all of them fit.
         let mut homes = if config.capacity == 0 { most } else { most.min(wanted) };
         loop {
             homes -= homes % unit;
             if homes == 0 {
                 let why = format!(
-                    "leaves no page of {} on a chip beside the log and what is kept of pages",
+                    "leaves no page of {} on a chip beside the log and the records or tables",
                     size::show(page)
                 );
                 return Err(Error::param("chip_bytes", size::show(room), why));
@@ -147,7 +152,7 @@ impl Layout {
         }
     }
 
-    /// Bytes of a chip that hold records, or saved tables.
+    /// Returns the bytes of a chip that hold records, or the checkpoint.
     fn tables_bytes(&self, homes: u64) -> u64 {
         let (pages, logs) = (homes * u64::from(self.chips), u64::from(self.logs) * u64::from(self.chips));
         if self.protected {
@@ -157,30 +162,30 @@ impl Layout {
         all.div_ceil(u64::from(self.chips)) * u64::from(self.page_bytes)
     }
 
-    /// Home places.
+    /// Returns the number of home locations.
     #[inline]
     pub(super) fn home_places(&self) -> u32 {
         self.homes * self.chips
     }
 
-    /// Slots of the log.
+    /// Returns the number of slots of the log.
     #[inline]
     pub(super) fn slots(&self) -> u32 {
         self.logs * self.chips
     }
 
-    /// All places.
+    /// Returns the number of all places.
     pub(super) fn places(&self) -> u32 {
         self.home_places() + self.slots()
     }
 
-    /// The place of a slot.
+    /// Returns the place of a slot.
     #[inline]
     pub(super) fn slot_place(&self, slot: u32) -> u32 {
         self.home_places() + slot
     }
 
-    /// Quotient and remainder by the number of chips: the index on its chip, and the chip.
+    /// Returns the index on its chip, and the chip: quotient and remainder by the number of chips.
     #[inline]
     pub(super) fn split(&self, place: u32) -> (u32, u32) {
         match self.chip_shift {
@@ -189,21 +194,22 @@ impl Layout {
         }
     }
 
-    /// The chip of a place.
+    /// Returns the chip of a place.
     #[inline]
     pub(super) fn chip(&self, place: u32) -> u32 {
         self.split(place).1
     }
 
-    /// The address of byte `offset` of a chip.
+    /// Returns the address of byte `offset` of a chip.
     #[inline]
     fn on_chip(&self, chip: u32, offset: u64) -> u64 {
+        // The memory is interleaved: consecutive strips lie on consecutive chips.
         let strip = offset >> self.strip_shift;
         ((strip * u64::from(self.chips) + u64::from(chip)) << self.strip_shift)
             | offset & ((1 << self.strip_shift) - 1)
     }
 
-    /// The address of a page.
+    /// Returns the address of a page.
     #[inline]
     pub(super) fn data(&self, place: u32) -> u64 {
         let (index, chip) = self.split(place);
@@ -215,7 +221,7 @@ impl Layout {
         self.on_chip(chip, offset)
     }
 
-    /// The address of a copy of the record of a page: on the page's chip.
+    /// Returns the address of a copy of the record of a page, which lies on the page's chip.
     #[inline]
     pub(super) fn record(&self, place: u32, copy: u32) -> u64 {
         let (index, chip) = self.split(place);
@@ -223,7 +229,8 @@ impl Layout {
         self.on_chip(chip, TABLES_AT + (u64::from(copy) * rows + u64::from(index)) * RECORD_BYTES)
     }
 
-    /// The indices on a chip whose records, from `index` on, lie one behind the other: at least one.
+    /// Returns the number of consecutive indices on a chip, from `index` on, whose records are
+    /// contiguous: at least one.
     pub(super) fn records_together(&self, index: u32, copy: u32) -> u32 {
         let rows = u64::from(self.homes + self.logs);
         let offset = TABLES_AT + (u64::from(copy) * rows + u64::from(index)) * RECORD_BYTES;
@@ -232,30 +239,30 @@ impl Layout {
         left.min(rows - u64::from(index)).max(1) as u32
     }
 
-    /// The address of a part of the saved tables, which has to lie in one page of them.
+    /// Returns the address of a part of the checkpoint, which must not cross a page boundary.
     pub(super) fn saved(&self, from: u64) -> u64 {
         let (page, offset) = (from >> self.page_shift, from & (u64::from(self.page_bytes) - 1));
         let (row, chip) = self.split(page as u32);
         self.on_chip(chip, TABLES_AT + (u64::from(row) << self.page_shift) + offset)
     }
 
-    /// One of the words that take turns in holding the mark.
+    /// Returns the address of one of the words that hold the mark in turn.
     pub(super) fn mark(&self, i: u64) -> u64 {
         MARKS_AT + i % WORDS * WORD_STRIDE
     }
 
-    /// One of the words that take turns in holding the tail of the log.
+    /// Returns the address of one of the words that hold the tail of the log in turn.
     pub(super) fn tail(&self, i: u64) -> u64 {
         TAILS_AT + i % WORDS * WORD_STRIDE
     }
 
-    /// Bytes that hold neither data nor log, on all chips.
+    /// Returns the number of bytes on all chips that hold neither data nor log.
     pub(super) fn meta_bytes(&self) -> u64 {
         self.home_at * u64::from(self.chips)
     }
 }
 
-/// Bytes of a refresh unit as the log uses it, or of a page.
+/// Returns the bytes of a refresh unit for the log, or of a page if the log is not refreshed.
 fn refresh_bytes(config: &NtlConfig, below: &Below, page: u32) -> Result<u32> {
     if !config.refreshes() {
         return Ok(page);

@@ -1,7 +1,9 @@
-//! Merges: pages come home from the log, and their slots are free again (section IV.C.1, Equation 1).
+//! Merges: pages are copied from the log to their home locations, and their slots become free
+//! (section IV.C.1, Equation 1).
 //!
-//! `T_merge = T_dirty · M + T_refresh · units`: M is the number of valid pages of the chip that most of them go to,
-//! units the refresh units of a chip that are refreshed; chips work at a time.
+//! `T_merge = T_dirty · M + T_refresh · units`: M is the largest number of valid pages that go to
+//! one chip, units is the number of refresh units of a chip that are refreshed. Chips work in
+//! parallel.
 
 use super::config::LogKind;
 use super::layer::Ntl;
@@ -15,12 +17,12 @@ use frit_media::checksum::digest;
 use std::ops::Range;
 
 impl<T: Token, P: Store> Ntl<T, P> {
-    /// Brings the pages of rows of the log home, and takes the rows back.
+    /// Copies the pages of rows of the log to their home locations, and frees the rows.
     pub(super) fn merge<S: Sink<Tok = T>>(&mut self, sink: &mut S, rows: Range<u32>) -> Result<()> {
         let Some(log) = &self.log else { return Ok(()) };
         let slots = log.slots(&rows);
         let coarse = log.kind() == LogKind::Coarse;
-        // What overwrites a page at home is certain in the log before.
+        // An update must be durable in the log before it overwrites the page at home.
         self.commit(sink);
         self.outlive(sink, Bug::NtlHomeBeforeSync)?;
         let seq = self.last_number(&rows, coarse)?;
@@ -36,7 +38,8 @@ impl<T: Token, P: Store> Ntl<T, P> {
                 let home = self.home_for(sink, lpn)?;
                 self.space.put_gone(sink, home, lpn, certain)?;
             }
-            // Not before: should that fail, the log has it.
+            // The page leaves the log only after the copy succeeded, so that a failure does not
+            // lose it.
             self.forget_logged(lpn);
         }
         self.count_merge();
@@ -62,7 +65,8 @@ impl<T: Token, P: Store> Ntl<T, P> {
         Ok(())
     }
 
-    /// Over files: makes what was written outlive the machine, before what follows can reach them.
+    /// Syncs the memory if it is backed by files, so that later writes cannot become durable before
+    /// earlier ones.
     fn outlive<S: Sink<Tok = T>>(&mut self, sink: &mut S, bug: Bug) -> Result<()> {
         if self.space.protected && self.space.volatile() && !is(bug) {
             self.space.pcm.flush(sink)?;
@@ -70,8 +74,9 @@ impl<T: Token, P: Store> Ntl<T, P> {
         Ok(())
     }
 
-    /// The highest number of a record in these rows: those up to it count no more once the rows are merged.
-    /// Rows of the full log are merged in the order in which they were filled.
+    /// Returns the highest sequence number of a record in these rows. Records up to it are invalid
+    /// once the rows are merged, because rows of the full log are merged in the order in which they
+    /// were filled.
     fn last_number(&self, rows: &Range<u32>, coarse: bool) -> Result<u64> {
         let Some(log) = self.log.as_ref().filter(|_| self.space.protected && P::HOLDS && !coarse) else {
             return Ok(self.space.seq);
@@ -85,7 +90,7 @@ impl<T: Token, P: Store> Ntl<T, P> {
         Ok(last)
     }
 
-    /// Writes a page of the log where it belongs.
+    /// Copies a page from the log to its home location.
     fn bring_home<S: Sink<Tok = T>>(&mut self, sink: &mut S, lpn: u32, slot: u32, certain: T) -> Result<T> {
         let place = self.space.layout.slot_place(slot);
         let home = self.home_for(sink, lpn)?;
@@ -105,7 +110,7 @@ impl<T: Token, P: Store> Ntl<T, P> {
         outcome
     }
 
-    /// Loads a page of the log, and the digest that its record says it has.
+    /// Loads a page of the log. Returns the digest in its record.
     fn digest_of_slot(&self, place: u32, lpn: u32, copy: &mut [u8]) -> Result<u64> {
         if !P::HOLDS {
             return Ok(0);
@@ -115,17 +120,18 @@ impl<T: Token, P: Store> Ntl<T, P> {
             return Ok(0);
         }
         let Some(record) = self.space.verdict(place)?.block.filter(|r| r.lbn == lpn) else {
-            // A page whose record is gone is no page: it gets a digest that it does not have.
+            // Without its record the contents are not trustworthy. A digest that cannot match keeps
+            // the page known as damaged.
             return Ok(!digest(copy));
         };
         if digest(copy) != record.digest {
-            // A bit may have flipped on its way.
+            // The page is read a second time, because a bit may have flipped during the transfer.
             self.space.load(place, copy)?;
         }
         Ok(record.digest)
     }
 
-    /// The newest version of a page is not in the log any more.
+    /// Removes a page from the tables of the log.
     pub(super) fn forget_logged(&mut self, lpn: u32) {
         if let Some(log) = &mut self.log {
             log.drop_page(lpn);
@@ -141,7 +147,7 @@ impl<T: Token, P: Store> Ntl<T, P> {
         self.stats.parallel_dirty += rounds;
     }
 
-    /// Makes the records of slots none, after `after`.
+    /// Clears the records of slots after `after`.
     fn void_slots<S: Sink<Tok = T>>(&mut self, sink: &mut S, rows: &Range<u32>, after: T) -> Result<T> {
         let slots = self.log.as_ref().map(|log| log.slots(rows));
         for slot in slots.into_iter().flatten() {
@@ -150,12 +156,13 @@ impl<T: Token, P: Store> Ntl<T, P> {
         Ok(self.space.fence(sink).unwrap_or(after))
     }
 
-    /// Refreshes what was written in these rows.
+    /// Refreshes the units of these rows that were written.
     fn refresh<S: Sink<Tok = T>>(&mut self, sink: &mut S, rows: &Range<u32>, after: T) -> Result<T> {
         if !self.config.refreshes() {
             return Ok(after);
         }
         let Some(slots) = self.log.as_ref().map(|log: &Log| log.slots(rows)) else { return Ok(after) };
+        // `homing` is zero after `count_merge`. Here it counts the refreshes of each chip.
         let unit = self.space.layout.refresh_pages;
         let bytes = unit * self.page_bytes();
         let mut done = after;

@@ -1,12 +1,14 @@
-//! NTL: address mapping for an SSD made of byte-addressable memory alone (Kwon, "Address Translation Layer for
-//! Byte-Addressable Non-Volatile Memory-Based Solid State Drives", IEEE Access 2019).
+//! NTL: address mapping for an SSD that consists of byte-addressable memory only (Kwon, "Address
+//! Translation Layer for Byte-Addressable Non-Volatile Memory-Based Solid State Drives", IEEE
+//! Access 2019).
 //!
-//! Pages lie on chips that work on their own. A [`Mapping`] says on which: by the page's number (static), on
-//! any chip at its first write (dynamic), or a whole block on one chip. A first write is *clean*, an update is
-//! *dirty*: it overwrites the page where it lies, or goes to a log whose pages are clean, and comes
-//! home when the log is merged. Rounds of parallel writes are counted as the paper does.
+//! Pages lie on chips that work independently. A [`Mapping`] selects the chip: by the page number
+//! (static), any chip at the first write (dynamic), or one chip for a whole block. A first write is
+//! *clean*. An update is *dirty*: it overwrites the page in place, or goes to a log of clean pages
+//! and is copied to its home location when the log is merged. Rounds of parallel writes are counted
+//! as in the paper.
 //!
-//! `docs/ntl.md` is the manual, with an example worked through by hand.
+//! `docs/ntl.md` is the manual, with a worked example.
 
 mod bits;
 mod buffer;

@@ -1,4 +1,4 @@
-//! Parameters by name: read at any time, changed while the layer runs.
+//! Parameters by name, which can be read at any time and changed while the layer runs.
 
 use super::config::NtlConfig;
 use super::layer::Ntl;
@@ -14,7 +14,7 @@ fn info(key: &'static str, live: bool, value: &dyn Display, help: &'static str) 
 }
 
 impl NtlConfig {
-    /// All parameters, in the order of the manual.
+    /// Returns all parameters, in the order of the manual.
     fn params(&self) -> Vec<ParamInfo> {
         let placement: &'static str = self.placement.into();
         let log: &'static str = self.log.into();
@@ -22,12 +22,12 @@ impl NtlConfig {
         let merge: &'static str = self.merge.into();
         let protect: &'static str = self.protect.into();
         let mut all = vec![
-            info("mapping", false, &self.mapping, "on which chip a page lies: static, dynamic, block"),
+            info("mapping", false, &self.mapping, "mapping of pages to chips: static, dynamic, block"),
             info(
                 "capacity",
                 false,
                 &size::show(self.capacity),
-                "bytes of the volume; 0: all there is room for",
+                "bytes of the volume; 0: as many as fit beside the log",
             ),
             info("page_bytes", false, &size::show(self.page_bytes), "bytes of a page: 512, 2K, 4K"),
             info(
@@ -40,7 +40,7 @@ impl NtlConfig {
                 "placement",
                 true,
                 &placement,
-                "chip of a first write, where the mapping leaves it open: round-robin, least-loaded, idle",
+                "chip of a first write, if the mapping does not determine it: round-robin, least-loaded, idle",
             ),
             info("log", false, &log, "where updates go: none (in place), full, coarse, remap"),
             info("log_share", false, &self.log_share, "share of the pages that are the log"),
@@ -48,26 +48,26 @@ impl NtlConfig {
                 "log_buffer",
                 false,
                 &buffer,
-                "where updates wait for a page of each chip: dram (certain once flushed), none",
+                "where updates wait for a page of each chip: dram (durable once flushed), none",
             ),
             info(
                 "log_request_pages",
                 true,
                 &self.log_request_pages,
-                "the full log takes updates by requests of at most so many pages; 0: of any",
+                "largest request, in pages, whose updates go to the full log; 0: any",
             ),
             info(
                 "merge",
                 false,
                 &merge,
-                "how much of a full log is merged: all, row (a refresh unit a chip)",
+                "part of a full log that is merged: all, row (a refresh unit of each chip)",
             ),
             info("hot_updates", true, &self.hot_updates, "updates that make a page hot for remap, 2 to 4"),
             info(
                 "protect",
                 false,
                 &protect,
-                "redo: a stop tears nothing; none: the paper's, for simulations",
+                "redo: a power loss tears no page; none: as in the paper, for simulations",
             ),
         ];
         all.extend(self.wear.params());
@@ -89,7 +89,7 @@ impl<T: Token, P: Store> Params for Ntl<T, P> {
             _ if self.list().iter().any(|p| p.key == key) => {
                 return Err(Error::param(key, value, "is fixed once the layer runs; set it in the stack"));
             }
-            // `get` has the error that lists what there is.
+            // `get` returns the error that lists the valid keys.
             _ => return self.get(key).map(|_| ()),
         }
         c.validate()?;

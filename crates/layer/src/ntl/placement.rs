@@ -1,10 +1,10 @@
-//! Which chip the first write of a page goes to, where the mapping leaves it open.
+//! Selection of the chip for the first write of a page, if the mapping does not determine it.
 
 use frit_core::{Sink, UnitId, UnitState};
 use serde::Deserialize;
 use strum::{EnumString, IntoStaticStr, VariantNames};
 
-/// How an idle chip is found (the paper: "any idle chip", section II.A).
+/// Method of selecting an idle chip (the paper: "any idle chip", section II.A).
 #[derive(
     Clone, Copy, PartialEq, Eq, Debug, Default, Deserialize, EnumString, VariantNames, IntoStaticStr,
 )]
@@ -16,12 +16,13 @@ pub enum Placement {
     RoundRobin,
     /// The chip with the fewest pages of this request.
     LeastLoaded,
-    /// The chip that is idle, or will be first.
+    /// The chip that is idle, or will be idle first.
     Idle,
 }
 
 impl Placement {
-    /// The cost of each chip: the least is chosen, of equal ones the first in turn.
+    /// Computes the cost of each chip. The chip with the lowest cost is selected; among equal ones,
+    /// the first in turn.
     pub(super) fn costs<S: Sink>(
         self,
         sink: &S,
@@ -39,9 +40,11 @@ impl Placement {
                 Placement::LeastLoaded => u64::from(pages[chip as usize]),
                 Placement::Idle => match sink.unit(UnitId(first_unit.0 + chip as u16)) {
                     UnitState::Idle => 0,
+                    // The limit prevents an overflow of the product below.
                     UnitState::BusyUntil(t) => t.0.min(u64::MAX >> 13),
                 },
             };
+            // The load decides. Among equal loads the order in turn does.
             load * u64::from(chips) + after
         }));
     }
@@ -52,7 +55,7 @@ mod tests {
     use super::*;
     use frit_core::{Cmd, Nanos, Null};
 
-    /// Chips that are busy until these times; 0: idle.
+    /// A sink whose units are busy until these times; 0: idle.
     struct Busy([u64; 4]);
 
     impl Sink for Busy {

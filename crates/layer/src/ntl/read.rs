@@ -1,4 +1,4 @@
-//! Reads: the buffer, then the log, then home.
+//! Reads: from the buffer, the log, or the home location of a page.
 
 use super::layer::{Ntl, spans};
 use super::mapping::Mapping;
@@ -22,7 +22,7 @@ impl<T: Token, P: Store> Ntl<T, P> {
         Ok(())
     }
 
-    /// Where the newest version of a live page lies, other than in the buffer.
+    /// Returns the location of the newest version of a live page, unless it is in the buffer.
     #[inline]
     pub(super) fn place_of(&self, lpn: u32) -> Option<u32> {
         if self.is_logged(lpn)
@@ -74,8 +74,8 @@ impl<T: Token, P: Store> Ntl<T, P> {
         Ok(tok)
     }
 
-    /// The bytes of a part of a page, which is checked as a whole. What is no good is looked at again: a bit may have
-    /// flipped on its way.
+    /// Reads a part of a page and verifies the whole page. A mismatch is read a second time,
+    /// because a bit may have flipped during the transfer.
     fn read_checked(&mut self, place: u32, lpn: u32, first: u32, to: &mut [u8]) -> Result<()> {
         let mut outcome = Ok(());
         for _ in 0..2 {

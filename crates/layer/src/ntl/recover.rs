@@ -1,4 +1,4 @@
-//! Coming up: the records are all that is needed. What the log holds comes home at once, so that the log is empty.
+//! Recovery: rebuilds the tables from the records, and merges the log, so that it is empty.
 
 use super::layer::Ntl;
 use super::layout::COPIES;
@@ -14,7 +14,7 @@ use frit_media::checksum::digest;
 use std::collections::HashMap;
 use std::ops::Range;
 
-/// Records that are read together.
+/// Number of records that are read together.
 const CHUNK: u32 = 2048;
 
 /// The newest version of a page in the log.
@@ -22,63 +22,64 @@ const CHUNK: u32 = 2048;
 struct Logged {
     seq: u64,
     slot: u32,
-    /// It is there, or it was discarded.
+    /// `true` if the page has data, `false` if it was discarded.
     there: bool,
 }
 
-/// What is done with the records of a place that say something.
+/// Callback of a scan for each place with a valid record.
 type Each<'a, N> = dyn FnMut(&mut N, u32, Verdict, &mut Amend, &mut Recovery) -> Result<()> + 'a;
 
-/// Copies of records that a scan looks at.
+/// Copies of the records that a scan reads.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(super) enum Copies {
-    /// All of them.
+    /// Both copies.
     All,
-    /// This one: the other counts as damaged.
+    /// Only this copy. The other one counts as damaged.
     One(u32),
 }
 
-/// Contents of the records.
+/// Result of a scan of the records.
 #[derive(Debug, Default)]
 pub(super) struct Scanned {
     /// The newest versions that lie in the log.
     logged: HashMap<u32, Logged>,
-    /// Summary of the records at home that count.
+    /// Summary of the valid records at home.
     pub(super) homes: Summary,
     amend: Amend,
 }
 
 impl Scanned {
-    /// Returns `true` if the log holds a newest version.
+    /// Returns `true` if the log holds the newest version of a page.
     pub(super) fn is_logged(&self) -> bool {
         !self.logged.is_empty()
     }
 
-    /// Places with a record that is none.
+    /// Returns the places whose record is invalid.
     pub(super) fn damaged(&self) -> &[u32] {
         &self.amend.wipe
     }
 }
 
-/// What a recovery has to put right.
+/// Repairs that a recovery has to make.
 #[derive(Debug, Default)]
 struct Amend {
-    /// Places whose record counts no more.
+    /// Places whose record must be cleared.
     wipe: Vec<u32>,
-    /// Places of which one copy of the record is damaged or behind.
+    /// Places whose record is damaged or outdated in one copy.
     mend: Vec<u32>,
 }
 
 impl<T: Token, P: Store> Ntl<T, P> {
-    /// Forgets all and finds the pages again.
+    /// Resets the layer and recovers the pages.
     pub(super) fn find<S: Sink<Tok = T>>(&mut self, sink: &mut S, stop: Stop) -> Result<Recovery> {
+        // The wear leveler comes first: addresses are valid only after its recovery.
         self.space.pcm.recover(sink, stop)?;
         let state = self.read_head()?;
         self.forget();
         let mut recovery = Recovery { clean: state != Use::Open, ..Recovery::default() };
         if !self.space.protected {
             if !recovery.clean {
-                let why = "the layer was stopped, not halted, and keeps nothing that survives that; use redo";
+                let why = "the layer was not shut down cleanly, and without protection its tables are lost; use redo";
                 return Err(Error::param("protect", "none", why));
             }
             self.restore_saved(sink)?;
@@ -99,7 +100,7 @@ impl<T: Token, P: Store> Ntl<T, P> {
         Ok(recovery)
     }
 
-    /// Reads all records, and takes up what they say of pages at home.
+    /// Reads all records, and fills the tables from those at home.
     pub(super) fn scan_all<S: Sink<Tok = T>>(
         &mut self,
         sink: &mut S,
@@ -113,7 +114,7 @@ impl<T: Token, P: Store> Ntl<T, P> {
         Ok(Scanned { logged, homes, amend })
     }
 
-    /// Visits the records of a range of indices on each chip.
+    /// Reads the records of a range of indices on each chip.
     fn scan<S: Sink<Tok = T>>(
         &mut self,
         sink: &mut S,
@@ -144,7 +145,8 @@ impl<T: Token, P: Store> Ntl<T, P> {
                     if verdict.block.is_some() || verdict.ended.is_some() {
                         each(self, place, verdict, amend, recovery)?;
                     } else if !is_blank(&copies, i) && !is(Bug::NtlRemainsKept) {
-                        // A record that is torn: with words of a later one of the same page it could be whole.
+                        // The record is torn. Together with words of a later record of the same
+                        // page it could become valid again.
                         amend.wipe.push(place);
                     }
                 }
@@ -154,7 +156,7 @@ impl<T: Token, P: Store> Ntl<T, P> {
         Ok(())
     }
 
-    /// The newest version of each page in the log.
+    /// Returns the newest version of each page in the log.
     fn scan_log<S: Sink<Tok = T>>(
         &mut self,
         sink: &mut S,
@@ -194,8 +196,8 @@ impl<T: Token, P: Store> Ntl<T, P> {
         Ok(newest)
     }
 
-    /// Where pages are at home, with a summary of their records. Versions in the log that are older than those at home
-    /// are taken out.
+    /// Fills the tables from the records at home, and returns their summary. Versions in `logged`
+    /// that are older than those at home are removed.
     fn scan_homes<S: Sink<Tok = T>>(
         &mut self,
         sink: &mut S,
@@ -235,12 +237,13 @@ impl<T: Token, P: Store> Ntl<T, P> {
         Ok(sum)
     }
 
-    /// Whether a page is what its record says. Records up to the mark are known to be of whole pages.
+    /// Returns `true` if the data of a page matches its record. Records up to the mark are known to
+    /// match.
     fn is_whole(&mut self, place: u32, seq: u64, wanted: u64, recovery: &mut Recovery) -> Result<bool> {
         if seq <= self.space.mark || is(Bug::NtlTornTaken) {
             return Ok(true);
         }
-        // What is no good is looked at again: a bit may have flipped on its way.
+        // A mismatch is read a second time, because a bit may have flipped during the transfer.
         for _ in 0..2 {
             recovery.bytes_read += u64::from(self.page_bytes());
             self.space.load(place, &mut self.copy)?;
@@ -268,7 +271,7 @@ impl<T: Token, P: Store> Ntl<T, P> {
         }
     }
 
-    /// Takes away what counts no more, mends records, and brings home what the log holds.
+    /// Clears invalid records, repairs damaged ones, and merges the log.
     fn put_right<S: Sink<Tok = T>>(&mut self, sink: &mut S, amend: &Amend) -> Result<()> {
         let start = self.gate;
         for &place in &amend.wipe {
@@ -279,11 +282,12 @@ impl<T: Token, P: Store> Ntl<T, P> {
         }
         self.commit(sink);
         if self.space.volatile() {
-            // What a killed program wrote is in the page cache only.
+            // After a crash of the process its data is only in the page cache.
             self.space.pcm.flush(sink)?;
         }
         if let Some(rows) = self.log.as_ref().map(super::log::Log::rows) {
             self.merge(sink, rows)?;
+            // The merge of a recovery is not counted.
             self.stats = super::stats::Stats::default();
         }
         if let Some(log) = &mut self.log {
@@ -295,7 +299,7 @@ impl<T: Token, P: Store> Ntl<T, P> {
         self.space.set_mark(sink)
     }
 
-    /// Writes both copies of a page's record as they should be.
+    /// Rewrites both copies of a page's record.
     pub(super) fn mend<S: Sink<Tok = T>>(&mut self, sink: &mut S, place: u32, after: T) -> Result<()> {
         let v = self.space.verdict(place)?;
         let Some(record) = v.block.or(v.ended.map(|(r, _)| r)) else { return Ok(()) };
@@ -306,7 +310,7 @@ impl<T: Token, P: Store> Ntl<T, P> {
     }
 }
 
-/// Whether no copy of a record was ever written, or all were wiped.
+/// Returns `true` if all copies of a record are zero: never written, or cleared.
 fn is_blank(copies: &[Vec<u8>; COPIES as usize], i: usize) -> bool {
     let from = i * RECORD_BYTES as usize;
     copies.iter().all(|bytes| bytes[from..from + RECORD_BYTES as usize].iter().all(|&b| b == 0))

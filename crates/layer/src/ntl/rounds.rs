@@ -1,22 +1,23 @@
-//! Parallel writes, as the paper counts them: chips write one page each in a round.
+//! Counters of parallel writes as in the paper: in a round, each chip writes at most one page.
 //!
-//! The paper leaves open how pages come together. Read here: rounds form within one request; the first page of
-//! each chip is in the first round, its second in the second, and so on; a round with a dirty page is dirty.
+//! The paper does not specify how pages are grouped. In this implementation rounds form within one
+//! request: the first page of each chip is in the first round, its second in the second, and so on.
+//! A round with a dirty page is dirty.
 
 use super::stats::Stats;
 
 /// The rounds of a request.
 #[derive(Clone, Debug)]
 pub(super) struct Rounds {
-    /// Pages of each chip so far.
+    /// Number of pages of each chip so far.
     pages: Vec<u32>,
-    /// What each round has: [`CLEAN`], [`DIRTY`] or both.
+    /// Kinds of pages in each round: [`CLEAN`], [`DIRTY`] or both.
     kinds: Vec<u8>,
 }
 
-/// A round with a clean page.
+/// Bit of a round with a clean page.
 const CLEAN: u8 = 1;
-/// A round with a dirty page.
+/// Bit of a round with a dirty page.
 const DIRTY: u8 = 2;
 
 impl Rounds {
@@ -24,7 +25,7 @@ impl Rounds {
         Rounds { pages: vec![0; chips as usize], kinds: Vec::new() }
     }
 
-    /// A page is written on a chip.
+    /// Adds a page that is written on a chip.
     #[inline]
     pub(super) fn add(&mut self, chip: u32, dirty: bool) {
         let round = self.pages[chip as usize] as usize;
@@ -36,13 +37,13 @@ impl Rounds {
         }
     }
 
-    /// Pages of the request on each chip.
+    /// Returns the number of pages of the request on each chip.
     #[inline]
     pub(super) fn pages(&self) -> &[u32] {
         &self.pages
     }
 
-    /// The request is over.
+    /// Adds the rounds of a request to the counters, and resets them.
     #[inline]
     pub(super) fn end(&mut self, stats: &mut Stats) {
         if self.kinds.is_empty() {
@@ -71,7 +72,7 @@ mod tests {
         }
         r.end(&mut s);
         assert_eq!((s.parallel_clean, s.parallel_dirty, s.mixed), (1, 1, 1));
-        // All on one chip.
+        // All pages are on one chip.
         for _ in 0..3 {
             r.add(1, true);
         }

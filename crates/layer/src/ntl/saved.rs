@@ -1,10 +1,11 @@
-//! Tables that are written down when the layer halts, where nothing else would tell (unprotected).
+//! Checkpoint of the tables, written at a clean shutdown of an unprotected layer, which has no
+//! records to rebuild them from.
 //!
 //! ```text
 //! 0     magic (8), pages (4), zero (4), CRC32C of what follows (4), zeros (44)
-//! 64    pages whose home was written: a bit each, in words of 8 bytes
-//!       pages that hold data: a bit each
-//!       for each page its home (4)
+//! 64    one bit for each page: its home was written (in words of 8 bytes)
+//!       one bit for each page: it holds data
+//!       home of each page (4)
 //! ```
 
 use super::layer::Ntl;
@@ -18,7 +19,7 @@ use frit_media::checksum::crc32c;
 const MAGIC: &[u8; 8] = b"fritNTLt";
 
 impl<T: Token, P: Store> Ntl<T, P> {
-    /// Writes the tables down. The log is merged before: what it holds would have to be described as well.
+    /// Writes the checkpoint. The log is merged before, so that its tables need not be saved.
     pub(super) fn save<S: Sink<Tok = T>>(&mut self, sink: &mut S) -> Result<()> {
         if let Some(rows) = self.log.as_ref().filter(|log| log.pages() > 0).map(super::log::Log::rows) {
             self.merge(sink, rows)?;
@@ -37,6 +38,7 @@ impl<T: Token, P: Store> Ntl<T, P> {
         all[16..20].copy_from_slice(&crc32c(&body).to_le_bytes());
         all.extend(body);
         let start = sink.start();
+        // Consecutive pages of the checkpoint lie on consecutive chips, which write in parallel.
         for (i, part) in all.chunks(self.page_bytes() as usize).enumerate() {
             let at = self.space.layout.saved(i as u64 * u64::from(self.page_bytes()));
             let source = if P::HOLDS { Source::Bytes(part) } else { Source::Len(part.len() as u32) };
@@ -46,7 +48,7 @@ impl<T: Token, P: Store> Ntl<T, P> {
         Ok(())
     }
 
-    /// Reads the tables back.
+    /// Reads the checkpoint.
     pub(super) fn restore_saved<S: Sink<Tok = T>>(&mut self, sink: &mut S) -> Result<()> {
         let words = self.used.words().len();
         let len = SAVED_HEAD as usize + 16 * words + 4 * self.pages() as usize;
@@ -83,6 +85,6 @@ impl<T: Token, P: Store> Ntl<T, P> {
 }
 
 fn saved_damaged(at: u64) -> Error {
-    let what = "the saved tables are damaged, or the layer was never halted".into();
+    let what = "the checkpoint of the tables is damaged, or the layer was never shut down cleanly".into();
     Error::Corrupt { medium: MediumKind::Pcm, at, what }
 }

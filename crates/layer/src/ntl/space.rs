@@ -1,8 +1,9 @@
-//! Pages and their records: writing, reading and checking them, and the fences that make them certain.
+//! Pages and their records: reads, writes, verification, and the fences that make them durable.
 //!
-//! Without protection a page is its data. With it, a page has a record (number, sequence, digest), in two copies on
-//! its chip, which is written along with the data and fenced before the request is acknowledged: the digest tells
-//! a part of them. `docs/durability.md` has the order and its reasons.
+//! Without protection a page has only data. With protection a page also has a record (number,
+//! sequence number, digest) in two copies on its chip. The record is written together with the
+//! data, and both are fenced before the request is acknowledged; the digest detects a torn pair.
+//! `docs/durability.md` has the order and its reasons.
 
 use super::config::{NtlConfig, Protect};
 use super::layout::{Below, COPIES, Layout, WORDS};
@@ -17,16 +18,16 @@ use frit_core::{Cause, Error, MediumKind, Result, Sink, Source, Target};
 use frit_media::checksum::{crc32c, digest};
 use frit_media::{Pcm, Store};
 
-/// How the cells of a page are written.
+/// Write state of the cells of a page.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(super) enum Cells {
-    /// Refreshed, as far as is known: a clean write where they are.
+    /// Refreshed, as far as is known: a clean write.
     Fresh,
     /// Written before: a dirty write.
     Used,
 }
 
-/// A word that holds a number which only grows: 48 bits, and a check.
+/// Returns a word that holds a monotonically increasing number: 48 bits, and a check code.
 fn counter_word(number: u64, what: u8) -> [u8; 8] {
     let number = number & u64::MAX >> 16;
     let mut b = [0; 9];
@@ -49,15 +50,15 @@ pub(super) struct Space<T, P: Store> {
     pub(super) pcm: Leveled<T, P>,
     pub(super) layout: Layout,
     pub(super) protected: bool,
-    /// No leveler moves pages: a place's chip is known.
+    /// `true` if no leveler moves pages, so that the chip of a place is fixed.
     plain: bool,
     fences: Fences<T>,
-    /// The highest number given to a record.
+    /// The highest sequence number given to a record.
     pub(super) seq: u64,
-    /// Records up to this number are known to be whole, in memory that outlives the machine.
+    /// Records up to this sequence number are known to be complete and durable.
     pub(super) mark: u64,
     marks: u64,
-    /// Log records up to this number count no more.
+    /// Log records up to this sequence number are invalid.
     pub(super) tail: u64,
     tails: u64,
 }
@@ -87,12 +88,12 @@ impl<T: Token, P: Store> Space<T, P> {
         })
     }
 
-    /// Whether what is not synced may be lost.
+    /// Returns `true` if the store may lose data that is not synced.
     pub(super) fn volatile(&self) -> bool {
         P::HOLDS && self.pcm.store().volatile()
     }
 
-    /// The chip that a place lies on now.
+    /// Returns the chip on which a place currently lies.
     #[inline]
     pub(super) fn chip(&self, place: u32) -> u32 {
         if self.plain {
@@ -101,7 +102,7 @@ impl<T: Token, P: Store> Space<T, P> {
         u32::from(self.pcm.unit_of(self.layout.data(place)).0 - self.pcm.unit_id(0).0)
     }
 
-    /// Starts to load what a write to a place counts.
+    /// Prefetches the memory that a write to a place accesses.
     #[inline]
     pub(super) fn prefetch(&self, place: u32) {
         self.pcm.prefetch(self.layout.data(place));
@@ -121,7 +122,7 @@ impl<T: Token, P: Store> Space<T, P> {
         self.pcm.read(sink, at, into, cause, after)
     }
 
-    /// Writes a page, and its record where there are some.
+    /// Writes a page, and its record if the layer is protected.
     #[inline]
     pub(super) fn put<S: Sink<Tok = T>>(
         &mut self,
@@ -139,8 +140,8 @@ impl<T: Token, P: Store> Space<T, P> {
         self.note(sink, place, (lpn, digest), tok, after)
     }
 
-    /// As [`Space::put`], of a page that another record described: its digest goes along, right or wrong, so that
-    /// damage stays known.
+    /// Variant of [`Space::put`] for a page that another record described. The digest is copied,
+    /// even if it is wrong, so that damage stays known.
     pub(super) fn put_copy<S: Sink<Tok = T>>(
         &mut self,
         sink: &mut S,
@@ -168,7 +169,8 @@ impl<T: Token, P: Store> Space<T, P> {
         }
     }
 
-    /// Writes the record of a page whose data is there with `data`. Both are there with the token.
+    /// Writes the record of a page whose data is complete with the token `data`. Returns the
+    /// completion of both.
     fn note<S: Sink<Tok = T>>(
         &mut self,
         sink: &mut S,
@@ -195,7 +197,7 @@ impl<T: Token, P: Store> Space<T, P> {
         self.put_copies(sink, place, |p| record.bytes(p), after)
     }
 
-    /// Writes both copies of a record as it was counted.
+    /// Writes both copies of a record from a summary.
     pub(super) fn put_counted<S: Sink<Tok = T>>(
         &mut self,
         sink: &mut S,
@@ -207,7 +209,8 @@ impl<T: Token, P: Store> Space<T, P> {
         self.put_copies(sink, counted.slot, bytes, after).map(|_| ())
     }
 
-    /// Notes at home that a page is discarded, later than all that the log has of it.
+    /// Notes a discard in the record at home, with a higher sequence number than the versions in
+    /// the log.
     pub(super) fn put_gone<S: Sink<Tok = T>>(
         &mut self,
         sink: &mut S,
@@ -238,7 +241,7 @@ impl<T: Token, P: Store> Space<T, P> {
         Ok(done)
     }
 
-    /// Says in a record that its page is discarded; nothing without a record.
+    /// Notes a discard in the record of a page, if it has one.
     pub(super) fn end_record<S: Sink<Tok = T>>(&mut self, sink: &mut S, place: u32, after: T) -> Result<()> {
         let verdict = self.verdict(place)?;
         let record = verdict.block.or(verdict.ended.map(|(r, _)| r));
@@ -255,7 +258,7 @@ impl<T: Token, P: Store> Space<T, P> {
         Ok(())
     }
 
-    /// Makes a record none.
+    /// Clears a record.
     pub(super) fn wipe_record<S: Sink<Tok = T>>(&mut self, sink: &mut S, place: u32, after: T) -> Result<()> {
         for copy in 0..COPIES {
             let zeros = Source::Bytes(&[0; RECORD_BYTES as usize]);
@@ -265,7 +268,8 @@ impl<T: Token, P: Store> Space<T, P> {
         Ok(())
     }
 
-    /// Makes certain what was written under protection: the token, when anything was.
+    /// Fences all data and records written since the last fence. Returns the completion, or `None`
+    /// if nothing was written under protection.
     pub(super) fn fence<S: Sink<Tok = T>>(&mut self, sink: &mut S) -> Option<T> {
         let open = self.fences.take()?;
         Some(if is(Bug::NtlNotFenced) { open } else { self.fence_after(sink, open) })
@@ -275,12 +279,13 @@ impl<T: Token, P: Store> Space<T, P> {
         self.fences.after(&mut self.pcm, sink, after)
     }
 
-    /// When all that was fenced so far is certain.
+    /// Returns the completion of all fences so far.
     pub(super) fn fenced(&self) -> T {
         self.fences.done()
     }
 
-    /// What the copies of a page's record say; nothing without bytes.
+    /// Returns the combined state of the copies of a page's record. Without bytes both copies are
+    /// invalid.
     pub(super) fn verdict(&self, place: u32) -> Result<Verdict> {
         let mut states = [State::Bad; COPIES_MAX as usize];
         if P::HOLDS {
@@ -293,18 +298,19 @@ impl<T: Token, P: Store> Space<T, P> {
         Ok(Verdict::of(&states[..COPIES as usize]))
     }
 
-    /// The bytes of a page, free of cost: for its digest, beside a read that was given.
+    /// Loads the contents of a page without a command, to compute the digest beside a read that was
+    /// emitted.
     pub(super) fn load(&self, place: u32, into: &mut [u8]) -> Result<()> {
         self.pcm.peek(self.layout.data(place), into)
     }
 
-    /// Checks the bytes of a page against its record.
+    /// Verifies the contents of a page against its record.
     pub(super) fn verify(&self, place: u32, lpn: u32, page: &[u8]) -> Result<()> {
         let what = match self.verdict(place)?.block {
             Some(r) if r.lbn == lpn && (r.digest == digest(page) || is(Bug::NtlDataUnchecked)) => {
                 return Ok(());
             }
-            Some(r) if r.lbn == lpn => "the data is not what was written".to_owned(),
+            Some(r) if r.lbn == lpn => "the data does not match its checksum".to_owned(),
             Some(r) => format!("its record is of page {}", r.lbn),
             None => "its record is damaged".to_owned(),
         };
@@ -320,7 +326,8 @@ impl<T: Token, P: Store> Space<T, P> {
         self.pcm.write(sink, at, source, Cause::Meta, after)
     }
 
-    /// Whether the mark should move: many records were written since, and all of them outlive the machine.
+    /// Returns `true` if the mark should advance: many records were written since it was set, and
+    /// all of them are durable.
     #[inline]
     pub(super) fn mark_due(&self) -> bool {
         self.protected
@@ -328,20 +335,22 @@ impl<T: Token, P: Store> Space<T, P> {
             && !self.volatile()
     }
 
-    /// Remembers that all records up to the last one are whole: they are fenced, and synced where that counts.
+    /// Advances the mark to the last record. All records up to it are complete: they are fenced,
+    /// and synced if necessary.
     pub(super) fn set_mark<S: Sink<Tok = T>>(&mut self, sink: &mut S) -> Result<()> {
         let after = if is(Bug::NtlMarkTooEarly) { sink.start() } else { self.fences.done() };
         (self.mark, self.marks) = (self.seq, self.marks + 1);
         let word = counter_word(self.mark, MARK);
         self.counter(sink, self.layout.mark(self.marks), word, after)?;
         if P::HOLDS {
-            // On a page of its own: damage to one of them cannot make all pages uncertain.
+            // The copy lies on another page, so that damage to one page cannot make all pages
+            // uncertain.
             self.counter(sink, mark_copy_at(self.marks), word, after)?;
         }
         Ok(())
     }
 
-    /// Records of the log up to `seq` count no more, after `after`. Done with the token.
+    /// Invalidates the log records up to `seq`, after `after`. Returns the completion.
     pub(super) fn set_tail<S: Sink<Tok = T>>(&mut self, sink: &mut S, seq: u64, after: T) -> Result<T> {
         let after = if is(Bug::NtlTailEarly) { sink.start() } else { after };
         (self.tail, self.tails) = (seq, self.tails + 1);
@@ -367,7 +376,7 @@ impl<T: Token, P: Store> Space<T, P> {
         Ok(())
     }
 
-    /// Forgets what was going on.
+    /// Resets the state in DRAM.
     pub(super) fn forget(&mut self) {
         self.fences = Fences::new(&self.pcm);
         (self.seq, self.mark, self.marks, self.tail, self.tails) = (0, 0, 0, 0, 0);

@@ -1,4 +1,5 @@
-//! Every mapping, log and protection against a model of the bytes; the paper's examples.
+//! Property tests of every mapping, log and protection against a model of the contents, and the
+//! examples of the paper.
 
 use super::*;
 use frit_core::{
@@ -12,7 +13,7 @@ use strum::VariantNames;
 
 mod halt;
 
-/// Four chips of 256 KiB, refreshed by 16 KiB, with the times of the paper's Table 2.
+/// Four chips of 256 KiB with refresh units of 16 KiB, and the times of the paper's Table 2.
 fn chips() -> PcmConfig {
     let us = Nanos::from_us;
     let curve = |t| Curve::new(vec![(4096, us(t))], 4096).unwrap();
@@ -59,7 +60,7 @@ fn layer<L: BlockLayer<Null>>(layer: &L) -> impl Fn(&str) -> u64 + use<L> {
     move |name| view.metric(name).unwrap_or_else(|| panic!("no metric {name}")) as u64
 }
 
-/// All that can be configured, and can be.
+/// Returns all valid configurations.
 fn variants() -> Vec<NtlConfig> {
     let mut all = Vec::new();
     for mapping in MappingKind::VARIANTS {
@@ -85,7 +86,7 @@ fn variants() -> Vec<NtlConfig> {
             }
         }
     }
-    // A log that large requests pass by.
+    // A full log that large requests bypass.
     let full: Vec<NtlConfig> = all.iter().filter(|c| c.log == LogKind::Full).cloned().collect();
     all.extend(full.into_iter().map(|c| NtlConfig { log_request_pages: 2, ..c }));
     all.retain(|c| c.validate().is_ok());
@@ -107,7 +108,7 @@ fn step(sectors: u64) -> impl Strategy<Value = Step> {
     let place = prop_oneof![3 => 0..64u64, 1 => 0..sectors];
     let len = prop_oneof![2 => 1..9u64, 2 => Just(8u64), 1 => 1..80u64];
     let range = (place, len).prop_map(move |(at, n)| (at, n.min(sectors - at)));
-    // Whole pages often, as file systems write.
+    // Often whole pages, as file systems write them.
     let range = (range, any::<bool>()).prop_map(move |((at, n), whole)| {
         if whole { (at / 8 * 8, n.next_multiple_of(8).min(sectors - at / 8 * 8)) } else { (at, n) }
     });
@@ -165,7 +166,7 @@ fn play(config: &NtlConfig, steps: &[Step]) {
                 ntl.boot(&mut Null).unwrap();
             }
             Step::Stop if config.protect == Protect::Redo => {
-                // What waits in DRAM is gone unless it was flushed.
+                // Pages that wait in DRAM would be lost without a flush.
                 ntl.flush(&mut Null).unwrap();
                 let found = ntl.recover(&mut Null, Stop::Process).unwrap();
                 assert_eq!(found.pages, ntl.live.len());
@@ -223,7 +224,8 @@ where
     ntl.write(&mut Null, Sector(lpn * 8), Source::Len(pages * 4096), Hints::NONE).unwrap();
 }
 
-/// Section IV.A.1: "w 0 A0-3, 4" takes one write time under page-level mapping, four under block-level.
+/// Section IV.A.1: "w 0 A0-3, 4" takes one write time under page-level mapping, four under
+/// block-level.
 #[test]
 fn four_pages_take_one_round_on_four_chips_and_four_in_one_block() {
     for (mapping, rounds) in [("static", 1), ("dynamic", 1), ("block", 4)] {
@@ -241,7 +243,8 @@ fn four_pages_take_one_round_on_four_chips_and_four_in_one_block() {
     }
 }
 
-/// Section IV.C.1: two valid pages of chip 0 and one of each other chip come home in two dirty writes.
+/// Section IV.C.1: two valid pages of chip 0 and one of each other chip are merged in two dirty
+/// writes.
 #[test]
 fn a_merge_takes_the_time_of_equation_1() {
     let config = NtlConfig { log: LogKind::Full, log_share: 0.0001, ..NtlConfig::default() };
@@ -251,7 +254,8 @@ fn a_merge_takes_the_time_of_equation_1() {
     for lpn in [0, 1, 2, 3, 4] {
         write_pages(&mut ntl, lpn, 1);
     }
-    // Five pages are valid in the log: 0 and 4 of chip 0, and one of each other chip. The buffer takes four at a time.
+    // Five pages are valid in the log: 0 and 4 of chip 0, and one of each other chip. The buffer
+    // takes four at a time.
     for lpn in [0, 1, 2, 3].iter().cycle().take(capacity as usize - 4).chain(&[4, 1, 2, 3]) {
         write_pages(&mut ntl, *lpn, 1);
     }
@@ -340,20 +344,20 @@ fn what_is_damaged_is_told_and_written_anew() {
     ntl.boot(&mut Null).unwrap();
     let mut out = vec![0; 4096];
     let e = ntl.read(&mut Null, Sector(80), Target::Bytes(&mut out), Hints::NONE).unwrap_err().to_string();
-    assert!(e.contains("page 10 of the volume: the data is not what was written"), "{e}");
+    assert!(e.contains("page 10 of the volume: the data does not match its checksum"), "{e}");
     let mut kinds = Vec::new();
     let scope = CheckScope { data: true, repair: true, older: true };
     ntl.check(&mut Null, scope, &mut |f| kinds.push((f.kind, f.repaired))).unwrap();
     assert_eq!(kinds, [("bad-data", false)], "the copy of the record was mended by the recovery");
-    // A part of it cannot be written; all of it can.
+    // A part of it cannot be written, because the rest is damaged. All of it can be overwritten.
     assert!(ntl.write(&mut Null, Sector(81), Source::Bytes(&data[..512]), Hints::NONE).is_err());
     ntl.write(&mut Null, Sector(80), Source::Bytes(&data), Hints::NONE).unwrap();
     ntl.read(&mut Null, Sector(80), Target::Bytes(&mut out), Hints::NONE).unwrap();
     assert_eq!(out, data);
 }
 
-/// A record that lost a word in a stop is none; with the same word of the next record of the page it would be whole
-/// again, and its page is not.
+/// A record that lost a word in a power loss is invalid. Together with the same word of the next
+/// record of the page it would be valid again, although its page is not.
 #[test]
 fn what_a_stop_left_of_a_record_goes() {
     let mut ntl = held(&NtlConfig { protect: Protect::Redo, ..NtlConfig::default() });
@@ -374,7 +378,7 @@ fn what_a_stop_left_of_a_record_goes() {
     assert!(!ntl.live.has(10) && !ntl.used.has(10));
 }
 
-/// A discard whose note was lost: only a check while the layer is open can tell.
+/// A discard whose note was lost. Only a check while the layer is open can detect it.
 #[test]
 fn a_discard_that_was_not_noted_is_found_and_mended() {
     let mut ntl = held(&NtlConfig { protect: Protect::Redo, ..NtlConfig::default() });

@@ -1,7 +1,8 @@
-//! The halt in order: the summary of the records at home, and its comparison with what an opening finds.
+//! Clean shutdown: the summary of the records at home, and its comparison with the records that an
+//! opening finds.
 //!
-//! A halt brings home what the log holds, so that each page has one record. After such a halt everything is certain: a
-//! record that is missing is damage, and never a write that was torn.
+//! A clean shutdown merges the log, so that each page has one record. All data is durable then: a
+//! missing record is damage, and never a torn write.
 
 use super::layer::Ntl;
 use super::layout::COPIES;
@@ -17,7 +18,8 @@ use frit_media::Store;
 use frit_media::checksum::digest;
 
 impl<T: Token, P: Store> Ntl<T, P> {
-    /// Brings home what the log holds and writes the summary of all records, behind all that it is of.
+    /// Merges the log and writes the summary of all records, after the data that it covers is
+    /// durable.
     pub(super) fn sum_up<S: Sink<Tok = T>>(&mut self, sink: &mut S) -> Result<()> {
         if let Some(rows) = self.log.as_ref().filter(|log| log.pages() > 0).map(super::log::Log::rows) {
             self.merge(sink, rows)?;
@@ -33,7 +35,7 @@ impl<T: Token, P: Store> Ntl<T, P> {
         Ok(())
     }
 
-    /// Returns the record of a page at home, when it has one.
+    /// Returns the record at the home location of a page, if it is valid.
     fn record_at_home(&self, lpn: u32) -> Result<Option<Counted>> {
         let Some(slot) = self.mapping.home(lpn) else { return Ok(None) };
         let v = self.space.verdict(slot)?;
@@ -42,8 +44,8 @@ impl<T: Token, P: Store> Ntl<T, P> {
         Ok(found.filter(|c| c.record.lbn == lpn && c.ended != self.live.has(lpn)))
     }
 
-    /// Writes a record for each page whose own is damaged in both copies: its digest is wrong on purpose, so that the
-    /// page stays known, as a damaged one.
+    /// Writes a new record for each page whose record is damaged in both copies. Its digest is
+    /// wrong on purpose, so that the page stays known as damaged.
     fn keep_damage<S: Sink<Tok = T>>(&mut self, sink: &mut S) -> Result<()> {
         let mut next = 0;
         while let Some(lpn) = self.used.next(next) {
@@ -78,8 +80,9 @@ impl<T: Token, P: Store> Ntl<T, P> {
         Ok(sum)
     }
 
-    /// Compares the records with the summary of the halt, and notes whether the layer was halted in order. A record that
-    /// is older in one copy than in the other, or missing, is restored where the summary tells what it was.
+    /// Compares the records with the summary, and notes in `recovery` if the layer was not shut
+    /// down cleanly. A record that is outdated in one copy, or missing, is restored if the summary
+    /// determines its contents.
     pub(super) fn compare_with_halt<S: Sink<Tok = T>>(
         &mut self,
         sink: &mut S,
@@ -90,7 +93,7 @@ impl<T: Token, P: Store> Ntl<T, P> {
         if state != Use::Summed || is(Bug::NtlSummaryIgnored) {
             return Ok(scanned);
         }
-        // A head that is older than the records says nothing of them.
+        // A header that is older than the records does not describe them.
         let newer = |s: &Summary| self.space.seq > s.seq || scanned.is_logged();
         let Some(summary) = Summary::read(&self.space.pcm)?.filter(|s| !newer(s)) else {
             recovery.clean = false;
@@ -99,6 +102,7 @@ impl<T: Token, P: Store> Ntl<T, P> {
         if summary.same_records(&scanned.homes) {
             return Ok(scanned);
         }
+        // If all records of one copy are outdated, the other copy alone matches the summary.
         for copy in 0..COPIES {
             self.forget();
             let one = self.scan_all(sink, Copies::One(copy), recovery)?;
@@ -128,7 +132,7 @@ impl<T: Token, P: Store> Ntl<T, P> {
         self.scan_all(sink, Copies::All, recovery)
     }
 
-    /// Returns `true` if a record can be that of a place which has none.
+    /// Returns `true` if a record is plausible for a place that has none.
     fn fits(&self, counted: &Counted) -> Result<bool> {
         let (place, lpn) = (counted.slot, counted.record.lbn);
         if place >= self.space.layout.home_places() || lpn >= self.pages() || self.used.has(lpn) {
@@ -139,13 +143,14 @@ impl<T: Token, P: Store> Ntl<T, P> {
         Ok(wiped || v.block.is_none() && v.ended.is_none())
     }
 
-    /// Makes certain what was put right, before the head says that the layer is in use: cut off, it is put right again.
+    /// Makes the repair durable before the header states that the layer is in use. If it is
+    /// interrupted, the next opening repeats it.
     fn certain<S: Sink<Tok = T>>(&mut self, sink: &mut S) -> Result<()> {
         self.commit(sink);
         if self.space.volatile() { self.space.pcm.flush(sink) } else { Ok(()) }
     }
 
-    /// Makes both copies of the records at home say what one of them says.
+    /// Makes both copies of the records at home equal to one of them.
     fn copy_records<S: Sink<Tok = T>>(&mut self, sink: &mut S, from: u32) -> Result<()> {
         for place in 0..self.space.layout.home_places() {
             let read = |copy: u32| -> Result<State> {
@@ -173,8 +178,8 @@ impl<T: Token, P: Store> Ntl<T, P> {
         self.certain(sink)
     }
 
-    /// Records are missing, and nothing tells of which pages: writes are refused, and pages without a record are not
-    /// read.
+    /// Handles missing records of unknown pages: refuses writes, and reads of pages without a
+    /// record.
     fn note_missing(&mut self, summary: &Summary, scanned: &Scanned, recovery: &mut Recovery) -> Result<()> {
         let records = summary.lacking(&scanned.homes);
         let damaged = damaged_records(scanned.damaged(), |place| {
@@ -182,7 +187,7 @@ impl<T: Token, P: Store> Ntl<T, P> {
             let mut lpn = [0; 4];
             self.space.pcm.peek(at, &mut lpn)?;
             let lpn = u32::from_le_bytes(lpn);
-            let of = if lpn < self.pages() { format!(" (page {lpn}, as it says)") } else { String::new() };
+            let of = if lpn < self.pages() { format!(" (page {lpn}, as recorded)") } else { String::new() };
             Ok(format!("place {place} at {at}{of}"))
         })?;
         let what = format!(
@@ -196,17 +201,17 @@ impl<T: Token, P: Store> Ntl<T, P> {
         Ok(())
     }
 
-    /// Lets pages read as zeros whose records are missing.
+    /// Accepts that pages with missing records read as zeros.
     pub(super) fn accept_missing<S: Sink<Tok = T>>(&mut self, sink: &mut S) -> Result<()> {
         self.missing = None;
         self.refusal = None;
         self.note_use(sink)
     }
 
-    /// An error when a page without a record may be one whose record is missing.
+    /// Returns an error if a page without a record may be one whose record is missing.
     ///
     /// # Errors
-    /// `Corrupt` with what is known of the missing records.
+    /// Returns `Corrupt` with a description of the missing records.
     pub(super) fn is_blank(&self, lpn: u32) -> Result<()> {
         let Some(missing) = &self.missing else { return Ok(()) };
         let what = format!("page {lpn} of the volume was never written, or its record is lost: {missing}");

@@ -1,4 +1,4 @@
-//! What the layer shows.
+//! Metrics and residence view of NTL.
 
 use super::layer::Ntl;
 use crate::Token;
@@ -6,7 +6,7 @@ use frit_core::Visible;
 use frit_core::visible::{LayerView, Metric, Residence};
 use frit_media::Store;
 
-/// Slices of the address space in the residence view.
+/// Number of slices of the address space in the residence view.
 const SLICES: u32 = 512;
 
 impl<T: Token, P: Store> Ntl<T, P> {
@@ -17,7 +17,8 @@ impl<T: Token, P: Store> Ntl<T, P> {
         view.layers.push(LayerView { name: "ntl".into(), metrics, residence: self.residence() });
     }
 
-    /// The time of all parallel writes and refreshes, one after the other, as the paper adds it up: in seconds.
+    /// Returns the sum of the times of all parallel writes and refreshes, as the paper computes it,
+    /// in seconds.
     fn parallel_time(&self) -> f64 {
         let timing = &self.space.pcm.config().timing;
         let page = self.page_bytes();
@@ -29,7 +30,7 @@ impl<T: Token, P: Store> Ntl<T, P> {
             + s.refreshes as f64 * timing.refresh.as_secs()
     }
 
-    /// The part of that which merges take: the sum of Equation 1.
+    /// Returns the time of merges within it: the sum of Equation 1.
     fn merge_time(&self) -> f64 {
         let timing = &self.space.pcm.config().timing;
         self.stats.merge_rounds as f64 * timing.write.at(self.page_bytes()).as_secs()
@@ -46,33 +47,33 @@ impl<T: Token, P: Store> Ntl<T, P> {
             count(
                 "parallel_clean_writes",
                 s.parallel_clean,
-                "rounds in which chips wrote a page each, all of them clean",
+                "rounds in which each chip wrote at most one page, all of them clean",
             ),
-            count("parallel_dirty_writes", s.parallel_dirty, "rounds with an update in place among them"),
+            count("parallel_dirty_writes", s.parallel_dirty, "rounds with at least one update in place"),
             count("parallel_writes", s.parallel_clean + s.parallel_dirty, "rounds of both kinds"),
-            count("mixed_rounds", s.mixed, "dirty rounds of requests that had a clean page as well"),
-            count("merges", s.merges, "times that a part of the log was merged"),
-            count("merge_rounds", s.merge_rounds, "dirty rounds of merges: the M of Equation 1, summed up"),
-            count("refreshes", s.refreshes, "refreshes one after the other; chips refresh at a time"),
-            secs("parallel_time", self.parallel_time(), "parallel writes and refreshes, one after the other"),
-            secs("merge_time", self.merge_time(), "the part of merges: Equation 1, summed up"),
-            pages("merged_pages", s.merged_pages, "pages that merges brought home"),
+            count("mixed_rounds", s.mixed, "dirty rounds of requests that also had a clean page"),
+            count("merges", s.merges, "merges of a part of the log"),
+            count("merge_rounds", s.merge_rounds, "dirty rounds of merges: the sum of M in Equation 1"),
+            count("refreshes", s.refreshes, "sequential refreshes; chips refresh in parallel"),
+            secs("parallel_time", self.parallel_time(), "sum of the times of parallel writes and refreshes"),
+            secs("merge_time", self.merge_time(), "time of merges in it: the sum of Equation 1"),
+            pages("merged_pages", s.merged_pages, "pages that merges copied to their home locations"),
             pages("first_writes", s.first_writes, "pages written for the first time"),
-            pages("updates", s.updates, "pages written again"),
+            pages("updates", s.updates, "pages updated"),
             pages("log_writes", s.log_writes, "updates that went to the log"),
-            pages("buffer_hits", s.buffer_hits, "updates that met an earlier one in the buffer"),
-            count("buffer_flushes", s.buffer_flushes, "times that the buffer went to the log"),
+            pages("buffer_hits", s.buffer_hits, "updates of a page that was in the buffer"),
+            count("buffer_flushes", s.buffer_flushes, "writes of the buffer to the log"),
             pages("log_capacity", u64::from(layout.slots()), "pages that the log can hold"),
             pages(
                 "logged_pages",
                 u64::from(self.log.as_ref().map_or(0, super::log::Log::pages)),
                 "pages whose newest version lies in the log",
             ),
-            count("chips", u64::from(layout.chips), "chips that work on their own"),
+            count("chips", u64::from(layout.chips), "chips that work independently"),
         ]
     }
 
-    /// Pages by slices of the address space: at home, and in the log.
+    /// Returns the number of pages for each slice of the address space: at home, and in the log.
     fn residence(&self) -> Vec<Residence> {
         let pages = self.pages();
         let slices = SLICES.min(pages);

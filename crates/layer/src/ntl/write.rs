@@ -1,4 +1,5 @@
-//! Writes: a first write goes home, an update over it or to the log.
+//! Writes: a first write goes to the home location of a page, an update to the same place or to the
+//! log.
 
 use super::config::LogKind;
 use super::layer::{Ntl, Span, spans};
@@ -9,7 +10,7 @@ use crate::Token;
 use frit_core::{Cause, Error, Result, Sink, Source, Target};
 use frit_media::Store;
 
-/// The window in which updates make a page hot, in slots of the remap table.
+/// The window in which updates make a page hot, as a multiple of the slots of the remap table.
 const HOT_WINDOW: u32 = 8;
 
 impl<T: Token, P: Store> Ntl<T, P> {
@@ -36,7 +37,7 @@ impl<T: Token, P: Store> Ntl<T, P> {
         if self.space.mark_due() { self.space.set_mark(sink) } else { Ok(()) }
     }
 
-    /// Writes a part of a page: the page as it is is read, and written whole.
+    /// Writes a part of a page: the old page is read, merged, and written as a whole.
     pub(super) fn write_part<S: Sink<Tok = T>>(
         &mut self,
         sink: &mut S,
@@ -77,7 +78,7 @@ impl<T: Token, P: Store> Ntl<T, P> {
             LogKind::None => self.write_over(sink, lpn, data, after),
             LogKind::Remap if !self.is_hot(lpn) => self.write_over(sink, lpn, data, after),
             LogKind::Full if !self.logs => {
-                // What the log has of it is older from now on.
+                // The version in the log is outdated from now on.
                 if let Some(i) = self.buffer.find(lpn) {
                     self.buffer.remove(i);
                 }
@@ -97,7 +98,7 @@ impl<T: Token, P: Store> Ntl<T, P> {
         }
     }
 
-    /// The first write of a page, to its home.
+    /// Writes a page for the first time, at its home location.
     #[inline]
     fn write_first<S: Sink<Tok = T>>(
         &mut self,
@@ -118,7 +119,7 @@ impl<T: Token, P: Store> Ntl<T, P> {
         Ok(())
     }
 
-    /// The home of a page, which gets one when it has none.
+    /// Returns the home location of a page, and assigns one if it has none.
     #[inline]
     pub(super) fn home_for<S: Sink<Tok = T>>(&mut self, sink: &S, lpn: u32) -> Result<u32> {
         match self.mapping.home(lpn) {
@@ -127,7 +128,7 @@ impl<T: Token, P: Store> Ntl<T, P> {
         }
     }
 
-    /// A home for a page that has none.
+    /// Assigns a home location to a page.
     fn find_home<S: Sink<Tok = T>>(&mut self, sink: &S, lpn: u32) -> Result<u32> {
         let unit = self.space.pcm.unit_id(0);
         self.config.placement.costs(sink, unit, self.rounds.pages(), self.turn, &mut self.costs);
@@ -139,7 +140,7 @@ impl<T: Token, P: Store> Ntl<T, P> {
         Ok(place)
     }
 
-    /// An update where the page lies.
+    /// Overwrites a page in place.
     #[inline]
     fn write_over<S: Sink<Tok = T>>(
         &mut self,
@@ -156,7 +157,7 @@ impl<T: Token, P: Store> Ntl<T, P> {
         Ok(())
     }
 
-    /// An update to the log.
+    /// Writes an update to the log.
     fn write_log<S: Sink<Tok = T>>(
         &mut self,
         sink: &mut S,
@@ -166,6 +167,7 @@ impl<T: Token, P: Store> Ntl<T, P> {
     ) -> Result<T> {
         let slot = self.room(sink, lpn)?;
         let place = self.space.layout.slot_place(slot);
+        // A slot must not be written again before its merge is durable.
         let after = sink.join(after, self.gate);
         let tok = self.space.put(sink, place, lpn, (data, Cells::Fresh), (Cause::Host, after))?;
         self.take_slot(lpn, slot);
@@ -174,8 +176,8 @@ impl<T: Token, P: Store> Ntl<T, P> {
         Ok(tok)
     }
 
-    /// Whether the next slot was written before and not refreshed: for a log that only overwrites, from its
-    /// second round on.
+    /// Returns `true` if the next slot was written before and not refreshed, as in a log that only
+    /// overwrites, from its second round on.
     fn overwrites_slots(&self) -> bool {
         !self.config.refreshes() && self.stats.log_writes >= u64::from(self.space.layout.slots())
     }
@@ -189,7 +191,7 @@ impl<T: Token, P: Store> Ntl<T, P> {
         self.live.set(lpn);
     }
 
-    /// A slot for a page: merges what is in the way.
+    /// Returns a slot for a page. Merges rows of the log if there is none.
     fn room<S: Sink<Tok = T>>(&mut self, sink: &mut S, lpn: u32) -> Result<u32> {
         let block = lpn / self.config.block_pages;
         loop {
@@ -201,7 +203,7 @@ impl<T: Token, P: Store> Ntl<T, P> {
         }
     }
 
-    /// An update to the buffer.
+    /// Writes an update to the buffer.
     fn write_buffer<S: Sink<Tok = T>>(
         &mut self,
         sink: &mut S,
@@ -225,12 +227,12 @@ impl<T: Token, P: Store> Ntl<T, P> {
         if self.buffer.is_full() { self.flush_buffer(sink) } else { Ok(()) }
     }
 
-    /// Writes the buffer to the log: a page on each chip, at a time.
+    /// Writes the buffer to the log: a page on each chip at the same time.
     pub(super) fn flush_buffer<S: Sink<Tok = T>>(&mut self, sink: &mut S) -> Result<()> {
         if self.buffer.is_empty() {
             return Ok(());
         }
-        // What the request wrote so far is its own to wait for.
+        // The request waits for its own writes, not for those of the buffer.
         self.commit(sink);
         let mut done = sink.start();
         let dirty = self.overwrites_slots();
@@ -259,14 +261,14 @@ impl<T: Token, P: Store> Ntl<T, P> {
         Ok(())
     }
 
-    /// Makes certain what the request wrote, where that is promised.
+    /// Fences the writes of the request, if the layer is protected.
     pub(super) fn commit<S: Sink<Tok = T>>(&mut self, sink: &mut S) {
         if let Some(done) = self.space.fence(sink) {
             sink.ack(done);
         }
     }
 
-    /// Everything that was acknowledged is certain.
+    /// Makes all acknowledged writes durable.
     pub(super) fn flush_all<S: Sink<Tok = T>>(&mut self, sink: &mut S) -> Result<()> {
         self.writable()?;
         self.flush_buffer(sink)?;
@@ -279,8 +281,8 @@ impl<T: Token, P: Store> Ntl<T, P> {
         Ok(())
     }
 
-    /// Whether a page is hot: it lies in the remap table, or was updated often enough since what was warm was
-    /// forgotten last, once in a while.
+    /// Returns `true` if a page is hot: it lies in the remap table, or was updated often enough in
+    /// the current window. The counters are reset after each window.
     fn is_hot(&mut self, lpn: u32) -> bool {
         if self.logged.has(lpn) {
             return true;
@@ -290,7 +292,7 @@ impl<T: Token, P: Store> Ntl<T, P> {
             self.warm.iter_mut().for_each(|b| b.fill(0, false));
         }
         self.warm_left -= 1;
-        // A count of two bits.
+        // Two bitmaps form a two-bit counter for each page.
         let (low, high) = (self.warm[0].has(lpn), self.warm[1].has(lpn));
         let count = u32::from(low) + 2 * u32::from(high) + 1;
         if count >= self.config.hot_updates {

@@ -1,41 +1,44 @@
-//! What wear leveling can be told.
+//! Configuration of wear leveling.
 
 use super::LevelerKind;
 use frit_core::{Error, Result};
 
-/// Bytes that count as one write: the block of the HALO paper's cache (section III: 4 KB cache items).
+/// Number of bytes that count as one write: a block of the HALO paper's cache (section III: 4 KB
+/// cache items).
 pub(crate) const WRITE_BYTES: u32 = 4096;
 
-/// Wear leveling as a user asks for it.
+/// User configuration of wear leveling.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct WearConfig {
-    /// Which.
+    /// Selected leveler.
     pub leveler: LevelerKind,
-    /// What moves as one, in bytes: a power of two.
+    /// Stripe size in bytes: the unit of a move, a power of two.
     pub stripe_bytes: u32,
-    /// Ranks.
+    /// Number of ranks.
     pub ranks: u32,
-    /// Banks in a rank.
+    /// Number of banks in a rank.
     pub banks: u32,
-    /// Space-filling curve: cubes.
+    /// Space-filling curve: number of cubes.
     pub cubes: u32,
-    /// Space-filling curve: turn each cube's ranks and banks by its number, so that stripes that follow each other
-    /// lie on different ranks. Equation 1 taken by the letter puts the same offsets of all cubes into one bank.
+    /// Space-filling curve: rotates the ranks and banks of each cube by the cube's number, so that
+    /// consecutive stripes are on different ranks. Equation 1 taken literally puts the same offsets
+    /// of all cubes into one bank.
     pub turn: bool,
-    /// Start-gap: physical stripes of a region. Security refresh: logical stripes of one, a power of two. 0: a
-    /// bank, rounded down to what the leveler can use.
+    /// Start-gap: physical stripes of a region. Security refresh: logical stripes of a region, a
+    /// power of two. 0: a bank, rounded down to a number that the leveler can use.
     pub region_stripes: u32,
-    /// A region makes its next move when this many times 4096 bytes were written to it.
+    /// Interval of the moves of a region, in writes of 4096 bytes to it.
     pub interval: u32,
-    /// For keys: of the address randomisation, and of security refresh.
+    /// Seed of the keys: those of the address randomisation and of security refresh.
     pub seed: u64,
-    /// Keeps the registers as of the last flush beside the current ones, for files behind a page cache.
+    /// Keeps the registers as of the last flush in addition to the current ones, for files behind a
+    /// page cache.
     pub over_files: bool,
 }
 
 impl Default for WearConfig {
-    /// Table I of the HALO paper; the interval is that of start-gap (Qureshi et al., MICRO 2009, section 4.2: a gap
-    /// move every 100 writes), counted in cache blocks.
+    /// The values of Table I of the HALO paper. The interval is that of start-gap (Qureshi et al.,
+    /// MICRO 2009, section 4.2: a gap move every 100 writes), counted in cache blocks.
     fn default() -> Self {
         WearConfig {
             leveler: LevelerKind::Sfc,
@@ -53,10 +56,10 @@ impl Default for WearConfig {
 }
 
 impl WearConfig {
-    /// Bytes written to a region between two of its moves.
+    /// Number of bytes written to a region between two of its moves.
     ///
     /// # Errors
-    /// An interval of zero.
+    /// The interval is zero.
     pub fn interval_bytes(&self) -> Result<u64> {
         if self.interval == 0 {
             return Err(Error::param(

@@ -1,14 +1,15 @@
-//! A Hilbert curve through a box of any even sides.
+//! Hilbert curve through a box with even sides of any length.
 //!
-//! The curve of Hilbert fills cubes of 2^k. The cube of the HALO paper has 8 × 16 × 16 places, so it needs a
-//! generalised one: the box is cut into parts in which the curve, turned, goes from corner to corner, so that each
-//! part starts beside the end of the one before (after J. Červený, "Gilbert: space-filling curve for rectangular
-//! domains of arbitrary size", 2018). A compact Hilbert index (Hamilton and Rau-Chaplin, 2008) would keep the
-//! order of the curve of the enclosing cube, and jump where that leaves the box.
+//! Hilbert's curve fills cubes of side 2^k. The cube of the HALO paper has 8 × 16 × 16 positions,
+//! so it needs a generalised curve: the box is divided into parts, and in each part a rotated curve
+//! goes from corner to corner, such that each part starts next to the end of the previous one
+//! (after J. Červený, "Gilbert: space-filling curve for rectangular domains of arbitrary size",
+//! 2018). A compact Hilbert index (Hamilton and Rau-Chaplin, 2008) would keep the order of the
+//! curve of the enclosing cube, and jump where that curve leaves the box.
 
 use frit_core::{Error, Result};
 
-/// A vector along one axis: the axis, and signed length.
+/// Vector along one axis: the axis, and a signed length.
 #[derive(Clone, Copy, Debug)]
 struct Side {
     axis: usize,
@@ -20,7 +21,7 @@ impl Side {
         self.len.abs()
     }
 
-    /// One place in its direction.
+    /// Vector of length one in the same direction.
     fn unit(self) -> Side {
         Side { len: self.len.signum(), ..self }
     }
@@ -33,7 +34,8 @@ impl Side {
         Side { len: self.len - other.len, ..self }
     }
 
-    /// Half of it, an even number of places where there is a choice: only then do parts join.
+    /// Half of the vector, rounded up to an even length if the vector is longer than two: the parts
+    /// only join at even lengths.
     fn half(self) -> Side {
         let half = self.size() / 2;
         let half = if half % 2 == 1 && self.size() > 2 { half + 1 } else { half };
@@ -49,16 +51,17 @@ fn plus(p: Point, side: Side) -> Point {
     q
 }
 
-/// The far corner of a side: its last place.
+/// Position of the last point along a side.
 fn end(p: Point, side: Side) -> Point {
     plus(plus(p, side), side.unit().neg())
 }
 
-/// Fills the box at `p` spanned by three sides, from its corner to the end of side `a`.
+/// Fills the box at `p` spanned by three sides. The curve starts at `p` and ends at the end of side
+/// `a`.
 fn fill(p: Point, a: Side, b: Side, c: Side, out: &mut Vec<Point>) {
     let (w, h, d) = (a.size(), b.size(), c.size());
     if w * h * d == 0 {
-        // Half of a side of one place.
+        // An empty box: half of a side of length one.
         return;
     }
     let line = [(h == 1 && d == 1, a), (w == 1 && d == 1, b), (w == 1 && h == 1, c)];
@@ -73,11 +76,11 @@ fn fill(p: Point, a: Side, b: Side, c: Side, out: &mut Vec<Point>) {
     let (a2, b2, c2) = (a.half(), b.half(), c.half());
     let (a_rest, b_rest, c_rest) = (a.minus(a2), b.minus(b2), c.minus(c2));
     if 2 * w > 3 * h && 2 * w > 3 * d {
-        // Long: two boxes in a row.
+        // Long in a: two boxes in a row.
         fill(p, a2, b, c, out);
         fill(plus(p, a2), a_rest, b, c, out);
     } else if 3 * h > 4 * d {
-        // Flat in c: up b, along a, and down again.
+        // Flat in c: along b, along a, and back along b.
         fill(p, b2, c, a2, out);
         fill(plus(p, b2), a, b_rest, c, out);
         fill(end(end(p, a), b2), b2.neg(), c, a_rest.neg(), out);
@@ -95,22 +98,23 @@ fn fill(p: Point, a: Side, b: Side, c: Side, out: &mut Vec<Point>) {
     }
 }
 
-/// The places of a box, in the order of the curve.
+/// Positions of a box in the order of the curve.
 #[derive(Clone, Debug)]
 pub struct Curve3 {
     points: Vec<[u16; 3]>,
 }
 
-/// The orders in which the axes can be taken.
+/// All orders of the axes.
 const ORDERS: [[usize; 3]; 6] = [[0, 1, 2], [0, 2, 1], [1, 0, 2], [1, 2, 0], [2, 0, 1], [2, 1, 0]];
 
 impl Curve3 {
-    /// Through a box of these sides. Of the ways to lay it, the one is taken that meets most different places of
-    /// the first axis in as many steps as it is long: the first axis is the one to spread over.
+    /// Creates a curve through a box with these sides. Of the possible orders of the axes it takes
+    /// the one whose windows of `sides[0]` steps visit the most positions of the first axis, since
+    /// writes are to be spread over the first axis (the ranks).
     ///
     /// # Errors
-    /// A side of zero or more than 4096, a box of more than 2^24 places, or one through which no curve without
-    /// jumps was found: with even sides there always is one.
+    /// A side is zero or longer than 4096, the box has more than 2^24 positions, or no continuous
+    /// curve through it was found. With even sides there always is one.
     pub fn new(sides: [u32; 3]) -> Result<Curve3> {
         let shown = format!("{} × {} × {}", sides[0], sides[1], sides[2]);
         let places = sides.iter().map(|&s| u64::from(s)).product::<u64>();
@@ -121,10 +125,11 @@ impl Curve3 {
         ORDERS
             .iter()
             .map(|&order| Curve3::along(sides, order))
+            // An odd side can make the curve jump, depending on the order of the axes.
             .filter(Curve3::is_continuous)
             .max_by_key(|c| c.spread(sides[0]))
             .ok_or_else(|| {
-                let why = "no curve without jumps goes through it: sides have to be even";
+                let why = "no continuous curve goes through it: sides have to be even";
                 Error::param("cube", shown, why)
             })
     }
@@ -136,13 +141,15 @@ impl Curve3 {
         Curve3 { points: out.into_iter().map(|p| p.map(|x| x as u16)).collect() }
     }
 
-    /// Whether each place is beside the one before.
+    /// Returns `true` if each point is adjacent to the previous one.
     fn is_continuous(&self) -> bool {
         self.points.windows(2).all(|w| (0..3).map(|i| w[0][i].abs_diff(w[1][i])).sum::<u16>() == 1)
     }
 
-    /// Different places of the first axis in windows of `width` steps, summed up.
+    /// Number of different positions on the first axis in each window of `width` steps, summed over
+    /// the windows.
     fn spread(&self, width: u32) -> usize {
+        // `seen` holds the last window that visited a position, so it needs no reset.
         let mut seen = vec![usize::MAX; width as usize];
         let different = |(i, w): (usize, &[[u16; 3]])| {
             w.iter().filter(|p| std::mem::replace(&mut seen[p[0] as usize], i) != i).count()
@@ -150,19 +157,19 @@ impl Curve3 {
         self.points.chunks(width as usize).enumerate().map(different).sum()
     }
 
-    /// Places in all.
+    /// Number of positions.
     #[must_use]
     pub fn len(&self) -> u32 {
         self.points.len() as u32
     }
 
-    /// Whether it has no places: never.
+    /// Returns `true` if the curve has no positions, which never happens.
     #[must_use]
     pub fn is_empty(&self) -> bool {
         self.points.is_empty()
     }
 
-    /// A place on the curve.
+    /// Position of a point by its number on the curve.
     #[inline]
     #[must_use]
     pub fn at(&self, seq: u32) -> [u32; 3] {
@@ -207,7 +214,7 @@ mod tests {
         for order in ORDERS {
             assert!(c.spread(8) >= Curve3::along(sides, order).spread(8), "{order:?}");
         }
-        // Locality: 64 places that follow each other lie in a box of few more.
+        // Locality: 64 consecutive points are in a box of not many more positions.
         let extent = |w: &[[u16; 3]], i: usize| {
             let (lo, hi) = w.iter().fold((u16::MAX, 0), |(l, h), p| (l.min(p[i]), h.max(p[i])));
             u32::from(hi - lo) + 1

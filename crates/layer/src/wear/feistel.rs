@@ -1,15 +1,16 @@
-//! A permutation of any number of addresses, fixed by a seed.
+//! Permutation of any number of addresses, determined by a seed.
 //!
-//! A Feistel network permutes 2^k addresses; randomized start-gap puts one before its regions (Qureshi et al.,
-//! MICRO 2009, section 5.1: three stages). For a number that is no power of two the network is applied until the
-//! result lies inside (cycle walking: Black and Rogaway, "Ciphers with Arbitrary Finite Domains", CT-RSA 2002); as
-//! 2^k is less than twice the number, that takes less than two rounds on average. For odd k the halves differ by a
-//! bit and are not swapped between stages.
+//! A Feistel network permutes 2^k addresses. Randomized start-gap puts one in front of its regions
+//! (Qureshi et al., MICRO 2009, section 5.1: three stages). For a number that is not a power of
+//! two, the network is applied until the result is in range (cycle walking: Black and Rogaway,
+//! "Ciphers with Arbitrary Finite Domains", CT-RSA 2002). Since 2^k is less than twice the number,
+//! that takes fewer than two rounds on average. For odd k the halves differ by one bit and are not
+//! swapped between stages.
 
-/// Stages, as in the paper.
+/// Number of stages, as in the paper.
 const STAGES: usize = 3;
 
-/// A permutation of `0..n`.
+/// Permutation of `0..n`.
 #[derive(Clone, Debug)]
 pub struct Feistel {
     n: u32,
@@ -19,7 +20,7 @@ pub struct Feistel {
     keys: [u32; STAGES],
 }
 
-/// SplitMix64 (Steele, Lea, Flood, OOPSLA 2014): seeds of keys.
+/// Hash function SplitMix64 (Steele, Lea, Flood, OOPSLA 2014), used to derive keys.
 pub(crate) fn mix(x: u64) -> u64 {
     let z = x.wrapping_add(0x9E37_79B9_7F4A_7C15);
     let z = (z ^ z >> 30).wrapping_mul(0xBF58_476D_1CE4_E5B9);
@@ -27,8 +28,8 @@ pub(crate) fn mix(x: u64) -> u64 {
     z ^ z >> 31
 }
 
-/// A round function: any will do for a permutation; this one mixes all bits (the multipliers of MurmurHash3's
-/// 32-bit finaliser).
+/// Round function of a stage. Any function gives a permutation; this one mixes all bits (the
+/// multipliers are those of MurmurHash3's 32-bit finaliser).
 #[inline]
 fn round(half: u32, key: u32) -> u32 {
     let x = (half ^ key).wrapping_mul(0x85EB_CA6B);
@@ -37,7 +38,7 @@ fn round(half: u32, key: u32) -> u32 {
 }
 
 impl Feistel {
-    /// Of `0..n`, by a seed. `n` is at most 2^31.
+    /// Creates the permutation of `0..n` for a seed. `n` is at most 2^31.
     #[must_use]
     pub fn new(n: u32, seed: u64) -> Feistel {
         let bits = n.max(2).next_power_of_two().trailing_zeros();
@@ -62,7 +63,7 @@ impl Feistel {
         high << self.low_bits | low
     }
 
-    /// Where an address below `n` goes.
+    /// Permuted address of `x`, which must be below `n`.
     #[inline]
     #[must_use]
     pub fn map(&self, x: u32) -> u32 {
@@ -95,7 +96,7 @@ mod tests {
         let n = 65_000;
         let (f, g) = (Feistel::new(n, 1), Feistel::new(n, 2));
         let near = (1..n).filter(|&x| f.map(x).abs_diff(f.map(x - 1)) < 1000).count();
-        // By chance it would be two thousand of 65 thousand times each side: one in 32.
+        // By chance about 2000 of 65 000 addresses are near on either side: one in 32.
         assert!(near < n as usize / 16, "{near} neighbours stay near");
         assert!((0..n).filter(|&x| f.map(x) == g.map(x)).count() < 50);
     }

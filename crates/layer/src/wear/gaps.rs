@@ -1,10 +1,11 @@
 //! Start-gap registers: Qureshi et al., MICRO 2009, section 4.
 //!
-//! A region of `n` logical stripes has `n + 1` places, one of which, the gap, is empty. A move copies the stripe
-//! before the gap into the gap; when the gap has gone through all places, every stripe lies one place further, and
-//! start counts up. Both registers follow from the number of moves.
+//! A region of `n` logical stripes has `n + 1` positions, one of which, the gap, is empty. A move
+//! copies the stripe before the gap into the gap. When the gap has passed through all positions,
+//! every stripe is one position further, and the start register is incremented. Both registers
+//! follow from the number of moves.
 
-/// Registers of one region.
+/// State of one region: its number of moves, and the registers that follow from it.
 #[derive(Clone, Copy, Debug)]
 struct Registers {
     moves: u64,
@@ -12,7 +13,7 @@ struct Registers {
     gap: u32,
 }
 
-/// Start-gap registers of regions of one size.
+/// Start-gap registers of all regions, which have the same size.
 #[derive(Clone, Debug)]
 pub(crate) struct Gaps {
     n: u32,
@@ -20,7 +21,7 @@ pub(crate) struct Gaps {
 }
 
 impl Gaps {
-    /// `regions` regions of `n` logical stripes, in `n + 1` places each.
+    /// Creates `regions` regions of `n` logical stripes, with `n + 1` positions each.
     pub(crate) fn new(regions: u32, n: u32) -> Gaps {
         Gaps { n, regions: vec![Registers { moves: 0, start: 0, gap: n }; regions as usize] }
     }
@@ -29,22 +30,23 @@ impl Gaps {
         self.regions.len() as u32
     }
 
-    /// Logical stripes of a region.
+    /// Number of logical stripes of a region.
     #[inline]
     pub(crate) fn n(&self) -> u32 {
         self.n
     }
 
-    /// The place of a logical stripe in its region (figure 6 of the paper).
+    /// Position of a logical stripe in its region (figure 6 of the paper).
     #[inline]
     pub(crate) fn map(&self, region: u32, offset: u32) -> u32 {
         let r = &self.regions[region as usize];
+        // A conditional subtraction instead of a remainder: both terms are below n.
         let turned = offset + r.start;
         let turned = if turned >= self.n { turned - self.n } else { turned };
         turned + u32::from(turned >= r.gap)
     }
 
-    /// The next move of a region: from which place to which.
+    /// Next move of a region: source and destination positions.
     pub(crate) fn step(&self, region: u32) -> (u32, u32) {
         match self.regions[region as usize].gap {
             0 => (self.n, 0),
@@ -57,6 +59,7 @@ impl Gaps {
     }
 
     pub(crate) fn set_moves(&mut self, region: u32, moves: u64) {
+        // The gap visits n + 1 positions in a round; each round increments the start register.
         let places = u64::from(self.n) + 1;
         let start = (moves / places % u64::from(self.n)) as u32;
         let gap = self.n - (moves % places) as u32;
@@ -70,7 +73,8 @@ mod tests {
 
     #[test]
     fn registers_go_as_in_the_paper() {
-        // Figure 4 of the paper: 16 lines; after 17 moves the gap is back at the end and start is 1.
+        // Figure 4 of the paper: 16 lines; after 17 moves the gap is at the end again and start is
+        // 1.
         let mut g = Gaps::new(1, 16);
         for moves in 1..=17 {
             let (from, to) = g.step(0);

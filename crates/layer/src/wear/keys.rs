@@ -1,32 +1,32 @@
-//! The keys of wear leveling in the table of a layer that stands on it.
+//! Keys of wear leveling in the stack-file table of a layer that uses it.
 
 use crate::named::named;
 use crate::wear::{LevelerKind, WearConfig};
 use frit_core::{Error, ParamInfo, Result, size};
 use serde::Deserialize;
 
-/// Wear leveling, as a stack file has it in the table of a layer.
+/// Wear-leveling keys, as a stack file has them in the table of a layer.
 #[derive(Clone, PartialEq, Debug, Deserialize)]
 #[serde(default, deny_unknown_fields)]
 pub struct WearKeys {
-    /// Which leveler.
+    /// Name of the leveler.
     pub wear_leveling: String,
-    /// What moves as one, in bytes: a power of two.
+    /// Stripe size in bytes: the unit of a move, a power of two.
     #[serde(deserialize_with = "size::deserialize")]
     pub wear_stripe: u64,
-    /// Writes of 4 KiB to a region between two of its moves.
+    /// Interval of the moves of a region, in writes of 4 KiB to it.
     pub wear_interval: u32,
-    /// Ranks of the PCM, as levelers see it.
+    /// Number of ranks of the PCM, as seen by levelers.
     pub wear_ranks: u32,
-    /// Banks of a rank.
+    /// Number of banks in a rank.
     pub wear_banks: u32,
-    /// Space-filling curve: cubes.
+    /// Space-filling curve: number of cubes.
     pub wear_cubes: u32,
-    /// Start-gap and security refresh: stripes of a region; 0: a bank.
+    /// Start-gap and security refresh: stripes of a region. 0: a bank.
     pub wear_region: u32,
-    /// For keys of levelers that have some.
+    /// Seed of the levelers' keys.
     pub wear_seed: u64,
-    /// Registers of levelers are kept twice, for media in files behind a page cache.
+    /// Registers of the leveler are kept twice, for media in files behind a page cache.
     pub over_files: bool,
 }
 
@@ -48,10 +48,10 @@ impl Default for WearKeys {
 }
 
 impl WearKeys {
-    /// As levelers take it.
+    /// Converts the keys to the configuration of the leveler.
     ///
     /// # Errors
-    /// A leveler that there is not, a stripe that is none.
+    /// The leveler is unknown, or the stripe size is invalid.
     pub fn config(&self) -> Result<WearConfig> {
         let stripe = u32::try_from(self.wear_stripe).ok().filter(|s| s.is_power_of_two());
         let why = "has to be a power of two below 4 GiB";
@@ -69,7 +69,7 @@ impl WearKeys {
         })
     }
 
-    /// An error of the levelers in the words of the table: their keys have other names there.
+    /// Translates the parameter name in an error of the leveler to the key of the table.
     pub(crate) fn in_table(error: Error) -> Error {
         let Error::Param { key, value, why } = error else { return error };
         let key = match &key[..] {
@@ -87,8 +87,8 @@ impl WearKeys {
     pub(crate) fn params(&self) -> Vec<ParamInfo> {
         let info = |key, value: String, help| ParamInfo { key, help, value, live: false };
         vec![
-            info("wear_leveling", self.wear_leveling.clone(), "leveling of PCM's wear"),
-            info("wear_stripe", size::show(self.wear_stripe), "what leveling moves as one"),
+            info("wear_leveling", self.wear_leveling.clone(), "wear leveler of PCM"),
+            info("wear_stripe", size::show(self.wear_stripe), "stripe size: the unit of a move"),
             info(
                 "wear_interval",
                 self.wear_interval.to_string(),
@@ -98,8 +98,8 @@ impl WearKeys {
             info("wear_banks", self.wear_banks.to_string(), "banks of a rank"),
             info("wear_cubes", self.wear_cubes.to_string(), "sfc: cubes"),
             info("wear_region", self.wear_region.to_string(), "stripes of a region; 0: a bank"),
-            info("wear_seed", self.wear_seed.to_string(), "for the keys of levelers"),
-            info("over_files", self.over_files.to_string(), "registers twice, for media in files"),
+            info("wear_seed", self.wear_seed.to_string(), "seed of the levelers' keys"),
+            info("over_files", self.over_files.to_string(), "keeps registers twice, for media in files"),
         ]
     }
 }

@@ -1,11 +1,12 @@
-//! How evenly a PCM wears, and for how long.
+//! Evenness of the wear of a PCM, and its expected lifetime.
 
-/// What the life rate is, for reports.
+/// Description of the life rate, for reports.
 pub const RATE_HELP: &str = "1 / (max deviation / mean + 1) of writes per bank: 1 is perfect leveling";
 
-/// The life rate of the HALO paper (section V.B): `1 / (max / mean + 1)`, where `mean` is the mean of the banks'
-/// write counts and `max` the largest deviation of one from it. Read as the deviation upwards, which is what ends
-/// a life: the rate is then the mean over the count of the most written bank. 1 when nothing was written.
+/// The life rate of the HALO paper (section V.B): `1 / (max / mean + 1)`, where `mean` is the mean
+/// of the write counts of the banks and `max` is the largest deviation of one bank from it. Only
+/// deviations upwards are considered, since they end the lifetime; the rate is then the mean
+/// divided by the count of the most written bank. 1 if nothing was written.
 #[must_use]
 pub fn rate(banks: &[u64]) -> f64 {
     let sum: u64 = banks.iter().sum();
@@ -13,21 +14,22 @@ pub fn rate(banks: &[u64]) -> f64 {
     if max == 0 { 1.0 } else { sum as f64 / banks.len() as f64 / max as f64 }
 }
 
-/// How evenly a PCM wore under some writes, and how many more of the same it will take.
+/// Evenness of wear after some writes, and the lifetime if such writes continue.
 #[derive(Clone, Copy, PartialEq, Debug)]
 pub struct Life {
     /// The life rate: see [`rate`].
     pub rate: f64,
-    /// Writes of the most written bank over the mean.
+    /// Write count of the most written bank divided by the mean.
     pub max_over_mean: f64,
-    /// What the host will have written when the first cell passes its limit, in the unit in which its writes were
-    /// given: endurance over the wear of the most worn cell a host write. Nothing without wear.
+    /// Host writes until the first cell reaches its endurance, in the unit of the host writes that
+    /// were given: endurance divided by the wear of the most worn cell for each host write. `None`
+    /// without wear.
     pub host_until_worn: Option<f64>,
 }
 
 impl Life {
-    /// From write counts of banks, what the host wrote in that time, the wear of the most worn cell, and the
-    /// writes that a cell takes.
+    /// Computes the lifetime from the write counts of banks, the host writes in that time, the wear
+    /// of the most worn cell, and the endurance of a cell.
     #[must_use]
     pub fn new(banks: &[u64], host: u64, most_worn: u64, endurance: u64) -> Life {
         let rate = rate(banks);

@@ -1,15 +1,16 @@
-//! Wear leveling of PCM: data moves between stripes, so that what is written often does not wear the same
-//! cells.
+//! Wear leveling of PCM: data moves between stripes, so that frequent writes do not always wear the
+//! same cells.
 //!
-//! A [`Leveler`] is arithmetic: it maps logical stripes to physical ones, and says which stripe to copy next.
-//! It is one file in `levelers/`, and one line in [`Levelers`]. [`Leveled`] puts one under the calls of a
-//! [`Pcm`](frit_media::Pcm) and makes its moves, safe against a stop anywhere; [`sim`] counts what it would wear.
-//! `docs/wear.md` is the manual.
+//! A [`Leveler`] is pure arithmetic: it maps logical stripes to physical ones and returns the next
+//! stripe to copy. It is one file in `levelers/`, and one line in [`Levelers`]. [`Leveled`] applies
+//! one under the interface of a [`Pcm`](frit_media::Pcm) and makes its moves, such that a crash or
+//! a power loss at any point is safe. [`sim`] counts the wear that it would cause. `docs/wear.md`
+//! is the manual.
 //!
-//! All levelers have two things in common, on which safety rests: **every change is one copy of a stripe to a
-//! place where nothing lives**, and the state of a region is **one number that only grows**, from which start,
-//! gap and keys follow. So the number, a word that PCM writes atomically, is all that a move has to make
-//! durable.
+//! All levelers have two properties in common, on which crash safety rests: **every change is one
+//! copy of a stripe to a stripe that holds no data**, and the state of a region is **one number
+//! that only grows**, from which start, gap and keys follow. A move therefore only has to make the
+//! number durable, which is a word that PCM writes atomically.
 
 mod config;
 mod curve;

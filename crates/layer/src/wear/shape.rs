@@ -1,31 +1,32 @@
-//! How a PCM is divided for wear leveling: stripes, banks, ranks.
+//! Division of a PCM for wear leveling: stripes, banks, ranks.
 
 use super::WearConfig;
 use frit_core::{Error, Result, size};
 
-/// Stripes in banks in ranks. Our PCM knows channels and chips only, so ranks and banks are parameters: a bank
-/// is a contiguous part of the device, as the memory controller of the HALO paper sees it (section IV: 512
-/// stripes in a bank, 16 banks in a rank, 8 ranks in a device). Physical stripe numbers count through a bank
-/// first, then through the banks of a rank.
+/// Division of a device into ranks, banks and stripes. The modelled PCM has channels and chips
+/// only, so ranks and banks are parameters. A bank is a contiguous part of the device, as seen by
+/// the memory controller of the HALO paper (section IV: 512 stripes in a bank, 16 banks in a rank,
+/// 8 ranks in a device). Physical stripes are numbered through a bank first, then through the banks
+/// of a rank.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Shape {
-    /// Bytes in a stripe.
+    /// Stripe size in bytes.
     pub stripe_bytes: u32,
-    /// Ranks.
+    /// Number of ranks.
     pub ranks: u32,
-    /// Banks in a rank.
+    /// Number of banks in a rank.
     pub banks: u32,
-    /// Stripes in a bank.
+    /// Number of stripes in a bank.
     pub bank_stripes: u32,
 }
 
 impl Shape {
-    /// The largest that fits `bytes`, where each stripe takes `per_stripe` bytes on top for registers, and `head`
-    /// bytes go off once. What is left over is not used.
+    /// Returns the largest shape that fits `bytes`, where each stripe needs `per_stripe` additional
+    /// bytes for registers, and `head` bytes are needed once. The remainder is not used.
     ///
     /// # Errors
-    /// A stripe that is no power of two from 64 bytes to 1 GiB, no ranks or banks, or less than two stripes a
-    /// bank.
+    /// The stripe size is not a power of two from 64 bytes to 1 GiB, there are no ranks or banks,
+    /// or a bank has fewer than two stripes.
     pub fn fit(config: &WearConfig, bytes: u64, per_stripe: u64, head: u64) -> Result<Shape> {
         let stripe = config.stripe_bytes;
         if !stripe.is_power_of_two() || !(64..=1 << 30).contains(&stripe) {
@@ -40,6 +41,7 @@ impl Shape {
         let all_banks = u64::from(config.ranks) * u64::from(config.banks);
         let bank_stripes = bytes.saturating_sub(head) / (all_banks * (u64::from(stripe) + per_stripe));
         if bank_stripes * all_banks > 1 << 31 {
+            // Stripe numbers have 32 bits, and `Feistel` permutes at most 2^31 of them.
             let why = format!("makes more than 2^31 stripes of {}; use larger ones", size::show(bytes));
             return Err(Error::param("stripe_bytes", stripe, why));
         }
@@ -59,7 +61,7 @@ impl Shape {
         })
     }
 
-    /// The whole device as a single bank of two stripes, for one that nothing levels.
+    /// Shape of a device without leveling: a single bank of two or more stripes.
     pub(crate) fn whole(bytes: u64) -> Result<Shape> {
         let half = bytes / 2;
         if half == 0 {
@@ -70,26 +72,26 @@ impl Shape {
         Ok(Shape { stripe_bytes, ranks: 1, banks: 1, bank_stripes })
     }
 
-    /// Banks of all ranks.
+    /// Number of banks in all ranks.
     #[must_use]
     pub fn all_banks(&self) -> u32 {
         self.ranks * self.banks
     }
 
-    /// Stripes of all banks.
+    /// Number of stripes in all banks.
     #[must_use]
     pub fn stripes(&self) -> u32 {
         self.all_banks() * self.bank_stripes
     }
 
-    /// The physical stripe at a place in a bank of a rank.
+    /// Physical stripe by rank, bank and position in the bank.
     #[inline]
     #[must_use]
     pub fn at(&self, rank: u32, bank: u32, stripe: u32) -> u32 {
         (rank * self.banks + bank) * self.bank_stripes + stripe
     }
 
-    /// The bank of a physical stripe, counted through all ranks.
+    /// Bank of a physical stripe, numbered through all ranks.
     #[inline]
     #[must_use]
     pub fn bank_of(&self, stripe: u32) -> u32 {

@@ -1,7 +1,8 @@
-//! What a leveler would wear: writes of blocks, without media, bytes or time.
+//! Simulation of the wear under a leveler: writes of blocks, without media, bytes or time.
 //!
-//! A write of a block wears its 4 KiB; a move wears all of the stripe that it writes. There are no registers here,
-//! so a PCM is divided as the papers do: 2 GiB are 512 stripes of 32 KiB in each of 128 banks.
+//! A write of a block wears its 4 KiB; a move wears the whole stripe that it writes. There are no
+//! registers, so a PCM is divided as in the papers: 2 GiB are 512 stripes of 32 KiB in each of 128
+//! banks.
 
 use super::config::WRITE_BYTES;
 use super::life::{self, Life};
@@ -9,17 +10,17 @@ use super::{Leveler, Levelers, Shape, WearConfig};
 use frit_core::{Error, Result};
 use serde::Serialize;
 
-/// A PCM of which only wear is known.
+/// PCM model that tracks wear only.
 #[derive(Clone, Debug)]
 pub struct Simulation {
     config: WearConfig,
     shape: Shape,
     leveler: Levelers,
-    /// Blocks of a stripe, as a shift.
+    /// Number of blocks in a stripe, as a shift.
     shift: u32,
     /// For each region: writes since its last move.
     since: Vec<u32>,
-    /// For each physical block: writes of the host.
+    /// For each physical block: writes by the host.
     written: Vec<u32>,
     /// For each physical stripe: moves to it.
     moved: Vec<u32>,
@@ -27,38 +28,41 @@ pub struct Simulation {
     moves: u64,
 }
 
-/// What came of it.
+/// Result of a simulation.
 #[derive(Clone, Debug, Serialize)]
 pub struct SimReport {
-    /// Which leveler.
+    /// Name of the leveler.
     pub leveler: &'static str,
-    /// Blocks that the host wrote.
+    /// Number of blocks written by the host.
     pub writes: u64,
-    /// Stripes that were moved.
+    /// Number of stripes moved.
     pub moves: u64,
-    /// Blocks that moves wrote, over those that the host wrote.
+    /// Blocks written by moves, divided by those written by the host.
     pub extra_writes: f64,
     /// The life rate: see [`life::rate`].
     pub life_rate: f64,
-    /// Writes of the most written bank over the mean.
+    /// Write count of the most written bank divided by the mean.
     pub bank_max_over_mean: f64,
-    /// Writes of the most written block.
+    /// Write count of the most written block.
     pub block_max: u64,
-    /// Mean writes of a block.
+    /// Mean write count of a block.
     pub block_mean: f64,
-    /// Blocks that the host will have written when the first one passes its endurance, if it goes on so.
+    /// Host writes, in blocks, until the first block exceeds its endurance, if the same writes
+    /// continue.
     pub lifetime_writes: Option<f64>,
-    /// That over what perfect leveling without moves would take: the endurance of all blocks.
+    /// The same, divided by the number under perfect leveling without moves (the endurance of all
+    /// blocks).
     pub lifetime_share: Option<f64>,
-    /// Bytes of PCM that are not offered: gaps, scratch stripes, and what does not divide.
+    /// Bytes of PCM that are not available as data: gaps, scratch stripes, and the remainder of the
+    /// division.
     pub overhead_bytes: u64,
 }
 
 impl Simulation {
-    /// Of a new PCM of `bytes`.
+    /// Creates a simulation of a new PCM of `bytes` bytes.
     ///
     /// # Errors
-    /// Parameters that the leveler cannot use; stripes smaller than a block of 4 KiB.
+    /// Parameters that the leveler cannot use; stripes smaller than a 4 KiB block.
     pub fn new(config: &WearConfig, bytes: u64) -> Result<Simulation> {
         config.interval_bytes()?;
         if config.stripe_bytes < WRITE_BYTES {
@@ -82,13 +86,13 @@ impl Simulation {
         })
     }
 
-    /// Blocks of 4 KiB that can be written.
+    /// Number of 4 KiB blocks that can be written.
     #[must_use]
     pub fn blocks(&self) -> u64 {
         u64::from(self.leveler.logical()) << self.shift
     }
 
-    /// Writes blocks, in order. Each is below [`Simulation::blocks`].
+    /// Writes blocks in the given order. Each must be below [`Simulation::blocks`].
     pub fn write(&mut self, blocks: &[u32]) {
         let still = self.leveler.regions() == 0;
         let mask = (1 << self.shift) - 1;
@@ -111,7 +115,7 @@ impl Simulation {
         self.writes += blocks.len() as u64;
     }
 
-    /// Writes of each block of a bank.
+    /// Number of writes to each block of a bank.
     fn worn(&self, bank: u32) -> impl Iterator<Item = u64> + '_ {
         let first = bank * self.shape.bank_stripes;
         let stripes = first..first + self.shape.bank_stripes;
@@ -123,19 +127,19 @@ impl Simulation {
         stripes.flat_map(of)
     }
 
-    /// Writes of each bank, moves among them.
+    /// Number of writes to each bank, including moves.
     #[must_use]
     pub fn bank_writes(&self) -> Vec<u64> {
         (0..self.shape.all_banks()).map(|b| self.worn(b).sum()).collect()
     }
 
-    /// Writes of the most written block, moves among them.
+    /// Number of writes to the most written block, including moves.
     #[must_use]
     pub fn block_max(&self) -> u64 {
         (0..self.shape.all_banks()).flat_map(|b| self.worn(b)).max().unwrap_or(0)
     }
 
-    /// What came of it, for cells that take `endurance` writes.
+    /// Returns the result, for cells with an endurance of `endurance` writes.
     #[must_use]
     pub fn report(&self, endurance: u64) -> SimReport {
         let banks = self.bank_writes();

@@ -1,10 +1,10 @@
-//! Every mapping is one to one at every moment, and changes by what its step says.
+//! Every mapping is one-to-one at every moment, and changes exactly as its steps describe.
 
 use super::*;
 use proptest::prelude::*;
 use strum::IntoEnumIterator;
 
-/// Which logical stripe lies at each physical one; fails on two.
+/// Logical stripe at each physical one. Fails if two share a physical stripe.
 fn places(l: &Levelers) -> Vec<Option<u32>> {
     let mut at = vec![None; l.physical() as usize];
     for stripe in 0..l.logical() {
@@ -66,14 +66,14 @@ proptest! {
 
 #[test]
 fn every_leveler_takes_odd_sizes() {
-    // What the property test may skip: each leveler exists for these.
+    // Sizes that the property test may skip: each leveler must accept these.
     for (ranks, banks, bank_stripes) in [(8, 16, 512), (3, 5, 40), (2, 2, 11), (1, 2, 7)] {
         let shape = Shape { stripe_bytes: 4096, ranks, banks, bank_stripes };
         for kind in LevelerKind::iter() {
             let cubes = if bank_stripes == 512 { 32 } else { 2 };
             let config = WearConfig { leveler: kind, ranks, banks, cubes, ..WearConfig::default() };
             let l = Levelers::new(&config, &shape);
-            // 3 × 5 banks have no curve without jumps.
+            // There is no continuous curve through 3 × 5 banks.
             if kind == LevelerKind::Sfc && banks == 5 {
                 assert!(l.unwrap_err().to_string().contains("even"));
             } else {
@@ -88,7 +88,7 @@ fn a_cube_of_the_paper_has_2047_stripes_and_each_region_comes_round() {
     let shape = Shape { stripe_bytes: 32 << 10, ranks: 8, banks: 16, bank_stripes: 512 };
     let mut l = Levelers::new(&WearConfig::default(), &shape).unwrap();
     assert_eq!((l.logical(), l.regions(), l.region_stripes()), (32 * 2047, 32, 2048));
-    // A whole round of cube 3, and a little more: every place of it was written once.
+    // A whole round of cube 3: every position of it is written once.
     let mut written = vec![0; l.physical() as usize];
     for _ in 0..2048 {
         let step = l.step(3);

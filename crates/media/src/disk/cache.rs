@@ -1,31 +1,31 @@
-//! The segments of the cache on the drive.
+//! Segments of the drive's cache.
 
 use super::spec::CacheSpec;
 
-/// Consecutive blocks in the cache: `start..end`, empty when they are equal.
+/// Consecutive blocks in the cache: `start..end`; empty if both are equal.
 #[derive(Clone, Copy, PartialEq, Eq, Default, Debug)]
 pub(super) struct Segment {
     pub start: u64,
     pub end: u64,
-    /// A write filled it.
+    /// The segment was filled by a write.
     pub written: bool,
-    /// When it was used last, in uses.
+    /// Time of the last use, counted in uses.
     used: u64,
 }
 
 impl Segment {
-    /// Whether it holds some of these blocks.
+    /// Returns `true` if the segment contains any of these blocks.
     pub(super) fn overlaps(&self, block: u64, end: u64) -> bool {
         self.start < end && block < self.end
     }
 }
 
-/// The segments, least recently used first to go.
+/// All segments, replaced in LRU order.
 #[derive(Clone, Debug)]
 pub(super) struct Segments {
     all: Vec<Segment>,
     size: u64,
-    /// Segment 0 is for writes alone.
+    /// Segment 0 is reserved for writes.
     write_segment: bool,
     hits_on_writes: bool,
     enabled: bool,
@@ -45,7 +45,7 @@ impl Segments {
         }
     }
 
-    /// Sectors of a segment.
+    /// Sectors per segment.
     pub(super) fn size(&self) -> u64 {
         self.size
     }
@@ -54,8 +54,9 @@ impl Segments {
         &self.all[i]
     }
 
-    /// The segment that holds `block`, and whether it holds all up to `end`. `growing` is one that is
-    /// being read into, which also counts when `block` comes next and `almost` is set.
+    /// Returns the segment that contains `block`, and `true` if it contains all blocks up to `end`.
+    /// `growing` is the segment of the active read-ahead: if `almost` is set, it also matches if
+    /// `block` is the next block that it reads.
     pub(super) fn find(
         &self,
         block: u64,
@@ -81,29 +82,32 @@ impl Segments {
         best
     }
 
-    /// Marks a segment as used now.
+    /// Marks a segment as the most recently used.
     pub(super) fn touch(&mut self, i: usize) {
         self.uses += 1;
         self.all[i].used = self.uses;
     }
 
-    /// Whether a segment was the last one used.
+    /// Returns `true` if a segment is the most recently used one.
     pub(super) fn is_latest(&self, i: usize) -> bool {
         self.uses > 0 && self.all[i].used == self.uses
     }
 
-    /// A segment for blocks that no segment has: for reads an empty one or the least recently used, for
-    /// writes one that they overlap, then the same. `growing` goes last.
+    /// Returns the segment that is replaced by blocks that no segment contains: for writes
+    /// preferably one that overlaps them, then an empty one, then the least recently used.
+    /// `growing` is replaced last.
     pub(super) fn victim(&mut self, write: bool, block: u64, end: u64, growing: Option<usize>) -> usize {
         let range = match (self.write_segment, write) {
             (true, true) => 0..1,
             (true, false) => 1..self.all.len(),
             _ => 0..self.all.len(),
         };
-        // One number to compare: there are up to some hundred segments, and each miss looks at all.
+        // One number per segment to compare: there are up to some hundred segments, and each miss
+        // examines all.
         let key = |i: usize| {
             let s = &self.all[i];
             let overlaps = write && s.overlaps(block, end);
+            // The lowest rank is replaced first: overlapping, empty, in use, active read-ahead.
             let rank = if overlaps { 0 } else { 2 - u64::from(s.start == s.end) };
             let rank = if growing == Some(i) { 3 } else { rank };
             rank << 62 | s.used
@@ -111,13 +115,13 @@ impl Segments {
         range.min_by_key(|&i| key(i)).unwrap_or(0)
     }
 
-    /// Fills a segment anew.
+    /// Replaces the contents of a segment.
     pub(super) fn fill(&mut self, i: usize, start: u64, end: u64, written: bool) {
         let start = start.max(end.saturating_sub(self.size));
         self.all[i] = Segment { start, end, written, used: self.all[i].used };
     }
 
-    /// Lets a segment grow to `end`; what it has no room for leaves at the front.
+    /// Extends a segment to `end`; blocks beyond its size are dropped at the front.
     #[inline]
     pub(super) fn grow(&mut self, i: usize, end: u64) {
         let s = &mut self.all[i];
@@ -125,13 +129,13 @@ impl Segments {
         s.start = s.start.max(s.end.saturating_sub(self.size));
     }
 
-    /// Lets the blocks before `block` go.
+    /// Drops the blocks before `block`.
     pub(super) fn forget(&mut self, i: usize, block: u64) {
         let s = &mut self.all[i];
         s.start = s.start.max(block.min(s.end));
     }
 
-    /// Empties all segments but `keep` that hold some of these blocks: a write made them stale.
+    /// Empties all segments except `keep` that overlap these blocks, which a write made stale.
     pub(super) fn drop_overlapping(&mut self, keep: usize, block: u64, end: u64) {
         for (i, s) in self.all.iter_mut().enumerate() {
             if i != keep && s.overlaps(block, end) {

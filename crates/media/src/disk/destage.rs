@@ -1,26 +1,28 @@
-//! Writing behind: a cache that acknowledges writes while it has room, and writes them to the media in the
+//! Write-back cache of the drive: acknowledges writes while it has space, and destages them in the
 //! order in which the arm reaches them soonest.
 
 use super::drive::{Drive, Hit, Kind, Moved, Request, Service};
 use frit_core::Nanos;
 use std::collections::BTreeMap;
 
-/// Neighbours on either side that are looked at for the next to be written.
+/// Number of runs on either side that are considered for the next destage.
 const LOOK: usize = 24;
 
-/// Blocks that are acknowledged and not on the media: first block → blocks.
+/// Blocks that are acknowledged and not yet on the platters: first block → number of blocks.
 #[derive(Clone, Default, Debug)]
 pub(super) struct Dirty {
     runs: BTreeMap<u64, u32>,
     sectors: u64,
-    /// The run that was taken last: block and blocks. They are on the media when the arm is free.
+    /// The run that is being written (first block and number of blocks). It is on the platters when
+    /// the arm is free.
     flying: (u64, u32),
-    /// Behind the run that was written last: where the arm is.
+    /// Block after the run that was written last, where the arm is.
     last: u64,
 }
 
 impl Dirty {
-    /// Adds blocks; what was there is replaced, what adjoins becomes one run of at most `most` blocks.
+    /// Adds blocks. Existing ones are replaced; adjacent runs are merged to runs of at most `most`
+    /// blocks.
     fn add(&mut self, block: u64, sectors: u32, most: u64) {
         self.remove(block, sectors);
         let (mut first, mut n) = (block, u64::from(sectors));
@@ -42,7 +44,7 @@ impl Dirty {
         self.sectors += u64::from(sectors);
     }
 
-    /// Forgets blocks.
+    /// Removes blocks.
     fn remove(&mut self, block: u64, sectors: u32) {
         let end = block + u64::from(sectors);
         while let Some((&b, &len)) = self.runs.range(..end).next_back() {
@@ -61,7 +63,7 @@ impl Dirty {
         }
     }
 
-    /// Whether all these blocks are in one run, or in the one that is being written.
+    /// Returns `true` if all these blocks are in one run, or in the run that is being written.
     pub(super) fn holds(&self, block: u64, end: u64, writing: bool) -> bool {
         let (first, n) = self.flying;
         if writing && first <= block && end <= first + u64::from(n) {
@@ -72,23 +74,24 @@ impl Dirty {
 }
 
 impl Drive {
-    /// Dirty blocks that have their place at `at`: what is on its way to the media has it until it is there.
+    /// Returns the number of dirty blocks in the cache at `at`, and how many of them are being
+    /// written. A run that is being written occupies its space until it is on the platters.
     fn taken(&self, at: u64) -> (u64, u64) {
         let flying = if self.free > at { u64::from(self.dirty.flying.1) } else { 0 };
         (self.dirty.sectors + flying, flying)
     }
 
-    /// Dirty blocks that the cache holds at most; a larger write goes through it alone.
+    /// Returns the maximum number of dirty blocks. A larger write is accepted if it is alone.
     fn room(&self, r: &Request) -> u64 {
         u64::from(self.spec.cache.dirty_sectors).max(u64::from(r.sectors))
     }
 
-    /// Whether a write can be acknowledged at once.
+    /// Returns `true` if a write can be acknowledged at once.
     pub(super) fn has_room(&self, r: &Request, at: u64) -> bool {
         self.taken(at).0 + u64::from(r.sectors) <= self.room(r)
     }
 
-    /// A write that is acknowledged as soon as the cache has room for it.
+    /// Serves a write that is acknowledged as soon as the cache has space for it.
     pub(super) fn write_behind(&mut self, r: &Request, at: u64) -> Service {
         let o = self.spec.overheads;
         let mut bus = at + self.after(o.write_hit) + o.data_prepare.0;
@@ -113,6 +116,7 @@ impl Drive {
         let done = bus + u64::from(r.sectors) * self.spec.bus.write_ps / 1000 + o.write_complete.0;
         let (first, end) = (r.sector.0, r.sector.0 + u64::from(r.sectors));
         let most = u64::from(self.spec.cache.segment_sectors).max(u64::from(r.sectors));
+        // An idle arm starts to destage only after the transfer over the bus.
         if self.dirty.runs.is_empty() {
             self.free = self.free.max(done);
         }
@@ -124,12 +128,13 @@ impl Drive {
         Service::over(done, Moved::default(), hit)
     }
 
-    /// Writes dirty blocks while the arm is free before `now`.
+    /// Destages dirty blocks while the arm is free before `now`.
     pub(super) fn destage(&mut self, now: u64) {
         while !self.dirty.runs.is_empty() && self.free < now && self.destage_one(self.free) {}
     }
 
-    /// Writes the run that the arm reaches soonest from `at` on; false when there is none.
+    /// Destages the run that the arm reaches soonest from `at` on. Returns `false` if there is
+    /// none.
     fn destage_one(&mut self, at: u64) -> bool {
         let at = at.max(self.free);
         let hint = self.dirty.last;
@@ -155,7 +160,8 @@ impl Drive {
         true
     }
 
-    /// When everything that was acknowledged is on the media, if nothing else is asked for.
+    /// Returns the time at which all acknowledged writes are on the platters, if no other request
+    /// arrives.
     pub fn flush(&mut self, begin: Nanos) -> Nanos {
         self.advance(begin.0);
         self.stop(begin.0);
@@ -172,7 +178,7 @@ mod tests {
     use std::collections::BTreeSet;
 
     proptest! {
-        /// The runs are the set of blocks that were added and not removed.
+        /// The runs contain exactly the blocks that were added and not removed.
         #[test]
         fn runs_are_a_set_of_blocks(
             steps in prop::collection::vec((any::<bool>(), 0_u64..200, 1_u32..30), 1..80),

@@ -1,7 +1,11 @@
-//! A disk as a medium: sectors on a store, an arm in virtual time.
+//! A disk as a medium: sectors in a store, and one arm in virtual time.
 //!
-//! The rules: accesses are whole sectors; a power cut leaves each sector old or new, and of what was
-//! written since the last flush any part; only a flush makes writes certain.
+//! Rules of the device:
+//!
+//! - Accesses are whole sectors.
+//! - After a power loss each sector has its old or its new contents; of the writes since the last
+//!   flush, any subset is durable.
+//! - Only a flush makes writes durable.
 
 use super::{DiskSpec, Drive};
 use crate::header::{self, HEADER_BYTES, Header};
@@ -16,24 +20,27 @@ use std::sync::Arc;
 const MAGIC: &[u8; 8] = b"fritDISK";
 const VERSION: u32 = 1;
 
-/// Bytes that keep their order among each other, as [`Cmd::hazard`]: no command crosses a multiple of it.
+/// Size of an aligned range within which commands keep their order: the range is the
+/// [`Cmd::hazard`] of a command, and no command crosses a multiple of this size.
 pub const ORDER_BYTES: u64 = 1 << 20;
 
-/// All that makes a disk.
+/// Configuration of a disk.
 #[derive(Clone, Debug)]
 pub struct DiskConfig {
-    /// Its name in the stack.
+    /// Name of the disk in the stack.
     pub name: String,
-    /// The drive.
+    /// Parameters of the drive.
     pub spec: Box<DiskSpec>,
-    /// Bytes that are used, from its first sector on: whole sectors.
+    /// Size of the part of the drive that is used, in bytes, from the first sector on: a multiple
+    /// of the sector size.
     pub bytes: u64,
-    /// Its serial number, kept in the store: a store that holds another device is refused. 0: none.
+    /// Serial number, kept in the store: the store of another device is refused. 0 if the disk has
+    /// none.
     pub serial: u64,
 }
 
 impl DiskConfig {
-    /// How large a store has to be, in bytes: the data, and a header behind it.
+    /// Size that a store must have, in bytes: the data, followed by a header.
     #[must_use]
     pub fn store_bytes(&self) -> u64 {
         self.bytes + HEADER_BYTES as u64
@@ -49,7 +56,7 @@ impl DiskConfig {
     }
 }
 
-/// A disk on a store.
+/// A disk that keeps its sectors in a store.
 #[derive(Debug)]
 pub struct Disk<St> {
     config: DiskConfig,
@@ -59,12 +66,12 @@ pub struct Disk<St> {
 }
 
 impl<St: Store> Disk<St> {
-    /// A disk on `store`: a new one when the store is blank, else the one that the store holds. Registers
-    /// its arm, the one unit that it has, with `hw`.
+    /// Opens a disk on `store` and registers its arm, which is its only unit, with `hw`. On a blank
+    /// store the disk is new; otherwise it is the one that the store contains.
     ///
     /// # Errors
-    /// A drive that cannot be, a size that is none of its own, a store that is too small or holds another
-    /// device, or more units than a stack can have.
+    /// An impossible drive, a size that the drive does not have, a store that is too small or
+    /// contains another device, or more units than a stack can have.
     pub fn new(config: DiskConfig, mut store: St, hw: &mut Hardware) -> std::result::Result<Self, String> {
         let drive = Drive::new(&config.spec).map_err(|e| e.to_string())?;
         let all = drive.sectors() * SECTOR_BYTES;
@@ -108,36 +115,36 @@ impl<St: Store> Disk<St> {
         self.config.bytes
     }
 
-    /// What it was made from.
+    /// Configuration of the disk.
     #[must_use]
     pub fn config(&self) -> &DiskConfig {
         &self.config
     }
 
-    /// Its arm.
+    /// Id of the unit: the arm.
     #[must_use]
     pub fn unit(&self) -> UnitId {
         self.unit
     }
 
-    /// Commands by operation and cause.
+    /// Command counts by operation and cause.
     #[must_use]
     pub fn counts(&self) -> &Counts {
         &self.counts
     }
 
-    /// What holds its bytes.
+    /// The store that holds the bytes of the disk.
     #[must_use]
     pub fn store(&self) -> &St {
         &self.store
     }
 
-    /// What holds its bytes, to be changed behind its back.
+    /// Mutable access to the store that bypasses the disk.
     pub fn store_mut(&mut self) -> &mut St {
         &mut self.store
     }
 
-    /// One command for each stretch in which order is kept.
+    /// Emits one command for each part of an access that lies in one range of [`ORDER_BYTES`].
     fn give<S: Sink>(
         &mut self,
         sink: &mut S,
@@ -180,7 +187,7 @@ impl<St: Store> Disk<St> {
     fn inside(&self, at: u64, len: u64) -> Result<()> {
         let rule = |what| Err(Error::Rule { medium: MediumKind::Disk, at, what });
         if !at.is_multiple_of(SECTOR_BYTES) || !len.is_multiple_of(SECTOR_BYTES) {
-            return rule("an access is not of whole sectors");
+            return rule("an access has to cover whole sectors");
         }
         match at.checked_add(len) {
             Some(end) if end <= self.config.bytes => Ok(()),
@@ -191,7 +198,7 @@ impl<St: Store> Disk<St> {
     /// Reads sectors.
     ///
     /// # Errors
-    /// `Rule` past the end or for parts of sectors, or a store that fails.
+    /// `Rule` for an access past the end or to parts of sectors, or an error of the store.
     pub fn read<S: Sink>(
         &mut self,
         sink: &mut S,
@@ -209,10 +216,11 @@ impl<St: Store> Disk<St> {
         Ok(tok)
     }
 
-    /// Writes sectors: certain once flushed.
+    /// Writes sectors. They are durable after the next flush.
     ///
     /// # Errors
-    /// `Rule` past the end, for parts of sectors, or without bytes where bytes are held; a store that fails.
+    /// `Rule` for an access past the end or to parts of sectors, or for a write without bytes if
+    /// the store holds bytes; an error of the store.
     pub fn write<S: Sink>(
         &mut self,
         sink: &mut S,
@@ -230,7 +238,8 @@ impl<St: Store> Disk<St> {
             }
             return Ok(self.give(sink, Op::DiskWrite, at, len, cause, after));
         };
-        // A store belongs to the command before it: each stretch is given and written in turn.
+        // A change of the store belongs to the command before it, so each part is emitted and then
+        // written.
         let mut done: Option<S::Tok> = None;
         let (mut pos, end) = (at, at + len);
         while pos < end {
@@ -249,7 +258,7 @@ impl<St: Store> Disk<St> {
     /// Writes zeros.
     ///
     /// # Errors
-    /// As for [`Disk::write`].
+    /// The errors of [`Disk::write`].
     pub fn zero<S: Sink>(
         &mut self,
         sink: &mut S,
@@ -273,10 +282,10 @@ impl<St: Store> Disk<St> {
         Ok(done)
     }
 
-    /// Gives and counts an access that somebody else carries out.
+    /// Emits and counts an access that the caller executes itself on the store.
     ///
     /// # Errors
-    /// `Rule` past the end or for parts of sectors.
+    /// `Rule` for an access past the end or to parts of sectors.
     pub fn note<S: Sink>(
         &mut self,
         sink: &mut S,
@@ -293,26 +302,27 @@ impl<St: Store> Disk<St> {
         Ok(self.give(sink, op, at, len, cause, after))
     }
 
-    /// The bytes of the disk for accesses from any thread, where its store has them.
+    /// Returns a handle to the bytes of the disk for accesses from any thread, if the store
+    /// supports it.
     pub fn shared(&self) -> Option<Arc<dyn SlowMedium>> {
         self.store.shared()
     }
 
-    /// Puts all that was written on the platters: certain are then the writes that `after` waits for. What
-    /// backs the disk is synced.
+    /// Writes all dirty sectors of the drive's cache to the platters: the writes that `after` waits
+    /// for are durable afterwards. The store is synced.
     ///
     /// # Errors
-    /// A store that fails.
+    /// An error of the store.
     pub fn flush<S: Sink>(&mut self, sink: &mut S, cause: Cause, after: S::Tok) -> Result<S::Tok> {
         let tok = self.give_one(sink, Op::DiskFlush, 0, 0, cause, after);
         self.store.sync()?;
         Ok(tok)
     }
 
-    /// Bytes as they lie in the store, free of cost.
+    /// Reads bytes from the store without a command.
     ///
     /// # Errors
-    /// `Rule` past the end, or a store that fails.
+    /// `Rule` for an access past the end or to parts of sectors, or an error of the store.
     pub fn peek(&self, at: u64, into: &mut [u8]) -> Result<()> {
         self.inside(at, into.len() as u64)?;
         self.store.read(at, into)

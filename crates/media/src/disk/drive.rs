@@ -1,11 +1,11 @@
-//! A drive at work: what a request costs when its service begins.
+//! A drive with its state, and the cost of a request at the time at which its service begins.
 
 use super::cache::Segments;
 use super::mechanism::{Arm, Mechanism, Pass};
 use super::spec::{After, DiskSpec, WriteBack};
 use frit_core::{Cmd, Nanos, Op, Result, SECTOR_BYTES, Sector};
 
-/// What a request does.
+/// Direction of a request.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 pub enum Kind {
     /// Read.
@@ -17,16 +17,16 @@ pub enum Kind {
 /// A request to a disk.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 pub struct Request {
-    /// What.
+    /// Direction of the transfer.
     pub kind: Kind,
     /// First sector.
     pub sector: Sector,
-    /// Sectors.
+    /// Number of sectors.
     pub sectors: u32,
 }
 
 impl Request {
-    /// What a command of a disk asks for; none: a flush.
+    /// Converts a disk command into a request; `None` for a flush.
     #[must_use]
     pub fn of(cmd: &Cmd) -> Option<Request> {
         let kind = match cmd.op {
@@ -43,52 +43,55 @@ impl Request {
     }
 }
 
-/// What the cache did for a request.
+/// Result of the cache lookup of a request.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 pub enum Hit {
-    /// Nothing: all from or to the media.
+    /// The cache contributed nothing: all sectors were transferred from or to the platters.
     Miss,
-    /// It had the first blocks of a read.
+    /// The cache had the first sectors of a read.
     Partial,
-    /// It had all of a read, or acknowledged a write.
+    /// The cache had all sectors of a read, or acknowledged a write.
     Whole,
 }
 
-/// How a request went.
+/// Result of the service of a request.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Service {
-    /// When the host has its data or acknowledgement.
+    /// Time at which the host has the data or the acknowledgement.
     pub done: Nanos,
-    /// Arm moving, for this request.
+    /// Seek time of this request.
     pub seek: Nanos,
-    /// Platter turning to the first sector, for this request; also turns that were lost in between.
+    /// Rotational latency of this request up to its first sector, plus the revolutions that were
+    /// lost later.
     pub rotation: Nanos,
-    /// What the cache did.
+    /// Result of the cache lookup.
     pub hit: Hit,
 }
 
 impl Service {
-    /// Over when `done`, after the media had `moved`.
+    /// Creates the result of a request that ends at `done`, with the seek and rotation times of
+    /// `moved`.
     pub(super) fn over(done: u64, moved: Moved, hit: Hit) -> Service {
         Service { done: Nanos(done), seek: Nanos(moved.seek), rotation: Nanos(moved.rotation), hit }
     }
 }
 
-/// Reading on in the background.
+/// A read-ahead in progress.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Ahead {
     pub segment: usize,
-    /// Until this block.
+    /// The block before which the read-ahead ends.
     pub limit: u64,
-    /// Not to be stopped before this block.
+    /// The block before which the read-ahead must not be stopped.
     pub least: u64,
-    /// When the last block of the segment was read.
+    /// Time at which the last block of the segment was read.
     pub at: u64,
-    /// Blocks ahead that passed before those that were asked for, and are in the buffer.
+    /// Blocks after the requested ones that passed under the head before them and are in the
+    /// buffer.
     pub early: (u64, u64),
 }
 
-/// Times and counts of one pass over the media.
+/// Seek and rotation times of accesses to the platters.
 #[derive(Clone, Copy, Default, Debug)]
 pub(super) struct Moved {
     pub seek: u64,
@@ -109,23 +112,23 @@ pub struct Drive {
     pub(super) mechanism: Mechanism,
     pub(super) segments: Segments,
     pub(super) arm: Arm,
-    /// When the arm is free of what it does for earlier requests.
+    /// Time at which the arm has finished its work for earlier requests.
     pub(super) free: u64,
     pub(super) ahead: Option<Ahead>,
-    /// The segment of the write that went to the media last, and the block behind it.
+    /// The segment of the last write to the platters, and the block after that write.
     pub(super) wrote: Option<(usize, u64)>,
     pub(super) last: Kind,
     pub(super) passes: Vec<Pass>,
-    /// Blocks behind a read that passed first.
+    /// Blocks after a read that passed under the head before the read's first block.
     pub(super) early: (u64, u64),
     pub(super) dirty: super::destage::Dirty,
 }
 
 impl Drive {
-    /// A drive whose arm rests at its first cylinder at time zero.
+    /// Creates a drive whose arm is at the first cylinder at time zero.
     ///
     /// # Errors
-    /// A description that cannot be, with the value and what would be right.
+    /// Impossible parameters, with the value and the values that are allowed.
     pub fn new(spec: &DiskSpec) -> Result<Drive> {
         Ok(Drive {
             mechanism: Mechanism::new(spec)?,
@@ -142,32 +145,33 @@ impl Drive {
         })
     }
 
-    /// What it is.
+    /// Parameters of the drive.
     #[must_use]
     pub fn spec(&self) -> &DiskSpec {
         &self.spec
     }
 
-    /// Its size in sectors.
+    /// Size in sectors.
     #[must_use]
     pub fn sectors(&self) -> u64 {
         self.mechanism.layout.blocks()
     }
 
-    /// The cylinder of a sector, for schedulers.
+    /// Returns the cylinder of a sector, for schedulers.
     #[must_use]
     pub fn cylinder(&self, sector: Sector) -> u32 {
         self.mechanism.layout.locate(sector.0).cylinder
     }
 
-    /// The cylinder where the arm is.
+    /// Returns the current cylinder of the arm.
     #[must_use]
     pub fn arm_cylinder(&self) -> u32 {
         self.arm.cylinder
     }
 
-    /// Seek and rotation that a request would take if its service began at `at`: what a scheduler that
-    /// knows the drive goes by. Zero for a read that the cache has, and for a write that it has room for.
+    /// Returns the positioning time (seek and rotation) of a request whose service begins at `at`,
+    /// for schedulers that know the drive. It is zero for a read that the cache has, and for a
+    /// write for which the cache has space.
     #[must_use]
     pub fn positioning(&self, request: &Request, at: Nanos) -> Nanos {
         let o = self.spec.overheads;
@@ -185,16 +189,17 @@ impl Drive {
         if cached {
             return Nanos::ZERO;
         }
-        // The electronics come first, and a sector that passes meanwhile comes again after a turn.
+        // The command overhead comes first: a sector that passes during it is reached one
+        // revolution later.
         let start = begin + self.after(if write { o.write_miss } else { o.read_miss });
         let mut arm = self.arm;
         let p = self.mechanism.pass(&mut arm, start.max(self.free), first, 1, write);
         Nanos(p.seek + p.rotation)
     }
 
-    /// Serves a request whose service begins at `begin` (for a request that came to an idle drive, when
-    /// it came). Requests are served in the order of these calls; `begin` must not go back. Sectors past
-    /// the end of the disk are as the last one.
+    /// Serves a request whose service begins at `begin` (for a request that arrives at an idle
+    /// drive, its arrival). Requests are served in the order of these calls; `begin` must not
+    /// decrease. Sectors past the end of the disk are treated as the last one.
     pub fn service(&mut self, request: &Request, begin: Nanos) -> Service {
         let at = begin.0 + self.spec.overheads.command.0;
         if let Some(t) = self.mechanism.constant() {
@@ -216,7 +221,7 @@ impl Drive {
         service
     }
 
-    /// Which of two times counts after the request before this one.
+    /// Selects the one of two times that applies after the kind of the previous request.
     pub(super) fn after(&self, t: After) -> u64 {
         match self.last {
             Kind::Read => t.read.0,
@@ -224,7 +229,7 @@ impl Drive {
         }
     }
 
-    /// Lets the background go on until `now`.
+    /// Advances the background work (read-ahead, then destaging) to `now`.
     pub(super) fn advance(&mut self, now: u64) {
         self.read_on(now);
         if self.ahead.is_none() {

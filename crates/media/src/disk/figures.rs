@@ -1,4 +1,4 @@
-//! Figures of a drive: seeks, transfer rates by zone, random requests a second.
+//! Performance characteristics of a drive: seek times, transfer rates by zone, random IOPS.
 
 use super::drive::{Drive, Kind, Request};
 use super::mechanism::{Arm, Mechanism};
@@ -7,30 +7,30 @@ use super::schedule::Scheduler;
 use super::spec::{DiskSpec, WriteBack};
 use frit_core::{Nanos, Result, SECTOR_BYTES, Sector};
 
-/// A zone as it reads sequentially.
+/// Size and sequential transfer rate of a zone.
 #[derive(Clone, Copy, PartialEq, Debug)]
 pub struct ZoneFigures {
     /// First cylinder.
     pub first_cylinder: u32,
     /// Last cylinder.
     pub last_cylinder: u32,
-    /// Sectors on a track.
+    /// Sectors per track.
     pub sectors_per_track: u32,
-    /// First sector of the disk that lies in it.
+    /// First sector of the disk in the zone.
     pub first_sector: Sector,
-    /// Sectors that it holds.
+    /// Number of sectors in the zone.
     pub sectors: u64,
-    /// Bytes a second that pass under the heads, switching heads and cylinders as the blocks run.
+    /// Sequential rate in bytes per second, with the head and cylinder switches in between.
     pub bytes_per_second: f64,
 }
 
-/// Cylinders over which a zone's rate is measured.
+/// Number of cylinders over which the rate of a zone is measured.
 const SAMPLE_CYLINDERS: u64 = 16;
 
-/// The zones, with what each transfers. The bus is not in it.
+/// Returns the zones with their transfer rates. The bus is not included.
 ///
 /// # Errors
-/// A drive that cannot be.
+/// Impossible parameters.
 pub fn zones(spec: &DiskSpec) -> Result<Vec<ZoneFigures>> {
     let m = Mechanism::new(spec)?;
     let zone = |(i, z): (usize, &super::geometry::Zone)| {
@@ -58,21 +58,21 @@ pub fn zones(spec: &DiskSpec) -> Result<Vec<ZoneFigures>> {
     Ok(spec.geometry.zones.iter().enumerate().map(zone).collect())
 }
 
-/// Mean, longest and shortest seek of a drive.
+/// Seek times of a drive.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct SeekFigures {
-    /// To the next cylinder.
+    /// Seek to the next cylinder.
     pub single: Nanos,
     /// Mean over all pairs of cylinders.
     pub average: Nanos,
-    /// From the first to the last cylinder.
+    /// Seek from the first to the last cylinder.
     pub full: Nanos,
 }
 
-/// What seeks of a drive take, for reads.
+/// Returns the seek times of a drive, for reads.
 ///
 /// # Errors
-/// A drive that cannot be.
+/// A seek curve that is not possible.
 pub fn seeks(spec: &DiskSpec) -> Result<SeekFigures> {
     let table = spec.mechanics.seek.table(spec.geometry.cylinders.max(2))?;
     let n = table.len() as f64;
@@ -82,27 +82,28 @@ pub fn seeks(spec: &DiskSpec) -> Result<SeekFigures> {
     Ok(SeekFigures { single: at(1), average: Nanos(average), full: at(table.len() - 1) })
 }
 
-/// A random workload: requests that are always `depth` deep in the drive's queue.
+/// A random workload with a constant queue depth.
 #[derive(Clone, Copy, PartialEq, Debug)]
 pub struct Random {
-    /// Reads or writes.
+    /// Direction of all requests.
     pub kind: Kind,
-    /// Bytes of a request, a multiple of 512; requests are aligned to their size.
+    /// Bytes per request, a multiple of 512; requests are aligned to their size.
     pub bytes: u64,
-    /// Fraction of the disk that they go to, from its start.
+    /// Fraction of the disk that is accessed, from its start on.
     pub span: f64,
-    /// Requests that wait or are served.
+    /// Queue depth: the number of requests that wait or are served.
     pub depth: usize,
-    /// The order in which they are served.
+    /// Order in which they are served.
     pub scheduler: Scheduler,
-    /// Requests that are counted, after as many that are not; writes behind first fill the cache.
+    /// Number of requests that are measured, after an equal number for warm-up. A write-back cache
+    /// is filled before.
     pub requests: u64,
 }
 
-/// Requests a second of a random workload, once caches are full.
+/// Returns the IOPS of a random workload with full caches.
 ///
 /// # Errors
-/// A drive that cannot be.
+/// Impossible parameters.
 pub fn random_iops(spec: &DiskSpec, w: &Random) -> Result<f64> {
     let mut drive = Drive::new(spec)?;
     let sectors = (w.bytes / SECTOR_BYTES).max(1);
@@ -110,7 +111,7 @@ pub fn random_iops(spec: &DiskSpec, w: &Random) -> Result<f64> {
     let mut queue = Queue::new(w.scheduler);
     let mut state = 1_u64;
     let mut next = || {
-        // SplitMix64 (Steele et al., 2014): the same requests every time.
+        // SplitMix64 (Steele et al., 2014): the same requests in each run.
         state = state.wrapping_add(0x9e37_79b9_7f4a_7c15);
         let mut z = state;
         z = (z ^ (z >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
@@ -123,6 +124,7 @@ pub fn random_iops(spec: &DiskSpec, w: &Random) -> Result<f64> {
         queue.push(&drive, r, r);
     }
     let behind = w.kind == Kind::Write && spec.cache.write_back == WriteBack::Full;
+    // Twice the capacity for dirty data, so that the cache is full before the measurement.
     let fill = if behind { 2 * u64::from(spec.cache.dirty_sectors) / sectors } else { 0 };
     let (mut now, mut begin) = (Nanos::ZERO, Nanos::ZERO);
     for i in 0..fill + 2 * w.requests {
@@ -137,26 +139,27 @@ pub fn random_iops(spec: &DiskSpec, w: &Random) -> Result<f64> {
     Ok(w.requests as f64 / (now - begin).as_secs().max(1e-9))
 }
 
-/// Requests a second of random requests to a part of the disk.
+/// IOPS of random requests to a part of the disk.
 #[derive(Clone, Copy, PartialEq, Debug)]
 pub struct SpanFigures {
-    /// Fraction of the disk that they go to, from its start.
+    /// Fraction of the disk that is accessed, from its start on.
     pub span: f64,
-    /// Reads, one at a time.
+    /// Reads at queue depth 1.
     pub reads: f64,
-    /// Reads, as many as the drive takes, in its order.
+    /// Reads at the queue depth of the drive, in the order of its scheduler.
     pub reads_queued: f64,
-    /// Writes that are acknowledged from the media, one at a time.
+    /// Writes that are acknowledged from the platters, at queue depth 1.
     pub writes_through: f64,
-    /// Writes that are acknowledged from the cache, one at a time.
+    /// Writes that are acknowledged from the cache, at queue depth 1.
     pub writes_behind: f64,
 }
 
 impl SpanFigures {
-    /// What `bytes` at a time make to a part of the disk, each figure from so many `requests`.
+    /// Measures requests of `bytes` to a part of the disk; each value is measured over `requests`
+    /// requests.
     ///
     /// # Errors
-    /// A drive that cannot be.
+    /// Impossible parameters.
     pub fn of(spec: &DiskSpec, bytes: u64, span: f64, requests: u64) -> Result<SpanFigures> {
         let iops = |kind, depth, write_back| {
             let mut spec = spec.clone();
@@ -174,14 +177,15 @@ impl SpanFigures {
     }
 }
 
-/// Halvings of the span that is looked for: to a thousandth of the disk.
+/// Number of bisection steps: the result is exact to a thousandth of the disk.
 const HALVINGS: u32 = 10;
 
-/// Over which fraction of the disk, from its start, a random workload makes so many requests a second: the
-/// narrower, the more. None where it makes fewer in the narrowest stretch, or more over all.
+/// Returns the fraction of the disk, from its start on, over which a random workload reaches the
+/// given IOPS. A smaller fraction yields more IOPS. Returns `None` if the smallest fraction yields
+/// fewer, or the whole disk more.
 ///
 /// # Errors
-/// A drive that cannot be.
+/// Impossible parameters.
 pub fn span_for(spec: &DiskSpec, workload: &Random, iops: f64) -> Result<Option<f64>> {
     let at = |span| random_iops(spec, &Random { span, ..*workload });
     let (mut narrow, mut wide) = (0.5_f64.powi(HALVINGS as i32), 1.0);
@@ -212,11 +216,13 @@ mod tests {
         assert_eq!((s.single, s.full), (Nanos(1_100_000), Nanos(10_900_000)));
         let z = zones(&simple()).unwrap();
         assert_eq!((z.len(), z[0].sectors), (1, 10_000));
-        // 100 sectors a turn of 10 ms, then a turn is lost to each change of the cylinder: half, about.
+        // 100 sectors in a revolution of 10 ms; each cylinder switch loses a revolution: about half
+        // the rate.
         assert!((2.5e6..2.8e6).contains(&z[0].bytes_per_second), "{}", z[0].bytes_per_second);
     }
 
-    /// 0.5 MB/s of 4 KiB is 122 requests a second. What the paper wrote at random were 5.9 GB ("Randw"): 1.2 %.
+    /// 0.5 MB/s of 4 KiB is 122 requests per second. The paper wrote 5.9 GB at random ("Randw"):
+    /// 1.2 % of the disk.
     #[test]
     fn the_papers_disk_does_what_the_paper_says() {
         let spec = DiskProfile::builtin("st3500320as-2008").unwrap().spec().unwrap();
@@ -242,7 +248,7 @@ mod tests {
         near(span(Kind::Write), 0.146);
     }
 
-    /// Its data sheet has 170 random reads of 4 KiB a second, 16 at a time.
+    /// The data sheet states 170 random reads of 4 KiB per second at queue depth 16.
     #[test]
     fn a_nearline_disk_does_what_its_sheet_says() {
         let reads = iops("exos-x18-2020", Kind::Read, 1.0, 16, Scheduler::Sptf);

@@ -1,37 +1,38 @@
-//! What a disk's surfaces are divided into: zones, tracks, sectors, skews, spares.
+//! Division of a disk's surfaces: zones, tracks, sectors, skews, spares.
 
 use frit_core::{Error, Result};
 
-/// In which order blocks follow the tracks.
+/// Order in which block numbers follow the tracks.
 #[derive(Clone, Copy, PartialEq, Eq, Default, Debug)]
 pub enum Mapping {
     /// All heads of a cylinder from the first to the last, then the next cylinder.
     #[default]
     Cylinders,
-    /// Every second cylinder of a zone from the last head to the first, so that changing the cylinder
+    /// Every second cylinder of a zone from the last head to the first, so that a cylinder switch
     /// does not change the head.
     SerpentineZone,
-    /// The same, counted from the first cylinder of the disk.
+    /// As [`Mapping::SerpentineZone`], counted from the first cylinder of the disk.
     SerpentineDisk,
 }
 
-/// Where spare sectors lie and what slipped sectors do with them.
+/// Location of spare sectors, and the effect of slipped sectors on them.
 #[derive(Clone, Copy, PartialEq, Eq, Default, Debug)]
 pub enum Sparing {
-    /// None.
+    /// No spares.
     #[default]
     None,
-    /// Whole tracks at the end of a zone; slips and defects are numbers of tracks.
+    /// Whole tracks at the end of a zone; slips and defects are track numbers.
     Tracks,
     /// Sectors at the end of each cylinder.
     CylinderEnd,
     /// Sectors at the end of each track.
     TrackEnd,
-    /// Sectors at the end of each cylinder, which slips do not use: they push all that follows.
+    /// Sectors at the end of each cylinder that slips do not use: slips shift all blocks that
+    /// follow.
     CylinderEndSlipOn,
     /// Sectors at the front of each cylinder.
     CylinderFront,
-    /// Sectors at the front of each cylinder, which slips do not use.
+    /// Sectors at the front of each cylinder that slips do not use.
     CylinderFrontSlipOn,
     /// Sectors at the end of the disk.
     DiskEnd,
@@ -39,57 +40,58 @@ pub enum Sparing {
     Range,
     /// Sectors at the end of each zone.
     ZoneEnd,
-    /// Sectors at the end of each zone, which slips do not use.
+    /// Sectors at the end of each zone that slips do not use.
     ZoneEndSlipOn,
 }
 
-/// Cylinders with the same number of sectors on a track.
+/// A range of cylinders with the same number of sectors per track.
 #[derive(Clone, PartialEq, Default, Debug)]
 pub struct Zone {
     /// First cylinder.
     pub first_cylinder: u32,
     /// Last cylinder.
     pub last_cylinder: u32,
-    /// Sectors of 512 bytes on a track.
+    /// Sectors of 512 bytes per track.
     pub sectors_per_track: u32,
     /// Angle of the first sector of the zone, in sectors.
     pub offset: f64,
-    /// Sectors at the front of the zone that hold no blocks.
+    /// Number of sectors at the front of the zone that hold no blocks.
     pub reserved: u64,
-    /// Angle from the end of a track to the start of the next in the same cylinder, in sectors.
+    /// Angle from the end of a track to the start of the next one in the same cylinder, in sectors.
     pub track_skew: f64,
-    /// The same to the next cylinder.
+    /// Angle from the end of a cylinder to the start of the next one, in sectors.
     pub cylinder_skew: f64,
-    /// Spare sectors (or tracks) in each region that has some, as [`Sparing`] says.
+    /// Number of spare sectors (or tracks) in each region that has spares according to [`Sparing`].
     pub spares: u64,
     /// Sectors (or tracks) of the zone that are skipped, in ascending order.
     pub slips: Vec<u64>,
-    /// Sectors (or tracks) of the zone that lie elsewhere in it: `(where it was, where it is)`.
+    /// Sectors (or tracks) of the zone that are remapped within it: `(original location, new
+    /// location)`.
     pub defects: Vec<(u64, u64)>,
 }
 
-/// A disk's geometry.
+/// Geometry of a disk.
 #[derive(Clone, PartialEq, Default, Debug)]
 pub struct Geometry {
-    /// Surfaces with data.
+    /// Number of surfaces with data.
     pub heads: u32,
-    /// Cylinders.
+    /// Number of cylinders.
     pub cylinders: u32,
-    /// The order of blocks.
+    /// Order of blocks.
     pub mapping: Mapping,
-    /// The kind of spares.
+    /// Location of spares.
     pub sparing: Sparing,
-    /// Cylinders of a range, for [`Sparing::Range`].
+    /// Cylinders per range, for [`Sparing::Range`].
     pub range_cylinders: u32,
     /// The zones from the outermost on.
     pub zones: Vec<Zone>,
 }
 
 impl Geometry {
-    /// Refuses what cannot be.
+    /// Checks that the geometry is possible.
     ///
     /// # Errors
-    /// The first value that is wrong, and what would be right.
+    /// The first value that is wrong, and the values that are allowed.
     pub fn check(&self) -> Result<()> {
         if self.heads == 0 || self.heads > 256 {
             return Err(Error::param("heads", self.heads, "has to be 1 to 256"));
@@ -113,7 +115,7 @@ impl Geometry {
 }
 
 impl Zone {
-    /// Cylinders in the zone.
+    /// Number of cylinders in the zone.
     #[must_use]
     pub fn cylinders(&self) -> u32 {
         self.last_cylinder - self.first_cylinder + 1

@@ -1,26 +1,27 @@
-//! From block numbers to cylinders, heads and angles.
+//! Translation of block numbers into cylinders, heads and angles.
 //!
-//! A zone is divided into regions (tracks, cylinders, ranges, or the zone itself) that each end, or begin,
-//! with their spares. Slipped sectors push the blocks behind them on, within the region or to the end of
-//! the zone. Source of the schemes: the DiskSim 4.0 reference manual, "Disk layout".
+//! A zone is divided into regions (tracks, cylinders, ranges, or the zone itself), each of which
+//! ends or begins with its spares. A slipped sector shifts the blocks behind it by one sector,
+//! within the region or to the end of the zone. Source of the schemes: the DiskSim 4.0 reference
+//! manual, "Disk layout".
 
 use super::geometry::{Geometry, Mapping, Sparing, Zone};
 use frit_core::{Error, Result};
 
-/// Where a block lies.
+/// Physical location of a block.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(super) struct Spot {
-    /// Index of its zone.
+    /// Index of the zone.
     pub zone: u32,
-    /// Its cylinder.
+    /// Cylinder.
     pub cylinder: u32,
-    /// Its head.
+    /// Head.
     pub head: u32,
-    /// Its sector on the track, counted without skew.
+    /// Sector on the track, counted without skew.
     pub sector: u32,
-    /// Angle at which its sector begins, in picoseconds of a revolution.
+    /// Angle at which the sector begins, in picoseconds of a revolution.
     pub angle_ps: u64,
-    /// How many blocks from this one on lie in neighbouring sectors of this track.
+    /// Number of blocks, including this one, in adjacent sectors of this track.
     pub run: u32,
 }
 
@@ -46,21 +47,21 @@ enum Slips {
     None,
     /// `(sector, sector − slips before it in its region, slips before it in its region)`.
     Local(Vec<(u64, u64, u64)>),
-    /// Slot numbers less the slips before: they push all that follows.
+    /// Slot numbers minus the number of slips before: each slip shifts all blocks that follow.
     Onward(Vec<u64>),
-    /// The same for tracks.
+    /// Track numbers minus the number of slipped tracks before.
     Tracks(Vec<u64>),
 }
 
-/// The layout of a disk, ready for use.
+/// The precomputed layout of a disk.
 #[derive(Clone, Debug)]
 pub(super) struct Layout {
     bands: Vec<Band>,
     heads: u32,
     mapping: Mapping,
-    /// Whether slips in front of a cylinder shift its angle.
+    /// `true` if slips before a cylinder shift its angle.
     slips_skew: bool,
-    /// Whether slips in front of a track do.
+    /// `true` if slips before a track shift its angle.
     slips_skew_tracks: bool,
     period_ps: u64,
     blocks: u64,
@@ -95,23 +96,23 @@ impl Layout {
         })
     }
 
-    /// Blocks of the disk.
+    /// Number of blocks of the disk.
     pub(super) fn blocks(&self) -> u64 {
         self.blocks
     }
 
-    /// First block and number of blocks of a zone.
+    /// Returns the first block and the number of blocks of a zone.
     pub(super) fn zone_blocks(&self, zone: usize) -> (u64, u64) {
         (self.bands[zone].first_block, self.bands[zone].blocks)
     }
 
-    /// Sectors on a track of a zone.
+    /// Returns the number of sectors per track of a zone.
     #[inline]
     pub(super) fn sectors(&self, zone: u32) -> u32 {
         self.bands[zone as usize].sectors
     }
 
-    /// Where block `block` lies; a block past the end counts as the last one.
+    /// Returns the location of a block; a block past the end is treated as the last one.
     #[inline]
     pub(super) fn locate(&self, block: u64) -> Spot {
         let block = block.min(self.blocks - 1);
@@ -145,6 +146,8 @@ impl Layout {
     }
 
     fn angle(&self, band: &Band, cylinder: u64, turn: u32, sector: u32) -> u64 {
+        // Skew accumulates over all head switches and cylinder switches since the start of the
+        // zone.
         let switches = u64::from(turn) + u64::from(self.heads - 1) * cylinder;
         let mut sector = u64::from(sector);
         if self.slips_skew {
@@ -157,10 +160,11 @@ impl Layout {
             % self.period_ps
     }
 
-    /// The first block on the track of `block`, given where it lies.
+    /// Returns the first block on the track of `block`, whose location is `spot`.
     pub(super) fn track_first(&self, block: u64, spot: &Spot) -> u64 {
         let band = &self.bands[spot.zone as usize];
-        // Slips make this a lower bound; the first that is on the track is near.
+        // Because of slips this is a lower bound; the first block that lies on the track is near
+        // it.
         let mut first = block.saturating_sub(u64::from(spot.sector)).max(band.first_block);
         while first < block {
             let s = self.locate(first);
@@ -172,7 +176,7 @@ impl Layout {
         first.min(block)
     }
 
-    /// The block after the last on the track of `block`.
+    /// Returns the block after the last one on the track of `block`.
     pub(super) fn track_end(&self, block: u64, spot: &Spot) -> u64 {
         let mut end = block + u64::from(spot.run);
         while end < self.blocks {
@@ -199,7 +203,8 @@ impl Slips {
 }
 
 impl Band {
-    /// The sector of the zone that holds a block of the zone, and how many follow without a gap.
+    /// Returns the sector of the zone that holds a block of the zone, and the number of blocks,
+    /// including this one, that follow without a gap.
     #[inline]
     fn sector_of(&self, block: u64) -> (u64, u64) {
         let off = block + self.reserved;
@@ -332,7 +337,7 @@ fn slips(sparing: Sparing, z: &Zone, region_sectors: u64, region_blocks: u64, fr
         | Sparing::CylinderFrontSlipOn
         | Sparing::DiskEnd
         | Sparing::ZoneEndSlipOn => {
-            // Only slips among blocks push; those among spares do not matter.
+            // Only slips among data sectors shift blocks; slips among spares have no effect.
             let slot = |s: u64| {
                 let within = (s % region_sectors).checked_sub(front).filter(|&w| w < region_blocks)?;
                 Some(s / region_sectors * region_blocks + within)
@@ -408,7 +413,7 @@ mod tests {
     }
 
     proptest! {
-        /// No two blocks share a sector, and a run is what its blocks are one by one.
+        /// No two blocks share a sector, and the blocks of a run lie in adjacent sectors.
         #[test]
         fn blocks_have_places_of_their_own(g in geometries()) {
             let layout = Layout::new(&g, TURN).unwrap();
@@ -427,7 +432,8 @@ mod tests {
             }
         }
 
-        /// Tracks begin and end where the blocks say.
+        /// The first and the last block of a track are on the track, and the blocks around them are
+        /// not.
         #[test]
         fn tracks_end_where_their_blocks_do(g in geometries(), at in 0.0..1.0) {
             let layout = Layout::new(&g, TURN).unwrap();
@@ -455,7 +461,7 @@ mod tests {
             Geometry { heads: 2, cylinders: 2, zones: vec![zone], range_cylinders: 1, ..Geometry::default() };
         let layout = Layout::new(&g, 10_000).unwrap();
         let angle = |b| layout.locate(b).angle_ps / 1000;
-        // Offset 1; one track switch: + 2; then a cylinder switch: + 4; then a track switch: + 2.
+        // Offset 1; one head switch: + 2; then a cylinder switch: + 4; then a head switch: + 2.
         assert_eq!((angle(0), angle(10), angle(20), angle(30)), (1, 3, 7, 9));
         assert_eq!(angle(35), 4);
     }

@@ -1,15 +1,15 @@
-//! Arm and platter: where they are, and when a sector passes.
+//! Arm and platter: their positions, and the times at which sectors pass under the head.
 //!
-//! The platter turns all the time: its angle is a function of time alone. The arm is where the last access
-//! left it. Times are whole nanoseconds; angles are picoseconds of a revolution, so that the phase stays
-//! right over days of virtual time.
+//! The platter turns continuously: its angle is a function of time. The arm stays where the last
+//! access left it. Times are whole nanoseconds; angles are picoseconds of a revolution, so that the
+//! phase remains exact over days of virtual time.
 
 use super::layout::{Layout, Spot};
 use super::spec::{DiskSpec, Positioning};
 use frit_core::{Nanos, Result};
 use std::sync::Arc;
 
-/// Where the arm is.
+/// Position of the arm.
 #[derive(Clone, Copy, PartialEq, Eq, Default, Debug)]
 pub(super) struct Arm {
     pub cylinder: u32,
@@ -22,22 +22,23 @@ impl Arm {
     }
 }
 
-/// Neighbouring sectors that pass under the head one after the other.
+/// A run of adjacent sectors that pass under the head one after the other.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(super) struct Pass {
-    /// Sectors.
+    /// Number of sectors.
     pub sectors: u32,
-    /// When the first begins.
+    /// Time at which the first sector begins.
     pub begin: u64,
-    /// When the last ends.
+    /// Time at which the last sector ends.
     pub end: u64,
-    /// Time that the arm took before.
+    /// Seek time before the pass.
     pub seek: u64,
-    /// Time that the platter took after that.
+    /// Rotational latency after the seek.
     pub rotation: u64,
 }
 
-/// A sector that passed less than this ago, in picoseconds, is not missed: whole nanoseconds are rounded.
+/// A sector that passed less than this many picoseconds ago is not missed: this absorbs the
+/// rounding to whole nanoseconds.
 const JUST_PASSED_PS: u64 = 4_000;
 
 #[derive(Clone, Debug)]
@@ -66,7 +67,7 @@ impl Mechanism {
         })
     }
 
-    /// The time that every access takes, where mechanics are not modelled.
+    /// Duration of every access, if the mechanics are not modelled.
     pub(super) fn constant(&self) -> Option<Nanos> {
         match self.positioning {
             Positioning::Constant(t) => Some(t),
@@ -74,16 +75,17 @@ impl Mechanism {
         }
     }
 
-    /// Angle of the platter at a time.
+    /// Returns the angle of the platter at a time.
     #[inline]
     pub(super) fn angle(&self, t: u64) -> u64 {
+        // The product overflows after 213 days of virtual time.
         match t.checked_mul(1000) {
             Some(ps) => ps % self.period_ps,
             None => (u128::from(t) * 1000 % u128::from(self.period_ps)) as u64,
         }
     }
 
-    /// Time from `t` until the platter is at an angle.
+    /// Returns the time from `t` until the platter is at an angle.
     #[inline]
     pub(super) fn wait(&self, t: u64, angle_ps: u64) -> u64 {
         if self.positioning == Positioning::AverageRotation {
@@ -94,25 +96,27 @@ impl Mechanism {
         if ps + JUST_PASSED_PS > self.period_ps { 0 } else { ps.div_ceil(1000) }
     }
 
-    /// Time for the arm to come from one track to another.
+    /// Returns the time in which the arm moves from one track to another.
     #[inline]
     pub(super) fn position(&self, from: Arm, to: Arm, write: bool) -> u64 {
         if from == to {
             return 0;
         }
         let seek = u64::from(self.seeks[from.cylinder.abs_diff(to.cylinder) as usize]);
+        // The seek and the head switch overlap.
         let t = if from.head == to.head { seek } else { seek.max(self.head_switch) };
         if write { t.saturating_add_signed(self.write_settle) } else { t }
     }
 
-    /// Time for sectors of a zone to pass.
+    /// Returns the time in which sectors of a zone pass under the head.
     #[inline]
     pub(super) fn span(&self, zone: u32, sectors: u32) -> u64 {
         (u64::from(sectors) * self.period_ps / u64::from(self.layout.sectors(zone))).div_ceil(1000)
     }
 
-    /// As [`Mechanism::pass`], for blocks that follow those that passed last: on the same track they come
-    /// without waiting, also where rotation is only an average.
+    /// Returns the pass of blocks that follow those of the last pass; see [`Mechanism::pass`]. On
+    /// the same track they pass without rotational latency, also if rotation is modelled as an
+    /// average.
     #[inline]
     pub(super) fn pass_on(&self, arm: &mut Arm, t: u64, block: u64, count: u32, write: bool) -> Pass {
         let from = *arm;
@@ -123,7 +127,8 @@ impl Mechanism {
         p
     }
 
-    /// The next blocks from `block` on that lie side by side, at most `count`, when the arm is free at `t`.
+    /// Returns the pass of the adjacent blocks that start at `block`, at most `count`, if the arm
+    /// is free at `t`.
     #[inline]
     pub(super) fn pass(&self, arm: &mut Arm, t: u64, block: u64, count: u32, write: bool) -> Pass {
         let spot = self.layout.locate(block);

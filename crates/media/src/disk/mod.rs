@@ -1,9 +1,10 @@
-//! Disk drives: geometry with zones, arm, platter, electronics, cache and queue, in virtual time.
+//! Disk drives in virtual time: zoned geometry, arm, platter, electronics, cache and queue.
 //!
-//! A [`DiskSpec`] says all that a drive is; it comes from a profile, or from DiskSim's parameter files
-//! ([`diskspecs`]). A [`Drive`] is one at work: [`Drive::service`] says when a request that begins now is
-//! done, given where the arm and the platter are and what the cache holds; a [`Queue`] chooses which
-//! request begins. Time is whole nanoseconds, and nothing is random. `docs/disk.md` is the manual.
+//! A [`DiskSpec`] contains all parameters of a drive; it comes from a profile or from DiskSim's
+//! parameter files ([`diskspecs`]). A [`Drive`] adds the state: [`Drive::service`] returns the time
+//! at which a request that begins now is done, given the positions of the arm and the platter and
+//! the contents of the cache; a [`Queue`] chooses the request that begins next. Times are whole
+//! nanoseconds, and nothing is random. `docs/disk.md` is the manual.
 
 mod cache;
 mod destage;

@@ -1,4 +1,4 @@
-//! Profiles of drives: what data sheets say, with the source of every value.
+//! Profiles of drives: values from data sheets, with the source of each.
 
 use super::geometry::{Geometry, Mapping, Sparing, Zone};
 use super::schedule::Scheduler;
@@ -20,22 +20,22 @@ const BUILTINS: [&str; 3] = [
     include_str!("../../profiles/disk/exos-x18-2020.toml"),
 ];
 
-/// A drive as its data sheet describes it. Zones are of equal width, and their tracks hold less and less
-/// from the first to the last.
+/// A drive as its data sheet describes it. Zones have equal widths, and the capacity of their
+/// tracks decreases from the first zone to the last.
 #[derive(Clone, PartialEq, Debug, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct DriveConfig {
-    /// Sectors of 512 bytes that the host sees.
+    /// Sectors of 512 bytes that are visible to the host.
     pub sectors: u64,
-    /// Surfaces with data.
+    /// Number of surfaces with data.
     pub heads: u32,
-    /// Zones.
+    /// Number of zones.
     pub zones: u32,
-    /// Revolutions a minute.
+    /// Revolutions per minute.
     pub rpm: u32,
-    /// Sustained rate of the first zone, in millions of bytes a second.
+    /// Sustained rate of the first zone, in MB/s (10^6 bytes per second).
     pub outer_mb_per_s: f64,
-    /// Sustained rate of the last zone, in millions of bytes a second.
+    /// Sustained rate of the last zone, in MB/s.
     pub inner_mb_per_s: f64,
     /// Seek to the next cylinder, for reads.
     pub single_seek: Time,
@@ -43,53 +43,54 @@ pub struct DriveConfig {
     pub average_seek: Time,
     /// Seek over all cylinders, for reads.
     pub full_seek: Time,
-    /// What writes take longer.
+    /// Additional seek time of writes.
     pub write_settle: Time,
-    /// To another head.
+    /// Switch to another head.
     pub head_switch: Time,
-    /// Between the tracks of a cylinder, as time.
+    /// Skew between the tracks of a cylinder, as a time.
     pub track_skew: Time,
-    /// Between cylinders, as time.
+    /// Skew between cylinders, as a time.
     pub cylinder_skew: Time,
-    /// Before the arm or a transfer starts.
+    /// Command overhead before the arm or a transfer starts.
     pub command_overhead: Time,
-    /// The bus, in millions of bytes a second.
+    /// Rate of the bus, in MB/s.
     pub bus_mb_per_s: f64,
-    /// The cache.
+    /// Size of the cache.
     pub cache_bytes: Size,
-    /// Segments that it is divided into for reads.
+    /// Number of segments into which the cache is divided for reads.
     pub cache_segments: u32,
-    /// Whether the drive reads on until a segment is full.
+    /// The drive reads ahead until a segment is full.
     pub read_ahead: bool,
-    /// Whether writes are acknowledged from the cache.
+    /// Writes are acknowledged from the cache.
     pub write_back: bool,
-    /// How much of the cache may be dirty.
+    /// Maximum size of the dirty data in the cache.
     pub dirty_bytes: Size,
-    /// Requests that the drive takes.
+    /// Maximum number of requests that the drive accepts at a time.
     pub queue_depth: u32,
-    /// Their order.
+    /// Order in which the drive serves them.
     pub scheduler: Scheduler,
 }
 
-/// A drive by name.
+/// A named drive.
 #[derive(Clone, PartialEq, Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct DiskProfile {
-    /// Its name.
+    /// Name of the profile.
     pub name: String,
-    /// What it is, and what is not known of it.
+    /// Description of the drive, and of the properties that are not known.
     pub about: String,
-    /// Its values.
+    /// Values of the drive.
     pub values: DriveConfig,
-    /// Where each value comes from.
+    /// Source of each value, by key.
     pub sources: BTreeMap<String, String>,
 }
 
 impl DiskProfile {
-    /// Reads a profile from TOML.
+    /// Parses a profile from TOML.
     ///
     /// # Errors
-    /// What is no profile, with the line; a value without a source, or a source without a value.
+    /// Text that is not a profile, with the line; a value without a source, or a source without a
+    /// value.
     pub fn parse(text: &str) -> Result<DiskProfile> {
         let p: DiskProfile =
             toml::from_str(text).map_err(|e| Error::param("disk profile", "", e.to_string().trim_end()))?;
@@ -98,27 +99,27 @@ impl DiskProfile {
             return Err(Error::param(
                 &format!("sources.{key}"),
                 "",
-                "is missing; say where the value comes from",
+                "is missing; state the source of the value",
             ));
         }
         if let Some(key) = p.sources.keys().find(|k| !keys.contains(k)) {
-            return Err(Error::param(&format!("sources.{key}"), key, "is no value of a disk"));
+            return Err(Error::param(&format!("sources.{key}"), key, "is not a value of a disk"));
         }
         Ok(p)
     }
 
-    /// All drives that come with frit.
+    /// Returns all built-in drives.
     ///
     /// # Errors
-    /// None, as their test shows.
+    /// None; a unit test parses all built-in drives.
     pub fn builtins() -> Result<Vec<DiskProfile>> {
         BUILTINS.iter().map(|t| DiskProfile::parse(t)).collect()
     }
 
-    /// A drive that comes with frit.
+    /// Returns a built-in drive.
     ///
     /// # Errors
-    /// An unknown name; the message lists those that there are.
+    /// An unknown name; the message lists the built-in drives.
     pub fn builtin(name: &str) -> Result<DiskProfile> {
         let all = DiskProfile::builtins()?;
         let names: Vec<String> = all.iter().map(|p| p.name.clone()).collect();
@@ -131,10 +132,10 @@ impl DiskProfile {
         })
     }
 
-    /// A drive from a TOML file.
+    /// Reads a drive from a TOML file.
     ///
     /// # Errors
-    /// A file that cannot be read, or is no profile.
+    /// A file that cannot be read, or is not a profile.
     pub fn load(path: &Path) -> Result<DiskProfile> {
         let text = files::read_text(path, TEXT_BYTES_MAX).map_err(|source| Error::Io {
             what: format!("cannot read the disk {}", path.display()),
@@ -149,7 +150,7 @@ impl DiskProfile {
     /// Keys, values as text, and sources, for tables.
     ///
     /// # Errors
-    /// None for a profile that was read.
+    /// None for a profile that was parsed.
     pub fn rows(&self) -> Result<Vec<(String, String, String)>> {
         let table = toml::Table::try_from(&self.values)
             .map_err(|e| Error::param("disk profile", &self.name, e.to_string()))?;
@@ -161,20 +162,20 @@ impl DiskProfile {
         Ok(table.into_iter().map(row).collect())
     }
 
-    /// The drive.
+    /// Returns the parameters of the drive.
     ///
     /// # Errors
-    /// Values that no drive has.
+    /// Values that no drive can have.
     pub fn spec(&self) -> Result<DiskSpec> {
         self.values.spec(&self.name)
     }
 }
 
 impl DriveConfig {
-    /// The drive that has these values, under a name.
+    /// Returns the parameters of the drive with these values; `name` becomes its name.
     ///
     /// # Errors
-    /// Values that no drive has.
+    /// Values that no drive can have.
     pub fn spec(&self, name: &str) -> Result<DiskSpec> {
         let v = self;
         v.check()?;
@@ -248,12 +249,12 @@ impl DriveConfig {
         Ok(())
     }
 
-    /// Zones whose tracks hold what the sustained rates ask for, and as many cylinders as the capacity does.
+    /// Derives zones whose tracks yield the sustained rates, and enough cylinders for the capacity.
     fn geometry(&self, revolution_ps: u64) -> Result<Geometry> {
         let heads = f64::from(self.heads);
         let turn = revolution_ps as f64 / 1e12;
         let seconds = |t: Time| t.0 as f64 / 1e12;
-        // A cylinder takes a turn for each head, and the skews between them.
+        // The time of a cylinder is one revolution per head, plus the skews between them.
         let cylinder = heads * turn + (heads - 1.0) * seconds(self.track_skew) + seconds(self.cylinder_skew);
         let track = |mb: f64| mb * 1e6 * cylinder / heads / SECTOR_BYTES as f64;
         let (outer, inner) = (track(self.outer_mb_per_s), track(self.inner_mb_per_s));
@@ -265,11 +266,13 @@ impl DriveConfig {
         let width = self.sectors.div_ceil(per_cylinder);
         let cylinders = width * u64::from(self.zones);
         if cylinders > u64::from(super::seek::CYLINDERS_MAX) {
-            let why = format!("makes {cylinders} cylinders of these tracks; at most 4000000 are modelled");
+            let why = format!("needs {cylinders} cylinders of these tracks; at most 4000000 are supported");
             return Err(Error::param("sectors", self.sectors, why));
         }
         let mut spare = width * per_cylinder - self.sectors;
         let mut zones: Vec<Zone> = Vec::with_capacity(tracks.len());
+        // Surplus sectors become spares, from the innermost zone outward, so that the drive has
+        // exactly the stated capacity.
         for (i, &n) in tracks.iter().enumerate().rev() {
             let all = width * u64::from(n) * u64::from(self.heads);
             let spares = spare.min(all - 1);

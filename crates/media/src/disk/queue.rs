@@ -1,4 +1,4 @@
-//! What waits for a drive: at the host, and where the drive can choose from it.
+//! The queue of a drive: a part at the host, and a part that the drive sees and chooses from.
 
 use super::drive::{Drive, Request};
 use super::schedule::{Candidate, Chooser, Scheduler};
@@ -6,35 +6,36 @@ use super::spec::{Background, DiskSpec};
 use frit_core::Nanos;
 use std::collections::VecDeque;
 
-/// Something to be carried out by a drive.
+/// A job for a drive.
 #[derive(Clone, Copy, Debug)]
 pub struct Job<T> {
-    /// What is asked for; none: a flush, which goes when nothing older is in the drive's sight.
+    /// The request; `None` for a flush, which is served when the drive sees no older job.
     pub request: Option<Request>,
-    /// Its place in the order of the host.
+    /// Position in the order of the host.
     pub number: u64,
-    /// Nobody waits for it: it may have to yield ([`Background`]).
+    /// `true` if no request of the host waits for the job, so that it may have to yield
+    /// ([`Background`]).
     pub background: bool,
-    /// What comes back when it is its turn.
+    /// Value that [`Queue::pop`] returns for the job.
     pub tag: T,
 }
 
-/// A job that waits.
+/// A queued job.
 #[derive(Clone, Copy, Debug)]
 struct Waiting<T> {
     candidate: Candidate,
     number: u64,
-    /// When it could have been chosen first.
+    /// Time from which it could have been chosen.
     since: Nanos,
     tag: T,
 }
 
-/// Jobs of one urgency, in the order of the host.
+/// Jobs of one priority class, in the order of the host.
 #[derive(Clone, Debug)]
 struct Line<T> {
-    /// The drive sees these. What is older has been here longer, or as long.
+    /// The jobs that the drive sees. A job has been here at least as long as those behind it.
     seen: VecDeque<Waiting<T>>,
-    /// Behind them, at the host.
+    /// The jobs behind them, at the host.
     rest: VecDeque<Waiting<T>>,
 }
 
@@ -48,12 +49,14 @@ impl<T> Line<T> {
         self.rest.insert(place, w);
     }
 
-    /// Shows the drive as many as it takes.
+    /// Moves jobs to the part that the drive sees, up to its queue depth.
     fn fill(&mut self, depth: usize, at: Nanos) {
         while self.seen.len() < depth
             && let Some(mut w) = self.rest.pop_front()
         {
             let place = self.seen.partition_point(|x| x.number < w.number);
+            // An older job that arrives late cannot have waited for a shorter time than the job
+            // behind it.
             let behind = self.seen.get(place).map_or(Nanos::MAX, |x| x.since);
             w.since = w.since.min(at).min(behind);
             self.seen.insert(place, w);
@@ -68,11 +71,11 @@ impl<T> Line<T> {
     }
 }
 
-/// What waits for a drive.
+/// The jobs of a drive that wait for service.
 ///
-/// The drive sees as many jobs as it takes at a time, the oldest ones, and its scheduler chooses among
-/// them. Background jobs are kept from it while others wait, if they are to yield. A job that could have
-/// been chosen for as long as the drive's longest wait goes next, whatever the scheduler says.
+/// The drive sees the oldest jobs, up to its queue depth, and its scheduler chooses among them. If
+/// background jobs yield, they are served only when no other job waits. A job that could have been
+/// chosen for longer than the drive's maximum wait is served next, independent of the scheduler.
 #[derive(Clone, Debug)]
 pub struct Queue<T> {
     chooser: Chooser,
@@ -85,7 +88,7 @@ pub struct Queue<T> {
 }
 
 impl<T> Queue<T> {
-    /// An empty queue of a drive that sees all that waits, however many, and lets it wait for ever.
+    /// Creates an empty queue with unlimited depth and unlimited waiting time.
     #[must_use]
     pub fn new(scheduler: Scheduler) -> Queue<T> {
         Queue {
@@ -99,7 +102,7 @@ impl<T> Queue<T> {
         }
     }
 
-    /// An empty queue of this drive.
+    /// Creates an empty queue with the parameters of a drive.
     #[must_use]
     pub fn of(spec: &DiskSpec) -> Queue<T> {
         Queue {
@@ -110,25 +113,25 @@ impl<T> Queue<T> {
         }
     }
 
-    /// How many wait.
+    /// Number of queued jobs.
     #[must_use]
     pub fn len(&self) -> usize {
         let of = |l: &Line<T>| l.seen.len() + l.rest.len();
         of(&self.front) + of(&self.background)
     }
 
-    /// Whether none waits.
+    /// Returns `true` if no job is queued.
     #[must_use]
     pub fn is_empty(&self) -> bool {
         self.len() == 0
     }
 
-    /// Adds a request behind all others; `tag` comes back when it is its turn.
+    /// Adds a request behind all others. `tag` is returned when the request is served.
     pub fn push(&mut self, drive: &Drive, request: Request, tag: T) {
         self.add(drive, Job { request: Some(request), number: self.next, background: false, tag });
     }
 
-    /// Adds a job at its place.
+    /// Adds a job at its position in the order of the host.
     pub fn add(&mut self, drive: &Drive, job: Job<T>) {
         self.next = self.next.max(job.number + 1);
         let cylinder = job.request.map_or(0, |r| drive.cylinder(r.sector));
@@ -137,14 +140,14 @@ impl<T> Queue<T> {
         if job.background && self.yields { self.background.add(w) } else { self.front.add(w) }
     }
 
-    /// Somebody waits for this job now: if it is in the background, it is there no longer.
+    /// Moves a background job to the foreground because a request of the host now waits for it.
     pub fn hurry(&mut self, number: u64) {
         if let Some(w) = self.background.take(number) {
             self.front.add(w);
         }
     }
 
-    /// Takes the job that goes next when service begins at `at`.
+    /// Removes and returns the job that is served next if service begins at `at`.
     pub fn pop(&mut self, drive: &Drive, at: Nanos) -> Option<T> {
         self.front.fill(self.depth, at);
         self.background.fill(self.depth, at);
@@ -169,7 +172,8 @@ mod tests {
     use frit_core::Sector;
     use strum::IntoEnumIterator;
 
-    /// Blocks of a drive with 100 blocks a cylinder, the arm being at cylinder 50, in the order of service.
+    /// Returns the order of service on a drive with 100 blocks per cylinder; the arm is at cylinder
+    /// 50.
     fn order(scheduler: Scheduler, cylinders: &[u64]) -> Vec<u64> {
         let mut drive = Drive::new(&simple()).unwrap();
         let read = |c: u64| Request { kind: Kind::Read, sector: Sector(c * 100), sectors: 1 };
@@ -207,7 +211,7 @@ mod tests {
 
     #[test]
     fn positioning_time_is_what_service_takes() {
-        // With electronics that are slow enough to let a sector pass.
+        // The overheads are long enough for a sector to pass in the meantime.
         let mut slow = simple();
         slow.overheads.command = Nanos(200_000);
         slow.overheads.read_miss = After { read: Nanos(350_000), write: Nanos(50_000) };
@@ -244,7 +248,8 @@ mod tests {
         Job { request: Some(request), number, background, tag: number }
     }
 
-    /// Numbers in the order of service, where each service takes `step` and the arm goes along.
+    /// Returns the job numbers in the order of service; each service takes `step` and moves the
+    /// arm.
     fn drain(queue: &mut Queue<u64>, jobs: &[Job<u64>], step: u64) -> Vec<u64> {
         let mut drive = Drive::new(&simple()).unwrap();
         let (mut now, mut out) = (Nanos::ZERO, Vec::new());
@@ -262,7 +267,8 @@ mod tests {
 
     #[test]
     fn a_drive_sees_no_more_than_it_takes() {
-        // The arm is at cylinder 0. Of the first four the nearest goes, then the next comes into sight.
+        // The arm is at cylinder 0. The nearest of the first four jobs is served, then the next job
+        // becomes visible.
         let jobs: Vec<_> =
             [40, 30, 20, 10, 5, 1].into_iter().zip(0..).map(|(c, n)| job(c, n, false)).collect();
         let mut q = Queue::of(&spec(Scheduler::Sstf, u64::MAX, Background::Yield));
@@ -273,14 +279,15 @@ mod tests {
 
     #[test]
     fn nobody_waits_longer_than_the_bound() {
-        // One job far away, the others near: it goes third, after two services of 10 each, and not last.
+        // One job is far away, the others are near: it is served third, after two services of 10
+        // each, and not last.
         let cylinders = [90, 1, 2, 3, 4, 5, 6, 7];
         let jobs: Vec<_> = cylinders.into_iter().zip(0..).map(|(c, n)| job(c, n, false)).collect();
         let starved = drain(&mut Queue::of(&spec(Scheduler::Sstf, u64::MAX, Background::Equal)), &jobs, 10);
         assert_eq!(starved.last(), Some(&0));
         let bounded = drain(&mut Queue::of(&spec(Scheduler::Sstf, 20, Background::Equal)), &jobs, 10);
         assert_eq!(bounded.iter().position(|&n| n == 0), Some(2));
-        // Nobody may wait: first come, first served, once all were in sight.
+        // With a bound of zero the order is first come, first served, once all jobs are visible.
         let none = drain(&mut Queue::of(&spec(Scheduler::Sstf, 0, Background::Equal)), &jobs, 10);
         assert_eq!(none, [0, 1, 2, 3, 4, 5, 6, 7]);
     }
@@ -290,7 +297,8 @@ mod tests {
         let jobs: Vec<_> = (0..8).map(|n| job(n, n, n < 2)).collect();
         let order = |b, wait| drain(&mut Queue::of(&spec(Scheduler::Fifo, wait, b)), &jobs, 10);
         assert_eq!(order(Background::Yield, u64::MAX), [2, 3, 4, 5, 6, 7, 0, 1]);
-        // After two services both have waited for 20; of those who waited as long, the others go first.
+        // Both background jobs have waited for 20 after two services; among jobs that waited
+        // equally long, those in the foreground go first.
         assert_eq!(order(Background::Yield, 25), [2, 3, 4, 5, 0, 1, 6, 7]);
         assert_eq!(order(Background::Equal, u64::MAX), [0, 1, 2, 3, 4, 5, 6, 7]);
     }
@@ -302,7 +310,7 @@ mod tests {
         (0..12).for_each(|n| q.add(&drive, job(n, n, n < 10)));
         assert_eq!(q.pop(&drive, Nanos(0)), Some(10));
         for n in [9, 1, 11] {
-            q.hurry(n); // at the host, in sight, and not in the background at all
+            q.hurry(n); // at the host, visible to the drive, and not a background job
         }
         let rest: Vec<_> = std::iter::from_fn(|| q.pop(&drive, Nanos(0))).collect();
         assert_eq!(rest, [1, 9, 11, 0, 2, 3, 4, 5, 6, 7, 8]);

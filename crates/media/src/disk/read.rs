@@ -1,4 +1,4 @@
-//! Reads, and reading on.
+//! Reads and read-ahead.
 
 use super::drive::{Ahead, Drive, Hit, Kind, Moved, Request, Service};
 use super::mechanism::{Arm, Pass};
@@ -19,7 +19,7 @@ impl Drive {
         }
     }
 
-    /// All of it is in the cache.
+    /// Serves a read whose sectors are all in the cache.
     fn read_whole(&mut self, r: &Request, at: u64, segment: usize) -> Service {
         self.segments.touch(segment);
         let bus = self.hit_ready(at);
@@ -41,7 +41,7 @@ impl Drive {
         Service::over(done, Moved::default(), Hit::Whole)
     }
 
-    /// The first part of it is in the cache, or about to be.
+    /// Serves a read whose first sectors are in the cache or in an active read-ahead.
     fn read_rest(&mut self, r: &Request, at: u64, segment: usize) -> Service {
         self.segments.touch(segment);
         let bus = self.hit_ready(at);
@@ -87,12 +87,12 @@ impl Drive {
         Service::over(done, moved, Hit::Miss)
     }
 
-    /// When data of a hit can move.
+    /// Returns the time at which the data of a cache hit can be transferred.
     fn hit_ready(&self, at: u64) -> u64 {
         let o = &self.spec.overheads;
         let writes_alone = self.spec.cache.write_back != WriteBack::Full;
         if writes_alone && self.free > at && self.ahead.is_none() {
-            // The drive let go of the bus and comes back when the arm is done.
+            // The drive released the bus, and reselects the host when the arm is done.
             let off_bus = at + self.after(o.read_miss) + self.after(o.read_disconnect);
             return off_bus.max(self.free) + o.reselect_first.0 + o.data_prepare.0;
         }
@@ -104,8 +104,8 @@ impl Drive {
         u64::from(r.sectors) * ps / 1000
     }
 
-    /// Reads blocks from the media, the arm being free at `start`, into `passes`. Returns when the last one
-    /// is in.
+    /// Reads blocks from the platters into `passes`; the arm is free at `start`. Returns the time
+    /// at which the last block is in the buffer.
     fn read_media(&mut self, start: u64, block: u64, count: u32) -> (u64, Moved) {
         self.passes.clear();
         self.early = (0, 0);
@@ -132,18 +132,20 @@ impl Drive {
         p.end
     }
 
-    /// Where the head comes down in the middle of a pass, the rear part is read first and waits in the
-    /// buffer for the front part; what follows on the track was read before as well. Returns when the pass
-    /// is in.
+    /// Adds a pass. If the head arrives in the middle of it, the rear part is read first and waits
+    /// in the buffer for the front part; the blocks that follow on the track were read before as
+    /// well. Returns the time at which the pass is in the buffer.
     fn arrive(&mut self, block: u64, p: Pass) -> u64 {
         let n = u64::from(p.sectors);
         let spot = self.mechanism.layout.locate(block);
         let track = u64::from(self.mechanism.layout.sectors(spot.zone));
-        // The sector that the head met, counted from the first one wanted and from one turn before.
+        // The sector that the head met, counted from the first requested one, one revolution
+        // earlier.
         let sector = (p.end - p.begin).max(n) / n;
         let whole = p.rotation / sector;
         let Some(met) = track.checked_sub(whole).filter(|&m| whole > u64::from(spot.sector) && m > 0) else {
-            // The first one wanted, or one before it: nothing of use passed.
+            // The head met the first requested sector or one before it: no requested sector has
+            // passed.
             return self.push(p);
         };
         let tail = self.mechanism.layout.track_end(block, &spot);
@@ -158,7 +160,8 @@ impl Drive {
         over
     }
 
-    /// The first block of the track that passes whole before `block` does.
+    /// Returns the first block of the track that passes completely under the head before `block`
+    /// does.
     fn passing(&self, start: u64, block: u64) -> u64 {
         let m = &self.mechanism;
         let spot = m.layout.locate(block);
@@ -170,7 +173,8 @@ impl Drive {
         block - passed
     }
 
-    /// When as much of a read is in the buffer as the drive wants before it takes the bus.
+    /// Returns the time at which the buffer contains as much of a read as the drive requires before
+    /// it takes the bus.
     fn watermark(&self, sectors: u32) -> u64 {
         let b = &self.spec.bus;
         let segment = self.segments.size() as u32;
@@ -189,7 +193,8 @@ impl Drive {
         self.passes.last().map_or(0, |p| p.end)
     }
 
-    /// When the last block is over the bus that is ready at `ready`, each having passed the media first.
+    /// Returns the time at which the last block has crossed the bus. The transfer begins at `ready`
+    /// at the earliest, and each block must have passed under the head first.
     fn deliver(&self, ready: u64) -> u64 {
         let (b, o) = (&self.spec.bus, &self.spec.overheads);
         let gap =
@@ -198,17 +203,19 @@ impl Drive {
         for p in &self.passes {
             let n = u64::from(p.sectors);
             let first = p.begin + (p.end - p.begin) / n;
+            // If the head is behind the bus, the drive disconnects and pays for the reconnection.
             if first > bus && gap > 0 {
                 bus = first.max(bus + self.after(o.read_disconnect)) + gap;
             }
             let all = n * b.read_ps / 1000;
+            // The last sector crosses the bus only after it was read.
             bus = (bus.max(first) + all).max(p.end + b.read_ps / 1000);
         }
         bus
     }
 
-    /// Sets how far the drive reads on in a segment after a read that ended at `end`; `from` is when it
-    /// starts, or none when it is at it already.
+    /// Sets the limit of the read-ahead in a segment after a read that ended at `end`. `from` is
+    /// the time at which the read-ahead starts, or `None` if it is already active.
     fn read_on_to(&mut self, segment: usize, end: u64, from: Option<u64>) {
         let c = &self.spec.cache;
         let limit = self.limit(segment, end).min(self.sectors());
@@ -228,7 +235,7 @@ impl Drive {
         }
     }
 
-    /// The block that reading on stops before.
+    /// Returns the block before which a read-ahead stops.
     fn limit(&self, segment: usize, end: u64) -> u64 {
         let c = &self.spec.cache;
         let layout = &self.mechanism.layout;
@@ -267,7 +274,7 @@ impl Drive {
         }
     }
 
-    /// Reads on until `now`.
+    /// Advances the read-ahead to `now`.
     pub(super) fn read_on(&mut self, now: u64) {
         let Some(mut a) = self.ahead else { return };
         loop {
@@ -304,9 +311,10 @@ impl Drive {
         self.ahead = Some(a);
     }
 
-    /// Ends what goes on in the background at `now`; returns when the arm is free.
+    /// Stops the background work at `now`. Returns the time at which the arm is free.
     pub(super) fn stop(&mut self, now: u64) -> u64 {
         let Some(a) = self.ahead.take() else { return self.free.max(now) };
+        // A read-ahead has to fetch a minimum of blocks before it can be stopped.
         if self.segments.get(a.segment).end < a.least {
             self.ahead = Some(Ahead { limit: a.least.min(self.sectors()), ..a });
             let mut until = now;
@@ -316,7 +324,8 @@ impl Drive {
             }
             return self.free.max(now);
         }
-        // A seek under way is finished; a sector under way only by drives that do not stop in one.
+        // A seek in progress is finished; a sector in progress is finished only by drives that do
+        // not stop within a sector.
         let next = self.segments.get(a.segment).end;
         let mut arm = self.arm;
         let p = self.mechanism.pass_on(&mut arm, a.at, next, 1, false);

@@ -1,11 +1,11 @@
-//! Which of the requests that a drive can see goes next.
+//! Choice of the request that a drive serves next.
 
 use super::drive::{Drive, Request};
 use frit_core::Nanos;
 use serde::{Deserialize, Serialize};
 use strum::{EnumIter, EnumString, IntoStaticStr};
 
-/// The order in which a drive serves what waits for it.
+/// Order in which a drive serves the requests in its queue.
 #[derive(
     Clone,
     Copy,
@@ -28,24 +28,25 @@ pub enum Scheduler {
     Fifo,
     /// Shortest seek time first: the nearest cylinder.
     Sstf,
-    /// The elevator: the nearest cylinder ahead, turning where nothing is ahead (LOOK).
+    /// Elevator: the nearest cylinder ahead; the direction reverses when no request is ahead
+    /// (LOOK).
     Scan,
-    /// Always upwards, then back to the lowest.
+    /// Ascending cylinders only, then back to the lowest one.
     CLook,
     /// Shortest positioning time first: seek and rotation together.
     Sptf,
 }
 
-/// What a scheduler knows of a request that waits.
+/// Properties of a queued request that a scheduler uses.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Candidate {
-    /// What is asked for; none: a flush.
+    /// The request; `None` for a flush.
     pub request: Option<Request>,
-    /// Where the arm has to go.
+    /// Cylinder of the request.
     pub cylinder: u32,
 }
 
-/// A scheduler at work: the elevator remembers its direction.
+/// A scheduler with its state: the elevator remembers its direction.
 #[derive(Clone, Debug)]
 pub(super) struct Chooser {
     scheduler: Scheduler,
@@ -57,10 +58,12 @@ impl Chooser {
         Chooser { scheduler, up: true }
     }
 
-    /// Which of these, oldest first, goes next when service begins at `at`. Among equals the oldest does.
+    /// Returns the index of the request that is served next if service begins at `at`. `waiting` is
+    /// ordered from the oldest on; among requests of equal cost the oldest is served.
     ///
-    /// A flush has no place on the disk: it goes when nothing older is there, as a drive finishes what it
-    /// has before it carries out a command that it does not queue (FLUSH CACHE of ATA).
+    /// A flush has no location on the disk. It is served when no older request waits, since a drive
+    /// finishes the commands that it has before it executes a command that it does not queue (FLUSH
+    /// CACHE of ATA).
     pub(super) fn choose<'a, I>(&mut self, drive: &Drive, at: Nanos, waiting: &I) -> Option<usize>
     where
         I: Iterator<Item = &'a Candidate> + Clone,

@@ -1,32 +1,33 @@
-//! How well a model agrees with a drive: replay of requests with measured service times.
+//! Comparison of a drive model with a drive: replays requests with measured service times.
 //!
-//! A trace is as DiskSim's validation has it, a request a line: `R` or `W`, what the drive's cache did,
-//! block, blocks, measured service time and time from its completion to the next request, in microseconds.
-//! The replay is a closed loop: the next request comes so long after the modelled completion of the one
-//! before. The score is the root-mean-square horizontal distance of the two cumulative distributions
-//! (Ruemmler and Wilkes, "An introduction to disk drive modeling", 1994): over all quantiles, not request
-//! by request, since the angle of the platter at the start is unknown.
+//! A trace has the format of DiskSim's validation, with one request per line: `R` or `W`, the
+//! result of the drive's cache, block, number of blocks, measured service time, and time from its
+//! completion to the next request, in microseconds. The replay is a closed loop: the next request
+//! arrives that time after the modelled completion of the previous one. The score is the
+//! root-mean-square horizontal distance of the two cumulative distributions (Ruemmler and Wilkes,
+//! "An introduction to disk drive modeling", 1994). It compares all quantiles, not single requests,
+//! since the angle of the platter at the start is unknown.
 
 use super::drive::{Drive, Kind, Request};
 use super::spec::DiskSpec;
 use frit_core::{Error, Nanos, Result, Sector};
 use std::collections::BTreeMap;
 
-/// A request with what was measured.
+/// A request with its measured times.
 #[derive(Clone, Copy, PartialEq, Debug)]
 pub struct Measured {
     /// The request.
     pub request: Request,
-    /// Its measured service time.
+    /// Service time that was measured.
     pub service: Nanos,
-    /// From its completion to the next request.
+    /// Time from its completion to the next request.
     pub pause: Nanos,
 }
 
-/// Reads a validation trace.
+/// Parses a validation trace.
 ///
 /// # Errors
-/// A line that is none, with its number.
+/// A line that is not a request, with its number.
 pub fn parse(text: &str) -> Result<Vec<Measured>> {
     let mut out = Vec::new();
     for (i, line) in text.lines().enumerate() {
@@ -44,7 +45,7 @@ pub fn parse(text: &str) -> Result<Vec<Measured>> {
 fn parse_line(line: &str) -> std::result::Result<Measured, String> {
     let bad = || {
         format!(
-            "'{}' is no request; it should be R or W, hit or miss, block, blocks, service time (µs), pause (µs)",
+            "'{}' is no request; expected R or W, hit or miss, block, blocks, service time (µs), pause (µs)",
             line.chars().take(80).collect::<String>().trim()
         )
     };
@@ -65,10 +66,10 @@ fn parse_line(line: &str) -> std::result::Result<Measured, String> {
     })
 }
 
-/// Modelled service times of a trace, in its order.
+/// Returns the modelled service times of a trace, in its order.
 ///
 /// # Errors
-/// A drive that cannot be; a request past its end.
+/// Impossible parameters; a request past the end of the drive.
 pub fn replay(spec: &DiskSpec, trace: &[Measured]) -> Result<Vec<Nanos>> {
     let mut drive = Drive::new(spec)?;
     let capacity = drive.sectors();
@@ -86,13 +87,14 @@ pub fn replay(spec: &DiskSpec, trace: &[Measured]) -> Result<Vec<Nanos>> {
     Ok(out)
 }
 
-/// Bus time of a sector where nothing else is known, in picoseconds: 10 MB/s, fast SCSI (SCSI-2, 1994).
+/// Default bus time of a sector in picoseconds: 10 MB/s, fast SCSI (SCSI-2, 1994).
 pub const FAST_SCSI_PS: u64 = 51_200_000;
 
-/// Bus time of a sector, in picoseconds, as a trace shows it: how much longer reads that continue the read
-/// before them take for each sector more. Those that the cache has take nothing else, and a quarter of them
-/// at least are such. The slope is the median over all pairs of sizes (Theil and Sen). None where there are
-/// too few such reads. For drives whose description leaves the bus to the host.
+/// Estimates the bus time of a sector from a trace, in picoseconds: the additional time per
+/// additional sector of reads that continue the previous read. Such a read takes only bus time if
+/// the cache has its blocks, which holds for at least a quarter of them. The slope is the median
+/// over all pairs of sizes (Theil and Sen). Returns `None` if there are too few such reads. Use it
+/// for drives whose description does not state the bus.
 #[must_use]
 pub fn bus_ps(trace: &[Measured]) -> Option<u64> {
     const ENOUGH: usize = 8;
@@ -118,10 +120,10 @@ pub fn bus_ps(trace: &[Measured]) -> Option<u64> {
     (median > 0.0).then_some((median * 1000.0).round() as u64)
 }
 
-/// How modelled and measured times compare.
+/// Comparison of modelled and measured service times.
 #[derive(Clone, Copy, PartialEq, Debug)]
 pub struct Score {
-    /// Requests.
+    /// Number of requests.
     pub requests: usize,
     /// Root-mean-square horizontal distance of the distributions, in ms.
     pub rms_ms: f64,
@@ -131,7 +133,7 @@ pub struct Score {
     pub modelled_ms: f64,
 }
 
-/// Compares two sets of times of the same size.
+/// Compares two lists of times of the same length.
 #[must_use]
 pub fn compare(measured: &[Nanos], modelled: &[Nanos]) -> Score {
     let sorted = |v: &[Nanos]| {
@@ -192,7 +194,7 @@ mod tests {
         let mut block = 0;
         for i in 0..200 {
             let n = 1 + i % 7;
-            // Every third misses.
+            // Every third read misses.
             let extra = if i % 3 == 0 { 8_000 } else { 0 };
             trace += &format!("R Hit {block} {n} {} 1000\n", 900 + 150 * n + extra);
             block += n;

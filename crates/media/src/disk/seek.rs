@@ -1,66 +1,68 @@
-//! How long the arm takes from one cylinder to another.
+//! Seek times as a function of the distance in cylinders.
 
 use frit_core::{Error, Nanos, Result};
 use std::cell::RefCell;
 use std::sync::Arc;
 
-/// A curve, cylinders, and their table.
+/// A curve, a number of cylinders, and the table for them.
 type Tabled = (SeekCurve, u32, Arc<[u32]>);
 
 thread_local! {
     static LAST: RefCell<Option<Tabled>> = const { RefCell::new(None) };
 }
 
-/// Most cylinders that a disk may have here: the curve is kept as a table of one entry each.
+/// Maximum number of cylinders of a disk: the seek curve is kept as a table with one entry per
+/// cylinder.
 pub const CYLINDERS_MAX: u32 = 4_000_000;
 
-/// A seek curve, in one of the forms in which drives are described. All times are for reads; writes add
-/// the write settle. A distance of zero takes no time.
+/// A seek curve, in one of the forms in which drives are described. All times are for reads; writes
+/// add the write settle time. A distance of zero takes no time.
 #[derive(Clone, PartialEq, Debug)]
 pub enum SeekCurve {
     /// The same time for every distance.
     Constant(Nanos),
-    /// Lines through three points: one cylinder, a third of all (the mean of random seeks), all.
+    /// Straight lines through three points: one cylinder, a third of all (the mean of random
+    /// seeks), all.
     Linear {
-        /// One cylinder.
+        /// Seek over one cylinder.
         single: Nanos,
-        /// The average seek of the data sheet.
+        /// Average seek of the data sheet.
         average: Nanos,
-        /// From the first to the last cylinder.
+        /// Seek from the first to the last cylinder.
         full: Nanos,
     },
     /// `a·√(d−1) + b·(d−1) + c` through the same three points: Lee and Katz, "An analytic performance model
     /// of disk arrays" (SIGMETRICS 1993), equation 1.
     Curve {
-        /// One cylinder.
+        /// Seek over one cylinder.
         single: Nanos,
-        /// The average seek of the data sheet.
+        /// Average seek of the data sheet.
         average: Nanos,
-        /// From the first to the last cylinder.
+        /// Seek from the first to the last cylinder.
         full: Nanos,
     },
-    /// A root for short distances, a line for long ones: Ruemmler and Wilkes, "An introduction to disk
-    /// drive modeling" (IEEE Computer, March 1994), table 3. `first` overrides the shortest distances
-    /// (Worthington et al., 1994: curves are choppy there).
+    /// A square root for short distances, a line for long ones: Ruemmler and Wilkes, "An
+    /// introduction to disk drive modeling" (IEEE Computer, March 1994), table 3. `first` overrides
+    /// the shortest distances, where curves are irregular (Worthington et al., 1994).
     TwoPiece {
-        /// First distance that is on the line.
+        /// First distance to which the line applies.
         division: u32,
-        /// Constant and factor (ms) of the root.
+        /// Constant and factor (ms) of the square root.
         root_ms: (f64, f64),
         /// Constant and factor (ms) of the line.
         line_ms: (f64, f64),
         /// Times of 1, 2, 3 … cylinders.
         first: Vec<Nanos>,
     },
-    /// Measured points `(distance, time)` in ascending order; lines between them.
+    /// Measured points `(distance, time)` in ascending order, with linear interpolation.
     Points(Vec<(u32, Nanos)>),
 }
 
 impl SeekCurve {
-    /// One entry a distance, from 0 to `cylinders - 1`, in nanoseconds.
+    /// Returns the seek times in nanoseconds for the distances from 0 to `cylinders - 1`.
     ///
     /// # Errors
-    /// A curve that has no points, or times longer than four seconds, which no arm takes.
+    /// A curve without points, or times of more than four seconds, which no arm takes.
     pub(super) fn table(&self, cylinders: u32) -> Result<Box<[u32]>> {
         if let SeekCurve::Points(points) = self {
             check_points(points)?;
@@ -79,11 +81,11 @@ impl SeekCurve {
         Ok(table.into_boxed_slice())
     }
 
-    /// The table, kept from the last time: who builds a drive of one kind over and over (for each image that a
-    /// power cut may leave, say) has it made once.
+    /// Returns the table, from a cache of one entry per thread. Callers that build the same drive
+    /// repeatedly (for example for each image that a power loss may leave) compute the table once.
     ///
     /// # Errors
-    /// As for [`SeekCurve::table`].
+    /// The errors of [`SeekCurve::table`].
     pub(super) fn shared_table(&self, cylinders: u32) -> Result<Arc<[u32]>> {
         LAST.with_borrow_mut(|last| {
             if let Some((_, _, table)) = last.as_ref().filter(|(c, n, _)| c == self && *n == cylinders) {
@@ -95,7 +97,7 @@ impl SeekCurve {
         })
     }
 
-    /// Milliseconds as a function of a distance of one cylinder or more.
+    /// Returns a function that maps a distance of at least one cylinder to milliseconds.
     fn evaluator(&self, cylinders: u32) -> Box<dyn Fn(u32) -> f64 + '_> {
         let ms = |t: &Nanos| t.0 as f64 / 1e6;
         let span = f64::from(cylinders.max(2) - 1);
@@ -118,6 +120,7 @@ impl SeekCurve {
             }
             SeekCurve::Curve { single, average, full } => {
                 let (s, a, f) = (ms(single), ms(average), ms(full));
+                // The coefficients of equation 1, solved for `single`, `average` and `full`.
                 let root = (-10.0 * s + 15.0 * a - 5.0 * f) / (3.0 * span.sqrt());
                 let line = (7.0 * s - 15.0 * a + 8.0 * f) / (3.0 * span);
                 Box::new(move |d| {
@@ -142,12 +145,13 @@ fn check_points(points: &[(u32, Nanos)]) -> Result<()> {
         return Err(Error::param("seek curve", "", "has no points; give distances and times"));
     }
     if let Some(w) = points.windows(2).find(|w| w[0].0 >= w[1].0) {
-        return Err(Error::param("seek curve", w[1].0, "comes after a distance that is as long or longer"));
+        return Err(Error::param("seek curve", w[1].0, "has to be larger than the distance before it"));
     }
     Ok(())
 }
 
-/// Lines between the points; before the first its time, after the last the last line goes on.
+/// Interpolates linearly between points. Before the first point its time applies; after the last
+/// point the last line is extended.
 fn between(points: &[(u32, Nanos)], d: u32) -> f64 {
     let ms = |t: Nanos| t.0 as f64 / 1e6;
     let i = points.partition_point(|p| p.0 < d);

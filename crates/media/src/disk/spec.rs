@@ -1,4 +1,4 @@
-//! All that a disk is: geometry, mechanics, electronics, cache.
+//! All parameters of a disk: geometry, mechanics, electronics, cache.
 
 use super::geometry::Geometry;
 use super::schedule::Scheduler;
@@ -7,115 +7,117 @@ use frit_core::{Error, Nanos, Result};
 use serde::{Deserialize, Serialize};
 use strum::{EnumIter, EnumString, IntoStaticStr};
 
-/// How much of the mechanics is modelled.
+/// Level of detail of the positioning model.
 #[derive(Clone, Copy, PartialEq, Eq, Default, Debug)]
 pub enum Positioning {
-    /// Seeks, and where the platter is.
+    /// Seeks, and the angle of the platter.
     #[default]
     Full,
     /// Seeks, and half a revolution for each.
     AverageRotation,
-    /// The same time for each access, transfer included.
+    /// The same time for every access, transfer included.
     Constant(Nanos),
 }
 
-/// Arm and platter.
+/// Parameters of the arm and the platter.
 #[derive(Clone, PartialEq, Debug)]
 pub struct Mechanics {
-    /// What is modelled.
+    /// Level of detail of the positioning model.
     pub positioning: Positioning,
-    /// One revolution in picoseconds.
+    /// Duration of a revolution in picoseconds.
     pub revolution_ps: u64,
-    /// The arm.
+    /// Seek curve of the arm.
     pub seek: SeekCurve,
-    /// To another head of the cylinder.
+    /// Time of a switch to another head of the cylinder.
     pub head_switch: Nanos,
-    /// What a write waits longer than a read after a seek or head switch, in nanoseconds; drives whose
-    /// curve was measured with writes have a negative one.
+    /// Additional time of a write after a seek or head switch, in nanoseconds; negative for drives
+    /// whose seek curve was measured with writes.
     pub write_settle_ns: i64,
 }
 
-/// A time of the electronics that depends on what the request before was.
+/// A time of the electronics that depends on the kind of the previous request.
 #[derive(Clone, Copy, PartialEq, Eq, Default, Debug)]
 pub struct After {
-    /// When it was a read.
+    /// Time after a read.
     pub read: Nanos,
-    /// When it was a write.
+    /// Time after a write.
     pub write: Nanos,
 }
 
-/// Times of the electronics: from the arrival of a command to the start of the arm or of the transfer, and
-/// what disconnecting from a shared bus and reconnecting to it cost.
+/// Overheads of the electronics: from the arrival of a command to the start of the arm or of the
+/// transfer, and for disconnecting from a shared bus and reconnecting to it.
 #[derive(Clone, Copy, PartialEq, Eq, Default, Debug)]
 pub struct Overheads {
-    /// Any command, at once on arrival.
+    /// Overhead of any command on arrival.
     pub command: Nanos,
-    /// A read whose first block is in the cache, to the start of its transfer.
+    /// Read whose first block is in the cache: time to the start of its transfer.
     pub read_hit: After,
-    /// A read, to the start of the arm.
+    /// Other reads: time to the start of the arm.
     pub read_miss: After,
-    /// A write that is acknowledged from the cache, to the start of its transfer and of the arm.
+    /// Write that is acknowledged from the cache: time to the start of its transfer and of the arm.
     pub write_hit: After,
-    /// A write that is acknowledged from the media, to the start of its transfer and of the arm.
+    /// Write that is acknowledged from the platters: time to the start of its transfer and of the
+    /// arm.
     pub write_miss: After,
-    /// To end a read.
+    /// Completion of a read.
     pub read_complete: Nanos,
-    /// To end a write.
+    /// Completion of a write.
     pub write_complete: Nanos,
-    /// Before data moves over the bus.
+    /// Preparation of a data transfer over the bus.
     pub data_prepare: Nanos,
-    /// To take the bus again, the first time.
+    /// First reselection: time to take the bus again.
     pub reselect_first: Nanos,
-    /// To take the bus again, later.
+    /// Later reselections.
     pub reselect_other: Nanos,
-    /// To let go of the bus in a read.
+    /// Disconnection in a read: time to release the bus.
     pub read_disconnect: After,
-    /// To let go of the bus in a write.
+    /// Disconnection in a write: time to release the bus.
     pub write_disconnect: Nanos,
-    /// An extra disconnection of a write before its data, which some drives make.
+    /// An additional disconnection of a write before its data, which some drives make.
     pub extra: Option<ExtraDisconnect>,
-    /// The least that a write waits between command and media, unless it is sequential.
+    /// Minimum time between command and platter access of a write that is not sequential.
     pub seek_delay_min: Nanos,
 }
 
-/// The times of an extra disconnection (Worthington et al., 1995, saw it in HP drives).
+/// Times of an additional disconnection (Worthington et al., 1995, observed it in HP drives).
 #[derive(Clone, Copy, PartialEq, Eq, Default, Debug)]
 pub struct ExtraDisconnect {
-    /// In place of the write's command overhead.
+    /// Command overhead, in place of that of the write.
     pub command: Nanos,
-    /// To let go of the bus the first time.
+    /// First disconnection: time to release the bus.
     pub disconnect: Nanos,
-    /// Until the drive asks for the bus again.
+    /// Time until the drive requests the bus again.
     pub between: Nanos,
-    /// To let go of the bus after the data.
+    /// Disconnection after the data: time to release the bus.
     pub disconnect_again: Nanos,
-    /// From the command to the start of the arm.
+    /// Time from the command to the start of the arm.
     pub seek_delta: Nanos,
 }
 
-/// The bus between host and drive, and who holds it when.
+/// The bus between host and drive, and the rules by which the drive holds it.
 #[derive(Clone, Copy, PartialEq, Default, Debug)]
 pub struct Bus {
-    /// One sector to the host, in picoseconds. 0: not known, the host's bus decides.
+    /// Transfer time of a sector to the host, in picoseconds. 0 if unknown: the host's bus decides.
     pub read_ps: u64,
-    /// One sector from the host, in picoseconds. 0: not known.
+    /// Transfer time of a sector from the host, in picoseconds. 0 if unknown.
     pub write_ps: u64,
-    /// The drive keeps the bus from command to completion.
+    /// The drive holds the bus from command to completion.
     pub never_disconnects: bool,
-    /// The drive keeps the bus from the first to the last sector of a read.
+    /// The drive holds the bus from the first to the last sector of a read.
     pub holds_reads: bool,
-    /// The drive keeps the bus from the first to the last sector of a write.
+    /// The drive holds the bus from the first to the last sector of a write.
     pub holds_writes: bool,
     /// Fraction of a read that is in the buffer before the transfer begins (0: its first sector).
     pub read_watermark: f64,
-    /// Whether watermarks are fractions of the request; otherwise of a segment.
+    /// `true` if the watermark is a fraction of the request; otherwise it is a fraction of a
+    /// segment.
     pub watermark_of_request: bool,
 }
 
-/// How far a drive reads on after a read.
+/// Extent of the read-ahead after a read.
 #[derive(Clone, Copy, PartialEq, Eq, Default, Debug)]
 pub enum ReadAhead {
-    /// Not at all.
+    /// No read-ahead.
     #[default]
     Off,
     /// To the end of the track.
@@ -124,65 +126,68 @@ pub enum ReadAhead {
     Cylinder,
     /// Until the segment is full.
     Segment,
-    /// To the end of the track, and of the next one once a stream crossed into this one.
+    /// To the end of the track; to the end of the next track if the stream has crossed into this
+    /// one.
     NextTrack,
 }
 
-/// What a drive acknowledges from its cache.
+/// Writes that a drive acknowledges from its cache.
 #[derive(Clone, Copy, PartialEq, Eq, Default, Debug)]
 pub enum WriteBack {
-    /// Nothing: writes are through.
+    /// No writes: the cache is write-through.
     #[default]
     Off,
-    /// Writes, one stream at a time: what does not continue the dirty blocks waits for them.
+    /// Writes of one stream at a time; a write that does not continue the dirty blocks waits for
+    /// them.
     Stream,
-    /// As many writes as there is room for, sorted when they go to the media.
+    /// All writes for which the cache has space; the drive sorts them when it destages them.
     Full,
 }
 
-/// The cache on the drive.
+/// Cache of the drive.
 #[derive(Clone, PartialEq, Debug)]
 pub struct CacheSpec {
-    /// Whether data stays after a request. Off, it only matches speeds.
+    /// The cache keeps data after a request. If `false`, it is only a speed-matching buffer.
     pub enabled: bool,
-    /// Segments.
+    /// Number of segments.
     pub segments: u32,
-    /// Sectors of a segment.
+    /// Sectors per segment.
     pub segment_sectors: u32,
-    /// One segment is for writes alone.
+    /// One segment is reserved for writes.
     pub write_segment: bool,
-    /// Reading on.
+    /// Extent of the read-ahead.
     pub read_ahead: ReadAhead,
-    /// Sectors that it reads on at least before it turns to the next request.
+    /// Minimum read-ahead in sectors before the drive serves the next request.
     pub read_ahead_min: u32,
-    /// Sectors that it reads on at most (0: as the segment allows).
+    /// Maximum read-ahead in sectors (0: limited by the segment).
     pub read_ahead_max: u32,
-    /// A read that was served from the cache starts reading on as well.
+    /// A read that is served from the cache starts a read-ahead as well.
     pub read_ahead_on_hit: bool,
-    /// What passes under the head before the first block wanted is kept.
+    /// The cache keeps blocks that pass under the head before the first requested block.
     pub keeps_passing: bool,
-    /// Reads take blocks in the order in which they pass, not in ascending order.
+    /// Reads transfer blocks in the order in which they pass, not in ascending order.
     pub read_on_arrival: bool,
-    /// The same for writes.
+    /// Writes transfer blocks in the order in which they pass, not in ascending order.
     pub write_on_arrival: bool,
-    /// A read of the very block that is being read ahead is a hit.
+    /// A read of the block that is being read ahead is a hit.
     pub almost_hits: bool,
-    /// Blocks leave the cache when the host has read them; what was read ahead stays.
+    /// Blocks are dropped from the cache when the host has read them; blocks that were read ahead
+    /// stay.
     pub forgets_read: bool,
-    /// Reads find what was written.
+    /// Reads can hit written data.
     pub hits_on_writes: bool,
-    /// Reading on stops in the middle of a sector.
+    /// A read-ahead can be stopped within a sector.
     pub stops_in_sector: bool,
-    /// Acknowledging from the cache.
+    /// Writes that are acknowledged from the cache.
     pub write_back: WriteBack,
-    /// Dirty sectors that it holds at most, for [`WriteBack::Full`].
+    /// Maximum number of dirty sectors, for [`WriteBack::Full`].
     pub dirty_sectors: u32,
-    /// Writes that continue the dirty blocks join them.
+    /// A write that continues the dirty blocks joins them.
     pub joins_writes: bool,
 }
 
 impl Default for CacheSpec {
-    /// One segment of 64 KiB that matches speeds and nothing more.
+    /// One segment of 64 KiB that is only a speed-matching buffer.
     fn default() -> CacheSpec {
         CacheSpec {
             enabled: false,
@@ -207,66 +212,67 @@ impl Default for CacheSpec {
     }
 }
 
-/// How long a drive passes a request over at most: assumed, since no data sheet says it. Long beside a
-/// queue of 32 random requests (a quarter of a second), and short beside the time-outs of hosts (30 s in Linux).
+/// Default of the longest time for which a drive passes over a request. The value is assumed, since
+/// no data sheet states one: it is long compared with a queue of 32 random requests (a quarter of a
+/// second), and short compared with the time-outs of hosts (30 s in Linux).
 pub const MAX_WAIT: Nanos = Nanos(1_000_000_000);
 
-/// What becomes of commands for which no request of the host waits, while others do: destaging, wear
-/// leveling, metadata, cleaning.
+/// Treatment of commands for which no request of the host waits (destaging, wear leveling,
+/// metadata, cleaning) while other commands wait.
 #[derive(
     Clone, Copy, PartialEq, Eq, Default, Debug, Serialize, Deserialize, EnumIter, EnumString, IntoStaticStr,
 )]
 #[serde(rename_all = "kebab-case")]
 #[strum(serialize_all = "kebab-case")]
 pub enum Background {
-    /// The drive does not see them then, but for those that waited for too long.
+    /// The drive does not see them, except for those that have waited too long.
     #[default]
     Yield,
-    /// They are as all others.
+    /// They are treated like all others.
     Equal,
 }
 
-/// A disk drive.
+/// Parameters of a disk drive.
 #[derive(Clone, PartialEq, Debug)]
 pub struct DiskSpec {
-    /// Its name.
+    /// Name of the drive.
     pub name: String,
     /// Zones, tracks, spares.
     pub geometry: Geometry,
     /// Arm and platter.
     pub mechanics: Mechanics,
-    /// Times of the electronics.
+    /// Overheads of the electronics.
     pub overheads: Overheads,
-    /// The bus.
+    /// Bus to the host.
     pub bus: Bus,
-    /// The cache.
+    /// Cache of the drive.
     pub cache: CacheSpec,
-    /// Requests that the drive takes at a time.
+    /// Maximum number of requests that the drive accepts at a time.
     pub queue_depth: u32,
-    /// How it chooses among them.
+    /// Order in which the drive serves them.
     pub scheduler: Scheduler,
-    /// What could have been chosen for so long goes next.
+    /// Longest time for which a request that could be served is passed over.
     pub max_wait: Nanos,
-    /// What the host keeps from it.
+    /// Treatment of background commands.
     pub background: Background,
 }
 
-/// Requests that a drive can take at a time, at most. NCQ has 32 tags, drives on SAS take some hundreds: more
-/// than this is a mistake.
+/// Upper limit of the queue depth. NCQ has 32 tags and SAS drives accept some hundreds of requests:
+/// a larger value is an error.
 const QUEUE_DEPTH_MAX: u32 = 1 << 20;
 
-/// The slowest and the fastest revolution that is taken for one: 100 and 1 000 000 a minute.
+/// Accepted durations of a revolution: those of 100 to 1 000 000 revolutions per minute.
 const REVOLUTION_PS: std::ops::RangeInclusive<u64> = 60_000_000..=600_000_000_000;
 
 impl DiskSpec {
-    /// Refuses what cannot be.
+    /// Checks the values one by one.
     ///
     /// # Errors
-    /// The first value that is wrong, and what would be right.
+    /// The first value that is wrong, and the values that are allowed.
     pub fn check(&self) -> Result<()> {
         self.geometry.check()?;
         if !REVOLUTION_PS.contains(&self.mechanics.revolution_ps) {
-            let why = "has to be that of 100 to 1000000 revolutions a minute";
+            let why = "has to be that of 100 to 1000000 revolutions per minute";
             return Err(Error::param("revolution", self.mechanics.revolution_ps, why));
         }
         if self.mechanics.write_settle_ns.unsigned_abs() > 1_000_000_000 {
@@ -294,11 +300,12 @@ impl DiskSpec {
         Ok(())
     }
 
-    /// Checks as well what only building a drive finds out: the layout of the sectors, and the seek curve over all
-    /// cylinders.
+    /// Checks, in addition, the properties that only the construction of a drive reveals: the
+    /// layout of the sectors, and the seek curve over all cylinders.
     ///
     /// # Errors
-    /// As for [`DiskSpec::check`]; a drive of a description that passes can be built.
+    /// The errors of [`DiskSpec::check`], of the layout and of the seek curve. A drive whose
+    /// parameters pass can be built.
     pub fn check_whole(&self) -> Result<()> {
         super::mechanism::Mechanism::new(self).map(drop)
     }

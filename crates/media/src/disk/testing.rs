@@ -1,4 +1,4 @@
-//! A drive whose times can be worked out by hand.
+//! A drive whose times can be computed by hand.
 
 use super::geometry::{Geometry, Zone};
 use super::schedule::Scheduler;
@@ -6,8 +6,9 @@ use super::seek::SeekCurve;
 use super::spec::{Background, Bus, CacheSpec, DiskSpec, MAX_WAIT, Mechanics, Overheads, Positioning};
 use frit_core::Nanos;
 
-/// 100 cylinders of one track with 100 sectors, no skew; a turn takes 10 ms, so a sector 0.1 ms; a seek
-/// takes 1 ms and 0.1 ms a cylinder; no electronics, no cache, a bus of 1 µs a sector.
+/// Returns a drive of 100 cylinders with one track of 100 sectors each and no skew. A revolution
+/// takes 10 ms, thus a sector 0.1 ms; a seek takes 1 ms plus 0.1 ms per cylinder. It has no
+/// overheads and no cache, and its bus takes 1 µs per sector.
 pub(super) fn simple() -> DiskSpec {
     let ms = |x: u64| Nanos(x * 1_000_000);
     let zone = Zone { last_cylinder: 99, sectors_per_track: 100, ..Zone::default() };

@@ -1,4 +1,4 @@
-//! A drive at work, against times worked out by hand.
+//! Tests of a drive against times that were computed by hand.
 
 use super::drive::{Drive, Hit, Kind, Request};
 use super::spec::{DiskSpec, ReadAhead, WriteBack};
@@ -30,10 +30,11 @@ fn cached(f: impl FnOnce(&mut DiskSpec)) -> Drive {
 #[test]
 fn a_read_waits_for_arm_and_platter() {
     let mut d = Drive::new(&simple()).unwrap();
-    // On its track already: sector 10 comes after 1 ms, passes in 0.1 ms, then the bus takes 1 µs.
+    // The arm is on the track: sector 10 passes after 1 ms, for 0.1 ms, then the bus takes 1 µs.
     let s = d.service(&read(10, 1), Nanos::ZERO);
     assert_eq!((s.done, s.seek, s.rotation, s.hit), (us(1101), us(0), us(1000), Hit::Miss));
-    // At 5 ms: 10 cylinders take 2 ms, so the platter is at sector 70; sector 60 comes 9 ms later.
+    // At 5 ms: a seek over 10 cylinders takes 2 ms, so the platter is at sector 70; sector 60
+    // passes 9 ms later.
     let s = d.service(&read(1060, 4), us(5000));
     assert_eq!((s.seek, s.rotation, s.done), (us(2000), us(9000), us(16_000 + 400 + 1)));
 }
@@ -51,7 +52,7 @@ fn the_platter_turns_on_while_nobody_asks() {
 fn writes_settle_longer_and_go_through() {
     let mut d = Drive::new(&simple()).unwrap();
     let s = d.service(&write(1060, 2), Nanos::ZERO);
-    // 2 ms and 0.5 ms of settling: sector 25 is there, 60 comes 3.5 ms later.
+    // 2 ms and 0.5 ms of settling: sector 25 is under the head; sector 60 passes 3.5 ms later.
     assert_eq!((s.seek, s.rotation, s.done, s.hit), (us(2500), us(3500), us(6200), Hit::Miss));
 }
 
@@ -60,8 +61,9 @@ fn data_that_comes_late_costs_a_turn() {
     let mut spec = simple();
     spec.bus.write_ps = 150_000_000;
     let mut d = Drive::new(&spec).unwrap();
-    // The bus takes 0.15 ms a sector, the media 0.1 ms: sector 10 + k passes at 1 + 0.1 k ms and block k is
-    // there at 0.15 (k + 1) ms, so block 17 is the first that misses, and the rest waits a turn.
+    // The bus takes 0.15 ms per sector, the platter 0.1 ms: sector 10 + k passes at 1 + 0.1 k ms
+    // and block k arrives at 0.15 (k + 1) ms. Block 17 is the first that arrives too late, and the
+    // rest waits for a revolution.
     let s = d.service(&write(10, 20), Nanos::ZERO);
     assert_eq!(s.done, us(1000 + 2000 + 10_000));
     assert_eq!(d.service(&write(10, 17), us(20_000)).done, us(20_000 + 1000 + 1700));
@@ -72,12 +74,13 @@ fn reading_on_makes_the_next_read_a_hit() {
     let mut d = cached(|s| s.cache.read_ahead = ReadAhead::Segment);
     let first = d.service(&read(0, 10), Nanos::ZERO);
     assert_eq!(first.done, us(1001));
-    // Half a millisecond later 5 more are in: a hit for 5, and 5 that just come.
+    // Half a millisecond later 5 more blocks are in the cache: a hit for 5; the next 5 are just
+    // being read.
     let s = d.service(&read(10, 5), us(1500));
     assert_eq!((s.hit, s.done), (Hit::Whole, us(1505)));
     let s = d.service(&read(12, 10), us(1600));
     assert_eq!((s.hit, s.seek, s.rotation, s.done), (Hit::Partial, us(0), us(0), us(2200 + 1)));
-    // The segment holds 50; reading on stops there, and old blocks made room.
+    // The segment holds 50 blocks; the read-ahead stops there, and old blocks were dropped.
     let s = d.service(&read(22, 40), us(9000));
     assert_eq!(s.hit, Hit::Whole);
     assert_eq!(d.service(&read(0, 1), us(9999)).hit, Hit::Miss);
@@ -90,10 +93,11 @@ fn reading_on_goes_on_over_tracks_and_stops_for_others() {
         s.cache.stops_in_sector = true;
     });
     d.service(&read(80, 10), Nanos::ZERO);
-    // Sector 99 passes at 10 ms; the next cylinder is reached at 11.1 ms, and its first sector at 20 ms.
+    // Sector 99 passes at 10 ms; the next cylinder is reached at 11.1 ms, and its first sector at
+    // 20 ms.
     let s = d.service(&read(90, 12), us(21_000));
     assert_eq!(s.hit, Hit::Whole);
-    // Back to cylinder 0: another read ends reading on at once.
+    // Back to cylinder 0: another read stops the read-ahead at once.
     let s = d.service(&read(5, 1), us(21_100));
     assert_eq!((s.hit, s.seek), (Hit::Miss, us(1100)));
 }
@@ -116,7 +120,7 @@ fn read_ahead_keeps_to_its_bounds() {
 #[test]
 fn reading_on_arrival_saves_the_turn() {
     let mut d = cached(|s| s.cache.read_on_arrival = true);
-    // The head is at sector 30 of 0 to 99: 30 to 99 first, then 0 to 29.
+    // The head is at sector 30 of 0 to 99: 30 to 99 are read first, then 0 to 29.
     let s = d.service(&read(0, 100), us(3000));
     assert_eq!(s.done, us(13_000 + 70 + 1));
     let mut d = cached(|_| {});
@@ -171,10 +175,11 @@ fn a_write_behind_is_done_with_the_bus_and_busies_the_arm() {
     });
     let s = d.service(&write(1000, 10), Nanos::ZERO);
     assert_eq!((s.done, s.hit), (us(10), Hit::Whole));
-    // What continues it joins; the media take 2.5 ms to arrive, 7.5 ms to turn, 2 ms to write.
+    // A write that continues it joins; the platter access takes 2.5 ms of seek, 7.5 ms of rotation
+    // and 2 ms of transfer.
     let s = d.service(&write(1010, 10), us(100));
     assert_eq!(s.done, us(110));
-    // Another waits for them.
+    // Another write waits for them.
     let s = d.service(&write(5000, 10), us(1000));
     assert_eq!(s.done, us(12_000 + 10));
     assert_eq!(d.service(&read(5000, 10), us(60_000)).hit, Hit::Whole, "a read finds what was written");
@@ -210,12 +215,12 @@ fn a_write_cache_serves_reads_while_the_arm_is_busy() {
     d.service(&read(0, 10), Nanos::ZERO);
     d.service(&write(9_000, 10), us(10_000));
     d.service(&write(3_000, 10), us(10_100));
-    // The arm is on its way; the cache has these.
+    // The arm is seeking; the cache has these blocks.
     for r in [read(15, 5), read(20, 5), read(3_002, 4)] {
         let s = d.service(&r, us(10_500));
         assert_eq!((s.hit, s.done), (Hit::Whole, us(10_500 + u64::from(r.sectors))), "{r:?}");
     }
-    // A write into what is being read ahead ends that.
+    // A write to blocks that are being read ahead stops the read-ahead.
     let mut d = cached(|s| {
         s.cache.write_back = WriteBack::Full;
         s.cache.dirty_sectors = 100;
@@ -271,8 +276,9 @@ fn drives() -> impl Strategy<Value = DiskSpec> {
 }
 
 proptest! {
-    /// Whatever the drive and the requests: no request ends before its data could have moved, none takes
-    /// longer than its tracks and what the cache owes explain, and the same requests take the same time.
+    /// For any drive and any requests: no request ends before its data could have been transferred,
+    /// none takes longer than the accesses and the destaging that it may wait for, and the same
+    /// requests take the same time.
     #[test]
     fn service_is_bounded_and_repeatable(
         spec in drives(),

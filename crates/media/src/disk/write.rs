@@ -1,33 +1,35 @@
-//! Writes to the media, and what a cache acknowledges before.
+//! Writes to the platters, and writes that the cache acknowledges early.
 
 use super::drive::{Drive, Hit, Moved, Request, Service};
 use super::mechanism::Pass;
 use super::spec::WriteBack;
 
-/// When the data of a write comes over the bus.
+/// Arrival of a write's data over the bus.
 #[derive(Clone, Copy, Debug)]
 struct Supply {
-    /// The first block begins.
+    /// Time at which the transfer of the first block begins.
     start: u64,
-    /// One block, in picoseconds.
+    /// Transfer time of a block, in picoseconds.
     ps: u64,
-    /// Blocks that have to be in the buffer before the first goes to the media.
+    /// Number of blocks that must be in the buffer before the first is written to the platters.
     gate: u64,
 }
 
 impl Supply {
-    /// When `blocks` blocks are in.
+    /// Returns the time at which `blocks` blocks have arrived.
     fn at(&self, blocks: u64) -> u64 {
         self.start + blocks * self.ps / 1000
     }
 }
 
-/// Blocks that a drive which disconnects before the data of a write wants buffered before it starts to
-/// write: 10 (15 of a request of 45 or more). Source: DiskSim's model of the HP C2247A.
+/// Minimum number of buffered blocks before a write starts, for drives that disconnect before the
+/// data of a write: 10, or 15 for a request of at least 45 blocks. Source: DiskSim's model of the
+/// HP C2247A.
 const GATE: (u32, u64, u64) = (45, 10, 15);
 
 impl Drive {
-    /// A write that goes through, or is acknowledged while it is the only one on its way.
+    /// Serves a write that goes to the platters, or that is acknowledged early while it is the only
+    /// one in flight.
     pub(super) fn write(&mut self, r: &Request, at: u64) -> Service {
         let o = self.spec.overheads;
         let (first, end) = (r.sector.0, r.sector.0 + u64::from(r.sectors));
@@ -89,8 +91,9 @@ impl Drive {
         Service::over(done, moved, hit)
     }
 
-    /// Writes blocks to the media as they come over the bus, the arm being free at `start`. A block that is
-    /// not there when its sector comes waits for the next turn. Returns when the last one is written.
+    /// Writes blocks to the platters as they arrive over the bus; the arm is free at `start`. A
+    /// block that has not arrived when its sector passes waits for the next revolution. Returns the
+    /// time at which the last block is written.
     fn write_media(&mut self, start: u64, r: &Request, supply: Supply, delay: u64) -> (u64, Moved) {
         let turn = self.mechanism.period_ps.div_ceil(1000);
         let (mut at, mut block, mut left) = (start, r.sector.0, r.sectors);
@@ -124,8 +127,8 @@ impl Drive {
         (at, moved)
     }
 
-    /// When a pass is over in which the head came down in the middle: with all its data there, it ends
-    /// where the head met it, one turn later.
+    /// Returns the end of a pass in which the head arrives in the middle. If all data has arrived,
+    /// the pass ends where it began, one revolution later.
     fn arrive_write(&self, over: u64, p: Pass, supply: Supply) -> u64 {
         let turn = self.mechanism.period_ps / 1000;
         let down = p.begin - p.rotation;
@@ -134,14 +137,16 @@ impl Drive {
     }
 }
 
-/// How many sectors of a pass are written before one comes whose block is not there.
+/// Returns the number of sectors of a pass that are written before the first sector whose block has
+/// not arrived.
 fn runs_until_dry(begin: u64, span: u64, sectors: u32, supply: Supply, written: u64) -> u32 {
     let n = u64::from(sectors);
     let last = begin + span * (n - 1) / n;
     if supply.at(written + n) <= last || supply.ps == 0 {
         return sectors;
     }
-    // Both times are linear in the number of the sector.
+    // Both times are linear in the sector number, so the condition holds for a prefix: binary
+    // search.
     let fits = |k: u64| supply.at(written + k + 1) <= begin + span * k / n;
     let (mut lo, mut hi) = (0, n - 1);
     while lo < hi {

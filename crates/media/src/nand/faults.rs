@@ -1,9 +1,10 @@
-//! What goes wrong with NAND: factory bad blocks, failing programs and erases, wear-out.
+//! Fault model of NAND: factory bad blocks, failing programs and erases, wear-out.
 
 use frit_core::{Error, Result};
 
-/// Faults of a device. Which page or block fails depends on the seed, the place and its erase count
-/// alone, so that a run can be repeated, and another order of the same commands meets the same faults.
+/// Injected faults of a device. Whether a page or block fails depends only on the seed, its address
+/// and its erase count, so that a run can be repeated, and the same commands in another order meet
+/// the same faults.
 #[derive(Clone, Copy, PartialEq, Default, Debug)]
 pub struct NandFaults {
     /// Fraction of blocks that are bad from the factory.
@@ -12,11 +13,12 @@ pub struct NandFaults {
     pub program_fail: f64,
     /// Fraction of erases that fail, of blocks within their endurance.
     pub erase_fail: f64,
-    /// Which of them.
+    /// Seed that selects the failing pages and blocks.
     pub seed: u64,
 }
 
-/// Spread of the life of blocks beyond their endurance, as a fraction of it: see [`NandFaults::wears_out`].
+/// Spread of the life of blocks beyond their endurance, as a fraction of the endurance; see
+/// [`NandFaults::wears_out`].
 const WEAR_SPREAD: f64 = 0.1;
 
 const FACTORY: u64 = 1;
@@ -24,7 +26,7 @@ const PROGRAM: u64 = 2;
 const ERASE: u64 = 3;
 const WEAR: u64 = 4;
 
-/// The finaliser of SplitMix64 (Steele, Lea and Flood, OOPSLA 2014): a hash of 64 bits.
+/// Finalizer of SplitMix64 (Steele, Lea and Flood, OOPSLA 2014): a 64-bit hash.
 fn mix(mut z: u64) -> u64 {
     z = z.wrapping_add(0x9E37_79B9_7F4A_7C15);
     z = (z ^ (z >> 30)).wrapping_mul(0xBF58_476D_1CE4_E5B9);
@@ -33,10 +35,10 @@ fn mix(mut z: u64) -> u64 {
 }
 
 impl NandFaults {
-    /// Refuses fractions that are none.
+    /// Checks that the fractions are valid.
     ///
     /// # Errors
-    /// The first that is not within 0 to 1.
+    /// The first fraction that is not in the range from 0 up to, but not including, 1.
     pub fn check(&self) -> Result<()> {
         for (key, value) in [
             ("factory_bad", self.factory_bad),
@@ -44,45 +46,47 @@ impl NandFaults {
             ("erase_fail", self.erase_fail),
         ] {
             if !(0.0..1.0).contains(&value) {
-                return Err(Error::param(key, value, "is a fraction from 0 up to, not including, 1"));
+                return Err(Error::param(key, value, "must be a fraction of at least 0 and less than 1"));
             }
         }
         Ok(())
     }
 
-    /// Whether programs or erases can fail before wear-out.
+    /// Returns `true` if programs or erases can fail before wear-out.
     pub(super) fn injects(&self) -> bool {
         self.program_fail > 0.0 || self.erase_fail > 0.0
     }
 
-    /// A number in [0, 1) that seed, kind, place and age decide.
+    /// Returns a number in [0, 1) that depends on the seed, the kind of fault, the address and the
+    /// erase count.
     fn draw(&self, kind: u64, place: u32, age: u32) -> f64 {
         let key = u64::from(place) | u64::from(age) << 32;
         let h = mix(mix(self.seed ^ mix(kind)) ^ key);
+        // The upper 53 bits, which a double represents exactly.
         (h >> 11) as f64 / (1u64 << 53) as f64
     }
 
-    /// Whether a block is bad from the factory.
+    /// Returns `true` if a block is bad from the factory.
     pub(super) fn is_factory_bad(&self, block: u32) -> bool {
         self.factory_bad > 0.0 && self.draw(FACTORY, block, 0) < self.factory_bad
     }
 
-    /// Whether a program fails: of this page, after so many erases of its block.
+    /// Returns `true` if the program of this page fails after `erases` erases of its block.
     pub(super) fn program_fails(&self, page: u32, erases: u32) -> bool {
         self.draw(PROGRAM, page, erases) < self.program_fail
     }
 
-    /// Whether the `erases`-th erase of a block fails by chance.
+    /// Returns `true` if the `erases`-th erase of a block fails by chance.
     pub(super) fn erase_fails(&self, block: u32, erases: u32) -> bool {
         self.draw(ERASE, block, erases) < self.erase_fail
     }
 
-    /// Whether the `erases`-th erase of a block fails of age.
+    /// Returns `true` if the `erases`-th erase of a block fails because of wear.
     ///
-    /// Never within the endurance E; beyond it with probability (n − E) / (w·E)², w =
-    /// [`WEAR_SPREAD`]: a hazard that grows in a straight line, so that the erases a block lives beyond
-    /// E follow a Rayleigh distribution with its peak at w·E (mean 1.25 w·E). A model of ours: data
-    /// sheets promise E and say nothing of what comes after.
+    /// An erase within the endurance E never fails for this reason. Beyond it, an erase fails with
+    /// probability (n − E) / (w·E)², w = [`WEAR_SPREAD`]: the hazard grows linearly, so that the
+    /// number of erases that a block survives beyond E has a Rayleigh distribution with its mode at
+    /// w·E (mean 1.25 w·E). This model is our own: data sheets state E and nothing beyond it.
     pub(super) fn wears_out(&self, block: u32, erases: u32, endurance: u32) -> bool {
         let width = f64::from(endurance) * WEAR_SPREAD;
         let hazard = f64::from(erases - endurance) / (width * width).max(1.0);

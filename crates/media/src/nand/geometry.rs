@@ -1,4 +1,4 @@
-//! The shape of a NAND device and its numbering.
+//! Geometry of a NAND device, and the numbering of its units, blocks and pages.
 
 use crate::stripe::quot;
 use frit_core::{BlockId, Error, PAGE_NONE, Ppn, Result, size};
@@ -7,49 +7,50 @@ use strum::IntoStaticStr;
 
 use super::page::SPARE_RECORD_BYTES;
 
-/// What works at a time within a die.
+/// The part of a die that executes one command at a time.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize, Deserialize, IntoStaticStr)]
 #[serde(rename_all = "lowercase")]
 #[strum(serialize_all = "lowercase")]
 pub enum PlaneOps {
-    /// The die does one thing at a time: the die is the unit.
+    /// The die executes one command at a time: the die is the unit.
     Single,
-    /// Each plane reads, programs and erases on its own: the plane is the unit.
+    /// Each plane reads, programs and erases independently: the plane is the unit.
     Independent,
 }
 
-/// The shape of a NAND device: channels × chips × dies × planes × blocks × pages.
+/// Geometry of a NAND device: channels × chips × dies × planes × blocks × pages.
 ///
 /// Units are numbered channel first: unit `u` is on channel `u % channels`, so that striping over
-/// consecutive units goes over all channels before it uses a second chip of one; then come chips,
-/// dies, planes. Blocks are numbered through a unit, pages through a block.
+/// consecutive units uses all channels before it uses the second chip of one. Chips, dies and
+/// planes follow in this order. Blocks are numbered consecutively within a unit, pages within a
+/// block.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct NandGeometry {
-    /// Channels.
+    /// Number of channels.
     pub channels: u32,
-    /// Chips on a channel.
+    /// Chips per channel.
     pub chips_per_channel: u32,
-    /// Dies in a chip.
+    /// Dies per chip.
     pub dies_per_chip: u32,
-    /// Planes in a die.
+    /// Planes per die.
     pub planes_per_die: u32,
-    /// Blocks in a plane.
+    /// Blocks per plane.
     pub blocks_per_plane: u32,
-    /// Pages in a block.
+    /// Pages per block.
     pub pages_per_block: u32,
-    /// Bytes in a page, without its spare area.
+    /// Bytes per page, without its spare area.
     pub page_bytes: u32,
     /// Bytes in the spare area of a page.
     pub spare_bytes: u32,
-    /// What works at a time.
+    /// Part of a die that executes one command at a time.
     pub plane_ops: PlaneOps,
 }
 
 impl NandGeometry {
-    /// Refuses a shape that cannot be, or that cannot be addressed.
+    /// Checks that the geometry is possible and can be addressed.
     ///
     /// # Errors
-    /// The first value that is wrong, and what would be right.
+    /// The first value that is wrong, and the values that are allowed.
     pub fn check(&self) -> Result<()> {
         for (key, value, most) in [
             ("channels", self.channels, 4096),
@@ -57,6 +58,7 @@ impl NandGeometry {
             ("dies_per_chip", self.dies_per_chip, 256),
             ("planes_per_die", self.planes_per_die, 256),
             ("blocks_per_plane", self.blocks_per_plane, 1 << 24),
+            // The state of a block counts its programmed pages with 16 bits.
             ("pages_per_block", self.pages_per_block, u32::from(u16::MAX)),
         ] {
             if value == 0 || value > most {
@@ -77,6 +79,7 @@ impl NandGeometry {
             let why =
                 format!("makes {units} units; there can be at most 65535, use fewer channels, chips or dies");
             return Err(Error::param("channels", self.channels, why));
+            // 128-bit arithmetic: the product of six values within their limits exceeds 64 bits.
         }
         let per_die = u128::from(self.planes_per_die) * u128::from(self.blocks_per_plane);
         let pages = self.dies() * per_die * u128::from(self.pages_per_block);
@@ -101,13 +104,13 @@ impl NandGeometry {
         }
     }
 
-    /// Units: dies, or planes where they are independent.
+    /// Number of units: dies, or planes if they are independent.
     #[must_use]
     pub fn units(&self) -> u32 {
         self.channels * self.chips_per_channel * self.dies_per_chip * self.planes_if_units()
     }
 
-    /// Blocks in a unit.
+    /// Blocks per unit.
     #[inline]
     #[must_use]
     pub fn blocks_per_unit(&self) -> u32 {
@@ -117,13 +120,13 @@ impl NandGeometry {
         }
     }
 
-    /// Blocks in all.
+    /// Number of blocks of the device.
     #[must_use]
     pub fn blocks(&self) -> u32 {
         self.units() * self.blocks_per_unit()
     }
 
-    /// Pages in all.
+    /// Number of pages of the device.
     #[must_use]
     pub fn pages(&self) -> u32 {
         self.blocks() * self.pages_per_block
@@ -135,49 +138,49 @@ impl NandGeometry {
         u64::from(self.pages()) * u64::from(self.page_bytes)
     }
 
-    /// The block of a page.
+    /// Block of a page.
     #[inline]
     #[must_use]
     pub fn block_of(&self, page: Ppn) -> BlockId {
         BlockId(quot(page.0, self.pages_per_block))
     }
 
-    /// A page's place in its block.
+    /// Index of a page within its block.
     #[inline]
     #[must_use]
     pub fn page_in_block(&self, page: Ppn) -> u32 {
         page.0 - self.block_of(page).0 * self.pages_per_block
     }
 
-    /// The page at a place in a block.
+    /// Page with the given index in a block.
     #[inline]
     #[must_use]
     pub fn ppn(&self, block: BlockId, page: u32) -> Ppn {
         Ppn(block.0 * self.pages_per_block + page)
     }
 
-    /// The unit of a block, counted from 0 within the device.
+    /// Unit of a block, counted from 0 within the device.
     #[inline]
     #[must_use]
     pub fn unit_of_block(&self, block: BlockId) -> u32 {
         quot(block.0, self.blocks_per_unit())
     }
 
-    /// The first block of a unit.
+    /// First block of a unit.
     #[inline]
     #[must_use]
     pub fn first_block(&self, unit: u32) -> BlockId {
         BlockId(unit * self.blocks_per_unit())
     }
 
-    /// The channel of a unit.
+    /// Channel of a unit.
     #[inline]
     #[must_use]
     pub fn channel_of_unit(&self, unit: u32) -> u32 {
         unit % self.channels
     }
 
-    /// Its values by name, for views.
+    /// The values by name, for views.
     #[must_use]
     pub fn named(&self) -> Vec<(&'static str, u64)> {
         [

@@ -1,4 +1,4 @@
-//! Where a device's bytes lie in its store, and how a device comes back from one.
+//! Layout of a device in its store, and recovery of a device from it.
 //!
 //! ```text
 //! 0                 pages, page_bytes each, by PPN
@@ -6,7 +6,7 @@
 //! B = D + records   block states, 16 bytes each, by block
 //! H = B + states    header, 64 bytes
 //! ```
-//! `docs/media.md` draws every byte.
+//! `docs/media.md` shows every byte.
 
 use super::page::{Found, Record, SPARE_RECORD_BYTES, find};
 use super::{BAD, Block, ERASE_FAILED, Nand, NandGeometry};
@@ -19,7 +19,7 @@ const MAGIC: &[u8; 8] = b"fritNAND";
 const VERSION: u32 = 1;
 
 impl NandGeometry {
-    /// How large a store has to be, in bytes.
+    /// Size that a store must have, in bytes.
     #[must_use]
     pub fn store_bytes(&self) -> u64 {
         self.header_at() + HEADER_BYTES as u64
@@ -37,8 +37,8 @@ impl NandGeometry {
         self.state_at(BlockId(self.blocks()))
     }
 
-    /// Magic (8), version (4), the nine values of the geometry (36), serial number (8), zeros (4), CRC32C (4).
-    /// The serial number and the checksum are put in by [`header::seal`].
+    /// Magic (8), version (4), the nine values of the geometry (36), serial number (8), zeros (4),
+    /// CRC32C (4). [`header::seal`] fills in the serial number and the checksum.
     fn header(&self) -> Header {
         let mut h = [0; HEADER_BYTES];
         h[..8].copy_from_slice(MAGIC);
@@ -61,7 +61,8 @@ impl NandGeometry {
     }
 }
 
-/// A block's state in the store: erases (4), flags (4), block (4), CRC32C of these (4). All zeros: new.
+/// Encodes the state of a block: erases (4), flags (4), block (4), CRC32C of these (4). All zeros:
+/// a new block.
 fn state_bytes(block: BlockId, state: Block) -> [u8; STATE_BYTES] {
     let mut b = [0; STATE_BYTES];
     b[..4].copy_from_slice(&state.erases.to_le_bytes());
@@ -72,7 +73,7 @@ fn state_bytes(block: BlockId, state: Block) -> [u8; STATE_BYTES] {
     b
 }
 
-/// The state that `b` holds; nothing when it is damaged.
+/// Decodes the state of a block; `None` if it is damaged.
 fn state_from(block: BlockId, b: &[u8]) -> Option<Block> {
     if b.iter().all(|&x| x == 0) {
         return Some(Block::default());
@@ -83,7 +84,7 @@ fn state_from(block: BlockId, b: &[u8]) -> Option<Block> {
 }
 
 impl<St: Store> Nand<St> {
-    /// A new device, or the one in the store.
+    /// Initializes a new device, or recovers the one in the store.
     pub(super) fn start(&mut self) -> std::result::Result<(), String> {
         if St::HOLDS && !self.store.is_blank() {
             let g = self.config.geometry;
@@ -120,16 +121,19 @@ impl<St: Store> Nand<St> {
         let mut records = vec![0; g.pages_per_block as usize * SPARE_RECORD_BYTES];
         for (b, bytes) in states.chunks_exact(STATE_BYTES).enumerate() {
             let block = BlockId(b as u32);
-            // A block whose state is damaged may be bad: it is read, and not written again.
+            // A block with a damaged state may be bad: treat it as bad, so that it is read but not
+            // programmed again.
             let state = state_from(block, bytes).unwrap_or(Block { flags: BAD, ..Block::default() });
             self.store.read(g.record_at(g.ppn(block, 0)), &mut records)?;
+            // The records tell how many pages are programmed: a programmed page has a record that
+            // is not zero, also where the program failed.
             let last = records.chunks_exact(SPARE_RECORD_BYTES).rposition(|r| r.iter().any(|&x| x != 0));
             self.state[b] = Block { next: last.map_or(0, |p| p as u16 + 1), ..state };
         }
         Ok(())
     }
 
-    /// Writes a block's erase count and flags down.
+    /// Writes the erase count and the flags of a block to the store.
     pub(super) fn save_state(&mut self, block: BlockId) -> Result<()> {
         if !St::HOLDS {
             return Ok(());
@@ -138,15 +142,15 @@ impl<St: Store> Nand<St> {
         self.store.write(at, &state_bytes(block, self.state[block.idx()]))
     }
 
-    /// What the spare area of a page holds.
+    /// Reads and decodes the record of a page.
     pub(super) fn found(&self, ppn: Ppn) -> Result<Found> {
         let mut r: Record = [0; SPARE_RECORD_BYTES];
         self.store.read(self.config.geometry.record_at(ppn), &mut r)?;
         Ok(find(&r))
     }
 
-    /// Empties the spare areas of a block: its pages are erased. The data is left where it is; nothing
-    /// reads it without a record.
+    /// Zeros the spare areas of a block, which makes its pages erased. The data stays in the store;
+    /// it is never read without a record.
     pub(super) fn erase_records(&mut self, block: BlockId) -> Result<()> {
         const ZEROS: [u8; 4096] = [0; 4096];
         let g = self.config.geometry;
@@ -161,7 +165,7 @@ impl<St: Store> Nand<St> {
         Ok(())
     }
 
-    /// Where a page's data lies.
+    /// Returns the address of a page's data in the store.
     #[inline]
     pub(super) fn data_at(&self, ppn: Ppn) -> u64 {
         u64::from(ppn.0) * u64::from(self.config.geometry.page_bytes)

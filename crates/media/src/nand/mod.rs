@@ -1,9 +1,13 @@
-//! NAND flash: pages that program once, in order, in blocks that erase and wear.
+//! NAND flash. A page is programmed once and in order; a block is erased as a whole and wears out.
 //!
-//! The rules (each broken one is an [`Error::Rule`](frit_core::Error::Rule), counted nowhere):
-//! a page programs once per erase; the pages of a block program in order; only programmed pages are
-//! read; a block marked bad, or whose last erase failed, neither programs nor (when bad) erases;
-//! a copyback stays within its unit.
+//! Rules of the device (a violation is an [`Error::Rule`](frit_core::Error::Rule), and is not
+//! counted as a command):
+//!
+//! - A page is programmed once per erase, and the pages of a block in order.
+//! - Only programmed pages can be read.
+//! - A block that is marked bad cannot be programmed or erased; a block whose last erase failed
+//!   cannot be programmed.
+//! - A copyback stays within its unit.
 
 mod faults;
 mod geometry;
@@ -20,38 +24,39 @@ use crate::{Device, Hardware, Model, NandTiming, Store};
 use frit_core::visible::{MediumView, Wear};
 use frit_core::{BlockId, Counts, MediumKind, Result, UnitId};
 
-/// All that makes a NAND device.
+/// Configuration of a NAND device.
 #[derive(Clone, Debug)]
 pub struct NandConfig {
-    /// Its name in the stack.
+    /// Name of the device in the stack.
     pub name: String,
-    /// Its shape.
+    /// Geometry of the device.
     pub geometry: NandGeometry,
-    /// What its commands cost.
+    /// Timing of its commands.
     pub timing: NandTiming,
-    /// Erases that a block is specified for. Beyond it erases fail, see [`NandFaults`].
+    /// Specified endurance of a block in erases. Beyond it erases fail; see [`NandFaults`].
     pub endurance: u32,
-    /// What goes wrong.
+    /// Injected faults.
     pub faults: NandFaults,
-    /// Its serial number, kept in the store: a store that holds another device is refused. 0: none.
+    /// Serial number, kept in the store: the store of another device is refused. 0 if the device
+    /// has none.
     pub serial: u64,
 }
 
-/// Marked bad, by the factory or grown.
+/// Flag: the block is marked bad (a factory bad block or a grown one).
 const BAD: u16 = 1;
-/// The last erase failed: erase again, or retire.
+/// Flag: the last erase failed. The block must be erased again or retired.
 const ERASE_FAILED: u16 = 2;
 
-/// What the device knows of a block: 8 bytes, one cache line for eight blocks.
+/// State of a block: 8 bytes, so that a cache line holds eight blocks.
 #[derive(Clone, Copy, Default, Debug)]
 struct Block {
-    /// Pages that are programmed, from the first on.
+    /// Number of programmed pages, from the first page on.
     next: u16,
     flags: u16,
     erases: u32,
 }
 
-/// A NAND device on a store.
+/// A NAND device that keeps its bytes in a store.
 #[derive(Debug)]
 pub struct Nand<St> {
     config: NandConfig,
@@ -61,19 +66,19 @@ pub struct Nand<St> {
     state: Vec<Block>,
     counts: Counts,
     injects: bool,
-    /// A block state that the store did not take; all are written with the next sync.
+    /// `true` if the store refused a block state. The next sync writes all block states.
     unsaved: bool,
     store: St,
-    /// A page, for those of which only a part is asked for and for copybacks. Empty without bytes.
+    /// Buffer of one page, for partial reads and for copybacks. Empty if the store holds no bytes.
     page: Vec<u8>,
 }
 
 impl<St: Store> Nand<St> {
-    /// A device on `store`: a new one when the store is blank, else the one that the store holds,
-    /// with its wear, its bad blocks and its pages. Registers its units with `hw`.
+    /// Opens a device on `store` and registers its units with `hw`. On a blank store the device is
+    /// new; otherwise the wear, the bad blocks and the pages are recovered from the store.
     ///
     /// # Errors
-    /// An impossible geometry, a store that is too small, holds another device or is damaged, or
+    /// An impossible geometry, a store that is too small, contains another device or is damaged, or
     /// more units than a stack can have.
     pub fn new(config: NandConfig, store: St, hw: &mut Hardware) -> std::result::Result<Self, String> {
         let g = config.geometry;
@@ -111,80 +116,81 @@ impl<St: Store> Nand<St> {
         Ok(nand)
     }
 
-    /// Its shape.
+    /// Geometry of the device.
     #[inline]
     #[must_use]
     pub fn geometry(&self) -> &NandGeometry {
         &self.config.geometry
     }
 
-    /// What it was made from.
+    /// Configuration of the device.
     #[must_use]
     pub fn config(&self) -> &NandConfig {
         &self.config
     }
 
-    /// The stack-wide number of one of its units.
+    /// Returns the stack-wide id of a unit of this device.
     #[inline]
     #[must_use]
     pub fn unit_id(&self, unit: u32) -> UnitId {
         UnitId(self.first_unit.0 + unit as u16)
     }
 
-    /// The page that a block programs next: as many as are programmed.
+    /// Returns the next page that can be programmed in a block, which is also the number of
+    /// programmed pages.
     #[inline]
     #[must_use]
     pub fn next_page(&self, b: BlockId) -> u32 {
         u32::from(self.state[b.idx()].next)
     }
 
-    /// How often a block was erased.
+    /// Number of erases of a block.
     #[inline]
     #[must_use]
     pub fn erases(&self, b: BlockId) -> u32 {
         self.state[b.idx()].erases
     }
 
-    /// Whether a block is marked bad. Its pages can still be read.
+    /// Returns `true` if a block is marked bad. Its pages can still be read.
     #[inline]
     #[must_use]
     pub fn is_bad(&self, b: BlockId) -> bool {
         self.state[b.idx()].flags & BAD != 0
     }
 
-    /// How many blocks are marked bad.
+    /// Number of blocks that are marked bad.
     #[must_use]
     pub fn bad_blocks(&self) -> u32 {
         self.state.iter().filter(|b| b.flags & BAD != 0).count() as u32
     }
 
-    /// Commands by operation and cause.
+    /// Command counts by operation and cause.
     #[must_use]
     pub fn counts(&self) -> &Counts {
         &self.counts
     }
 
-    /// What holds its bytes.
+    /// The store that holds the bytes of the device.
     #[must_use]
     pub fn store(&self) -> &St {
         &self.store
     }
 
-    /// What holds its bytes, to be changed behind its back (damage, cuts).
+    /// Mutable access to the store that bypasses the device, to inject damage or torn writes.
     pub fn store_mut(&mut self) -> &mut St {
         &mut self.store
     }
 
-    /// Gives the store back.
+    /// Returns the store.
     #[must_use]
     pub fn into_store(self) -> St {
         self.store
     }
 
-    /// Makes all that was programmed outlive the machine.
+    /// Makes all programmed pages durable.
     ///
     /// # Errors
-    /// A store that fails.
+    /// An error of the store.
     pub fn sync(&mut self) -> Result<()> {
         if self.unsaved {
             for b in 0..self.state.len() as u32 {

@@ -1,4 +1,4 @@
-//! Commands to NAND.
+//! NAND commands.
 
 use super::page::{Expected, SPARE_RECORD_BYTES, Spare, corrupt, data_crc, failed_record, record};
 use super::{BAD, Block, ERASE_FAILED, Nand};
@@ -8,7 +8,7 @@ use crate::stripe::quot;
 use frit_core::planted::{Bug, is};
 use frit_core::{BlockId, Cause, Cmd, Error, MediumKind, Op, Ppn, Result, Sink, Source, Target};
 
-/// What of a page is loaded ahead, in bytes.
+/// Number of bytes of a page that are prefetched.
 const FETCH_BYTES: usize = 512;
 
 #[cold]
@@ -17,8 +17,8 @@ fn rule(at: u32, what: &'static str) -> Error {
 }
 
 impl<St: Store> Nand<St> {
-    /// Counts a command and hands it to the sink. Bytes move in the store after it: what the store
-    /// sees between one command and the next belongs to the former.
+    /// Counts a command and emits it into the sink. The bytes are moved in the store after this, so
+    /// that all store accesses between two commands belong to the first of them.
     #[inline]
     fn give<S: Sink>(
         &mut self,
@@ -35,7 +35,7 @@ impl<St: Store> Nand<St> {
         sink.emit(Cmd { addr: u64::from(ppn), len, hazard: block, unit, op, cause: why }, after)
     }
 
-    /// The block of a page that is to be read.
+    /// Returns the block of a page that is to be read.
     #[inline]
     fn readable(&self, ppn: Ppn) -> Result<u32> {
         if ppn.0 >= self.pages {
@@ -49,7 +49,7 @@ impl<St: Store> Nand<St> {
         Ok(block)
     }
 
-    /// The block of a page that is to be programmed.
+    /// Returns the block of a page that is to be programmed.
     #[inline]
     fn programmable(&self, ppn: Ppn) -> Result<u32> {
         if ppn.0 >= self.pages {
@@ -64,14 +64,15 @@ impl<St: Store> Nand<St> {
         Ok(block)
     }
 
-    /// Whether the program of a page fails.
+    /// Returns `true` if the program of a page fails.
     #[inline]
     fn program_fails(&self, ppn: Ppn, block: u32) -> bool {
         self.injects && self.config.faults.program_fails(ppn.0, self.state[block as usize].erases)
     }
 
-    /// A page will be read soon: loads its record ahead, and its first bytes (the processor goes on by itself;
-    /// to ask for all of it takes longer than it saves). Free of cost.
+    /// Prefetches the record and the first bytes of a page that will be read soon. The processor
+    /// prefetches the other bytes by itself; requesting all of them takes longer than it saves.
+    /// Emits no command.
     #[inline]
     pub fn expect(&self, ppn: Ppn) {
         if St::HOLDS && ppn.0 < self.pages {
@@ -80,11 +81,12 @@ impl<St: Store> Nand<St> {
         }
     }
 
-    /// Reads a page, and gives the bytes from `offset` on. It costs the whole page.
+    /// Reads a page and returns its bytes from `offset` on. The command costs a read of the whole
+    /// page.
     ///
     /// # Errors
-    /// `Rule` for a page that is not programmed; `Corrupt`, naming the page, when the bytes are not
-    /// those that were programmed (checked where bytes are held and asked for).
+    /// `Rule` for a page that is not programmed; `Corrupt`, with the page, if the bytes differ from
+    /// those that were programmed (checked if the store holds bytes and the caller asks for them).
     #[inline]
     pub fn read<S: Sink>(
         &mut self,
@@ -98,11 +100,11 @@ impl<St: Store> Nand<St> {
         self.read_of(sink, ppn, offset, into, None, cause, after)
     }
 
-    /// The same for a page that has to be a certain version of a certain logical page: a misplaced or
-    /// stale page is well-formed, and only this gives it away.
+    /// Reads a page like [`Nand::read`], and checks that it is the expected version of the expected
+    /// logical page. A misplaced or stale page is well-formed, so that only this check detects it.
     ///
     /// # Errors
-    /// As [`Nand::read`], and `Corrupt` for another page.
+    /// The errors of [`Nand::read`], and `Corrupt` for another page.
     #[inline]
     #[allow(clippy::too_many_arguments)]
     pub fn read_of<S: Sink>(
@@ -130,13 +132,14 @@ impl<St: Store> Nand<St> {
         Ok(tok)
     }
 
-    /// The bytes of a page from `offset` on, checked against its checksum, and that it is the one that
-    /// is expected.
+    /// Reads the bytes of a page from `offset` on, and checks the checksum and the identity of the
+    /// page.
     fn fetch(&mut self, ppn: Ppn, offset: usize, into: &mut [u8], expect: Option<Expected>) -> Result<()> {
         let (spare, crc) = self.owned(ppn, expect)?;
         let (at, len) = (self.data_at(ppn), self.config.geometry.page_bytes as usize);
         let sum = if let Some(page) = self.store.slice(at, len) {
-            // In this order the digest waits for the memory, and the copy no more.
+            // The digest is computed first: it waits for the memory, and the copy then finds the
+            // bytes in the processor's cache.
             let sum = digest(page);
             self.store.read(at + offset as u64, into)?;
             sum
@@ -151,7 +154,8 @@ impl<St: Store> Nand<St> {
         intact(ppn, data_crc(sum, spare), crc)
     }
 
-    /// What is written beside a page and the checksum of its data, when it is the one that is expected.
+    /// Returns the spare area of a page and the checksum of its data, after a check that it is the
+    /// expected page.
     #[inline]
     fn owned(&self, ppn: Ppn, expect: Option<Expected>) -> Result<(Spare, u32)> {
         let (spare, crc) = self.found(ppn)?.page(ppn)?;
@@ -161,11 +165,12 @@ impl<St: Store> Nand<St> {
         }
     }
 
-    /// What the spare area of a page holds: nothing when the page is erased, or bytes are not held.
-    /// Free of cost: give the read of the page where its time matters.
+    /// Returns the spare area of a page; `None` if the page is erased or the store holds no bytes.
+    /// Emits no command: where the time of the access matters, the caller must emit the read of the
+    /// page.
     ///
     /// # Errors
-    /// `Corrupt` for a spare area that is damaged, or of a page whose program failed.
+    /// `Corrupt` for a damaged spare area, or one of a page whose program failed.
     pub fn spare(&self, ppn: Ppn) -> Result<Option<Spare>> {
         if !St::HOLDS || ppn.0 >= self.pages {
             return Ok(None);
@@ -176,12 +181,12 @@ impl<St: Store> Nand<St> {
         }
     }
 
-    /// Programs a page: the next of its block.
+    /// Programs a page, which must be the next of its block.
     ///
     /// # Errors
-    /// `Rule` when it is not the next, the block is bad or not erased, or `data` is not a page (or
-    /// has no bytes where bytes are held); `ProgramFailed` when the page is lost to a fault: the
-    /// command was given and the page is used up.
+    /// `Rule` if the page is not the next, the block is bad or not erased, or `data` is not a whole
+    /// page (or has no bytes although the store holds bytes); `ProgramFailed` if a fault makes the
+    /// program fail: the command was executed and the page is used up.
     #[inline]
     pub fn program<S: Sink>(
         &mut self,
@@ -194,7 +199,7 @@ impl<St: Store> Nand<St> {
     ) -> Result<S::Tok> {
         let block = self.programmable(ppn)?;
         if data.len() != self.config.geometry.page_bytes {
-            return Err(rule(ppn.0, "a program is of a whole page"));
+            return Err(rule(ppn.0, "a program must cover a whole page"));
         }
         if St::HOLDS && data.bytes().is_none() {
             return Err(rule(ppn.0, "a program without bytes on a device that holds bytes"));
@@ -206,7 +211,8 @@ impl<St: Store> Nand<St> {
         Ok(tok)
     }
 
-    /// Gives a command that programs the next page of a block, which uses the page up also where it fails.
+    /// Emits a command that programs the next page of a block. The page is used up even if the
+    /// program fails.
     #[inline]
     fn use_up<S: Sink>(
         &mut self,
@@ -223,15 +229,16 @@ impl<St: Store> Nand<St> {
         if fails { self.fail(ppn, spare) } else { Ok(tok) }
     }
 
-    /// Data first, then the record that makes it a page.
+    /// Writes the data first, then the record that makes it a valid page.
     pub(super) fn put(&mut self, ppn: Ppn, bytes: &[u8], spare: Spare) -> Result<()> {
         let record = record(digest(bytes), spare);
         self.store.write(self.data_at(ppn), bytes)?;
         self.store.write(self.config.geometry.record_at(ppn), &record)
     }
 
-    /// The digest of a page's data, when it is whole and what is expected. Where the store cannot
-    /// copy by itself the page is left in `self.page`: what is written is what was checked.
+    /// Returns the digest of a page's data, after a check that the page is undamaged and the
+    /// expected one. If the store cannot copy by itself, the page stays in `self.page`, so that the
+    /// bytes that are written are the bytes that were checked.
     fn sum_checked(&mut self, ppn: Ppn, expect: Option<Expected>) -> Result<u64> {
         let (spare, crc) = self.owned(ppn, expect)?;
         let (at, len) = (self.data_at(ppn), self.config.geometry.page_bytes as usize);
@@ -246,7 +253,8 @@ impl<St: Store> Nand<St> {
         Ok(sum)
     }
 
-    /// Puts the data of a page that was just checked into another: data first, then the record.
+    /// Copies the data of a page that was just checked to another page: data first, then the
+    /// record.
     fn put_copy(&mut self, from: Ppn, to: Ppn, sum: u64, spare: Spare) -> Result<()> {
         let (from, at) = (self.data_at(from), self.data_at(to));
         let len = self.config.geometry.page_bytes as usize;
@@ -257,11 +265,12 @@ impl<St: Store> Nand<St> {
         self.store.write(self.config.geometry.record_at(to), &record(sum, spare))
     }
 
-    /// Moves a page over the bus: a read, and a program once that is done. The bytes are checked as by
-    /// [`Nand::read_of`], and copied once.
+    /// Moves a page over the bus: a read, then a program that waits for it. The bytes are checked
+    /// as by [`Nand::read_of`], and copied once.
     ///
     /// # Errors
-    /// As for [`Nand::read_of`] (then nothing was programmed) and [`Nand::program`].
+    /// The errors of [`Nand::read_of`] (in which case nothing was programmed) and of
+    /// [`Nand::program`].
     #[allow(clippy::too_many_arguments)]
     pub fn relocate<S: Sink>(
         &mut self,
@@ -292,11 +301,12 @@ impl<St: Store> Nand<St> {
         Err(Error::ProgramFailed { ppn: ppn.0 })
     }
 
-    /// Erases a block, which wears it.
+    /// Erases a block and adds to its wear.
     ///
     /// # Errors
-    /// `Rule` for a bad block; `EraseFailed` when a fault or its age makes it fail: the command was
-    /// given, the pages are as they were, and the block takes no program until an erase succeeds.
+    /// `Rule` for a bad block; `EraseFailed` if a fault or wear-out makes the erase fail: the
+    /// command was executed, the pages keep their contents, and the block cannot be programmed
+    /// until an erase succeeds.
     #[inline]
     pub fn erase<S: Sink>(
         &mut self,
@@ -309,7 +319,7 @@ impl<St: Store> Nand<St> {
             return Err(rule(block.0, "the block lies outside the device"));
         };
         if flags & BAD != 0 {
-            return Err(rule(block.0, "a block was erased that is bad"));
+            return Err(rule(block.0, "a bad block was erased"));
         }
         let erases = erases.saturating_add(1);
         let (faults, endurance) = (&self.config.faults, self.config.endurance);
@@ -326,18 +336,20 @@ impl<St: Store> Nand<St> {
         }
         *state = Block { next: 0, flags: 0, erases };
         if St::HOLDS {
+            // Records before the state: after a crash in between the block is erased, and only this
+            // erase is missing in its state.
             self.erase_records(block)?;
             self.save_state(block)?;
         }
         Ok(tok)
     }
 
-    /// Programs the next page of a block with nothing, to get past a page in which a program may have
-    /// been cut off. What it holds then, and whether the program succeeds, does not matter: its spare
-    /// area says that it is no page.
+    /// Programs the next page of a block with padding, to skip a page in which a program may have
+    /// been interrupted by a power loss. The contents of the page, and whether the program
+    /// succeeds, do not matter: its spare area marks it as invalid.
     ///
     /// # Errors
-    /// `Rule` as for a program; a store that fails.
+    /// `Rule` as for a program, or an error of the store.
     pub fn pad<S: Sink>(&mut self, sink: &mut S, ppn: Ppn, cause: Cause, after: S::Tok) -> Result<S::Tok> {
         let block = self.programmable(ppn)?;
         let tok = self.give(sink, Op::NandProgram, ppn.0, block, cause, after);
@@ -349,12 +361,13 @@ impl<St: Store> Nand<St> {
         Ok(tok)
     }
 
-    /// Moves a page within its unit, past the bus. `spare` is written with it; the data is checked
-    /// before it is moved, and that it is what is expected, so that damage is not sealed with a new
-    /// checksum.
+    /// Moves a page within its unit, without a transfer over the bus. `spare` is written with it.
+    /// The data and the identity of the page are checked before the move, so that damaged data does
+    /// not get a new, valid checksum.
     ///
     /// # Errors
-    /// `Rule` as for a read and a program, and for two units; `Corrupt` and `ProgramFailed` likewise.
+    /// `Rule` as for a read and a program, and for pages of two units; `Corrupt` and
+    /// `ProgramFailed` as for those.
     #[inline]
     #[allow(clippy::too_many_arguments)]
     pub fn copyback<S: Sink>(
@@ -380,10 +393,10 @@ impl<St: Store> Nand<St> {
         Ok(tok)
     }
 
-    /// Marks a block bad, for good. Its pages can still be read.
+    /// Marks a block bad permanently. Its pages can still be read.
     pub fn retire(&mut self, block: BlockId) {
         self.state[block.idx()].flags |= BAD;
-        // A mark that the store does not take now is written, or reported, by the next sync.
+        // If the store refuses the mark now, the next sync writes it or reports the error.
         self.unsaved |= self.save_state(block).is_err();
     }
 }
@@ -405,7 +418,7 @@ fn refusal(state: &Block, page: u32) -> &'static str {
 fn another(ppn: Ppn, expected: Expected, found: Spare) -> Error {
     let Expected { lpn, tag } = expected;
     let what = format!(
-        "it holds logical page {}, version {}, and should hold page {lpn}, version {tag} (modulo 65536)",
+        "it holds logical page {}, version {}, but should hold page {lpn}, version {tag} (modulo 65536)",
         found.lpn, found.seq
     );
     corrupt(ppn, what)
@@ -418,5 +431,5 @@ fn intact(ppn: Ppn, found: u32, written: u32) -> Result<()> {
 
 #[cold]
 fn damaged(ppn: Ppn, found: u32, written: u32) -> Error {
-    corrupt(ppn, format!("CRC32C over its bytes, LPN and sequence is {found:08x}, written was {written:08x}"))
+    corrupt(ppn, format!("CRC32C over data, LPN and sequence number is {found:08x}, expected {written:08x}"))
 }

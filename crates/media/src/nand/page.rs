@@ -1,28 +1,29 @@
-//! What the spare area of a page holds.
+//! The record in the spare area of a page.
 
 use crate::checksum::{self, crc32c};
 use frit_core::{Error, MediumKind, Ppn, Result};
 
-/// What a layer writes beside a page, in its spare area.
+/// Metadata that a layer writes with a page, into its spare area.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Spare {
-    /// The logical page that it is (the layer's own numbers for pages of metadata).
+    /// Logical page number (for pages of metadata, a number that the layer assigns).
     pub lpn: u32,
-    /// When it was written, in the layer's order: the newest of several wins.
+    /// Sequence number in the order of the layer's writes. The version with the highest number is
+    /// the current one.
     pub seq: u64,
 }
 
-/// What a page that is read has to be.
+/// Identity that a page must have when it is read.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Expected {
-    /// The logical page.
+    /// Logical page number.
     pub lpn: u32,
-    /// The low 16 bits of its sequence number.
+    /// Low 16 bits of the sequence number.
     pub tag: u16,
 }
 
 impl Expected {
-    /// Whether a spare area is that of the page.
+    /// Returns `true` if a spare area belongs to this page.
     #[inline]
     #[must_use]
     pub fn is(self, spare: Spare) -> bool {
@@ -30,33 +31,35 @@ impl Expected {
     }
 }
 
-/// Bytes of a spare area that the record takes.
+/// Size of the record in a spare area, in bytes.
 pub const SPARE_RECORD_BYTES: usize = 24;
 
-/// First byte of the record of a programmed page ("frit nand page", version 1).
+/// First word of the record of a programmed page ("frit nand page", version 1).
 const PROGRAMMED: u32 = u32::from_le_bytes(*b"fnp1");
 /// First word of the record of a page whose program failed.
 const FAILED: u32 = u32::from_le_bytes(*b"fnpX");
 
-/// The record in the spare area, little endian: mark (4), LPN (4), sequence (8), CRC32C over the
-/// data's digest, LPN and sequence (4), CRC32C over the 20 bytes before (4). All zeros: erased.
+/// The record in the spare area, little endian: mark (4), LPN (4), sequence number (8), CRC32C over
+/// the data's digest, LPN and sequence number (4), CRC32C over the 20 bytes before (4). All zeros:
+/// erased.
 pub(super) type Record = [u8; SPARE_RECORD_BYTES];
 
-/// A record as read.
+/// A decoded record.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(super) enum Found {
-    /// Nothing was programmed since the erase.
+    /// Nothing was programmed since the last erase.
     Erased,
-    /// A page, and the checksum of its data.
+    /// A programmed page, with the checksum of its data.
     Page(Spare, u32),
     /// The program failed.
     Failed,
-    /// Neither.
+    /// The record is neither of the above.
     Damaged,
 }
 
-/// What is kept of a page's data, given its digest: a page that was put in the place of another, or is
-/// an older one, does not check out with the record of that place.
+/// Returns the stored checksum of a page's data, given the digest of the data. It includes the
+/// identity of the page: the data of another page, or of an older version, does not match the
+/// record.
 pub(super) fn data_crc(digest: u64, spare: Spare) -> u32 {
     let mut owner = [0; 12];
     owner[..4].copy_from_slice(&spare.lpn.to_le_bytes());
@@ -75,12 +78,12 @@ fn seal(mark: u32, spare: Spare, crc: u32) -> Record {
     r
 }
 
-/// The record of a page, given the digest of its data.
+/// Returns the record of a page, given the digest of its data.
 pub(super) fn record(digest: u64, spare: Spare) -> Record {
     seal(PROGRAMMED, spare, data_crc(digest, spare))
 }
 
-/// The record of a page whose program failed.
+/// Returns the record of a page whose program failed.
 pub(super) fn failed_record(spare: Spare) -> Record {
     seal(FAILED, spare, 0)
 }
@@ -91,7 +94,7 @@ fn word(b: &[u8]) -> u32 {
     u32::from_le_bytes(w)
 }
 
-/// Reads a record.
+/// Decodes a record.
 pub(super) fn find(r: &Record) -> Found {
     if r.iter().all(|&b| b == 0) {
         return Found::Erased;
@@ -107,13 +110,13 @@ pub(super) fn find(r: &Record) -> Found {
     }
 }
 
-/// The error of a page that cannot be given back.
+/// Returns the error for a page whose contents cannot be returned.
 pub(super) fn corrupt(ppn: Ppn, what: impl Into<String>) -> Error {
     Error::Corrupt { medium: MediumKind::Nand, at: u64::from(ppn.0), what: what.into() }
 }
 
 impl Found {
-    /// The page, or why there is none.
+    /// Returns the page, or an error that says why there is none.
     pub(super) fn page(self, ppn: Ppn) -> Result<(Spare, u32)> {
         match self {
             Found::Page(spare, crc) => Ok((spare, crc)),

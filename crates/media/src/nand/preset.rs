@@ -1,14 +1,14 @@
-//! Preconditioning: the state of a used device, without the commands that led to it.
+//! Preconditioning: sets the state of a used device without the commands that would lead to it.
 
 use super::{Block, Nand, Spare};
 use crate::Store;
 use frit_core::{BlockId, Error, MediumKind, Ppn, Result, Source};
 
 impl<St: Store> Nand<St> {
-    /// Sets how many pages of a block are programmed and how often it was erased, without commands
-    /// and without bytes: where bytes are held, use [`Nand::preset_page`] for the pages.
+    /// Sets the number of programmed pages and of erases of a block, without commands and without
+    /// bytes. If the store holds bytes, use [`Nand::preset_page`] for the pages.
     ///
-    /// A block stays bad; `programmed` is at most the pages of a block.
+    /// A bad block stays bad; `programmed` is limited to the number of pages in a block.
     pub fn preset(&mut self, block: BlockId, programmed: u32, erases: u32) {
         let next = programmed.min(self.config.geometry.pages_per_block) as u16;
         let state = &mut self.state[block.idx()];
@@ -19,16 +19,16 @@ impl<St: Store> Nand<St> {
     /// Programs the next page of a block without a command.
     ///
     /// # Errors
-    /// `Rule` as for a program, or a store that fails.
+    /// `Rule` as for a program, or an error of the store.
     pub fn preset_page(&mut self, ppn: Ppn, data: Source<'_>, spare: Spare) -> Result<()> {
         let g = self.config.geometry;
         let rule = |what| Error::Rule { medium: MediumKind::Nand, at: u64::from(ppn.0), what };
         if ppn.0 >= self.pages || data.len() != g.page_bytes {
-            return Err(rule("a preset is of a whole page within the device"));
+            return Err(rule("a preset must cover a whole page within the device"));
         }
         let block = g.block_of(ppn);
         if self.state[block.idx()].flags != 0 || self.next_page(block) != g.page_in_block(ppn) {
-            return Err(rule("a preset page is not the next of a good block"));
+            return Err(rule("a preset page is not the next page of a good block"));
         }
         if St::HOLDS {
             let bytes =

@@ -1,7 +1,7 @@
-//! Clean writes: cells that were refreshed (RESET) beforehand take less time to write.
+//! Support for clean writes: cells that were refreshed (RESET) beforehand can be written faster.
 //!
-//! A refresh leaves zeros, so cells that hold zeros are as good as refreshed: that is how a device that comes
-//! back from a store tells which of its cells take a clean write.
+//! A refresh leaves zeros, so cells that contain zeros are equivalent to refreshed cells. A device
+//! that was recovered from a store uses this to find the cells that accept a clean write.
 
 use super::Pcm;
 use crate::Store;
@@ -9,21 +9,22 @@ use crate::memory::fetch;
 use frit_core::{Cause, Op, Result, Sink, Source};
 use std::ops::Range;
 
-/// Bytes that are looked at or emptied at once.
+/// Number of bytes that are checked or zeroed at a time.
 const CHUNK: u32 = 4096;
 
-/// Which write units take a clean write.
+/// The write units that accept a clean write.
 #[derive(Debug)]
 pub(super) struct Clean {
-    /// One bit a write unit: refreshed, and not written since. Empty without refresh.
+    /// One bit per write unit: it was refreshed and not written since. Empty for a device without
+    /// refresh.
     bits: Vec<u64>,
-    /// One bit a write unit: nobody has looked at its bytes yet, and its other bit says nothing. Empty on a
-    /// device that did not come back from a store.
+    /// One bit per write unit: its bytes were not examined yet, and its bit in `bits` is invalid.
+    /// Empty for a device that was not recovered from a store.
     unknown: Vec<u64>,
     unit_shift: u32,
 }
 
-/// The words of a range of bits, each with a mask of those that are meant.
+/// Returns the words that contain a range of bits, each with a mask of the bits in the range.
 #[inline]
 fn words(bits: Range<u64>) -> impl Iterator<Item = (usize, u64)> {
     let first = bits.start / 64;
@@ -35,10 +36,10 @@ fn words(bits: Range<u64>) -> impl Iterator<Item = (usize, u64)> {
     })
 }
 
-/// Copies `n` bits of a table to another place in it.
+/// Copies `n` bits of a table to another position in it.
 fn copy_bits(table: &mut [u64], mut from: u64, mut to: u64, mut n: u64) {
     while n > 0 {
-        // A part that crosses no word on either side.
+        // Copies a part that crosses no word boundary on either side.
         let part = n.min(64 - from % 64).min(64 - to % 64);
         let mask = u64::MAX >> (64 - part);
         let moved = table[(from / 64) as usize] >> (from % 64) & mask;
@@ -49,13 +50,13 @@ fn copy_bits(table: &mut [u64], mut from: u64, mut to: u64, mut n: u64) {
 }
 
 impl Clean {
-    /// For a device without refresh: nothing is kept.
+    /// Creates the state of a device without refresh: no bits are kept.
     pub(super) fn none() -> Clean {
         Clean { bits: Vec::new(), unknown: Vec::new(), unit_shift: 0 }
     }
 
-    /// For `units` write units of `1 << unit_shift` bytes: of a new device, whose cells are as good as
-    /// refreshed, or of one that comes back.
+    /// Creates the state of `units` write units of `1 << unit_shift` bytes. The cells of a blank
+    /// device are equivalent to refreshed ones; those of a recovered device are unknown.
     pub(super) fn new(units: u64, unit_shift: u32, blank: bool) -> Clean {
         let words = units.div_ceil(64) as usize;
         let full = |yes: bool| if yes { vec![u64::MAX; words] } else { Vec::new() };
@@ -68,26 +69,26 @@ impl Clean {
         !self.bits.is_empty()
     }
 
-    /// Starts to load the bit of the write unit that holds an address.
+    /// Prefetches the bit of the write unit that holds an address.
     #[inline]
     pub(super) fn prefetch(&self, at: u64) {
         fetch(self.bits.get((at >> self.unit_shift) as usize / 64));
     }
 
-    /// The bits of the write units of a range: none of an empty one, even inside a unit.
+    /// Returns the bits of the write units in a range. An empty range has none, even inside a unit.
     #[inline]
     fn range(&self, at: u64, len: u32) -> Range<u64> {
         let past = if len == 0 { 0 } else { (1 << self.unit_shift) - 1 };
         at >> self.unit_shift..(at + u64::from(len) + past) >> self.unit_shift
     }
 
-    /// Whether all bits of a range are set. All of them have to be known.
+    /// Returns `true` if all bits of a range are set. All of them must be known.
     #[inline]
     fn all(&self, bits: Range<u64>) -> bool {
         words(bits).all(|(w, mask)| self.bits[w] & mask == mask)
     }
 
-    /// Sets all bits of a range, and makes them known.
+    /// Sets all bits of a range and marks them as known.
     fn set(&mut self, bits: Range<u64>) {
         for (w, mask) in words(bits) {
             self.bits[w] |= mask;
@@ -97,7 +98,7 @@ impl Clean {
         }
     }
 
-    /// Clears all bits of a range, and makes them known.
+    /// Clears all bits of a range and marks them as known.
     #[inline]
     fn clear(&mut self, bits: Range<u64>) {
         for (w, mask) in words(bits) {
@@ -108,13 +109,13 @@ impl Clean {
         }
     }
 
-    /// Whether one of a range is unknown.
+    /// Returns `true` if a bit of a range is unknown.
     #[inline]
     fn asks(&self, bits: Range<u64>) -> bool {
         !self.unknown.is_empty() && words(bits).any(|(w, mask)| self.unknown[w] & mask != 0)
     }
 
-    /// Takes the unknown units of a range from their `bytes`, which begin with the unit `first`.
+    /// Sets the unknown bits of a range from its `bytes`, which start at the write unit `first`.
     fn learn(&mut self, first: u64, bytes: &[u8]) {
         for (bit, unit) in (first..).zip(bytes.chunks(1 << self.unit_shift)) {
             let (w, mask) = ((bit / 64) as usize, 1 << (bit % 64));
@@ -129,7 +130,7 @@ impl Clean {
 }
 
 impl<St: Store> Pcm<St> {
-    /// Forgets that the write units of a range were refreshed.
+    /// Marks the write units of a range as not refreshed.
     #[inline]
     pub(super) fn mark_dirty(&mut self, at: u64, len: u32) {
         if self.clean.is_kept() {
@@ -137,7 +138,7 @@ impl<St: Store> Pcm<St> {
         }
     }
 
-    /// Looks at the bytes of the unknown units of a range.
+    /// Examines the bytes of the unknown write units in a range.
     #[cold]
     fn look(&mut self, bits: Range<u64>) -> Result<()> {
         let shift = self.clean.unit_shift;
@@ -156,9 +157,10 @@ impl<St: Store> Pcm<St> {
         Ok(())
     }
 
-    /// Whether all write units of a range take a clean write: they were refreshed and not written since, or,
-    /// on a device that came back from a store, held zeros when they were first asked for. Not those past the
-    /// end, without refresh, or that the store fails to read. An empty range takes one, wherever it lies.
+    /// Returns `true` if all write units of a range accept a clean write: they were refreshed and
+    /// not written since, or, on a device that was recovered from a store, contained zeros when
+    /// they were first examined. Returns `false` for a range past the end, for a device without
+    /// refresh, and after a read error of the store. An empty range is clean.
     #[inline]
     pub fn is_clean(&mut self, at: u64, len: u32) -> bool {
         if !self.clean.is_kept() || self.inside(at, len).is_err() {
@@ -174,8 +176,8 @@ impl<St: Store> Pcm<St> {
     /// Writes bytes over refreshed cells.
     ///
     /// # Errors
-    /// `Rule` when one of the write units was not refreshed since it was last written; else as for
-    /// [`Pcm::write`].
+    /// `Rule` if one of the write units was not refreshed since it was last written; otherwise the
+    /// errors of [`Pcm::write`].
     pub fn write_clean<S: Sink>(
         &mut self,
         sink: &mut S,
@@ -186,15 +188,16 @@ impl<St: Store> Pcm<St> {
     ) -> Result<S::Tok> {
         self.writes(at, data)?;
         if !self.is_clean(at, data.len()) {
-            return Self::rule(at, "a clean write over cells that were not refreshed");
+            return Self::rule(at, "a clean write needs cells that were refreshed");
         }
         self.write_as(sink, Op::PcmWriteClean, at, data, cause, after)
     }
 
-    /// Writes bytes, by a clean write where all write units of the range take one, else in place.
+    /// Writes bytes with a clean write if all write units of the range accept one, otherwise in
+    /// place.
     ///
     /// # Errors
-    /// As for [`Pcm::write`].
+    /// The errors of [`Pcm::write`].
     #[inline]
     pub fn write_fresh<S: Sink>(
         &mut self,
@@ -209,21 +212,24 @@ impl<St: Store> Pcm<St> {
         self.write_as(sink, op, at, data, cause, after)
     }
 
-    /// Refreshes the refresh unit that starts at `at`: it reads as zeros, its lines wear once, and it
-    /// takes clean writes. One command for each channel that the unit lies on.
+    /// Refreshes the refresh unit that starts at `at`: it reads as zeros, its lines wear by one
+    /// write, and it accepts clean writes. Emits one command for each channel on which the unit
+    /// lies.
     ///
     /// # Errors
-    /// `Rule` on a part without refresh, or where no refresh unit starts; a store that fails.
+    /// `Rule` on a part without refresh, or if `at` is not the start of a refresh unit; an error of
+    /// the store.
     pub fn refresh<S: Sink>(&mut self, sink: &mut S, at: u64, cause: Cause, after: S::Tok) -> Result<S::Tok> {
         let Some(bytes) = self.config.refresh_bytes else {
-            return Self::rule(at, "a refresh on a part that has none (refresh_bytes is not given)");
+            return Self::rule(at, "a refresh on a part that has none (no refresh_bytes)");
         };
         self.inside(at, bytes)?;
         if !at.is_multiple_of(u64::from(bytes)) {
-            return Self::rule(at, "a refresh has to start where a refresh unit does");
+            return Self::rule(at, "a refresh has to start at a multiple of refresh_bytes");
         }
         self.wear_lines(at, bytes);
         let g = self.config.geometry;
+        // A refresh unit that is not larger than a stripe unit lies on one channel.
         let channels = (bytes / g.interleave_bytes).clamp(1, g.channels);
         let mut done = after;
         for n in 0..channels {
@@ -242,17 +248,18 @@ impl<St: Store> Pcm<St> {
         Ok(done)
     }
 
-    /// Says that `len` bytes from `from` on were copied to `to`, and are still what they were: the write units
-    /// that are clean there hold zeros, so those here are clean as well. All three have to be multiples of the
-    /// write unit.
+    /// Declares that `len` bytes at `from` were copied to `to` and did not change since. The write
+    /// units that are clean at the source contain zeros, so that their copies become clean as well.
+    /// All three values must be multiples of the write unit.
     ///
     /// # Errors
-    /// `Rule` past the end of the device, or where no write unit starts or ends.
+    /// `Rule` for a range past the end of the device, or one that does not start and end at a write
+    /// unit.
     pub fn carry_clean(&mut self, from: u64, to: u64, len: u32) -> Result<()> {
         self.inside(from, len)?;
         self.inside(to, len)?;
         if !(from | to | u64::from(len)).is_multiple_of(u64::from(self.config.geometry.write_unit)) {
-            return Self::rule(to, "only whole write units are copied as clean");
+            return Self::rule(to, "only whole write units can be copied as clean");
         }
         if self.clean.is_kept() {
             let (of, first) = (self.clean.range(from, len), self.clean.range(to, len).start);
@@ -271,7 +278,7 @@ mod tests {
     use super::*;
     use proptest::prelude::*;
 
-    /// One bit a unit, as plainly as can be.
+    /// Returns the bits as a plain list, one per write unit.
     fn plain(of: &[u64], units: usize) -> Vec<bool> {
         (0..units).map(|i| of[i / 64] >> (i % 64) & 1 == 1).collect()
     }
@@ -300,7 +307,7 @@ mod tests {
                     2 => {
                         let n = to - from;
                         let dest = c % (units - n + 1);
-                        // Ranges that overlap are no copy.
+                        // Overlapping ranges are not supported.
                         if dest >= to || dest + n <= from {
                             copy_bits(&mut clean.bits, from, dest, n);
                             model.copy_within(range, dest as usize);

@@ -1,25 +1,27 @@
-//! The shape of a PCM device.
+//! Geometry of a PCM device.
 
 use frit_core::{Error, Result};
 
-/// The shape of a PCM device: channels of chips in lockstep.
+/// Geometry of a PCM device: channels of chips in lockstep.
 ///
-/// An address lies on channel `(address / interleave_bytes) % channels`. The chips of a channel may form groups with
-/// chip selects of their own, which share its bus: the highest bits of an address say which, so that the first part of
-/// the device is the first group of every channel. A group is the unit.
+/// An address lies on channel `(address / interleave_bytes) % channels`. The chips of a channel may
+/// form groups with chip selects of their own, which share the channel's bus. The highest bits of
+/// an address select the group, so that the first part of the device is the first group of every
+/// channel. A group is the unit.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct PcmGeometry {
-    /// Channels: the units.
+    /// Number of channels.
     pub channels: u32,
-    /// Chips on a channel; those of a group work as one.
+    /// Chips per channel; the chips of a group work in lockstep.
     pub chips_per_channel: u32,
-    /// Groups of chips on a channel, each of which does one thing at a time: 1 where all of its chips work as one.
+    /// Groups of chips per channel; each group executes one command at a time. 1 if all chips of a
+    /// channel work in lockstep.
     pub groups: u32,
-    /// Bytes in a chip.
+    /// Bytes per chip.
     pub chip_bytes: u64,
-    /// The least that a channel writes, in bytes: 2 to 512, a power of two.
+    /// Smallest write of a channel in bytes: a power of two from 2 to 512.
     pub write_unit: u32,
-    /// Bytes for which wear is counted together.
+    /// Bytes that share one wear counter.
     pub line_bytes: u32,
     /// Consecutive bytes on one channel.
     pub interleave_bytes: u32,
@@ -33,10 +35,10 @@ fn power(key: &str, value: u32, least: u32, most: u32) -> Result<()> {
 }
 
 impl PcmGeometry {
-    /// Refuses a shape that cannot be.
+    /// Checks that the geometry is possible.
     ///
     /// # Errors
-    /// The first value that is wrong, and what would be right.
+    /// The first value that is wrong, and the values that are allowed.
     pub fn check(&self) -> Result<()> {
         for (key, value) in [("channels", self.channels), ("chips_per_channel", self.chips_per_channel)] {
             if value == 0 || value > 4096 {
@@ -47,6 +49,7 @@ impl PcmGeometry {
         power("line_bytes", self.line_bytes, self.write_unit, 1 << 20)?;
         power("interleave_bytes", self.interleave_bytes, self.write_unit, 1 << 30)?;
         let per_channel = u128::from(self.chips_per_channel) * u128::from(self.chip_bytes);
+        // Stripe units and wear lines must not cross the end of a channel or of a group.
         let strip = u128::from(self.interleave_bytes.max(self.line_bytes));
         if per_channel == 0 || !per_channel.is_multiple_of(strip) {
             let why = format!("times chips_per_channel has to be a multiple of {strip} bytes, and not zero");
@@ -55,9 +58,7 @@ impl PcmGeometry {
         let apart = u128::from(self.groups) * strip;
         if self.groups == 0 || !self.chips_per_channel.is_multiple_of(self.groups) || per_channel % apart != 0
         {
-            let why = format!(
-                "has to divide chips_per_channel, and leave each group whole strips of {strip} bytes"
-            );
+            let why = format!("has to divide chips_per_channel into groups of a multiple of {strip} bytes");
             return Err(Error::param("groups_per_channel", self.groups, why));
         }
         if u64::from(self.channels) * u64::from(self.groups) > u64::from(u16::MAX) {
@@ -71,15 +72,16 @@ impl PcmGeometry {
         Ok(())
     }
 
-    /// Refuses a refresh unit that cannot be.
+    /// Checks that the size of a refresh unit is possible.
     ///
     /// # Errors
-    /// One that is not a power of two from the line up, or does not divide the device.
+    /// A size that is not a power of two of at least a line, or that does not divide the part of
+    /// the device that one group of every channel holds.
     pub fn check_refresh(&self, refresh_bytes: Option<u32>) -> Result<()> {
         let Some(bytes) = refresh_bytes else { return Ok(()) };
         power("refresh_bytes", bytes, self.line_bytes, 1 << 30)?;
         if !self.group_bytes().is_multiple_of(u64::from(bytes)) {
-            let why = format!("has to divide the device of {} bytes", self.group_bytes());
+            let why = format!("has to divide the {} bytes of a group of each channel", self.group_bytes());
             return Err(Error::param("refresh_bytes", bytes, why));
         }
         Ok(())
@@ -91,25 +93,25 @@ impl PcmGeometry {
         u64::from(self.channels) * u64::from(self.chips_per_channel) * self.chip_bytes
     }
 
-    /// Bytes of one group of every channel: the part of the device whose units are one a channel.
+    /// Bytes of one group of every channel: a part of the device with one unit per channel.
     #[must_use]
     pub fn group_bytes(&self) -> u64 {
         self.bytes() / u64::from(self.groups)
     }
 
-    /// Units: groups of all channels.
+    /// Number of units: the groups of all channels.
     #[must_use]
     pub fn units(&self) -> u32 {
         self.channels * self.groups
     }
 
-    /// Lines in all.
+    /// Number of lines of the device.
     #[must_use]
     pub fn lines(&self) -> u64 {
         self.bytes() / u64::from(self.line_bytes)
     }
 
-    /// Its values by name, for views.
+    /// The values by name, for views.
     #[must_use]
     pub fn named(&self) -> Vec<(&'static str, u64)> {
         let groups = (self.groups > 1).then_some(("groups_per_channel", u64::from(self.groups)));

@@ -1,4 +1,4 @@
-//! Where a device's bytes lie in its store.
+//! Layout of a device in its store.
 //!
 //! ```text
 //! 0            data, by address: so that it can be mapped directly
@@ -15,7 +15,7 @@ const MAGIC: &[u8; 8] = b"fritPCM\0";
 const VERSION: u32 = 1;
 
 impl PcmGeometry {
-    /// How large a store has to be, in bytes.
+    /// Size that a store must have, in bytes.
     #[must_use]
     pub fn store_bytes(&self) -> u64 {
         self.header_at() + HEADER_BYTES as u64
@@ -25,8 +25,9 @@ impl PcmGeometry {
         self.bytes() + 4 * self.lines()
     }
 
-    /// Magic (8), version (4), channels, chips, write unit, line, interleave (4 each), bytes of a chip
-    /// (8), zeros (8), serial number (8), zeros (4), CRC32C (4). The serial number and the checksum are put in by [`header::seal`].
+    /// Magic (8), version (4), channels, chips, write unit, line, interleave (4 each), bytes of a
+    /// chip (8), zeros (8), serial number (8), zeros (4), CRC32C (4). [`header::seal`] fills in the
+    /// serial number and the checksum.
     fn header(&self) -> Header {
         let mut h = [0; HEADER_BYTES];
         h[..8].copy_from_slice(MAGIC);
@@ -47,7 +48,7 @@ impl PcmGeometry {
 }
 
 impl<St: Store> Pcm<St> {
-    /// A new device, or the one in the store.
+    /// Initializes a new device, or recovers the one in the store.
     pub(super) fn start(&mut self) -> std::result::Result<(), String> {
         if !St::HOLDS {
             return Ok(());
@@ -65,7 +66,7 @@ impl<St: Store> Pcm<St> {
         self.begin().map_err(|e| e.to_string())
     }
 
-    /// The wear as the store has it.
+    /// Writes the header of a new device, or reads the wear counters of an existing one.
     fn begin(&mut self) -> Result<()> {
         let g = self.config.geometry;
         if self.store.is_blank() {
@@ -79,7 +80,8 @@ impl<St: Store> Pcm<St> {
             at += bytes.len() as u64;
             for (w, b) in lines.iter_mut().zip(bytes.chunks_exact(4)) {
                 let n = u32::from_le_bytes([b[0], b[1], b[2], b[3]]);
-                // Not to touch what is zero keeps memory of untouched lines unused.
+                // Counters of zero are not written, so that the memory of unused lines is never
+                // touched.
                 if n > 0 {
                     *w = n;
                 }
@@ -88,7 +90,7 @@ impl<St: Store> Pcm<St> {
         Ok(())
     }
 
-    /// Writes the wear down, where there is any.
+    /// Saves the wear counters. Chunks of 16 Ki lines without wear are skipped.
     pub(super) fn save_wear(&mut self) -> Result<()> {
         if !St::HOLDS {
             return Ok(());

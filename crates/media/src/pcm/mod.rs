@@ -1,11 +1,17 @@
-//! PCM and its kin: bytes that are durable, written in place, and wear.
+//! PCM and other byte-addressable persistent memories: bytes are durable, written in place, and
+//! wear.
 //!
-//! The rules: an access lies within the device; what is written costs, and wears, the write units
-//! that it covers; a power cut tears a write at most between aligned words of [`ATOMIC_BYTES`], and
-//! only a fence orders writes; a clean write goes to cells that were refreshed since they were last
-//! written, or, when nobody remembers, hold zeros as a refresh leaves them.
+//! Rules of the device:
 //!
-//! The chips of a channel work in lockstep, so that the channel is the unit; where they form groups, the group is.
+//! - An access lies within the device.
+//! - A write costs, and wears, the write units that it covers.
+//! - A power loss tears a write only between aligned words of [`ATOMIC_BYTES`]. Only a fence orders
+//!   writes.
+//! - A clean write needs cells that were refreshed since they were last written. On a device that
+//!   was recovered from a store, cells that contain zeros count as refreshed.
+//!
+//! The chips of a channel work in lockstep, so that the channel is the unit. If they form groups,
+//! each group is a unit.
 
 mod clean;
 mod geometry;
@@ -23,32 +29,33 @@ use clean::Clean;
 use frit_core::visible::{MediumView, Wear};
 use frit_core::{Counts, Error, MediumKind, Result, UnitId, size};
 
-/// What a power cut cannot tear: an aligned word of this many bytes (the guarantee of persistent
-/// memory on 64-bit machines: Intel SDM volume 3, "Guaranteed Atomic Operations", on aligned
-/// 8-byte stores).
+/// Size of an aligned word that a power loss cannot tear (the guarantee of persistent memory on
+/// 64-bit machines: Intel SDM volume 3, "Guaranteed Atomic Operations", on aligned 8-byte stores).
 pub const ATOMIC_BYTES: u32 = 8;
 
-/// Most entries of a wear view: beyond it, an entry stands for several lines.
+/// Maximum number of entries in a wear view. On larger devices, each entry represents several
+/// lines.
 const WEAR_ENTRIES_MAX: usize = 1 << 20;
 
-/// All that makes a PCM device.
+/// Configuration of a PCM device.
 #[derive(Clone, Debug)]
 pub struct PcmConfig {
-    /// Its name in the stack.
+    /// Name of the device in the stack.
     pub name: String,
-    /// Its shape.
+    /// Geometry of the device.
     pub geometry: PcmGeometry,
-    /// What its commands cost.
+    /// Timing of its commands.
     pub timing: PcmTiming,
-    /// Writes that a cell is specified for.
+    /// Specified endurance of a cell in writes.
     pub endurance: u64,
-    /// Bytes that one refresh cleans; none for a part without clean writes.
+    /// Bytes that one refresh cleans; `None` for a part without clean writes.
     pub refresh_bytes: Option<u32>,
-    /// Its serial number, kept in the store: a store that holds another device is refused. 0: none.
+    /// Serial number, kept in the store: the store of another device is refused. 0 if the device
+    /// has none.
     pub serial: u64,
 }
 
-/// A PCM device on a store.
+/// A PCM device that keeps its bytes in a store.
 #[derive(Debug)]
 pub struct Pcm<St> {
     config: PcmConfig,
@@ -65,12 +72,12 @@ pub struct Pcm<St> {
 }
 
 impl<St: Store> Pcm<St> {
-    /// A device on `store`: a new one when the store is blank, else the one that the store holds,
-    /// with the wear of the last [`Pcm::sync`]. Registers its channels with `hw`.
+    /// Opens a device on `store` and registers its units with `hw`. On a blank store the device is
+    /// new; otherwise the data and the wear of the last [`Pcm::sync`] are recovered from the store.
     ///
     /// # Errors
-    /// An impossible geometry, a store that is too small or holds another device, or more units than a
-    /// stack can have.
+    /// An impossible geometry, a store that is too small or contains another device, or more units
+    /// than a stack can have.
     pub fn new(config: PcmConfig, store: St, hw: &mut Hardware) -> std::result::Result<Self, String> {
         let g = config.geometry;
         g.check().map_err(|e| e.to_string())?;
@@ -119,20 +126,20 @@ impl<St: Store> Pcm<St> {
         self.bytes
     }
 
-    /// Its shape.
+    /// Geometry of the device.
     #[inline]
     #[must_use]
     pub fn geometry(&self) -> &PcmGeometry {
         &self.config.geometry
     }
 
-    /// What it was made from.
+    /// Configuration of the device.
     #[must_use]
     pub fn config(&self) -> &PcmConfig {
         &self.config
     }
 
-    /// The unit (a channel's group) that holds an address.
+    /// Returns the unit (the group of a channel) that holds an address.
     #[inline]
     #[must_use]
     pub fn unit_of(&self, at: u64) -> UnitId {
@@ -143,45 +150,45 @@ impl<St: Store> Pcm<St> {
         UnitId(self.first_unit.0 + unit as u16)
     }
 
-    /// The stack-wide number of one of its units.
+    /// Returns the stack-wide id of a unit of this device.
     #[must_use]
     pub fn unit_id(&self, unit: u32) -> UnitId {
         UnitId(self.first_unit.0 + unit as u16)
     }
 
-    /// Commands by operation and cause.
+    /// Command counts by operation and cause.
     #[must_use]
     pub fn counts(&self) -> &Counts {
         &self.counts
     }
 
-    /// How often the line that holds an address was written: an upper bound for each of its cells.
+    /// Number of writes to the line that holds an address: an upper bound for each of its cells.
     #[must_use]
     pub fn wear_of(&self, at: u64) -> u32 {
         self.wear[(at >> self.line_shift) as usize]
     }
 
-    /// What holds its bytes.
+    /// The store that holds the bytes of the device.
     #[must_use]
     pub fn store(&self) -> &St {
         &self.store
     }
 
-    /// What holds its bytes, to be changed behind its back (damage, cuts).
+    /// Mutable access to the store that bypasses the device, to inject damage or torn writes.
     pub fn store_mut(&mut self) -> &mut St {
         &mut self.store
     }
 
-    /// Gives the store back.
+    /// Returns the store.
     #[must_use]
     pub fn into_store(self) -> St {
         self.store
     }
 
-    /// Writes the wear down, and makes all that was written outlive the machine.
+    /// Saves the wear counters to the store, and makes all written bytes durable.
     ///
     /// # Errors
-    /// A store that fails.
+    /// An error of the store.
     pub fn sync(&mut self) -> Result<()> {
         self.save_wear()?;
         self.store.sync()

@@ -1,4 +1,4 @@
-//! Commands to PCM.
+//! PCM commands.
 
 use super::Pcm;
 use crate::Store;
@@ -6,7 +6,7 @@ use crate::memory::fetch;
 use frit_core::{Cause, Cmd, Op, Result, Sink, Source, Target};
 
 impl<St: Store> Pcm<St> {
-    /// Counts a command and hands it to the sink.
+    /// Counts a command and emits it into the sink.
     #[inline]
     pub(super) fn give<S: Sink>(
         &mut self,
@@ -23,7 +23,8 @@ impl<St: Store> Pcm<St> {
         sink.emit(Cmd { addr: at, len, hazard, unit, op, cause }, after)
     }
 
-    /// One command for each piece of a range that lies on one channel, all after the same token.
+    /// Emits one command for each contiguous part of a range on one unit, all after the same token.
+    /// Returns a token for all of them.
     #[inline]
     pub(super) fn give_pieces<S: Sink>(
         &mut self,
@@ -48,7 +49,7 @@ impl<St: Store> Pcm<St> {
         done.unwrap_or(after)
     }
 
-    /// How many of `len` bytes from `at` on lie on one unit without a gap.
+    /// Returns how many of the `len` bytes that start at `at` lie on one unit without a gap.
     #[inline]
     fn piece(&self, at: u64, len: u32) -> u32 {
         let n = self.stripe.piece(at, len);
@@ -66,7 +67,7 @@ impl<St: Store> Pcm<St> {
         }
     }
 
-    /// The write units that a range covers, as address and length.
+    /// Returns the write units that a range covers, as address and length.
     #[inline]
     pub(super) fn covering(&self, at: u64, len: u32) -> (u64, u32) {
         let unit = u64::from(self.config.geometry.write_unit);
@@ -75,7 +76,8 @@ impl<St: Store> Pcm<St> {
         (first, (end - first) as u32)
     }
 
-    /// Counts a write of lines. A line that is written in parts wears with each.
+    /// Counts a write of all lines of a range. A line that is written in parts wears with each
+    /// part.
     #[inline]
     pub(super) fn wear_lines(&mut self, at: u64, len: u32) {
         let first = (at >> self.line_shift) as usize;
@@ -85,17 +87,17 @@ impl<St: Store> Pcm<St> {
         }
     }
 
-    /// Starts to load the count of the line that holds an address, and whether it was refreshed.
+    /// Prefetches the wear counter and the clean bit of the line that holds an address.
     #[inline]
     pub fn prefetch(&self, at: u64) {
         self.clean.prefetch(at);
         fetch(self.wear.get((at >> self.line_shift) as usize));
     }
 
-    /// Reads bytes: one command for each stretch on one unit.
+    /// Reads bytes. Emits one command for each contiguous part on one unit.
     ///
     /// # Errors
-    /// `Rule` past the end of the device, or a store that fails.
+    /// `Rule` for an access past the end of the device, or an error of the store.
     #[inline]
     pub fn read<S: Sink>(
         &mut self,
@@ -114,10 +116,11 @@ impl<St: Store> Pcm<St> {
         Ok(tok)
     }
 
-    /// Bytes as they lie in the store, free of cost: for checksums beside a read that was given.
+    /// Reads bytes from the store without a command, for a checksum over bytes whose read was
+    /// already emitted.
     ///
     /// # Errors
-    /// `Rule` past the end of the device, or a store that fails.
+    /// `Rule` for an access past the end of the device, or an error of the store.
     pub fn peek(&self, at: u64, into: &mut [u8]) -> Result<()> {
         match u32::try_from(into.len()) {
             Ok(len) => self.inside(at, len)?,
@@ -126,11 +129,12 @@ impl<St: Store> Pcm<St> {
         self.store.read(at, into)
     }
 
-    /// Writes bytes in place: one command for each stretch on one channel, of the write units that
-    /// it covers, which is also what it wears.
+    /// Writes bytes in place. Emits one command for each contiguous part on one unit. A command
+    /// covers whole write units, all of which wear.
     ///
     /// # Errors
-    /// `Rule` past the end of the device, or without bytes where bytes are held; a store that fails.
+    /// `Rule` for an access past the end of the device, or for a write without bytes if the store
+    /// holds bytes; an error of the store.
     #[inline]
     pub fn write<S: Sink>(
         &mut self,
@@ -144,7 +148,7 @@ impl<St: Store> Pcm<St> {
         self.write_as(sink, Op::PcmWrite, at, data, cause, after)
     }
 
-    /// Refuses a write that cannot be.
+    /// Checks that a write is possible.
     #[inline]
     pub(super) fn writes(&self, at: u64, data: Source<'_>) -> Result<()> {
         self.inside(at, data.len())?;
@@ -154,7 +158,7 @@ impl<St: Store> Pcm<St> {
         Ok(())
     }
 
-    /// A write that [`Pcm::writes`] let pass.
+    /// Executes a write that [`Pcm::writes`] has accepted.
     #[inline]
     pub(super) fn write_as<S: Sink>(
         &mut self,
@@ -179,14 +183,15 @@ impl<St: Store> Pcm<St> {
         Ok(tok)
     }
 
-    /// Orders all writes that `after` waits for before all that wait for its token: one fence on each
-    /// unit.
+    /// Orders all writes that `after` waits for before all commands that wait for the returned
+    /// token. Emits one fence for each unit.
     pub fn fence<S: Sink>(&mut self, sink: &mut S, after: S::Tok) -> S::Tok {
         let strip = u64::from(self.config.geometry.interleave_bytes);
         let mut done = after;
         let channels = self.config.geometry.channels;
         for unit in 0..self.config.geometry.units() {
             let (group, channel) = (u64::from(unit / channels), u64::from(unit % channels));
+            // Any address on the unit will do: the unit of the command is derived from it.
             let tok = self.give(
                 sink,
                 Op::PcmFence,
@@ -200,10 +205,10 @@ impl<St: Store> Pcm<St> {
         done
     }
 
-    /// Sets bytes without commands or wear: preconditioning.
+    /// Sets bytes without commands and without wear, for preconditioning.
     ///
     /// # Errors
-    /// `Rule` past the end of the device, or a store that fails.
+    /// `Rule` for an access past the end of the device, or an error of the store.
     pub fn preset(&mut self, at: u64, data: &[u8]) -> Result<()> {
         let Ok(len) = u32::try_from(data.len()) else {
             return Self::rule(at, "a preset of 4 GiB or more");

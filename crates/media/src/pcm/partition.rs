@@ -1,4 +1,5 @@
-//! Partitions: named ranges of a device, carved once, which do not overlap.
+//! Partitions: named ranges of a device that do not overlap. They are allocated once, in order of
+//! address.
 
 use super::Pcm;
 use crate::Store;
@@ -7,14 +8,14 @@ use frit_core::{Error, Result, size};
 /// A range of a device.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Partition {
-    /// First byte.
+    /// Address of the first byte.
     pub start: u64,
     /// Length in bytes.
     pub bytes: u64,
 }
 
 impl Partition {
-    /// One past the last byte.
+    /// End of the range: the address after the last byte.
     #[must_use]
     pub fn end(self) -> u64 {
         self.start + self.bytes
@@ -22,20 +23,22 @@ impl Partition {
 }
 
 impl<St: Store> Pcm<St> {
-    /// Takes `bytes` of what is free, from a multiple of `align` on. The same calls in the same order
-    /// give the same partitions, so that a volume that is opened again finds its own.
+    /// Allocates a partition of `bytes` in the free space, at a multiple of `align`. The same calls
+    /// in the same order return the same partitions, so that a volume that is opened again gets its
+    /// own partitions.
     ///
     /// # Errors
-    /// A name that is taken, a size of zero, or more than is free: the message names all partitions.
+    /// A name that is in use, a size of zero, or a size larger than the free space; the message
+    /// names all partitions.
     pub fn carve(&mut self, name: &'static str, bytes: u64, align: u64) -> Result<Partition> {
         self.carve_within(self.bytes, name, bytes, align)
     }
 
-    /// As [`Pcm::carve`], of the first `size` bytes: for what stands between the device and who carves, and
-    /// offers less.
+    /// Allocates a partition like [`Pcm::carve`], within the first `size` bytes. A wear leveler
+    /// that offers fewer bytes than the device uses this.
     ///
     /// # Errors
-    /// As for [`Pcm::carve`].
+    /// The errors of [`Pcm::carve`].
     pub fn carve_within(
         &mut self,
         size: u64,
@@ -44,7 +47,7 @@ impl<St: Store> Pcm<St> {
         align: u64,
     ) -> Result<Partition> {
         if let Some(p) = self.partition(name) {
-            let why = format!("is carved already, {} at {}", size::show(p.bytes), p.start);
+            let why = format!("exists already, {} at {}", size::show(p.bytes), p.start);
             return Err(Error::param("partition", name, why));
         }
         if bytes == 0 || align == 0 {
@@ -72,7 +75,7 @@ impl<St: Store> Pcm<St> {
         Error::NoSpace {
             what: format!(
                 "partition '{name}' of {} does not fit PCM '{}' of {}, which holds {taken}; make the PCM larger \
-                 or what lies in it smaller",
+                 or the partitions smaller",
                 size::show(bytes),
                 self.config.name,
                 size::show(of)
@@ -80,13 +83,13 @@ impl<St: Store> Pcm<St> {
         }
     }
 
-    /// The end of what is carved: from here on all is free.
+    /// End of the allocated space: all bytes from this address on are free.
     #[must_use]
     pub fn carved_bytes(&self) -> u64 {
         self.partitions.last().map_or(0, |(_, p)| p.end())
     }
 
-    /// A partition by name.
+    /// Returns the partition with the given name.
     #[must_use]
     pub fn partition(&self, name: &str) -> Option<Partition> {
         self.partitions.iter().find(|(n, _)| *n == name).map(|(_, p)| *p)

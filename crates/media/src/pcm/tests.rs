@@ -76,7 +76,8 @@ proptest! {
             } else {
                 prop_assert_eq!(&out[..], &plain[range]);
             }
-            // The token waits for every piece; pieces follow each other and stay on their unit.
+            // The token waits for every command; the commands cover consecutive ranges, and each
+            // stays on one unit.
             prop_assert_eq!(tok, (1u64 << log.cmds.len()) - 1);
             let (mut next, end) = if is_write && len > 0 {
                 (at & !15, (at + len as u64).next_multiple_of(16))
@@ -182,7 +183,7 @@ fn partitions_do_not_overlap_and_fit() {
     let b = p.carve("level", 1000, 512).unwrap();
     assert_eq!((a, b), (Partition { start: 0, bytes: 100 }, Partition { start: 512, bytes: 1000 }));
     assert_eq!(p.partition("level"), Some(b));
-    assert!(p.carve("map", 1, 1).unwrap_err().to_string().contains("carved already"));
+    assert!(p.carve("map", 1, 1).unwrap_err().to_string().contains("exists already"));
     assert!(p.carve("none", 0, 1).is_err() && p.carve("none", 1, 0).is_err());
     let e = p.carve("cache", 8000, 1).unwrap_err().to_string();
     assert!(e.contains("'cache' of 7.8 KiB") && e.contains("map 100 B, level 1000 B"), "{e}");

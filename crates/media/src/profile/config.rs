@@ -1,4 +1,4 @@
-//! The keys of a medium, as a stack file or a profile gives them.
+//! The keys of a medium in a stack file or a profile.
 
 use super::drive::DriveRef;
 use super::time::Time;
@@ -21,7 +21,7 @@ impl<'de> Deserialize<'de> for Size {
 /// A latency curve: pairs of size and time.
 pub type Points = Vec<(Size, Time)>;
 
-/// How a value is shown in a table.
+/// Formatting of a value for tables.
 trait Show {
     fn show(&self) -> String;
 }
@@ -73,21 +73,21 @@ impl Show for Points {
     }
 }
 
-/// A key of [`MediumConfig`]: what it means, and for which media.
+/// A key of [`MediumConfig`], with its meaning and the kinds of media that have it.
 #[derive(Clone, Copy, Debug)]
 pub struct Key {
-    /// Its name.
+    /// Name of the key.
     pub name: &'static str,
-    /// The media that have it.
+    /// Kinds of media that have the key.
     pub media: &'static [MediumKind],
-    /// What it is, and its unit.
+    /// Meaning and unit of the value.
     pub help: &'static str,
 }
 
 macro_rules! medium_config {
     ($($(#[doc = $help:literal])+ [$($kind:ident)*] $name:ident: $t:ty;)*) => {
-        /// A medium as a stack file or a profile describes it: a profile and what differs from it, or
-        /// every value. Keys that no medium knows are refused.
+        /// A medium as a stack file or a profile describes it: a profile and the values that differ
+        /// from it, or all values. Unknown keys are refused.
         #[derive(Clone, PartialEq, Default, Debug, Serialize, Deserialize)]
         #[serde(deny_unknown_fields)]
         pub struct MediumConfig {
@@ -106,13 +106,13 @@ macro_rules! medium_config {
         }),*];
 
         impl MediumConfig {
-            /// What is given here, and for the rest what `base` gives.
+            /// Returns these values, completed with those of `base`.
             #[must_use]
             pub fn over(self, base: MediumConfig) -> MediumConfig {
                 MediumConfig { $($name: self.$name.or(base.$name),)* }
             }
 
-            /// The keys that are given, with their values as text.
+            /// Returns the keys that have a value, with their values as text.
             #[must_use]
             pub fn given(&self) -> Vec<(&'static Key, String)> {
                 let values = [$(self.$name.as_ref().map(|v| Show::show(v)),)*];
@@ -123,45 +123,48 @@ macro_rules! medium_config {
 }
 
 medium_config! {
-    /// The profile that gives what is not given here: a name, or a path to a TOML file.
+    /// The profile that provides the values not given here: a name, or a path to a TOML file.
     [Nand Pcm Dram Disk] profile: String;
-    /// What it is, where no profile says so: nand, pcm, dram or disk.
+    /// Kind of medium if no profile states it: nand, pcm, dram or disk.
     [Nand Pcm Dram Disk] medium: MediumKind;
-    /// Channels.
+    /// Number of channels.
     [Nand Pcm Dram] channels: u32;
-    /// Chips on a channel.
+    /// Chips per channel.
     [Nand Pcm] chips_per_channel: u32;
-    /// Groups of chips on a channel, with chip selects of their own on one bus; each works alone (default 1).
+    /// Groups of chips per channel, with chip selects of their own on one bus; the groups work
+    /// independently (default 1).
     [Pcm] groups_per_channel: u32;
-    /// Dies in a chip.
+    /// Dies per chip.
     [Nand] dies_per_chip: u32;
-    /// Planes in a die.
+    /// Planes per die.
     [Nand] planes_per_die: u32;
-    /// Blocks in a plane.
+    /// Blocks per plane.
     [Nand] blocks_per_plane: u32;
-    /// Pages in a block.
+    /// Pages per block.
     [Nand] pages_per_block: u32;
-    /// Bytes in a page: a multiple of 512, up to 64K.
+    /// Bytes per page: a multiple of 512, up to 64K.
     [Nand] page_bytes: Size;
     /// Bytes in the spare area of a page, at least 24.
     [Nand] spare_bytes: Size;
-    /// What works at a time: `single` (the die, default) or `independent` (each plane).
+    /// Part that executes one command at a time: `single` (the die, default) or `independent` (each
+    /// plane).
     [Nand] plane_ops: PlaneOps;
-    /// tR: a page from the cells to the page register.
+    /// tR: transfer of a page from the cells to the page register.
     [Nand] t_read: Time;
-    /// tPROG: a page from the page register to the cells.
+    /// tPROG: transfer of a page from the page register to the cells.
     [Nand] t_prog: Time;
     /// tBERS: the erase of a block.
     [Nand] t_erase: Time;
-    /// The channel: time for one byte; of PCM, what its latencies do not include (default 0).
+    /// Transfer time of one byte on the channel; for PCM, in addition to its latencies (default 0).
     [Nand Pcm] bus_per_byte: Time;
-    /// Bytes in a chip.
+    /// Bytes per chip.
     [Pcm] chip_bytes: Size;
-    /// Least that a channel writes: a power of two from 2 to 512 bytes.
+    /// Smallest write of a channel: a power of two from 2 to 512 bytes.
     [Pcm] write_unit: Size;
-    /// Bytes for which wear is counted together: a power of two.
+    /// Bytes that share one wear counter: a power of two.
     [Pcm] line_bytes: Size;
-    /// Size in bytes; of a disk, how much of it is used, from its first sector on (default: all).
+    /// Size in bytes; for a disk, the part of it that is used, from its first sector on (default:
+    /// all).
     [Dram Disk] bytes: Size;
     /// Consecutive bytes on one channel: a power of two.
     [Pcm Dram] interleave_bytes: Size;
@@ -169,21 +172,21 @@ medium_config! {
     [Pcm] read: Points;
     /// Write latency by size.
     [Pcm] write: Points;
-    /// Write latency by size over refreshed cells; as `write` when not given.
+    /// Write latency by size over refreshed cells (default: as `write`).
     [Pcm] write_clean: Points;
-    /// Smallest access that the part makes; less costs as much (default: the write unit).
+    /// Smallest access that the part makes; a smaller one costs as much (default: the write unit).
     [Pcm] floor_bytes: Size;
     /// Bytes that one refresh cleans; without it there are no clean writes.
     [Pcm] refresh_bytes: Size;
-    /// One refresh.
+    /// Duration of one refresh.
     [Pcm] t_refresh: Time;
-    /// A fence (default 0).
+    /// Duration of a fence (default 0).
     [Pcm] t_fence: Time;
     /// Latency of any access.
     [Dram] latency: Time;
-    /// Transfer: time for one byte.
+    /// Transfer time of one byte.
     [Dram] per_byte: Time;
-    /// Erases that a block, or writes that a cell, is specified for.
+    /// Specified endurance: erases of a block (NAND), or writes of a cell (PCM).
     [Nand Pcm] endurance: u64;
     /// Fraction of blocks that are bad from the factory (default 0).
     [Nand] factory_bad: f64;
@@ -191,19 +194,20 @@ medium_config! {
     [Nand] program_fail: f64;
     /// Fraction of erases that fail (default 0).
     [Nand] erase_fail: f64;
-    /// Which blocks, programs and erases fail (default 0).
+    /// Seed that selects the blocks, programs and erases that fail (default 0).
     [Nand] seed: u64;
-    /// The drive: its values as `frit disk show` has them, or the path of a .diskspecs file.
+    /// The drive: its values as `frit disk show` prints them, or the path of a .diskspecs file.
     [Disk] drive: DriveRef;
-    /// Whether the drive acknowledges writes from its cache (default: as the drive does).
+    /// `true` if the drive acknowledges writes from its cache (default: as the drive does).
     [Disk] write_back: bool;
-    /// Requests that the drive takes at a time (default: as the drive does).
+    /// Maximum number of requests that the drive accepts at a time (default: as the drive does).
     [Disk] queue_depth: u32;
-    /// The order in which it serves them: fifo, sstf, scan, c-look, sptf (default: as the drive does).
+    /// Order in which the drive serves requests: fifo, sstf, scan, c-look, sptf (default: as the
+    /// drive does).
     [Disk] order: Scheduler;
-    /// How long a request that the drive could choose is passed over, at most (default 1 s).
+    /// Longest time for which the drive passes over a request that it could serve (default 1 s).
     [Disk] max_wait: Time;
-    /// Whether destaging, wear leveling and metadata `yield` to requests of the host, for `max_wait` at most
-    /// (default), or are `equal` to them.
+    /// `yield`: destaging, wear leveling and metadata give way to requests of the host, for
+    /// `max_wait` at most (default); `equal`: they do not.
     [Disk] background: Background;
 }

@@ -1,4 +1,4 @@
-//! A disk's drive as a key of a medium.
+//! The drive of a disk, as a key of a medium.
 
 use super::{MediumConfig, Profile};
 use crate::disk::{DiskProfile, DiskSpec, DriveConfig, diskspecs};
@@ -8,21 +8,21 @@ use std::collections::BTreeMap;
 use std::fmt;
 use std::path::Path;
 
-/// A drive: its values, or where DiskSim's description of it is.
+/// A drive: its values, or the path of a DiskSim description.
 #[derive(Clone, PartialEq, Debug, Serialize, Deserialize)]
 #[serde(untagged)]
 pub enum DriveRef {
-    /// Its values.
+    /// Values of the drive.
     Values(Box<DriveConfig>),
-    /// The path of a `.diskspecs` file.
+    /// Path of a `.diskspecs` file.
     Described(String),
 }
 
 impl DriveRef {
-    /// What it is.
+    /// Returns the parameters of the drive.
     ///
     /// # Errors
-    /// Values that no drive has, a file that cannot be read.
+    /// Values that no drive can have, or a file that cannot be read.
     pub fn spec(&self) -> Result<DiskSpec> {
         match self {
             DriveRef::Values(v) => v.spec("drive"),
@@ -52,7 +52,7 @@ fn load(path: &Path) -> Result<DiskSpec> {
     diskspecs::load(path).map(|l| l.spec).map_err(wrong)
 }
 
-/// Whether the name is that of a file of DiskSim's.
+/// Returns `true` if the name is that of a DiskSim parameter file.
 pub(super) fn is_described(name: &str) -> bool {
     Path::new(name).extension().is_some_and(|e| e == "diskspecs")
 }
@@ -63,14 +63,14 @@ fn profile(name: String, about: String, drive: DriveRef) -> Profile {
     Profile { name, medium: MediumKind::Disk, about, values, sources }
 }
 
-/// A profile of a drive, as one of a medium.
+/// Converts the profile of a drive into a profile of a medium.
 pub(super) fn as_profile(p: DiskProfile) -> Profile {
     profile(p.name, p.about, DriveRef::Values(Box::new(p.values)))
 }
 
-/// A drive that DiskSim describes, as a profile.
+/// Reads a DiskSim description of a drive as a profile.
 pub(super) fn described(path: &Path) -> Result<Profile> {
     let spec = load(path)?;
     let path = path.display().to_string();
-    Ok(profile(spec.name, "a drive that DiskSim describes".into(), DriveRef::Described(path)))
+    Ok(profile(spec.name, "a drive from a DiskSim description".into(), DriveRef::Described(path)))
 }

@@ -1,4 +1,4 @@
-//! Profiles: media by name, with the source of every value.
+//! Profiles: named media with the source of each value.
 
 mod config;
 mod drive;
@@ -33,41 +33,41 @@ const BUILTINS: [&str; 13] = [
     include_str!("../../profiles/lpddr2-nvm-ispfs-2018.toml"),
 ];
 
-/// A medium as somebody measured, published or sold it.
+/// A medium as it was measured, published or sold.
 #[derive(Clone, PartialEq, Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Profile {
-    /// Its name.
+    /// Name of the profile.
     pub name: String,
-    /// What it is.
+    /// Kind of medium.
     pub medium: MediumKind,
-    /// What it stands for, and what it leaves out.
+    /// Description of the medium, and of the properties that the profile does not cover.
     pub about: String,
-    /// Its values; a `profile` among them gives those that are not given here.
+    /// Its values. A `profile` among them provides the values that are not given here.
     pub values: MediumConfig,
-    /// Where each value comes from.
+    /// Source of each value, by key.
     #[serde(default)]
     pub sources: BTreeMap<String, String>,
 }
 
-/// One value of a profile.
+/// One value of a profile, for tables.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Row {
-    /// Its key.
+    /// Key of the value.
     pub key: &'static str,
     /// The value, as text.
     pub value: String,
-    /// Where it comes from; empty when the profile does not say.
+    /// Source of the value; empty if the profile states none.
     pub source: String,
-    /// What the key means.
+    /// Meaning of the key.
     pub help: &'static str,
 }
 
 impl Profile {
-    /// Reads a profile from TOML.
+    /// Parses a profile from TOML.
     ///
     /// # Errors
-    /// What is no profile, with the line; a source for a value that is not there.
+    /// Text that is not a profile, with the line; a source for a value that is not given.
     pub fn parse(text: &str) -> Result<Profile> {
         let p: Profile =
             toml::from_str(text).map_err(|e| Error::param("profile", "", e.to_string().trim_end()))?;
@@ -79,18 +79,18 @@ impl Profile {
         Ok(p)
     }
 
-    /// All profiles that come with frit.
+    /// Returns all built-in profiles.
     ///
     /// # Errors
-    /// None, as their test shows.
+    /// None; a unit test parses all built-in profiles.
     pub fn builtins() -> Result<Vec<Profile>> {
         BUILTINS.iter().map(|t| Profile::parse(t)).collect()
     }
 
-    /// A profile that comes with frit.
+    /// Returns a built-in profile.
     ///
     /// # Errors
-    /// An unknown name; the message lists those that there are.
+    /// An unknown name; the message lists the built-in profiles.
     pub fn builtin(name: &str) -> Result<Profile> {
         let all = Profile::builtins()?;
         let names: Vec<String> = all.iter().map(|p| p.name.clone()).collect();
@@ -101,10 +101,10 @@ impl Profile {
         })
     }
 
-    /// A profile from a file.
+    /// Reads a profile from a file.
     ///
     /// # Errors
-    /// A file that cannot be read, or is no profile.
+    /// A file that cannot be read, or is not a profile.
     pub fn load(path: &Path) -> Result<Profile> {
         let text = files::read_text(path, TEXT_BYTES_MAX).map_err(|source| Error::Io {
             what: format!("cannot read the profile {}", path.display()),
@@ -116,17 +116,17 @@ impl Profile {
         })
     }
 
-    /// A profile by name, or by path (what contains a `/` or ends in `.toml` or `.diskspecs`; from `dir` on). Drives
-    /// are found here as well.
+    /// Returns a profile by name or by path. A name that contains a `/` or ends in `.toml` or
+    /// `.diskspecs` is a path relative to `dir`. The names of drives are found as well.
     ///
-    /// # Errors
+    /// The errors of [`Profile::builtin`] and [`Profile::load`].
     /// As for [`Profile::builtin`] and [`Profile::load`].
     pub fn find(name: &str, dir: &Path) -> Result<Profile> {
         if drive::is_described(name) {
             drive::described(&dir.join(name))
         } else if name.contains('/') || name.ends_with(".toml") {
             let path = dir.join(name);
-            // A drive's profile has keys of its own.
+            // A TOML file may describe a drive, whose profile has other keys than a medium.
             DiskProfile::load(&path).map(drive::as_profile).or_else(|_| Profile::load(&path))
         } else if let Ok(disk) = DiskProfile::builtin(name) {
             Ok(drive::as_profile(disk))

@@ -1,4 +1,4 @@
-//! From keys to a device that can be.
+//! Resolution of the keys of a medium into a complete, checked device configuration.
 
 use super::{KEYS, MediumConfig, Points, Profile, Size, Time};
 use crate::disk::{Drive, WriteBack};
@@ -10,15 +10,15 @@ use crate::{
 use frit_core::{Error, MediumKind, Nanos, Result, SECTOR_BYTES, size};
 use std::path::Path;
 
-/// How many profiles may refer to another in a chain.
+/// Maximum number of profiles in a chain in which each refers to the next.
 const CHAIN_MAX: usize = 8;
 
-/// A medium, complete and checked.
+/// A complete and checked configuration of a medium.
 #[derive(Clone, Debug)]
 pub enum MediumSpec {
     /// NAND flash.
     Nand(NandConfig),
-    /// PCM and its kin.
+    /// PCM and other byte-addressable persistent memories.
     Pcm(PcmConfig),
     /// A DRAM buffer.
     Dram(DramConfig),
@@ -27,7 +27,7 @@ pub enum MediumSpec {
 }
 
 impl MediumSpec {
-    /// What it is.
+    /// Kind of the medium.
     #[must_use]
     pub fn kind(&self) -> MediumKind {
         match self {
@@ -38,7 +38,7 @@ impl MediumSpec {
         }
     }
 
-    /// Its size in bytes.
+    /// Size of the medium in bytes.
     #[must_use]
     pub fn bytes(&self) -> u64 {
         match self {
@@ -49,7 +49,7 @@ impl MediumSpec {
         }
     }
 
-    /// How large a store it needs, in bytes.
+    /// Size of the store that the medium needs, in bytes.
     #[must_use]
     pub fn store_bytes(&self) -> u64 {
         match self {
@@ -62,11 +62,11 @@ impl MediumSpec {
 }
 
 impl MediumConfig {
-    /// The medium that these keys and their profile describe, under a name of the stack. Paths of
-    /// profiles start at `dir`.
+    /// Returns the medium that these keys and their profile describe; `name` is its name in the
+    /// stack. Relative paths of profiles start at `dir`.
     ///
     /// # Errors
-    /// `Param` with the key, its value and what would be right.
+    /// `Param` with the key, its value and the values that are allowed.
     pub fn resolve(&self, name: &str, dir: &Path) -> Result<MediumSpec> {
         let all = self.clone().complete(dir)?;
         let Some(medium) = all.medium else {
@@ -80,7 +80,7 @@ impl MediumConfig {
                 let kind: &str = medium.into();
                 let fit: Vec<&str> =
                     KEYS.iter().filter(|k| k.media.contains(&medium)).map(|k| k.name).collect();
-                let why = format!("is no key of a {kind} medium; its keys are {}", fit.join(", "));
+                let why = format!("is not a key of a {kind} medium; its keys are {}", fit.join(", "));
                 return Err(Error::param(key.name, value, why));
             }
         }
@@ -92,14 +92,14 @@ impl MediumConfig {
         }
     }
 
-    /// With the values of its profile, and of that one's.
+    /// Fills in the missing values from the profile, and from the profiles that it refers to.
     fn complete(mut self, dir: &Path) -> Result<MediumConfig> {
         let mut chain: Vec<String> = Vec::new();
         while let Some(name) = self.profile.take() {
             let base = Profile::find(&name, dir)?;
             chain.push(name.clone());
             if chain.len() > CHAIN_MAX {
-                let why = format!("profiles refer to each other without end: {}", chain.join(" -> "));
+                let why = format!("the profiles form a cycle or too long a chain: {}", chain.join(" -> "));
                 return Err(Error::param("profile", name, why));
             }
             if let Some(given) = self.medium.filter(|&m| m != base.medium) {
@@ -213,6 +213,7 @@ impl MediumConfig {
         };
         let mut spec = drive.spec()?;
         if let Some(on) = self.write_back {
+            // Enabling write-back keeps the kind of write-back that the drive has.
             spec.cache.write_back = match spec.cache.write_back {
                 _ if !on => WriteBack::Off,
                 WriteBack::Off => WriteBack::Full,

@@ -98,7 +98,7 @@ fn durable_memories_hold_a_page_on_one_channel_and_make_small_writes_cheap() {
         assert!(c.geometry.channels >= 4 && c.geometry.interleave_bytes >= 4096, "{p}");
         assert_eq!(c.refresh_bytes.is_some(), p.starts_with("bnvm"), "{p}");
     }
-    // A page costs the same, whether it may be written in parts or not.
+    // A whole page costs the same with and without writes of parts.
     let model = |p| Model::Pcm(pcm(p).timing);
     let (mut whole, mut bytes) = (model("bnvm-pcm-2019"), model("bnvm-pcm-bytes"));
     for (op, share) in [(Op::PcmRead, 1766), (Op::PcmWrite, 4891), (Op::PcmWriteClean, 4109)] {
@@ -107,7 +107,7 @@ fn durable_memories_hold_a_page_on_one_channel_and_make_small_writes_cheap() {
         assert_eq!(cost(&mut bytes, op, 64), Nanos(share));
     }
     assert_eq!(pcm("bnvm-pcm-bytes").refresh_bytes, Some(512 << 10));
-    // The title of the paper: 1 GB/s and 200 MB/s, for what is large.
+    // The figures in the title of the paper, for large accesses: 1 GB/s and 200 MB/s.
     let mut reram = model("reram-2014");
     let mb_s = |t: Nanos| 65536.0 * 1e3 / t.0 as f64;
     assert!((mb_s(cost(&mut reram, Op::PcmRead, 65536)) - 1000.0).abs() < 50.0);
@@ -121,7 +121,7 @@ fn the_board_of_the_ispfs_paper_is_as_the_paper_has_it() {
     let g = c.geometry;
     assert_eq!(g.bytes(), 1 << 30);
     assert_eq!((g.channels, g.groups, g.units(), g.channels * g.chips_per_channel), (2, 2, 4, 8));
-    // 150 MB/s a chip, two chips a group; 9 MB/s for writes.
+    // 150 MB/s per chip with two chips in a group; 9 MB/s for writes.
     let mb_s = |op| {
         let cmd = Cmd { addr: 0, len: 64, hazard: 0, unit: UnitId(0), op, cause: Cause::Host };
         64e3 / c.timing.phases(&cmd).total().0 as f64
@@ -164,7 +164,7 @@ fn a_profile_of_ones_own_is_a_file_and_can_build_on_another() {
     let own = mine.replace("'slc-k9-2016'", "'mine.toml'");
     std::fs::write(dir.path().join("mine.toml"), own).unwrap();
     let e = config.resolve("n", dir.path()).unwrap_err().to_string();
-    assert!(e.contains("without end"), "{e}");
+    assert!(e.contains("form a cycle"), "{e}");
 }
 
 #[test]
@@ -188,7 +188,7 @@ fn errors_name_key_value_and_remedy() {
         ("profile = 'slc-k9-2016'\nt_read = '0 us'", ["t_read = 0 ps", "at least 1 ns"]),
         ("profile = 'slc-k9-2016'\nendurance = 0", ["endurance = 0", "erases"]),
         ("profile = 'slc-k9-2016'\nerase_fail = 1.0", ["erase_fail = 1", "fraction"]),
-        ("profile = 'slc-k9-2016'\nwrite_unit = 16", ["write_unit = 16 B", "no key of a nand medium"]),
+        ("profile = 'slc-k9-2016'\nwrite_unit = 16", ["write_unit = 16 B", "not a key of a nand medium"]),
         ("profile = 'slc-k9-2016'\nmedium = 'pcm'", ["medium = pcm", "describes a nand medium"]),
         ("profile = 'pcm-p8p-2016'\nwrite_unit = '1K'", ["write_unit = 1024", "power of two from 2 to 512"]),
         ("profile = 'pcm-p8p-2016'\nread = []", ["read = 0 points", "at least one point"]),
@@ -208,7 +208,7 @@ fn errors_name_key_value_and_remedy() {
 fn what_is_no_config_is_refused_with_its_line() {
     for (toml, part) in [
         ("t_read = 25", "time with its unit"),
-        ("t_read = '25'", "is no time"),
+        ("t_read = '25'", "is not a time"),
         ("t_raed = '25 us'", "unknown field `t_raed`"),
         ("plane_ops = 'multi'", "independent"),
         ("page_bytes = '2 apples'", "is no size"),

@@ -1,10 +1,10 @@
-//! Times as people write them: `75.5 us`, `1.5 ms`, `833 ps`. Without a unit it is no time.
+//! Times with a unit: `75.5 us`, `1.5 ms`, `833 ps`. A number without a unit is refused.
 
 use frit_core::Nanos;
 use serde::de::{self, Deserialize, Deserializer};
 use serde::ser::{Serialize, Serializer};
 
-/// A time in picoseconds, since a bus moves a byte in less than a nanosecond.
+/// A time in picoseconds, since a bus transfers a byte in less than a nanosecond.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
 pub struct Time(pub u64);
 
@@ -17,18 +17,18 @@ const UNITS: [(&str, u64); 6] = [
     ("s", 1_000_000_000_000),
 ];
 
-/// Longest time understood: an hour.
+/// Longest time accepted: one hour.
 const MAX_PS: f64 = 3_600e12;
 
 impl Time {
-    /// Reads a number and its unit.
+    /// Parses a number with a unit.
     ///
     /// # Errors
-    /// A sentence that says what was wrong and what is understood.
+    /// A sentence that states the problem and the accepted form.
     pub fn parse(text: &str) -> Result<Time, String> {
         let t = text.trim();
         let bad =
-            || format!("'{text}' is no time; write a number and ps, ns, us, ms or s, such as \"75.5 us\"");
+            || format!("'{text}' is not a time; write a number and ps, ns, us, ms or s, such as \"75.5 us\"");
         let split = t.find(|c: char| !c.is_ascii_digit() && c != '.').ok_or_else(bad)?;
         let (number, unit) = (&t[..split], t[split..].trim());
         let (_, ps) = UNITS.iter().find(|(u, _)| *u == unit).ok_or_else(bad)?;
@@ -40,7 +40,7 @@ impl Time {
         Ok(Time(total.round() as u64))
     }
 
-    /// Rounded to nanoseconds.
+    /// Rounds to nanoseconds.
     #[must_use]
     pub fn nanos(self) -> Nanos {
         Nanos((self.0 + 500) / 1000)

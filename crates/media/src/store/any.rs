@@ -1,20 +1,20 @@
-//! One of the stores that hold bytes, chosen at run time.
+//! A store that holds bytes, of a kind that is chosen at run time.
 
 use super::{CustomStore, FileStore, MemoryStore, MmapStore, Store};
 use frit_core::{Result, SlowMedium};
 use std::sync::Arc;
 
-/// A store that holds bytes. A medium is generic over its store; this keeps the number of compiled
-/// stacks at two (with bytes and without), for a branch a page.
+/// A store that holds bytes. A medium is generic over its store; this enum keeps the number of
+/// compiled stacks at two (with and without bytes), at the price of one branch per page.
 #[derive(Debug)]
 pub enum AnyStore {
-    /// In memory.
+    /// A store in memory.
     Memory(MemoryStore),
-    /// In a file, by `pread` and `pwrite`.
+    /// A file that is accessed with `pread` and `pwrite`.
     File(FileStore),
-    /// In a file, mapped.
+    /// A file that is mapped into memory.
     Mmap(MmapStore),
-    /// Somewhere else.
+    /// A store that the caller implements.
     Custom(Box<dyn CustomStore>),
 }
 

@@ -1,46 +1,47 @@
-//! A store from outside: one that records, fails, or lies elsewhere.
+//! A store that the caller implements, for example one that records accesses or injects errors.
 
 use super::Store;
 use frit_core::Result;
 use std::fmt::Debug;
 
-/// [`Store`] as an object, so that a stack can be built on stores that this crate does not know.
+/// Object-safe form of [`Store`], with which a stack can be built on stores that this crate does
+/// not define.
 pub trait CustomStore: Debug + Send {
-    /// As [`Store::len`].
+    /// See [`Store::len`].
     fn len(&self) -> u64;
 
-    /// As [`Store::is_empty`].
+    /// See [`Store::is_empty`].
     fn is_empty(&self) -> bool {
         self.len() == 0
     }
 
-    /// As [`Store::is_blank`].
+    /// See [`Store::is_blank`].
     fn is_blank(&self) -> bool;
 
-    /// As [`Store::read`].
+    /// See [`Store::read`].
     ///
     /// # Errors
-    /// As there.
+    /// The errors of [`Store::read`].
     fn read(&self, at: u64, into: &mut [u8]) -> Result<()>;
 
-    /// As [`Store::write`].
+    /// See [`Store::write`].
     ///
     /// # Errors
-    /// As there.
+    /// The errors of [`Store::write`].
     fn write(&mut self, at: u64, data: &[u8]) -> Result<()>;
 
-    /// As [`Store::sync`].
+    /// See [`Store::sync`].
     ///
     /// # Errors
-    /// As there.
+    /// The errors of [`Store::sync`].
     fn sync(&mut self) -> Result<()>;
 
-    /// As [`Store::slice`].
+    /// See [`Store::slice`].
     fn slice(&self, _at: u64, _len: usize) -> Option<&[u8]> {
         None
     }
 
-    /// As [`Store::volatile`].
+    /// See [`Store::volatile`].
     fn volatile(&self) -> bool {
         false
     }

@@ -1,4 +1,4 @@
-//! Bytes in a file, by `pread` and `pwrite`.
+//! A store in a file, accessed with `pread` and `pwrite`.
 
 use super::{Store, check_range};
 use frit_core::{Error, Result, SlowMedium, size};
@@ -7,10 +7,11 @@ use std::os::unix::fs::{FileExt, OpenOptionsExt};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-/// A backing file. Sparse where the file system can: what was never written takes no room.
+/// A backing file. It is sparse where the file system supports that: bytes that were never written
+/// take no space.
 ///
-/// The file is locked (advisory) for as long as the store lives, so that two programs cannot
-/// write to one medium.
+/// The file is locked (advisory) while the store exists, so that two programs cannot write to one
+/// medium.
 #[derive(Debug)]
 pub struct FileStore {
     file: File,
@@ -23,7 +24,7 @@ impl FileStore {
     /// Opens the file at `path`, or creates it with `len` bytes.
     ///
     /// # Errors
-    /// A file of another size, one that another program uses, or what the host says.
+    /// A file of another size, a file that another program uses, or an error of the host.
     pub fn open(path: impl AsRef<Path>, len: u64) -> Result<FileStore> {
         let path = path.as_ref();
         let io = |what: &str, source| Error::Io { what: format!("{what} {}", path.display()), source };
@@ -41,19 +42,18 @@ impl FileStore {
             }
             TryLockError::Error(e) => io("cannot lock the backing file", e),
         })?;
-        let meta = file.metadata().map_err(|e| io("cannot look at the backing file", e))?;
+        let meta = file.metadata().map_err(|e| io("cannot read the metadata of the backing file", e))?;
         let has = meta.len();
         if !meta.is_file() {
-            let why = "is not a plain file; name a file, which is created when it is missing";
+            let why = "is not a regular file; give the path of a file (a missing file is created)";
             return Err(Error::param("path", path.display(), why));
         }
         if has == 0 {
-            file.set_len(len).map_err(|e| {
-                io(&format!("cannot make room for {} in the backing file", size::show(len)), e)
-            })?;
+            file.set_len(len)
+                .map_err(|e| io(&format!("cannot grow the backing file to {}", size::show(len)), e))?;
         } else if has != len {
             let why = format!(
-                "has {has} bytes, the medium needs {len}: it belongs to another geometry; use that one, \
+                "has {has} bytes, the medium needs {len}: it belongs to another geometry; use that geometry, \
                  or another file"
             );
             return Err(Error::param("path", path.display(), why));
@@ -61,13 +61,14 @@ impl FileStore {
         Ok(FileStore { file, path: path.into(), len, blank: has == 0 })
     }
 
-    /// Over a file of `len` bytes that the caller has opened for reading and writing, and locked.
+    /// Creates a store over a file of `len` bytes. The caller must have opened it for reading and
+    /// writing, and locked it.
     #[must_use]
     pub fn over(file: File, path: PathBuf, len: u64, blank: bool) -> FileStore {
         FileStore { file, path, len, blank }
     }
 
-    /// The file's path.
+    /// Path of the file.
     #[must_use]
     pub fn path(&self) -> &Path {
         &self.path
@@ -123,7 +124,7 @@ impl Store for FileStore {
     }
 }
 
-/// The same file, from any thread.
+/// The same file for use from any thread.
 #[derive(Debug)]
 struct SharedFile {
     file: File,
@@ -135,7 +136,8 @@ impl SharedFile {
         Error::Io { what: format!("cannot {what} at {at} of {}", path.display()), source }
     }
 
-    /// Makes bytes zero: as a hole, where the file system can; else by writing them.
+    /// Zeros `len` bytes at `at`: by punching a hole where the file system can, otherwise by
+    /// writing zeros.
     fn zero(file: &File, path: &Path, at: u64, len: u64) -> Result<()> {
         let zeros = vec![0; (1 << 20).min(len as usize)];
         let (mut pos, end) = (at, at + len);
@@ -151,7 +153,7 @@ impl SharedFile {
     }
 }
 
-/// Makes a hole; whether that worked.
+/// Punches a hole. Returns `true` on success.
 fn punch(file: &File, at: u64, len: u64) -> bool {
     use rustix::fs::{FallocateFlags, fallocate};
     fallocate(file, FallocateFlags::PUNCH_HOLE | FallocateFlags::KEEP_SIZE, at, len).is_ok()

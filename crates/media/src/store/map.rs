@@ -1,4 +1,4 @@
-//! Bytes in a file, mapped into memory.
+//! A store in a file that is mapped into memory.
 
 use super::cache;
 use super::populate::Populate;
@@ -9,31 +9,33 @@ use memmap2::{Advice, MmapMut, MmapOptions};
 use std::fs::File;
 use std::path::{Path, PathBuf};
 
-/// How a file is mapped.
+/// The kind of a mapping.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Mapping {
     /// Writes reach the file.
     Shared,
-    /// Writes stay in this process and are gone with it (copy on write); the file may be open for
+    /// Copy on write: writes stay in this process and are lost with it. The file may be open for
     /// reading only.
     Private,
 }
 
-/// Files of memory (tmpfs) up to this size are mapped page by page when they are opened, in the
-/// background, so that no first touch (3 to 12 µs) falls on a request. It takes 0.1 to 0.3 s a GiB. On
-/// disks it would make every page dirty.
+/// Size in bytes up to which files in memory (tmpfs) are populated in the background when they are
+/// opened, so that no request pays for the first touch of a page (3 to 12 µs). Populating takes 0.1
+/// to 0.3 s per GiB. Files on disks are not populated: every page would become dirty.
 const POPULATE_BYTES_MAX: u64 = 8 << 30;
-/// What `statfs` calls tmpfs and ramfs (linux/magic.h).
+/// Type of tmpfs and ramfs in the results of `statfs` (linux/magic.h).
 const TMPFS_MAGIC: u64 = 0x0102_1994;
 const RAMFS_MAGIC: u64 = 0x8584_58f6;
 
-/// A backing file in the address space: no system call an access, and whole slices to borrow.
+/// A backing file that is mapped into the address space: accesses need no system call, and slices
+/// can be borrowed.
 ///
-/// A page that the host cannot give (a file cut by another program, a disk that fails) is an error, as
-/// with [`FileStore`]: SIGBUS is caught. What lies between two such pages is one as well.
+/// A page that the host cannot provide (because another program truncated the file, or the disk
+/// fails) is reported as an error, as with [`FileStore`]: SIGBUS is caught. Accesses to pages
+/// between two such pages fail too.
 #[derive(Debug)]
 pub struct MmapStore {
-    // These two go before the map.
+    // Fields are dropped in order: these two must be dropped before the map.
     populate: Option<Populate>,
     guard: Guard,
     map: MmapMut,
@@ -42,10 +44,11 @@ pub struct MmapStore {
     path: PathBuf,
     mapping: Mapping,
     blank: bool,
-    /// Too large for the processor's cache: writes go past it.
+    /// `true` if the mapping is too large for the processor's cache, so that writes bypass the
+    /// cache.
     past_cache: bool,
-    /// A sync failed: what it should have written may be gone from the page cache, and a second sync
-    /// would say that all is well.
+    /// `true` after a failed sync. The pages that it should have written may be gone from the page
+    /// cache, and a second sync would report success.
     sync_failed: bool,
 }
 
@@ -53,17 +56,17 @@ impl MmapStore {
     /// Opens the file at `path`, or creates it with `len` bytes, and maps it.
     ///
     /// # Errors
-    /// As for [`FileStore::open`], and a host that cannot map it.
+    /// The errors of [`FileStore::open`], and a host that cannot map the file.
     pub fn open(path: impl AsRef<Path>, len: u64) -> Result<MmapStore> {
         let (file, path, len, blank) = FileStore::open(path, len)?.into_parts();
         MmapStore::map(file, path, len, blank, Mapping::Shared)
     }
 
-    /// Maps the first `len` bytes of a file or a device that is open and locked by the caller; they have
-    /// to be there. `blank`: they are zeros.
+    /// Maps the first `len` bytes of a file or device that the caller has opened and locked; the
+    /// file must be at least that long. `blank` states that these bytes are zeros.
     ///
     /// # Errors
-    /// A host that cannot map it.
+    /// A host that cannot map the file.
     #[allow(unsafe_code)]
     pub fn map(file: File, path: PathBuf, len: u64, blank: bool, mapping: Mapping) -> Result<MmapStore> {
         let cannot =
@@ -71,11 +74,12 @@ impl MmapStore {
         let size = usize::try_from(len).map_err(|_| cannot(std::io::ErrorKind::FileTooLarge.into()))?;
         let mut options = MmapOptions::new();
         options.len(size);
-        // SAFETY: a mapped file must not be changed or cut short by others while it is borrowed. The
-        // file is at least `len` long and locked by us until the map is gone; the lock is advisory, so
-        // a program that ignores it can still do harm, as with any mapped file.
+        // SAFETY: a mapped file must not be changed or truncated by others while it is borrowed.
+        // The file is at least `len` bytes long and locked by us until the map is dropped; the lock
+        // is advisory, so a program that ignores it can still do harm, as with any mapped file.
         let map = match mapping {
             Mapping::Shared => unsafe { options.map_mut(&file) },
+            // No swap is reserved for a private mapping: only pages that are written need memory.
             Mapping::Private => unsafe { options.no_reserve_swap().map_copy(&file) },
         };
         let map = map.map_err(cannot)?;
@@ -96,7 +100,8 @@ impl MmapStore {
         Ok(store)
     }
 
-    /// Best effort: what a kernel does not know changes nothing but speed.
+    /// Gives the kernel hints about the mapping. They are best effort: a hint that the kernel does
+    /// not know affects only speed.
     fn advise(&mut self) {
         let Ok(fs) = rustix::fs::fstatfs(&self.file) else { return };
         let in_memory = [TMPFS_MAGIC, RAMFS_MAGIC].contains(&(fs.f_type as u64));
@@ -108,7 +113,7 @@ impl MmapStore {
         }
     }
 
-    /// Reports pages that the host did not give.
+    /// Returns the error for pages that the host could not provide.
     #[cold]
     fn hurt(&self, at: usize, len: usize) -> Error {
         let why = "the file was cut short, or its disk fails";
@@ -134,6 +139,7 @@ impl Store for MmapStore {
         check_range(at, into.len(), self.len())?;
         let at = at as usize;
         into.copy_from_slice(&self.map[at..at + into.len()]);
+        // Checked after the copy: the signal handler marks a page during the access to it.
         if self.guard.hurt(at, into.len()) { Err(self.hurt(at, into.len())) } else { Ok(()) }
     }
 
@@ -150,8 +156,8 @@ impl Store for MmapStore {
         if self.guard.hurt(at, data.len()) { Err(self.hurt(at, data.len())) } else { Ok(()) }
     }
 
-    /// By `fdatasync` of the file: Linux tracks the pages that are dirtied through a shared mapping
-    /// (they are write-protected while clean), and writes just those.
+    /// Syncs with `fdatasync` of the file: Linux tracks the pages that are dirtied through a shared
+    /// mapping (clean pages are write-protected), and writes only those.
     fn sync(&mut self) -> Result<()> {
         if self.mapping == Mapping::Private {
             return Ok(());
@@ -168,7 +174,8 @@ impl Store for MmapStore {
 
     fn slice(&self, at: u64, len: usize) -> Option<&[u8]> {
         check_range(at, len, self.len()).ok()?;
-        // A page that fails only now reads as zeros here, which no checksum takes for its data.
+        // A page that fails only after this check reads as zeros here. No checksum accepts zeros as
+        // its data.
         if self.guard.hurt(at as usize, len) {
             return None;
         }

@@ -1,17 +1,18 @@
-//! Bytes in memory, which cost nothing until they are written.
+//! A store in memory that allocates on the first write.
 
 use super::{Store, check_range};
 use frit_core::Result;
 
-/// What is allocated at a time, in bytes: large enough to make the tables small, small enough that a
-/// lone page does not cost much.
+/// Size of an allocation in bytes: large enough to keep the tables small, small enough that a
+/// single page does not cost much.
 const CHUNK: usize = 64 << 10;
-/// Chunks in a group: the second level of the table covers 64 MiB.
+/// Number of chunks in a group: an entry of the table's first level covers 64 MiB.
 const GROUP: usize = 1024;
 
 type Chunk = Option<Box<[u8]>>;
 
-/// A sparse store in memory: terabytes of address space, of which only what is written is held.
+/// A sparse store in memory. Its address space can be terabytes; only the chunks that were written
+/// are allocated.
 #[derive(Debug)]
 pub struct MemoryStore {
     len: u64,
@@ -20,14 +21,14 @@ pub struct MemoryStore {
 }
 
 impl MemoryStore {
-    /// A blank store of `len` bytes.
+    /// Creates a blank store of `len` bytes.
     #[must_use]
     pub fn new(len: u64) -> MemoryStore {
         let groups = len.div_ceil((CHUNK * GROUP) as u64) as usize;
         MemoryStore { len, groups: (0..groups).map(|_| None).collect(), chunks: 0 }
     }
 
-    /// How much of it is held, in bytes.
+    /// Number of bytes that are allocated.
     #[cfg(test)]
     fn held_bytes(&self) -> u64 {
         self.chunks * CHUNK as u64
@@ -98,6 +99,8 @@ impl Store for MemoryStore {
     fn slice(&self, at: u64, len: usize) -> Option<&[u8]> {
         check_range(at, len, self.len).ok()?;
         let from = at as usize % CHUNK;
+        // A slice lies within one chunk, and a chunk that was never written has no memory to
+        // borrow.
         if len == 0 || from + len > CHUNK {
             return None;
         }

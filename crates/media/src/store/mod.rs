@@ -1,7 +1,7 @@
-//! Where the bytes of a medium live: nowhere, in memory, in a file.
+//! Storage for the bytes of a medium: none, memory, or a file.
 //!
-//! All stores hold the same contents for the same calls; what was never written reads as zeros.
-//! A store knows no rules: those are the medium's.
+//! All stores return the same contents for the same calls; bytes that were never written read as
+//! zeros. A store applies no rules of a device: those belong to the medium.
 
 mod any;
 mod cache;
@@ -21,39 +21,40 @@ pub use memory::MemoryStore;
 use frit_core::{Error, Result, SlowMedium};
 use std::sync::Arc;
 
-/// Bytes by address. The only door from a medium to what holds its bytes, so that a recording or a
-/// faulty store can stand in for a plain one.
+/// Bytes by address. A medium accesses its bytes only through this trait, so that a store that
+/// records or fails can replace a plain one.
 pub trait Store {
-    /// Whether bytes can be had back at all. Media skip all work on bytes when not.
+    /// `true` if the store keeps the bytes that are written. If it does not, media skip all work on
+    /// bytes.
     const HOLDS: bool;
 
     /// Size in bytes.
     fn len(&self) -> u64;
 
-    /// Whether it has no bytes.
+    /// Returns `true` if the store has a size of zero bytes.
     fn is_empty(&self) -> bool {
         self.len() == 0
     }
 
-    /// Whether nothing was ever written to it: a medium on it is new.
+    /// Returns `true` if nothing was ever written to the store. A medium on a blank store is new.
     fn is_blank(&self) -> bool;
 
-    /// Fills `into` from `at`.
+    /// Fills `into` with the bytes that start at `at`.
     ///
     /// # Errors
-    /// A range past the end, or a host that fails to read.
+    /// A range past the end, or a read error of the host.
     fn read(&self, at: u64, into: &mut [u8]) -> Result<()>;
 
     /// Writes `data` at `at`.
     ///
     /// # Errors
-    /// A range past the end, or a host that fails to write.
+    /// A range past the end, or a write error of the host.
     fn write(&mut self, at: u64, data: &[u8]) -> Result<()>;
 
-    /// Makes bytes zero.
+    /// Zeros `len` bytes at `at`.
     ///
     /// # Errors
-    /// As for [`Store::write`].
+    /// The errors of [`Store::write`].
     fn zero(&mut self, at: u64, len: u64) -> Result<()> {
         let zeros = vec![0; len.min(1 << 20) as usize];
         let mut done = 0;
@@ -65,47 +66,49 @@ pub trait Store {
         Ok(())
     }
 
-    /// Makes all that was written outlive the machine.
+    /// Makes all written bytes durable: they survive a power loss of the host.
     ///
     /// # Errors
-    /// A host that fails to.
+    /// A sync error of the host.
     fn sync(&mut self) -> Result<()>;
 
-    /// The bytes themselves, where the store has them in one piece in memory.
+    /// Returns the bytes by reference, if the store has them contiguously in memory.
     fn slice(&self, _at: u64, _len: usize) -> Option<&[u8]> {
         None
     }
 
-    /// Copies `len` bytes, which [`Store::slice`] can borrow, to another place, where the store has both
-    /// in one piece in memory; nothing when it does not.
+    /// Copies `len` bytes that [`Store::slice`] can borrow to another address. Returns `None` if
+    /// the store does not have both ranges contiguously in memory.
     ///
     /// # Errors
-    /// As for [`Store::read`] and [`Store::write`].
+    /// The errors of [`Store::read`] and [`Store::write`].
     fn copy(&mut self, _from: u64, _to: u64, _len: usize) -> Option<Result<()>> {
         None
     }
 
-    /// Whether [`Store::copy`] does anything.
+    /// Returns `true` if [`Store::copy`] is supported.
     fn copies(&self) -> bool {
         false
     }
 
-    /// Bytes will be read soon: loads them ahead, where the store has them in memory.
+    /// Prefetches bytes that will be read soon, if the store has them in memory.
     fn fetch(&self, _at: u64, _len: usize) {}
 
-    /// The same bytes from any thread, where accesses take long and the store allows it.
+    /// Returns a handle to the same bytes for use from any thread, if accesses are slow and the
+    /// store supports it.
     fn shared(&self) -> Option<Arc<dyn SlowMedium>> {
         None
     }
 
-    /// Whether what was written may be lost with the machine until [`Store::sync`]: files behind a page
-    /// cache, as against modelled media.
+    /// Returns `true` if written bytes may be lost in a power loss of the host until
+    /// [`Store::sync`], as with files behind a page cache. A modelled medium in memory is not
+    /// volatile in this sense.
     fn volatile(&self) -> bool {
         false
     }
 }
 
-/// A borrowed store: the medium goes, the bytes stay.
+/// A borrowed store. The bytes remain when the medium is dropped.
 impl<S: Store> Store for &mut S {
     const HOLDS: bool = S::HOLDS;
 
@@ -158,7 +161,8 @@ impl<S: Store> Store for &mut S {
     }
 }
 
-/// No bytes at all: pure simulation, at full speed. Reads as zeros, of any size.
+/// A store without bytes, for simulation at full speed. It has the largest size possible and reads
+/// as zeros.
 #[derive(Clone, Copy, Default, Debug)]
 pub struct NoStore;
 
@@ -187,7 +191,7 @@ impl Store for NoStore {
     }
 }
 
-/// Refuses a range that ends past `size`.
+/// Returns an error for a range that ends past `size`.
 #[inline]
 fn check_range(at: u64, len: usize, size: u64) -> Result<()> {
     match at.checked_add(len as u64) {

@@ -1,4 +1,4 @@
-//! Touching the pages of a mapping ahead of the requests that will.
+//! Background population of a mapping: touches its pages before requests do.
 
 #![allow(unsafe_code)]
 
@@ -6,11 +6,12 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread::JoinHandle;
 
-/// What is touched with one call: the wait of whoever ends it, about 5 ms.
+/// Bytes that are touched with one call. A thread that drops a [`Populate`] waits for one call,
+/// about 5 ms.
 const STEP: usize = 16 << 20;
 
-/// A thread that maps a mapping's pages for writing, best effort, until it is through or this goes; it has to
-/// go before the mapping does.
+/// A thread that maps the pages of a mapping for writing (best effort). It ends when all pages are
+/// mapped or when this value is dropped, which must happen before the mapping is dropped.
 #[derive(Debug)]
 pub(super) struct Populate {
     stop: Arc<AtomicBool>,
@@ -18,7 +19,7 @@ pub(super) struct Populate {
 }
 
 impl Populate {
-    /// Over `len` bytes at `start`, which is the start of a page.
+    /// Starts to populate `len` bytes at `start`, which must be page-aligned.
     pub(super) fn new(start: *const u8, len: usize) -> Populate {
         let stop = Arc::new(AtomicBool::new(false));
         let (ended, start) = (Arc::clone(&stop), start as usize);
@@ -35,8 +36,8 @@ impl Populate {
 }
 
 fn populate(start: usize, len: usize) -> bool {
-    // SAFETY: the range lies in a mapping that outlives this thread, which is joined before it goes.
-    // The call maps pages as a write would, and changes no byte.
+    // SAFETY: the range lies in a mapping that outlives this thread, which is joined before the
+    // mapping is dropped. The call maps pages as a write would, and changes no byte.
     unsafe { libc::madvise(start as *mut libc::c_void, len, libc::MADV_POPULATE_WRITE) == 0 }
 }
 
@@ -44,7 +45,7 @@ impl Drop for Populate {
     fn drop(&mut self) {
         self.stop.store(true, Ordering::Relaxed);
         if let Some(thread) = self.thread.take() {
-            // It cannot panic.
+            // The thread cannot panic, so the result is ignored.
             drop(thread.join());
         }
     }

@@ -1,31 +1,33 @@
-//! A mapped file that is cut short by another program, that a full file system cannot back, or whose
-//! disk fails, answers a memory access with SIGBUS, which ends the program. For a server of volumes
-//! that is the worst of outcomes: all clients lose everything for one bad page.
+//! Handler of SIGBUS for mapped files. The kernel sends SIGBUS for an access to a mapped file that
+//! another program truncated, that a full file system cannot back, or whose disk fails. By default
+//! the signal ends the program, which for a server of volumes means that all clients lose
+//! everything because of one bad page.
 //!
-//! Here the signal is caught. Where the address lies in a mapping that was [`Guard`]ed, a page of zeros
-//! is put over it, the access goes on, and the guard remembers the place: the store then reports an
-//! error of the host for it. Any other SIGBUS goes where it would have gone.
+//! Here the signal is caught. If the address lies in a mapping that has a [`Guard`], the handler
+//! maps a page of zeros over it, lets the access continue, and records the address in the guard:
+//! the store then reports an I/O error for it. Any other SIGBUS is passed to the previous handler.
 //!
-//! This has to be unsafe: a signal handler is. It does what is allowed in one: loads and stores of
-//! atomics, and system calls (`mmap`, `sigaction`), with errno put back.
+//! This module is unsafe because signal handlers are. The handler does only what is allowed in one:
+//! it loads and stores atomics and makes system calls (`mmap`, `sigaction`), and restores errno.
 
 #![allow(unsafe_code)]
 
 use std::sync::Once;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering, compiler_fence};
 
-/// Mappings that can be guarded at a time; more are mapped without a guard. A volume has two or three.
+/// Maximum number of guarded mappings; further ones are mapped without a guard. A volume has two or
+/// three.
 const SLOTS: usize = 256;
 
-/// A guarded mapping, as the handler sees it.
+/// A guarded mapping as the handler sees it.
 struct Slot {
     taken: AtomicBool,
-    /// Its first address; 0: none.
+    /// First address of the mapping; 0 if the slot is unused.
     start: AtomicUsize,
     end: AtomicUsize,
-    /// The addresses over which zeros were put lie from here ...
+    /// Lowest address over which zeros were mapped.
     low: AtomicUsize,
-    /// ... to here.
+    /// End of the highest page over which zeros were mapped.
     high: AtomicUsize,
 }
 
@@ -41,11 +43,11 @@ static TABLE: [Slot; SLOTS] = [const {
 
 static INSTALL: Once = Once::new();
 static PAGE: AtomicUsize = AtomicUsize::new(4096);
-/// What was installed before: the handler's address and its flags.
+/// The handler that was installed before (address and flags).
 static BEFORE: AtomicUsize = AtomicUsize::new(libc::SIG_DFL);
 static BEFORE_FLAGS: AtomicUsize = AtomicUsize::new(0);
 
-/// Watches one mapping for as long as it lives; it has to go before the mapping does.
+/// Watches one mapping. It must be dropped before the mapping is.
 #[derive(Debug)]
 pub(super) struct Guard {
     slot: Option<usize>,
@@ -61,19 +63,20 @@ impl Guard {
         if let Some(s) = free.map(|n| &TABLE[n]) {
             s.low.store(usize::MAX, Ordering::Relaxed);
             s.high.store(0, Ordering::Relaxed);
+            // The end before the start: a slot with a start is complete for the handler.
             s.end.store(start + len, Ordering::Release);
             s.start.store(start, Ordering::Release);
         }
         Guard { slot: free, start }
     }
 
-    /// Whether zeros were put over something from the first to the last place of which `at` .. `at +
-    /// len` is a part.
+    /// Returns `true` if the range `at` .. `at + len` overlaps the span from the first to the last
+    /// address over which zeros were mapped.
     #[inline]
     pub(super) fn hurt(&self, at: usize, len: usize) -> bool {
         let Some(n) = self.slot else { return false };
-        // The handler runs in this thread, inside of the access that comes before: it must not be moved
-        // behind these loads.
+        // The handler runs in this thread, during the access that precedes this call: the compiler
+        // must not move that access behind these loads.
         compiler_fence(Ordering::SeqCst);
         let s = &TABLE[n];
         let from = self.start + at;
@@ -84,6 +87,7 @@ impl Guard {
 impl Drop for Guard {
     fn drop(&mut self) {
         if let Some(s) = self.slot.map(|n| &TABLE[n]) {
+            // The start first: the handler ignores a slot without a start.
             s.start.store(0, Ordering::Release);
             s.end.store(0, Ordering::Release);
             s.taken.store(false, Ordering::Release);
@@ -92,8 +96,8 @@ impl Drop for Guard {
 }
 
 fn install() {
-    // SAFETY: `sigaction` is given valid structures of its own type, zeroed as it wants them, and a
-    // handler of the signature that SA_SIGINFO asks for, which lives as long as the program.
+    // SAFETY: `sigaction` gets valid structures of its own type, zeroed as it requires, and a
+    // handler with the signature that SA_SIGINFO asks for, which lives as long as the program.
     unsafe {
         let page = libc::sysconf(libc::_SC_PAGESIZE);
         if page > 0 {
@@ -115,7 +119,8 @@ fn install() {
 }
 
 extern "C" fn on_sigbus(signal: libc::c_int, info: *mut libc::siginfo_t, context: *mut libc::c_void) {
-    // SAFETY: the kernel passes a valid `info` to a SA_SIGINFO handler; for SIGBUS it holds an address.
+    // SAFETY: the kernel passes a valid `info` to a SA_SIGINFO handler; for SIGBUS it contains an
+    // address.
     let address = unsafe { (*info).si_addr() } as usize;
     let slot = TABLE.iter().find(|s| {
         let start = s.start.load(Ordering::Acquire);
@@ -129,15 +134,17 @@ extern "C" fn on_sigbus(signal: libc::c_int, info: *mut libc::siginfo_t, context
     pass_on(signal, info, context);
 }
 
-/// Puts a page of zeros where the mapping failed.
+/// Maps a page of zeros where the mapping failed. Returns `true` on success.
 fn zeros_over(address: usize, slot: &Slot) -> bool {
     let size = PAGE.load(Ordering::Relaxed);
     let page = address & !(size - 1);
-    // First, so that no other thread meets the zeros and not the mark.
+    // The mark is set before the zeros are mapped, so that no other thread can read zeros without a
+    // mark.
     slot.low.fetch_min(page, Ordering::SeqCst);
     slot.high.fetch_max(page + size, Ordering::SeqCst);
-    // SAFETY: the page lies in a mapping of ours (its guard is dropped before it is unmapped), so that
-    // nothing but that mapping is replaced; its length is one page. errno belongs to the interrupted code.
+    // SAFETY: the page lies in one of our mappings (a guard is dropped before its mapping is
+    // unmapped), so that only that mapping is replaced; the length is one page. errno belongs to
+    // the interrupted code.
     unsafe {
         let errno = *libc::__errno_location();
         let mapped = libc::mmap(
@@ -156,12 +163,12 @@ fn zeros_over(address: usize, slot: &Slot) -> bool {
     true
 }
 
-/// A SIGBUS that is none of ours goes to whom it would have gone to.
+/// Passes a SIGBUS outside of all guarded mappings to the previous handler.
 fn pass_on(signal: libc::c_int, info: *mut libc::siginfo_t, context: *mut libc::c_void) {
     let before = BEFORE.load(Ordering::Relaxed);
     if before == libc::SIG_DFL || before == libc::SIG_IGN {
-        // SAFETY: as in `install`; the access that failed is repeated when the handler returns, and then
-        // ends the program as it would have.
+        // SAFETY: as in `install`. The failed access is repeated when the handler returns, and then
+        // ends the program as it would have without this handler.
         unsafe {
             let mut default: libc::sigaction = std::mem::zeroed();
             default.sa_sigaction = libc::SIG_DFL;
@@ -170,8 +177,8 @@ fn pass_on(signal: libc::c_int, info: *mut libc::siginfo_t, context: *mut libc::
         return;
     }
     let with_info = BEFORE_FLAGS.load(Ordering::Relaxed) & libc::SA_SIGINFO as usize != 0;
-    // SAFETY: the address is the handler that `sigaction` gave us, whose signature the flag tells; it is
-    // called with what the kernel passed.
+    // SAFETY: the address is the handler that `sigaction` returned, with the signature that the
+    // flag states; it is called with the arguments that the kernel passed.
     unsafe {
         if with_info {
             let handler: extern "C" fn(libc::c_int, *mut libc::siginfo_t, *mut libc::c_void) =

@@ -1,4 +1,4 @@
-//! All stores hold the same contents for the same calls.
+//! Tests that all stores return the same contents for the same calls.
 
 #![allow(clippy::print_stderr)]
 
@@ -50,7 +50,7 @@ proptest! {
             }
         }
         drop(stores);
-        // Files that are opened again hold what was written.
+        // Files that are opened again contain what was written.
         for s in all(dir.path()).iter().skip(1) {
             let mut out = vec![0; LEN as usize];
             s.read(0, &mut out).unwrap();
@@ -106,7 +106,7 @@ fn a_file_that_is_cut_while_it_is_mapped_is_an_error_and_no_signal() {
     let mut b = vec![0; 4 << 12];
     s.read(0, &mut b).unwrap();
     assert!(b.iter().all(|&b| b == 7));
-    // A slice that was borrowed before is zeros, not death.
+    // A slice that is borrowed reads as zeros and does not end the process.
     assert_eq!(s.slice(8 << 12, 2).unwrap(), [0, 0]);
     let e = s.read(8 << 12, &mut b[..8]).unwrap_err().to_string();
     assert!(e.contains("nand.img are gone"), "{e}");
@@ -114,7 +114,7 @@ fn a_file_that_is_cut_while_it_is_mapped_is_an_error_and_no_signal() {
     assert!(s.slice(8 << 12, 2).is_none());
     s.read(0, &mut b).unwrap();
     s.write(0, &[8]).unwrap();
-    // Another mapping is not concerned.
+    // Another mapping is not affected.
     let t = MmapStore::open(dir.path().join("other"), 1 << 12).unwrap();
     t.read(0, &mut b[..1 << 12]).unwrap();
 }
@@ -132,7 +132,7 @@ fn a_private_mapping_changes_nothing() {
     assert!(std::fs::read(&path).unwrap().iter().all(|&b| b == 7));
 }
 
-/// Bytes of a mapped file that are dirty, as the kernel counts them.
+/// Returns how much of a mapped file is dirty, in KiB, as the kernel counts it.
 fn dirty(path: &std::path::Path) -> Option<u64> {
     let smaps = std::fs::read_to_string("/proc/self/smaps").ok()?;
     let path = path.canonicalize().ok()?.display().to_string();
@@ -152,7 +152,7 @@ fn a_sync_of_the_file_cleans_the_pages_that_were_written_through_the_mapping() {
     s.sync().unwrap();
     match (before, dirty(&path)) {
         (Some(12), Some(0)) => {}
-        // A file system of memory has nowhere to write to.
+        // A file system in memory has no disk to write to, so its pages stay dirty.
         (Some(n), Some(m)) if n == m && n > 0 => eprintln!("skipped: {} is in memory", path.display()),
         other => panic!("{other:?} KiB were dirty before and after the sync"),
     }

@@ -1,13 +1,13 @@
-//! What frit is measured against in the same run: a greedy page-mapped FTL in some forty lines, without
-//! time, rules, policies, units or statistics. It is the least that such a map can cost.
+//! Baseline for the comparison in the same run: a greedy page-mapped FTL in some forty lines,
+//! without time, rules, policies, units or statistics. It shows the minimum cost of such a map.
 
 use std::collections::VecDeque;
 
-/// Pages in a block.
+/// Number of pages in a block.
 const B: usize = 64;
 const NONE: u32 = u32::MAX;
 
-/// A map, a reverse map, valid counts, and blocks in lists by valid count.
+/// A page map with a reverse map, valid counts, and lists of blocks by valid count.
 pub(crate) struct Forty {
     map: Vec<u32>,
     reverse: Vec<u32>,
@@ -16,12 +16,12 @@ pub(crate) struct Forty {
     free: Vec<u32>,
     open: u32,
     next: usize,
-    /// Pages programmed.
+    /// Number of pages programmed.
     pub(crate) programs: u64,
 }
 
 impl Forty {
-    /// A full volume of `pages` pages on `blocks` blocks.
+    /// Creates a full volume of `pages` pages on `blocks` blocks.
     pub(crate) fn new(pages: usize, blocks: usize) -> Forty {
         let mut f = Forty {
             map: vec![NONE; pages],
@@ -65,7 +65,8 @@ impl Forty {
         self.programs += 1;
     }
 
-    /// Entries of lists are checked when they are met: a block may have lost pages since.
+    /// Reclaims the block with the fewest valid pages. An entry of a list may be outdated, because
+    /// the block may have lost pages since; it is checked when it is taken.
     fn clean(&mut self) {
         for v in 0..B {
             while let Some(block) = self.lists[v].pop_front() {

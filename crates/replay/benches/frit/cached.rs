@@ -1,4 +1,4 @@
-//! A disk behind PCM: the least that an LRU cache costs, the layer, and the whole replay.
+//! A disk behind PCM: the minimum cost of an LRU cache, the layer alone, and a whole replay.
 
 use super::{best, random, row};
 use frit_core::{Hints, Null, Sector, Source};
@@ -10,10 +10,10 @@ use std::time::Instant;
 
 const REQUESTS: u64 = 4_000_000;
 const STACK: &str = "halo-paper";
-/// Blocks of the cache of 2 GB.
+/// Number of blocks in the cache of 2 GB.
 const BLOCKS: usize = 520_000;
 
-/// What is asked for: its name, the span in 4 KiB blocks, and the same as a generated workload.
+/// Workloads: name, span in 4 KiB blocks, and the same as a generator specification.
 const WORKLOADS: [(&str, u64, &str); 2] = [
     ("4 KiB writes over 1 GiB, which all hit", 1 << 18, "gen:uniform,ops=write,size=4K,span=1G,seed=3"),
     (
@@ -23,8 +23,8 @@ const WORKLOADS: [(&str, u64, &str); 2] = [
     ),
 ];
 
-/// An LRU cache in some forty lines on the standard hash map: blocks come and go, and nothing else. No
-/// media, no time, no fragments, no counts.
+/// An LRU cache in some forty lines, based on the standard hash map. It only inserts and evicts
+/// blocks: no media, no time, no fragments, no counts.
 struct Forty {
     at: HashMap<u32, u32>,
     /// Block, newer, older.
@@ -81,7 +81,7 @@ impl Forty {
     }
 }
 
-/// Prints the block.
+/// Runs the benchmark and prints its results.
 pub(crate) fn cached() {
     println!("a disk behind 2 GB of PCM, {} million requests a round", REQUESTS / 1_000_000);
     for (name, span, spec) in WORKLOADS {
@@ -126,7 +126,7 @@ pub(crate) fn cached() {
     println!();
 }
 
-/// One row: a whole replay, after as many requests as it has.
+/// Measures a whole replay, with a warm-up of the same number of requests, and prints one row.
 fn replay(name: &str, stack: &Stack, spec: &str, base: f64) {
     let spec = format!("{spec},count={}", REQUESTS * 2);
     let mut commands = 0.0;

@@ -1,7 +1,8 @@
-//! `make bench`: the speed and the memory of frit, each beside a baseline measured in the same run.
+//! `make bench`: the speed and memory use of frit, each compared with a baseline measured in the
+//! same run.
 //!
-//! Absolute figures drift from machine to machine and hour to hour; ratios hold. Each figure is the best of
-//! some rounds, after a warm-up, on one thread. Names of blocks choose some of them:
+//! Absolute values differ between machines and over time; ratios are stable. Each value is the best
+//! of some rounds, after a warm-up, on one thread. Arguments select benchmarks by name:
 //! `cargo bench -p frit-replay --bench frit -- cached`.
 
 #![allow(clippy::print_stdout, clippy::unwrap_used, clippy::expect_used)]
@@ -24,7 +25,8 @@ const REQUESTS: u64 = 4_000_000;
 const STACK: &str = "nand-only-bench";
 
 fn main() {
-    // `cargo test --benches` builds and starts this too; it has nothing to test.
+    // `cargo test --benches` also builds and starts this program, without `--bench`; there is
+    // nothing to test.
     if !std::env::args().any(|a| a == "--bench") {
         return;
     }
@@ -53,7 +55,7 @@ fn best(mut f: impl FnMut() -> f64) -> f64 {
     (0..ROUNDS).map(|_| f()).fold(f64::MIN, f64::max)
 }
 
-/// The xorshift generator of Marsaglia: the benchmark's own choices cost next to nothing.
+/// Returns the next number of Marsaglia's xorshift generator, which costs almost nothing.
 fn random(state: &mut u64) -> u64 {
     *state ^= *state << 13;
     *state ^= *state >> 7;
@@ -61,14 +63,14 @@ fn random(state: &mut u64) -> u64 {
     *state
 }
 
-/// Resident memory of this process, in bytes.
+/// Returns the resident memory of this process, in bytes.
 fn resident() -> f64 {
     let status = std::fs::read_to_string("/proc/self/status").unwrap_or_default();
     let line = status.lines().find(|l| l.starts_with("VmRSS:")).unwrap_or("0 0");
     line.split_whitespace().nth(1).and_then(|n| n.parse::<f64>().ok()).unwrap_or(0.0) * 1024.0
 }
 
-/// Preconditioning, and the memory that a full volume takes.
+/// Measures preconditioning, and the memory that a full volume takes.
 fn volume() {
     println!("the paper's 32 GB of NAND, 28 % over-provisioning");
     let stack = Stack::builtin(STACK, &[]).unwrap();
@@ -87,7 +89,8 @@ fn volume() {
     println!();
 }
 
-/// Random 4 KiB writes with cleaning active: the baseline, the bare map, and the engines.
+/// Measures random 4 KiB writes with cleaning active: the baseline, the layer alone, and the
+/// engines.
 fn writes() {
     println!("random 4 KiB writes in steady state, {} million a round", REQUESTS / 1_000_000);
     let stack = Stack::builtin(STACK, &[]).unwrap();
@@ -106,7 +109,7 @@ fn writes() {
             let wa = (forty.programs - before) as f64 / (2 * REQUESTS) as f64;
             (REQUESTS as f64 / start.elapsed().as_secs_f64() / 1e6, wa)
         };
-        // From full to steady: several times the over-provisioned space.
+        // From full to steady state: several times the over-provisioned space.
         for _ in 0..6 {
             rate();
         }
@@ -177,7 +180,7 @@ fn engine(name: &str, stack: &Stack, requests: u64, depth: u32, base: f64) {
     row("  write amplification", wa, "", None);
 }
 
-/// Text traces of a million lines in a file, against counting their lines.
+/// Measures parsing of text traces of a million lines from a file, relative to counting the lines.
 fn parsing() {
     println!("uncompressed text traces, one million lines each");
     let dir = std::env::temp_dir().join(format!("frit-bench-{}", std::process::id()));
@@ -217,7 +220,7 @@ fn parsing() {
     let _ = std::fs::remove_dir_all(&dir);
 }
 
-/// A formatted line at the end of a buffer, which cannot fail.
+/// Appends a formatted line to a buffer, which cannot fail.
 macro_rules! line {
     ($($a:tt)*) => {
         writeln!($($a)*).unwrap()

@@ -1,5 +1,5 @@
-//! An SSD of byte-addressable memory alone: the least that counting parallel writes costs, the layer, and the whole
-//! replay, in pages written a second.
+//! An SSD of byte-addressable memory alone: the minimum cost of counting parallel writes, the layer
+//! alone, and a whole replay, in pages written per second.
 
 use super::{best, random, row};
 use frit_core::{Hints, Null, Sector, Source};
@@ -9,14 +9,14 @@ use frit_trace::{Options, Workload};
 use std::hint::black_box;
 use std::time::Instant;
 
-/// Pages written a round.
+/// Number of pages written in a round.
 const PAGES: u64 = 16_000_000;
 const STACK: &str = "ntl-paper";
-/// Pages of the volume that are written: 16 GiB.
+/// Number of pages of the volume that are written: 16 GiB.
 const SPAN: u64 = 4 << 20;
 
-/// Static mapping in a few lines: which pages were written, rounds of four chips, the wear of each page; no time,
-/// no media, no rules.
+/// Static mapping in a few lines: the pages that were written, rounds of four chips, and the wear
+/// of each page; no time, no media, no rules.
 struct Few {
     written: Vec<bool>,
     wear: Vec<u32>,
@@ -38,7 +38,7 @@ impl Few {
     }
 }
 
-/// Prints the block.
+/// Runs the benchmark and prints its results.
 pub(crate) fn mapped() {
     println!("an SSD of 4 PCM chips, {} million pages a round, all of them updates", PAGES / 1_000_000);
     for pages in [1u64, 16] {
@@ -78,7 +78,7 @@ pub(crate) fn mapped() {
     println!();
 }
 
-/// One row: the layer without an engine.
+/// Measures the layer without an engine and prints one row.
 fn bare(name: &str, stack: &Stack, pages: u64, base: f64) {
     let mut built = stack.build::<Null>(&Bytes::None).unwrap();
     built.layer.precondition(frit_core::Precondition::Fill).unwrap();
@@ -102,7 +102,7 @@ fn bare(name: &str, stack: &Stack, pages: u64, base: f64) {
     row(&format!("{name}: the layer without an engine"), rate, "M pages/s", Some(rate / base));
 }
 
-/// One row: a whole replay over a volume that is full.
+/// Measures a whole replay over a full volume and prints one row.
 fn replay(name: &str, stack: &Stack, pages: u64, base: f64) {
     let requests = PAGES / pages;
     let spec = format!("gen:uniform,ops=write,size={}K,count={requests},span=16G,seed=3", 4 * pages);

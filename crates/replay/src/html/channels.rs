@@ -1,4 +1,4 @@
-//! Channel use over time: one lane a channel.
+//! Channel use over time: one lane per channel.
 
 use super::draw::{Area, Axis, field, figure, svg, x_axis};
 use super::heat::{Ramp, cells};
@@ -10,15 +10,15 @@ use maud::{Markup, html};
 use serde_json::json;
 
 const WIDTH: f64 = 1080.0;
-/// Lanes that are shown at most.
+/// Maximum number of lanes that are shown.
 const LANES: usize = 64;
 
-/// The lanes of all media.
+/// Draws the lanes of all media.
 pub(super) fn section(r: &Report) -> Markup {
     let s = &r.channels;
     let bins = s.channels.iter().map(|c| c.busy.len()).max().unwrap_or(0);
     if bins == 0 {
-        return html! { p { "No channel carried anything." } };
+        return html! { p { "No channel transferred data." } };
     }
     let most = s.channels.iter().flat_map(|c| &c.busy).fold(0.0f32, |m, &b| m.max(b));
     let ramp = Ramp::linear(ceiling(f64::from(most)).min(1.0));
@@ -29,7 +29,7 @@ pub(super) fn section(r: &Report) -> Markup {
         String::new()
     };
     let note = format!(
-        "The part of each bin of {} in which a channel's bus carried something; on the right its mean.{more}",
+        "The share of each bin of {} in which the bus of a channel was busy; the mean is on the right.{more}",
         time(s.bin_ns as f64)
     );
     let shown = &s.channels[..s.channels.len().min(LANES)];
@@ -58,7 +58,8 @@ fn lanes(r: &Report, channels: &[ChannelUse], bins: usize, ramp: &Ramp) -> Marku
         label: tick_time,
         ticks: 10,
     };
-    // Ten-thousandths are exact enough and half as long; a lane without a bus has none.
+    // Values in ten-thousandths are precise enough and half as long. A lane without a bus has no
+    // values.
     let busy = |c: &ChannelUse| {
         let shares = c.busy.iter().map(|&b| (f64::from(b) * 1e4).round() as u32);
         busy_unit(r, c).is_none().then(|| shares.collect::<Vec<_>>())
@@ -77,7 +78,7 @@ fn lanes(r: &Report, channels: &[ChannelUse], bins: usize, ramp: &Ramp) -> Marku
                 text class="end ink" x=(px(a.left - 8.0)) y=(middle(i)) { (short(&names[i])) }
                 @let unit = busy_unit(r, c);
                 @if unit.is_some() {
-                    text class="ink" x=(px(a.left + 8.0)) y=(middle(i)) { "has no bus of its own; on the right, how much of the time it worked" }
+                    text class="ink" x=(px(a.left + 8.0)) y=(middle(i)) { "has no bus of its own; the share of time in which it was busy is on the right" }
                 }
                 text class="end" x=(px(WIDTH - 2.0)) y=(middle(i)) { (percent(unit.unwrap_or_else(|| mean(c, bins)))) }
                 @if i > 0 {
@@ -90,8 +91,9 @@ fn lanes(r: &Report, channels: &[ChannelUse], bins: usize, ramp: &Ramp) -> Marku
     )
 }
 
-/// How busy a channel is that is one unit and carries nothing besides: published times of PCM include the transfer, so
-/// that its commands have no phase on a bus. None for every other channel.
+/// Returns the busy share of a channel that is a single unit without transfers of its own:
+/// published latencies of PCM include the transfer, so that its commands have no bus phase. Returns
+/// `None` for every other channel.
 fn busy_unit(r: &Report, c: &ChannelUse) -> Option<f64> {
     let m = r.media.iter().find(|m| m.name == c.medium)?;
     let alone = m.unit_busy.len() == m.channel_busy.len() && c.busy.iter().all(|&b| b == 0.0);
@@ -102,7 +104,7 @@ fn mean(c: &ChannelUse, bins: usize) -> f64 {
     c.busy.iter().map(|&b| f64::from(b)).sum::<f64>() / bins.max(1) as f64
 }
 
-/// A name that fits before a lane.
+/// Shortens a name so that it fits in front of a lane.
 fn short(name: &str) -> String {
     if name.chars().count() <= 14 {
         name.to_owned()

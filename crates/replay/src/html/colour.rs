@@ -1,10 +1,12 @@
-//! Which colour stands for what. Hues are those of Okabe and Ito (2008), *Color Universal Design*, which people with the
-//! common kinds of colour blindness tell apart; `style.css` has them for light and dark.
+//! Assignment of colours. The hues are those of Okabe and Ito (2008), *Color Universal Design*,
+//! which people with the common kinds of colour blindness can distinguish; `style.css` defines them
+//! for light and dark screens.
 
-/// A colour of the style sheet: classes `f-…` fill, `k-…` stroke and `b-…` paint a background with it.
+/// A colour of the style sheet: the classes `f-…` fill, `k-…` stroke and `b-…` paint a background
+/// with it.
 pub(super) type Colour = &'static str;
 
-/// A class of requests.
+/// Returns the colour of a class of requests.
 pub(super) fn class(name: &str) -> Colour {
     match name {
         "read" => "blue",
@@ -15,7 +17,7 @@ pub(super) fn class(name: &str) -> Colour {
     }
 }
 
-/// The cause of a command.
+/// Returns the colour of a cause of commands.
 pub(super) fn cause(name: &str) -> Colour {
     match name {
         "host" => "blue",
@@ -29,7 +31,7 @@ pub(super) fn cause(name: &str) -> Colour {
     }
 }
 
-/// One of several runs, by its place.
+/// Returns the colour of one of several runs, by its index.
 pub(super) fn run(place: usize) -> Colour {
     ["ink", "blue", "orange", "green", "purple", "verm", "sky", "grey"][place % 8]
 }

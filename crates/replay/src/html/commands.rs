@@ -1,4 +1,4 @@
-//! How long media commands waited and took, by operation and cause.
+//! Waiting and service times of media commands, by operation and cause.
 
 use super::colour;
 use super::draw::{Area, Axis, figure, svg, x_axis};
@@ -11,19 +11,20 @@ use maud::{Markup, html};
 const WIDTH: f64 = 1080.0;
 const LEFT: f64 = 178.0;
 const ROW: f64 = 24.0;
-/// The shortest wait that is drawn, by the shortest service: less would stretch the axis over nothing.
+/// Shortest wait that is drawn, as a fraction of the shortest service time. Shorter waits would
+/// stretch the axis over an empty range.
 const LEAST_WAIT: f64 = 0.05;
 
-/// Mean waiting and service times on a logarithmic axis, and the same as a table.
+/// Draws mean waiting and service times on a logarithmic axis, and the same values as a table.
 pub(super) fn section(r: &Report) -> Markup {
     let rows = &r.command_times;
     if rows.is_empty() {
-        return html! { p { "No command was given." } };
+        return html! { p { "No command was issued." } };
     }
     figure(
         "Mean time of commands by operation and cause",
-        "Filled: service, from when a command got its unit to its end. Hollow: the mean wait before, for the unit to \
-         be free; none is drawn where it is none to speak of.",
+        "Filled: service, from the time at which a command got its unit to its end. Hollow: the mean wait for the unit \
+         before that; waits far shorter than any service time are not drawn.",
         &html! { (dots(rows)) (table(rows)) },
     )
 }
@@ -66,7 +67,7 @@ fn dots(rows: &[CommandTimeRow]) -> Markup {
     )
 }
 
-/// Time in service of all commands of a row.
+/// Returns the total service time of the commands of a row.
 fn work(c: &CommandTimeRow) -> f64 {
     c.served_mean_ns * c.commands as f64
 }
@@ -75,7 +76,7 @@ fn table(rows: &[CommandTimeRow]) -> Markup {
     let all = rows.iter().map(work).sum::<f64>().max(1.0);
     html! {
         details {
-            summary { "The same as a table, with each row's share of all service time" }
+            summary { "Table, with the share of each row in the total service time" }
             div class="scroll" { table {
                 thead { tr {
                     th { "operation" } th { "cause" } th class="num" { "commands" } th class="num" { "waited, mean" }

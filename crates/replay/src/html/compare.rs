@@ -1,4 +1,4 @@
-//! Several runs beside each other: those of one workload in one chart, by the first of them.
+//! Comparison of several runs: one chart per workload, relative to the first run.
 
 use super::colour;
 use super::draw::{Area, figure, legend, svg};
@@ -12,14 +12,15 @@ use maud::{Markup, html};
 
 const WIDTH: f64 = 1080.0;
 const LEFT: f64 = 300.0;
-/// Room for the figures right of the bars.
+/// Width of the values to the right of the bars.
 const RIGHT: f64 = 190.0;
 /// Height of one bar.
 const BAR: f64 = 15.0;
-/// Ratios beyond this, in both directions, are drawn as this; their figures tell.
+/// Limit of the drawn ratios, in both directions. Larger ratios are drawn at the limit; their
+/// values are printed.
 const FAR: f64 = 1000.0;
 
-/// All groups of runs.
+/// Draws the comparisons of all groups of runs.
 pub(super) fn all(reports: &[Report]) -> Markup {
     html! {
         section id="compare" {
@@ -28,7 +29,7 @@ pub(super) fn all(reports: &[Report]) -> Markup {
     }
 }
 
-/// The runs of one workload.
+/// Draws the comparison of the runs of one workload.
 fn group(runs: &[Report]) -> Markup {
     let Some((first, others)) = runs.split_first() else { return html! {} };
     let stacks: Vec<&str> = runs.iter().map(|r| head::stack(&r.stack.name)).collect();
@@ -47,32 +48,32 @@ fn group(runs: &[Report]) -> Markup {
         })
         .collect();
     let note = format!(
-        "Figures of {} stand at the left in full; bars are the others by it, on a logarithmic axis. Less is better, but for requests/s and MB/s.",
+        "The values of {} are on the left. Bars show the other runs relative to it, on a logarithmic axis. Lower is better, except for requests/s and MB/s.",
         names[0]
     );
     html! {
         h3 { (first.workload.identity.name) " " (head::kind(first)) }
         (legend(&entries))
         @if others.is_empty() {
-            p { "One run only: there is nothing to compare it with." }
+            p { "There is only one run, so there is no comparison." }
         } @else {
-            (figure(&format!("By {}", names[0]), &note, &bars(runs, &names)))
+            (figure(&format!("Relative to {}", names[0]), &note, &bars(runs, &names)))
         }
         div class="pair" {
             (figure("Latency of all requests", "Response, from arrival to acknowledgement.", &spread::within(&curves)))
-            (figure("Tail", "The same from above.", &spread::beyond(&curves)))
+            (figure("Tail", "The share of requests that take longer.", &spread::beyond(&curves)))
         }
     }
 }
 
-/// A figure of all runs, that at least one has and is not zero.
+/// A metric that at least one run has with a value other than zero, with the values of all runs.
 struct Row<'a> {
     figure: &'a Figure,
     values: Vec<Option<f64>>,
 }
 
 impl Row<'_> {
-    /// A run's figure by the first's.
+    /// Returns the metric of a run relative to the first run.
     fn ratio(&self, i: usize) -> Option<f64> {
         let first = self.values[0].filter(|f| *f != 0.0)?;
         self.values[i].map(|v| v / first)
@@ -89,6 +90,7 @@ fn bars(runs: &[Report], names: &[String]) -> Markup {
     let others = runs.len() - 1;
     let ratios = rows.iter().flat_map(|r| (1..=others).filter_map(|i| r.ratio(i)));
     let far = ratios.filter(|r| *r > 0.0).map(|r| r.max(1.0 / r)).fold(2.0, f64::max);
+    // The margin of 2 % keeps the longest bar away from the end of the axis.
     let far = ceiling(far.min(FAR) * 1.02);
     let scale = Scale::Log { from: 1.0 / far, to: far };
     let height = BAR * others as f64 + 11.0;
@@ -97,7 +99,7 @@ fn bars(runs: &[Report], names: &[String]) -> Markup {
     svg(
         WIDTH,
         a.bottom() + 24.0,
-        "figures of all runs by the first",
+        "metrics of all runs relative to the first",
         &html! {
             @for v in scale.ticks(11) {
                 line class="gridline" x1=(px(x(v))) x2=(px(x(v))) y1=(px(a.top)) y2=(px(a.bottom())) {}
@@ -116,7 +118,7 @@ fn bars(runs: &[Report], names: &[String]) -> Markup {
     )
 }
 
-/// One bar, from 1 to the ratio, with its figures.
+/// Draws one bar, from 1 to the ratio, with its values.
 fn one(row: &Row<'_>, i: usize, name: &str, a: &Area, scale: &Scale, top: f64) -> Markup {
     let Some(value) = row.values[i] else {
         return html! { text class="end" x=(px(WIDTH - 2.0)) y=(px(top + 11.5)) { "–" } };

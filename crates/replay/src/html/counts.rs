@@ -1,4 +1,4 @@
-//! Commands by cause, and what they add to the host's writes.
+//! Commands by cause, and the write amplification that they cause.
 
 use super::colour;
 use super::draw::{Area, Axis, Part, bar, figure, legend, svg, x_axis};
@@ -11,11 +11,11 @@ use maud::{Markup, html};
 use strum::IntoEnumIterator;
 
 const WIDTH: f64 = 1080.0;
-/// Where bars begin, and how wide all of a bar is.
+/// Left end of the bars.
 const LEFT: f64 = 178.0;
 const ROW: f64 = 26.0;
 
-/// Write amplification, commands by cause, and a table of both.
+/// Draws write amplification, commands by cause, and a table of both.
 pub(super) fn section(r: &Report) -> Markup {
     let causes: Vec<&str> =
         Cause::iter().map(Into::into).filter(|c| r.counts.iter().any(|x| x.cause == *c)).collect();
@@ -23,7 +23,7 @@ pub(super) fn section(r: &Report) -> Markup {
     html! {
         (legend(&entries))
         (figure("Write amplification", &amplification_note(r), &amplification(r)))
-        (figure("Commands by cause", "Each bar is all commands of one operation; how many they are, and their bytes, stand on the right.",
+        (figure("Commands by cause", "Each bar shows all commands of one operation; their number and bytes are on the right.",
             &html! { (commands(r, &causes)) (table(r, &causes)) }))
     }
 }
@@ -32,7 +32,7 @@ fn amplification_note(r: &Report) -> String {
     let w = &r.write_amplification;
     let mut by = Vec::new();
     if r.has(MediumKind::Nand) {
-        by.push(format!("NAND {}; of flash alone, by what came to it, {}.", maybe(w.nand), maybe(w.flash)));
+        by.push(format!("NAND {}; flash only, per byte that reached it, {}.", maybe(w.nand), maybe(w.flash)));
     }
     if r.has(MediumKind::Pcm) {
         by.push(format!("PCM {}.", maybe(w.pcm)));
@@ -44,7 +44,7 @@ fn amplification_note(r: &Report) -> String {
     )
 }
 
-/// Bytes written to a medium for each byte of the host, by cause.
+/// Returns the bytes written to a medium for each byte of the host, by cause.
 fn parts(r: &Report, medium: &str) -> Vec<Part> {
     let host = r.asked.written_bytes.max(1) as f64;
     let writes = |op: &str| {
@@ -60,7 +60,7 @@ fn parts(r: &Report, medium: &str) -> Vec<Part> {
         Part {
             colour: colour::cause(cause),
             value,
-            tip: format!("{cause}: {} for each byte ({})", maybe(Some(value)), size::show(bytes)),
+            tip: format!("{cause}: {} per byte of the host ({})", maybe(Some(value)), size::show(bytes)),
         }
     };
     Cause::iter().map(|c| of(c.into())).filter(|p| p.value > 0.0).collect()
@@ -68,7 +68,7 @@ fn parts(r: &Report, medium: &str) -> Vec<Part> {
 
 fn amplification(r: &Report) -> Markup {
     if r.asked.written_bytes == 0 {
-        return html! { p { "The host wrote nothing." } };
+        return html! { p { "The host did not write." } };
     }
     let bars: Vec<(&str, Vec<Part>)> = r.media.iter().map(|m| (m.name.as_str(), parts(r, &m.name))).collect();
     let sum = |parts: &[Part]| parts.iter().fold(0.0, |s, p| s + p.value);
@@ -98,7 +98,7 @@ fn amplification(r: &Report) -> Markup {
     )
 }
 
-/// The operations that occurred, with their rows.
+/// Returns the operations that occurred, with their rows.
 fn operations(r: &Report) -> Vec<(&str, &str, Vec<&CountRow>)> {
     let mut all: Vec<(&str, &str, Vec<&CountRow>)> = Vec::new();
     for c in &r.counts {
@@ -144,7 +144,7 @@ fn commands(r: &Report, causes: &[&str]) -> Markup {
     )
 }
 
-/// What commands carried; an erase and a fence carry nothing.
+/// Formats the bytes that commands transferred; an erase and a fence transfer none.
 fn bytes(rows: &[&CountRow]) -> String {
     match rows.iter().map(|c| c.count.bytes).sum() {
         0 => "–".into(),
@@ -152,7 +152,7 @@ fn bytes(rows: &[&CountRow]) -> String {
     }
 }
 
-/// An operation, with the medium where its name does not tell.
+/// Returns the name of an operation, with the medium if the name does not contain it.
 fn name(medium: &str, op: &str) -> String {
     match op.split_once('-') {
         Some((kind, _)) if kind == medium => op.to_owned(),
@@ -163,7 +163,7 @@ fn name(medium: &str, op: &str) -> String {
 fn table(r: &Report, causes: &[&str]) -> Markup {
     html! {
         details {
-            summary { "The same as a table" }
+            summary { "Table" }
             div class="scroll" { table {
                 thead { tr {
                     th { "medium" } th { "operation" }

@@ -1,4 +1,4 @@
-//! Disks: what they had to do, and how far their requests are apart.
+//! Load of the disks, and distances between their requests.
 
 use super::draw::{Area, Axes, Axis, figure, svg};
 use super::numbers::{px, tick, tick_percent};
@@ -8,10 +8,11 @@ use crate::report::{DiskReport, DistanceBucket, MediumReport, Report};
 use maud::{Markup, html};
 
 const WIDTH: f64 = 1080.0;
-/// The least that the axis of distances reaches to, in powers of two: fewer would have ticks between them.
+/// Minimum length of the axis of distances, in powers of two: a shorter one would have fractional
+/// ticks.
 const POWERS: u32 = 10;
 
-/// The disks of a stack, if it has any.
+/// Draws the section of the disks, if the stack has any.
 pub(super) fn section(r: &Report) -> Option<Markup> {
     let all: Vec<(&MediumReport, &DiskReport)> =
         r.media.iter().filter_map(|m| Some((m, m.disk.as_ref()?))).collect();
@@ -30,7 +31,7 @@ fn table(all: &[(&MediumReport, &DiskReport)]) -> Markup {
         div class="scroll" { table {
             thead { tr {
                 th { "disk" } th class="num" { "reads" } th class="num" { "writes" } th class="num" { "flushes" }
-                th class="num" { "busy" } th class="num" { "a request" } th class="num" { "requests/s" }
+                th class="num" { "busy" } th class="num" { "time per request" } th class="num" { "requests/s" }
                 th class="num" { "MB/s" } th class="num" { "mean distance" } th class="num" { "sequential" }
                 th class="num" { "traffic rate" }
             } }
@@ -43,7 +44,7 @@ fn table(all: &[(&MediumReport, &DiskReport)]) -> Markup {
             } } }
         } }
         p class="soft" {
-            "Busy is the time in commands that the host waited for; the traffic rate is sectors accessed on the disk for \
+            "Busy is the time of commands that the host waited for; the traffic rate is the number of sectors accessed on the disk for \
              each sector that the host read or wrote."
         }
     }
@@ -52,16 +53,16 @@ fn table(all: &[(&MediumReport, &DiskReport)]) -> Markup {
 fn note(d: &DiskReport) -> String {
     let mean = d.distance_mean_sectors.map_or_else(|| "–".into(), number);
     format!(
-        "From behind a request to the first sector of the next one served, in sectors of 512 bytes, either way. Mean {mean}."
+        "From the end of a request to the first sector of the next one served, in sectors of 512 bytes, in either direction. Mean {mean}."
     )
 }
 
-/// Two to the power of a place on the axis.
+/// Formats the number of sectors at a position of the axis, which is a power of two.
 fn sectors(power: f64) -> String {
     tick(power.exp2())
 }
 
-/// Which bucket it is: the power of two that its distances are below.
+/// Returns the power of two that is above all distances of a bucket.
 fn power(b: &DistanceBucket) -> u32 {
     u64::BITS - b.to_sectors.leading_zeros()
 }
@@ -69,7 +70,7 @@ fn power(b: &DistanceBucket) -> u32 {
 fn distances(m: &MediumReport, d: &DiskReport) -> Markup {
     let all = d.distances.iter().map(|b| b.count).sum::<u64>();
     if all == 0 {
-        return html! { p { "There were no two requests." } };
+        return html! { p { "There were fewer than two requests." } };
     }
     let share = |b: &DistanceBucket| b.count as f64 / all as f64;
     let most = d.distances.iter().map(share).fold(0.0, f64::max);
@@ -77,7 +78,7 @@ fn distances(m: &MediumReport, d: &DiskReport) -> Markup {
     let scale = Scale::Linear { from: -1.0, to: f64::from(last) };
     let axes = Axes {
         area: Area { left: 62.0, top: 26.0, width: WIDTH - 70.0, height: 150.0 },
-        x: Axis { scale, name: "distance, below so many sectors", label: sectors, ticks: 12 },
+        x: Axis { scale, name: "distance, below this number of sectors", label: sectors, ticks: 12 },
         y: Axis { scale: Scale::up_to(most), name: "requests", label: tick_percent, ticks: 5 },
     };
     svg(
@@ -99,7 +100,7 @@ fn distances(m: &MediumReport, d: &DiskReport) -> Markup {
 
 fn span(b: &DistanceBucket) -> String {
     match b.to_sectors {
-        0 => "none: it continues the request before".into(),
+        0 => "0: continues the previous request".into(),
         1 => "1 sector".into(),
         to => format!("{} to {} sectors", count(to / 2 + 1), count(to)),
     }

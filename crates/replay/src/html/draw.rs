@@ -1,11 +1,11 @@
-//! Parts that drawings share: figures, legends, axes.
+//! Elements that drawings share: figures, legends, axes.
 
 use super::colour::Colour;
 use super::numbers::{put, px};
 use super::scale::Scale;
 use maud::{Markup, html};
 
-/// A drawing with its heading; `note` says what to see in it.
+/// A drawing with a heading; `note` explains it.
 pub(super) fn figure(name: &str, note: &str, body: &Markup) -> Markup {
     html! {
         figure {
@@ -18,7 +18,7 @@ pub(super) fn figure(name: &str, note: &str, body: &Markup) -> Markup {
     }
 }
 
-/// Colours and what they stand for.
+/// A legend of colours and their meaning.
 pub(super) fn legend(entries: &[(Colour, String)]) -> Markup {
     html! {
         ul class="legend" {
@@ -29,7 +29,7 @@ pub(super) fn legend(entries: &[(Colour, String)]) -> Markup {
     }
 }
 
-/// A drawing of this size; narrow screens scroll it.
+/// A drawing of the given size; narrow screens scroll it.
 pub(super) fn svg(width: f64, height: f64, name: &str, body: &Markup) -> Markup {
     let size = if width > 600.0 { "wide" } else { "half" };
     html! {
@@ -39,7 +39,7 @@ pub(super) fn svg(width: f64, height: f64, name: &str, body: &Markup) -> Markup 
     }
 }
 
-/// A rectangle of a drawing.
+/// A rectangle in a drawing.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Area {
     pub(super) left: f64,
@@ -58,14 +58,14 @@ impl Area {
     }
 }
 
-/// An axis.
+/// An axis of a drawing.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Axis<'a> {
     pub(super) scale: Scale,
-    /// What it shows, with its unit.
+    /// Quantity on the axis, with its unit.
     pub(super) name: &'a str,
     pub(super) label: fn(f64) -> String,
-    /// Ticks at most, about.
+    /// Approximate maximum number of ticks.
     pub(super) ticks: usize,
 }
 
@@ -86,7 +86,7 @@ impl Axes<'_> {
         self.area.bottom() - self.y.scale.at(v) * self.area.height
     }
 
-    /// Lines at the ticks, labels and names.
+    /// Draws lines at the ticks, labels and names.
     pub(super) fn draw(&self) -> Markup {
         let a = &self.area;
         html! {
@@ -100,7 +100,7 @@ impl Axes<'_> {
     }
 }
 
-/// A horizontal axis below an area, with lines through it where wanted.
+/// Draws a horizontal axis below an area, optionally with grid lines through the area.
 pub(super) fn x_axis(a: &Area, axis: &Axis<'_>, lines: bool) -> Markup {
     let at = |v| a.left + axis.scale.at(v) * a.width;
     let (top, tip) = (if lines { a.top } else { a.bottom() }, a.bottom() + 5.0);
@@ -115,7 +115,7 @@ pub(super) fn x_axis(a: &Area, axis: &Axis<'_>, lines: bool) -> Markup {
     }
 }
 
-/// A line through points.
+/// Returns the path of a line through points.
 pub(super) fn line(points: impl Iterator<Item = (f64, f64)>) -> String {
     let mut d = String::new();
     for (i, (x, y)) in points.enumerate() {
@@ -127,7 +127,8 @@ pub(super) fn line(points: impl Iterator<Item = (f64, f64)>) -> String {
     d
 }
 
-/// The invisible field over a drawing in which the script finds exact values. `values` is JSON.
+/// Draws the invisible field over a drawing from which the script takes exact values. `values` is
+/// JSON.
 pub(super) fn field(a: &Area, kind: &str, values: &serde_json::Value) -> Markup {
     html! {
         line class="cross" y1=(px(a.top)) y2=(px(a.bottom())) {}
@@ -136,17 +137,17 @@ pub(super) fn field(a: &Area, kind: &str, values: &serde_json::Value) -> Markup 
     }
 }
 
-/// One part of a stacked bar.
+/// A part of a stacked bar.
 #[derive(Clone, Debug)]
 pub(super) struct Part {
     pub(super) colour: Colour,
-    /// Its length, on the scale of the bar.
+    /// Length, on the scale of the bar.
     pub(super) value: f64,
-    /// What it is, with exact figures.
+    /// Tooltip, with exact values.
     pub(super) tip: String,
 }
 
-/// A horizontal stacked bar from the left end of an area on; `scale` says how long a value is.
+/// Draws a horizontal stacked bar from the left end of an area; `scale` converts values to lengths.
 pub(super) fn bar(a: &Area, scale: &Scale, parts: &[Part]) -> Markup {
     let mut sum = 0.0;
     let mut place = |p: &Part| {

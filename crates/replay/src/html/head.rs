@@ -1,4 +1,4 @@
-//! What a report is of, and its key figures.
+//! Head of a report: its inputs and its key metrics.
 
 use super::steady;
 use crate::report::show::{count, figure as number, maybe, percent, time};
@@ -9,12 +9,12 @@ use frit_core::{MediumKind, Op, size};
 use frit_trace::Kind;
 use maud::{Markup, html};
 
-/// A stack's name where room is short: that of its file, without the folder.
+/// Returns a short name of a stack: its file name without the directory.
 pub(super) fn stack(name: &str) -> &str {
     name.rsplit(['/', '\\']).next().filter(|n| !n.is_empty()).unwrap_or(name)
 }
 
-/// Whether the workload was recorded or made up.
+/// Returns a badge for the origin of the workload: recorded or generated.
 pub(super) fn kind(r: &Report) -> Markup {
     match r.workload.identity.kind {
         Kind::Real => html! { span class="badge real" { "REAL TRACE" } },
@@ -22,7 +22,7 @@ pub(super) fn kind(r: &Report) -> Markup {
     }
 }
 
-/// What verification found, where it was asked for.
+/// Returns a badge for the result of verification, if there was one.
 pub(super) fn verdict(r: &Report) -> Markup {
     match &r.verification {
         None => html! {},
@@ -31,7 +31,7 @@ pub(super) fn verdict(r: &Report) -> Markup {
     }
 }
 
-/// Stack, workload, run; what a reader must not miss; key figures.
+/// Draws stack, workload and run, important notes, and key metrics.
 pub(super) fn identity(r: &Report) -> Markup {
     let w = &r.workload.identity;
     html! {
@@ -96,7 +96,7 @@ fn warm(r: &Report) -> String {
     match (r.run.warm.as_str(), r.run.warm_requests) {
         ("none", _) => "none: a new volume".into(),
         (how, 0) => how.into(),
-        (how, n) => format!("{how} ({} requests, in no figure)", count(n)),
+        (how, n) => format!("{how} ({} requests, excluded from results)", count(n)),
     }
 }
 
@@ -153,13 +153,13 @@ fn latency(r: &Report) -> Vec<Tile> {
 fn throughput(r: &Report) -> Vec<Tile> {
     let t = &r.throughput;
     let note = format!("{} MB/s over {} of virtual time", number(t.mb_per_s), time(t.duration_ns as f64));
-    vec![Tile { name: "requests a second", value: number(t.requests_per_s), note }]
+    vec![Tile { name: "requests/s", value: number(t.requests_per_s), note }]
 }
 
 fn amplification(r: &Report) -> Vec<Tile> {
     let w = &r.write_amplification;
     if !r.has(MediumKind::Nand) {
-        let note = "PCM bytes for each byte of the host".to_owned();
+        let note = "PCM bytes per byte of the host".to_owned();
         let tile = |p| Tile { name: "write amplification", value: maybe(Some(p)), note };
         return w.pcm.filter(|_| r.has(MediumKind::Pcm)).map(tile).into_iter().collect();
     }
@@ -167,7 +167,7 @@ fn amplification(r: &Report) -> Vec<Tile> {
     vec![Tile {
         name: "write amplification",
         value: maybe(w.nand),
-        note: format!("NAND; of flash alone {}{pcm}", maybe(w.flash)),
+        note: format!("NAND; flash only {}{pcm}", maybe(w.flash)),
     }]
 }
 
@@ -209,7 +209,7 @@ fn software(r: &Report) -> Vec<Tile> {
     let s = &r.software;
     let with = if s.includes_verification { "wall clock, with verification" } else { "wall clock" };
     vec![Tile {
-        name: "software a request",
+        name: "software per request",
         value: time(s.ns_per_request),
         note: format!("{with}; {} in all", time(s.wall_ns as f64)),
     }]
@@ -233,7 +233,7 @@ fn verification(v: &Verification) -> Markup {
     };
     html! {
         div class="alarm" {
-            p { strong { "Verification: " (count(v.mismatches)) " sectors did not hold what they should." } " " (checked) "." }
+            p { strong { "Verification: " (count(v.mismatches)) " sectors had wrong contents." } " " (checked) "." }
             ul { @for m in &v.first { li { (stage(m.stage)) ": sector " (m.sector) ": expected " (m.expected) ", found " (m.found) } } }
         }
     }

@@ -1,17 +1,18 @@
-//! Heat maps: a grid of cells, nine colours from little to much, and one for nothing at all.
+//! Heat maps: a grid of cells in nine colours from low to high, and one colour for zero.
 
 use super::draw::Area;
 use super::numbers::px;
 use maud::{Markup, html};
 use std::fmt::Write;
 
-/// Colours above nothing; `style.css` has them as `q1` to `q9` for drawings, `r1` to `r9` for legends.
+/// Number of colours above zero; `style.css` defines them as `q1` to `q9` for drawings, `r1` to
+/// `r9` for legends.
 const LEVELS: usize = 9;
-/// From this ratio of the largest to the median value on, colours follow the logarithm: else all but a few cells would
-/// look alike.
+/// Ratio of the largest to the median value above which colours are logarithmic: otherwise almost
+/// all cells would have the same colour.
 const SKEWED: f64 = 50.0;
 
-/// From a value to a colour.
+/// Mapping of values to colours.
 #[derive(Clone, Copy, PartialEq, Debug)]
 pub(super) struct Ramp {
     least: f64,
@@ -20,12 +21,13 @@ pub(super) struct Ramp {
 }
 
 impl Ramp {
-    /// From 0 to `most`, in equal steps.
+    /// Creates a mapping from 0 to `most`, in equal steps.
     pub(super) fn linear(most: f64) -> Ramp {
         Ramp { least: 0.0, most: if most > 0.0 { most } else { 1.0 }, log: false }
     }
 
-    /// From 0 to the largest value; in equal ratios when the values are very unequal.
+    /// Creates a mapping from 0 to the largest value; it is logarithmic if the values are very
+    /// unequal.
     pub(super) fn of(values: impl Iterator<Item = f64>) -> Ramp {
         let mut above: Vec<f64> = values.filter(|v| *v > 0.0 && v.is_finite()).collect();
         above.sort_by(f64::total_cmp);
@@ -36,7 +38,7 @@ impl Ramp {
         }
     }
 
-    /// 0 for nothing, else 1 to 9.
+    /// Returns 0 for a value of zero or less, else 1 to 9.
     pub(super) fn level(&self, v: f64) -> usize {
         if v <= 0.0 || v.is_nan() {
             return 0;
@@ -48,21 +50,21 @@ impl Ramp {
         ((place * LEVELS as f64).ceil() as usize).clamp(1, LEVELS)
     }
 
-    /// The legend; `label` writes a value with its unit.
+    /// Draws the legend; `label` formats a value with its unit.
     pub(super) fn legend(&self, label: impl Fn(f64) -> String) -> Markup {
         html! {
             div class="ramp" {
                 span class="steps" { i class="r0" {} } span { "none" }
                 span { @if self.log { (label(self.least)) } @else { "more than 0" } }
                 span class="steps" { @for level in 1..=LEVELS { i class={ "r" (level) } {} } }
-                span { (label(self.most)) @if self.log { ", equal ratios a step" } }
+                span { (label(self.most)) @if self.log { ", in equal ratios" } }
             }
         }
     }
 }
 
-/// The cells of a grid, row by row; a row that is shorter than the others ends early. One path a colour keeps a map of a
-/// thousand cells at some kilobytes.
+/// Draws the cells of a grid, row by row. A row that is shorter than the others ends early. One
+/// path per colour keeps a map of a thousand cells at some kilobytes.
 pub(super) fn cells<'a>(
     a: &Area,
     columns: usize,

@@ -7,7 +7,7 @@ use crate::report::show::{count, time};
 use crate::report::{ClassLatency, Distribution, Report};
 use maud::{Markup, html};
 
-/// Distributions and figures.
+/// Draws distributions and metrics of latency.
 pub(super) fn section(r: &Report) -> Markup {
     let curves = curves(r);
     let queued = curves.iter().any(|c| c.dashed);
@@ -22,14 +22,14 @@ pub(super) fn section(r: &Report) -> Markup {
             (legend(&curves))
             div class="pair" {
                 (figure("Latency distribution", note, &within(&curves)))
-                (figure("Tail", "The same from above: one step down is ten times fewer requests.", &beyond(&curves)))
+                (figure("Tail", "The share of requests that take longer: one step down is ten times fewer requests.", &beyond(&curves)))
             }
         }
         (table(r))
     }
 }
 
-/// Classes that had requests; all together only when there is nothing else.
+/// Returns the curves of the classes that had requests. The class `all` is left out.
 fn curves(r: &Report) -> Vec<Curve<'_>> {
     let named = r.latency.iter().filter(|l| l.class != "all" && l.response.figures.count > 0);
     let classes: Vec<&ClassLatency> = named.collect();
@@ -46,7 +46,7 @@ fn curves(r: &Report) -> Vec<Curve<'_>> {
     all
 }
 
-/// A distribution of a class, by name.
+/// A kind of latency distribution: name and accessor.
 type Kind = (&'static str, fn(&ClassLatency) -> &Distribution);
 
 fn table(r: &Report) -> Markup {

@@ -1,9 +1,9 @@
-//! Reports as one page of HTML that needs nothing else: no network, no fonts, no files beside it.
+//! Reports as one self-contained page of HTML: no network, no fonts, no other files.
 //!
-//! [`write()`] is the way in. Every drawing is SVG whose colours are CSS variables, so that one file is legible on a light
-//! screen, a dark one and paper: this is why no plotting library draws it, they all write colours into the drawing. All text
-//! goes through `maud`, which escapes it: names of stacks and traces are whatever a user wrote. `docs/html.md` tells
-//! how to read the page.
+//! The entry point is [`write()`]. Every drawing is SVG whose colours are CSS variables, so that
+//! one file is legible on a light screen, on a dark one and on paper. Plotting libraries are not
+//! used because they write fixed colours into a drawing. All text is escaped by `maud`: names of
+//! stacks and traces are chosen by users. `docs/html.md` explains the page.
 
 mod channels;
 mod colour;
@@ -34,10 +34,10 @@ use std::path::Path;
 const STYLE: &str = include_str!("style.css");
 const SCRIPT: &str = include_str!("script.js");
 
-/// Nothing may be loaded, from nowhere; only what stands in the page is used.
+/// Content security policy: nothing may be loaded, and only the contents of the page are used.
 const POLICY: &str = "default-src 'none'; style-src 'unsafe-inline'; script-src 'unsafe-inline'; base-uri 'none'; form-action 'none'";
 
-/// Writes reports as one page. The same reports give the same bytes.
+/// Writes reports as one page. The output is deterministic.
 ///
 /// # Errors
 /// A file that cannot be written.
@@ -46,7 +46,8 @@ pub fn write(reports: &[Report], path: &Path) -> Result<()> {
         .map_err(|source| Error::Write { path: path.display().to_string(), source })
 }
 
-/// The page. Reports of the same workload that follow each other are compared, the first being the measure.
+/// Returns the page. Consecutive reports of the same workload are compared; the first one is the
+/// baseline.
 #[must_use]
 pub fn page(reports: &[Report]) -> String {
     let title = title(reports);
@@ -65,7 +66,7 @@ pub fn page(reports: &[Report]) -> String {
             body {
                 main {
                     (body(reports, &title))
-                    footer { "Made by frit. Times are virtual time of the simulated stack, except where “software” is said. \
+                    footer { "Made by frit. Times are virtual time of the simulated stack, except those called “software”. \
                               Hover or tap for exact values." }
                 }
                 script { (PreEscaped(SCRIPT)) }
@@ -85,7 +86,7 @@ fn title(reports: &[Report]) -> String {
 
 fn body(reports: &[Report], title: &str) -> Markup {
     match reports {
-        [] => html! { h1 { (title) } p { "No run was finished." } },
+        [] => html! { h1 { (title) } p { "No run has finished." } },
         [r] => html! { h1 { (title) } (head::identity(r)) (sections(r, "")) },
         several => html! {
             h1 { (title) }
@@ -116,7 +117,7 @@ fn contents(reports: &[Report]) -> Markup {
     }
 }
 
-/// All sections of one report that has something for them; `prefix` makes the anchors of several differ.
+/// Draws all sections that apply to a report. `prefix` makes the anchors of several reports unique.
 fn sections(r: &Report, prefix: &str) -> Markup {
     let all: [(&str, &str, Option<Markup>); 10] = [
         ("latency", "Latency", Some(latency::section(r))),

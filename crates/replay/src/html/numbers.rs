@@ -1,8 +1,8 @@
-//! Numbers as the page has them.
+//! Formatting of numbers on the page.
 
 use std::fmt::Write;
 
-/// A coordinate: at most one decimal, as short as it can be.
+/// Formats a coordinate with at most one decimal, as short as possible.
 pub(super) fn px(v: f64) -> String {
     let mut out = String::new();
     put(&mut out, v);
@@ -20,7 +20,7 @@ pub(super) fn put(out: &mut String, v: f64) {
     };
 }
 
-/// A number at a tick of an axis: without zeros that say nothing.
+/// Formats a number at a tick of an axis, without trailing zeros.
 pub(super) fn tick(v: f64) -> String {
     let text = match v.abs() {
         0.0 => return "0".into(),
@@ -34,7 +34,7 @@ pub(super) fn tick(v: f64) -> String {
     text.trim_end_matches('0').trim_end_matches('.').to_owned()
 }
 
-/// A duration at a tick of an axis.
+/// Formats a duration at a tick of an axis.
 pub(super) fn tick_time(ns: f64) -> String {
     match ns {
         0.0 => "0".into(),
@@ -45,18 +45,19 @@ pub(super) fn tick_time(ns: f64) -> String {
     }
 }
 
-/// A share at a tick of an axis.
+/// Formats a share at a tick of an axis.
 pub(super) fn tick_percent(share: f64) -> String {
     format!("{} %", tick(share * 100.0))
 }
 
-/// The smallest of 1, 2, 5, 10, 20, … times a power of ten that is not below `v`; 1 for what is not above zero.
+/// Returns the smallest of 1, 2 or 5 times a power of ten that is not below `v`; 1 if `v` is not
+/// above zero.
 pub(super) fn ceiling(v: f64) -> f64 {
     if !(v > 0.0 && v.is_finite()) {
         return 1.0;
     }
     let decade = 10f64.powf(v.log10().floor());
-    // A value that rounding put a hair above a step still belongs to it.
+    // The tolerance covers values that rounding has raised slightly above a step.
     [1.0, 2.0, 5.0].into_iter().map(|s| s * decade).find(|&c| c >= v * (1.0 - 1e-9)).unwrap_or(10.0 * decade)
 }
 

@@ -1,4 +1,4 @@
-//! Where the data lies, over the address space.
+//! Placement of data over the address space.
 
 use super::colour::Colour;
 use super::draw::{Area, Axes, Axis, Part, bar, field, figure, legend, line, svg};
@@ -11,10 +11,10 @@ use maud::{Markup, html};
 use serde_json::json;
 
 const WIDTH: f64 = 1080.0;
-/// Below this share in every slice, PCM gets a drawing of its own.
+/// If the share of PCM is below this in every slice, PCM gets a drawing of its own.
 const LITTLE: f64 = 0.2;
 
-/// A place, in the order of stacking.
+/// A place for data, in the order of stacking.
 struct Place {
     name: &'static str,
     colour: Colour,
@@ -28,21 +28,21 @@ const PLACES: [Place; 5] = [
     Place { name: "PCM as cache", colour: "purple", slice: |r| r.pcm_cache, total: |p| p.pcm_cache },
     Place { name: "disk", colour: "grey", slice: |r| r.disk, total: |p| p.disk },
     Place {
-        name: "nowhere (never written, or discarded)",
+        name: "unmapped (never written, or discarded)",
         colour: "none",
         slice: |r| r.unmapped,
         total: |p| p.unmapped,
     },
 ];
 
-/// The layers that place data.
+/// Draws the placement of data for each layer that reports it.
 pub(super) fn section(r: &Report) -> Markup {
     let layers: Vec<&LayerReport> = r.layers.iter().filter(|l| !l.residence.is_empty()).collect();
     html! {
-        @if layers.is_empty() { p { "No layer of this stack tells where data lies." } }
+        @if layers.is_empty() { p { "No layer of this stack reports the placement of data." } }
         @for l in layers {
-            (figure(&format!("{}: pages by where they lie at the end", l.name),
-                "Below, the address space in equal slices: the share of each slice's pages that lies in each place.",
+            (figure(&format!("{}: pages by place at the end", l.name),
+                "Below, the address space in equal slices: the share of the pages of each slice in each place.",
                 &html! { (total(&l.residence_total)) (slices(l, r)) }))
         }
     }
@@ -59,14 +59,14 @@ fn total(p: &Placed) -> Markup {
     let a = Area { left: 52.0, top: 2.0, width: WIDTH - 60.0, height: 20.0 };
     html! {
         (legend(&entries))
-        (svg(WIDTH, 26.0, "pages by where they lie", &bar(&a, &Scale::Linear { from: 0.0, to: 1.0 }, &parts)))
+        (svg(WIDTH, 26.0, "pages by place", &bar(&a, &Scale::Linear { from: 0.0, to: 1.0 }, &parts)))
     }
 }
 
-/// Slices of an address space.
+/// Equal slices of an address space.
 struct Slices<'a> {
     of: &'a [Residence],
-    /// Bytes of a slice; the last may have fewer.
+    /// Bytes of a slice; the last slice may be smaller.
     bytes: f64,
     volume: f64,
 }
@@ -76,13 +76,14 @@ impl<'a> Slices<'a> {
         let volume = r.stack.volume_bytes as f64;
         let first = l.residence.first().map_or(0.0, |r| pages(r, &PLACES));
         let (bytes, n) = (first * f64::from(r.memory.page_bytes), l.residence.len().max(1) as f64);
-        // A layer that counts other pages than its volume has: then all slices are taken as equal.
+        // If the page size of the layer differs from that of the volume, all slices are assumed to
+        // be equal.
         let bytes = if bytes * n >= volume && bytes * (n - 1.0) < volume { bytes } else { volume / n };
         Slices { of: &l.residence, bytes, volume }
     }
 
-    /// The share of each slice's pages that lies in some of the places, one band above another; `height` of the
-    /// drawing without its axis.
+    /// Draws the share of the pages of each slice in the given places, one band above another.
+    /// `height` is the height of the drawing without its axis.
     fn draw(&self, name: &str, places: &[Place], scale: Scale, height: f64) -> Markup {
         let (unit, x_name) = match self.volume {
             v if v >= 2f64.powi(31) => (2f64.powi(30), "address, GiB"),
@@ -110,7 +111,7 @@ impl<'a> Slices<'a> {
         svg(WIDTH, height + 74.0, name, &body)
     }
 
-    /// One band: along its top from left to right, and back along its bottom.
+    /// Returns the path of one band: along its top from left to right, and back along its bottom.
     fn band(&self, places: &[Place], place: usize, unit: f64, axes: &Axes<'_>) -> String {
         if self.of.iter().all(|r| (places[place].slice)(r) == 0) {
             return String::new();
@@ -128,12 +129,12 @@ impl<'a> Slices<'a> {
     }
 }
 
-/// Pages of a slice in some places.
+/// Returns the number of pages of a slice in the given places.
 fn pages(r: &Residence, places: &[Place]) -> f64 {
     places.iter().map(|k| f64::from((k.slice)(r))).sum::<f64>()
 }
 
-/// All places, and PCM alone where it is too little to be seen among them.
+/// Draws all places, and PCM alone if it is too small to be visible among them.
 fn slices(l: &LayerReport, r: &Report) -> Markup {
     let (slices, pcm) = (Slices::new(l, r), &PLACES[1..3]);
     let most = l.residence.iter().map(|s| pages(s, pcm) / pages(s, &PLACES).max(1.0)).fold(0.0, f64::max);

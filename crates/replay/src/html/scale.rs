@@ -1,4 +1,4 @@
-//! Scales: from values to places between 0 and 1, and the ticks between.
+//! Scales: mapping of values to positions between 0 and 1, and ticks.
 
 use super::numbers::ceiling;
 
@@ -22,14 +22,15 @@ pub(super) enum Scale {
 }
 
 impl Scale {
-    /// From zero to a round value not below `most`.
+    /// Creates a linear scale from zero to a round value not below `most`.
     pub(super) fn up_to(most: f64) -> Scale {
         let step = step(most, 5);
         let steps = (most / step - 1e-9).ceil().max(1.0);
         Scale::Linear { from: 0.0, to: step * steps }
     }
 
-    /// Logarithmic over these positive values, with round ends (1, 2 or 5 times a power of ten).
+    /// Creates a logarithmic scale over the positive values, with round ends (1, 2 or 5 times a
+    /// power of ten).
     pub(super) fn log(values: impl Iterator<Item = f64>) -> Scale {
         let (low, high) = values
             .filter(|v| *v > 0.0 && v.is_finite())
@@ -37,12 +38,13 @@ impl Scale {
         if low > high {
             return Scale::Log { from: 1.0, to: 10.0 };
         }
-        // The largest round value not above `low` is one by the smallest not below its inverse.
+        // The largest round value not above `low` is the inverse of the smallest one not below
+        // `1 / low`.
         let (from, to) = (1.0 / ceiling(1.0 / low), ceiling(high));
         Scale::Log { from, to: if to > from { to } else { from * 10.0 } }
     }
 
-    /// Where a value lies, from 0 to 1; values outside lie at the ends.
+    /// Returns the position of a value, from 0 to 1; values outside the scale are at its ends.
     pub(super) fn at(&self, v: f64) -> f64 {
         let place = match *self {
             Scale::Linear { from, to } => (v - from) / (to - from),
@@ -51,14 +53,14 @@ impl Scale {
         place.clamp(0.0, 1.0)
     }
 
-    /// Both ends.
+    /// Returns both ends.
     pub(super) fn ends(&self) -> (f64, f64) {
         match *self {
             Scale::Linear { from, to } | Scale::Log { from, to } => (from, to),
         }
     }
 
-    /// About `most` round values.
+    /// Returns about `most` round values.
     pub(super) fn ticks(&self, most: usize) -> Vec<f64> {
         match *self {
             Scale::Linear { from, to } => {
@@ -74,7 +76,7 @@ impl Scale {
     }
 }
 
-/// A round step so that at most `most` of them make a span.
+/// Returns a round step such that at most `most` steps cover a span.
 fn step(span: f64, most: usize) -> f64 {
     ceiling(span / most.max(1) as f64)
 }
@@ -86,6 +88,7 @@ fn log_ticks(from: f64, to: f64, most: usize) -> Vec<f64> {
         let decades = (low..=high).filter(|d| d.rem_euclid(every as i32) == 0);
         decades.flat_map(|d| steps.iter().map(move |s| s * 10f64.powi(d))).filter(inside).collect()
     };
+    // From the finest pattern to the coarsest: the first one with few enough ticks is used.
     let finest = [(&[1.0, 2.0, 5.0][..], 1), (&[1.0][..], 1), (&[1.0][..], 2), (&[1.0][..], 3)];
     finest.into_iter().map(|(s, e)| with(s, e)).find(|t| t.len() <= most).unwrap_or_else(|| with(&[1.0], 4))
 }

@@ -1,4 +1,4 @@
-// Exact values under the pointer. The page is complete without it.
+// Shows exact values under the pointer. The page is complete without this script.
 (function () {
   'use strict';
   var tip = document.createElement('div');
@@ -6,7 +6,8 @@
   tip.hidden = true;
   document.body.appendChild(tip);
 
-  // Native tooltips come late and cannot be read on touch: take their text over.
+  // Native tooltips appear late and do not work on touch screens, so their text is moved to
+  // attributes.
   document.querySelectorAll('svg title').forEach(function (t) {
     t.parentNode.setAttribute('data-tip', t.textContent);
     t.remove();
@@ -27,7 +28,8 @@
   function percent(v) { return +(v * 100).toPrecision(4) + ' %'; }
   function int(v) { return v.toLocaleString('en'); }
 
-  // Each kind of drawing: its data, and a place in it from 0 to 1 in both directions.
+  // Formatters by kind of drawing: arguments are the data, and the position from 0 to 1 in both
+  // directions.
   var kinds = {
     wear: function (d, x, y) {
       var column = Math.min(d.columns - 1, Math.floor(x * d.columns));

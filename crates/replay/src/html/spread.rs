@@ -1,4 +1,4 @@
-//! Distributions of times: how much is done by when, and how long the tail is.
+//! Latency distributions: cumulative share and tail.
 
 use super::colour::Colour;
 use super::draw::{Area, Axes, Axis, field, line, svg};
@@ -8,18 +8,18 @@ use crate::report::{Bucket, Distribution};
 use maud::{Markup, html};
 use serde_json::json;
 
-/// The size of one drawing; two stand beside each other.
+/// Size of a drawing; two fit beside each other.
 const WIDTH: f64 = 540.0;
 const HEIGHT: f64 = 320.0;
-/// The least share that the tail shows.
+/// Smallest share that the tail shows.
 const LEAST: f64 = 1e-6;
 
-/// One curve.
+/// A curve of a distribution.
 #[derive(Clone, Debug)]
 pub(super) struct Curve<'a> {
     pub(super) name: String,
     pub(super) colour: Colour,
-    /// Drawn as dashes: service beside response.
+    /// The curve is dashed: service time beside response time.
     pub(super) dashed: bool,
     pub(super) of: &'a Distribution,
 }
@@ -29,8 +29,9 @@ impl Curve<'_> {
         self.of.buckets.iter().map(|b| b.count).sum()
     }
 
-    /// Where the axis has to begin for this curve: 1 % of the times that are not zero lie below. A flush that finds
-    /// nothing to wait for takes no time at all, and must not stretch the axis over six empty decades.
+    /// Returns the left end of the axis for this curve: 1 % of the times that are not zero are
+    /// below it. A flush without pending work takes no time, and must not stretch the axis over six
+    /// empty decades.
     fn quickest(&self) -> Option<f64> {
         let above: Vec<&Bucket> = self.of.buckets.iter().filter(|b| b.to_ns > 1).collect();
         let (all, mut sum) = (above.iter().map(|b| b.count).sum::<u64>(), 0);
@@ -45,7 +46,8 @@ impl Curve<'_> {
         self.of.buckets.last().map(|b| b.to_ns.max(1) as f64)
     }
 
-    /// For each bucket its upper end in nanoseconds (at least 1) and the share of times up to it.
+    /// Returns, for each bucket, its upper end in nanoseconds (at least 1) and the share of times
+    /// up to it.
     fn steps(&self) -> Vec<(f64, f64)> {
         let (all, mut sum) = (self.all().max(1) as f64, 0);
         let share = |b: &Bucket| {
@@ -56,7 +58,7 @@ impl Curve<'_> {
     }
 }
 
-/// What the curves mean.
+/// Draws the legend of the curves.
 pub(super) fn legend(curves: &[Curve<'_>]) -> Markup {
     html! {
         ul class="legend" {
@@ -73,14 +75,14 @@ fn axes(curves: &[Curve<'_>], y: Axis<'static>) -> Axes<'static> {
     Axes { area: Area { left: 62.0, top: 26.0, width: WIDTH - 84.0, height: HEIGHT - 70.0 }, x, y }
 }
 
-/// The share of requests that are done within a time.
+/// Draws the share of requests that are completed within a time.
 pub(super) fn within(curves: &[Curve<'_>]) -> Markup {
     let scale = Scale::Linear { from: 0.0, to: 1.0 };
-    let y = Axis { scale, name: "requests done within the time", label: tick_percent, ticks: 5 };
+    let y = Axis { scale, name: "requests completed within the time", label: tick_percent, ticks: 5 };
     draw(curves, &axes(curves, y), false)
 }
 
-/// The share of requests that take longer, down to one in a million.
+/// Draws the share of requests that take longer than a time, down to one in a million.
 pub(super) fn beyond(curves: &[Curve<'_>]) -> Markup {
     let most = curves.iter().map(Curve::all).max().unwrap_or(1).max(10);
     let least = 10f64.powf((1.0 / most as f64).log10().floor()).max(LEAST);
@@ -102,7 +104,7 @@ fn draw(curves: &[Curve<'_>], axes: &Axes<'_>, tail: bool) -> Markup {
     let name = if tail {
         "share of requests that take longer than a time"
     } else {
-        "share of requests done within a time"
+        "share of requests completed within a time"
     };
     svg(
         WIDTH,
@@ -118,7 +120,7 @@ fn draw(curves: &[Curve<'_>], axes: &Axes<'_>, tail: bool) -> Markup {
     )
 }
 
-/// A staircase: between two buckets the share is that of the lower one.
+/// Returns the path of a step function: between two buckets the share is that of the lower one.
 fn curve(c: &Curve<'_>, axes: &Axes<'_>, tail: bool) -> String {
     let steps = c.steps();
     let height = |share: f64| axes.y(if tail { 1.0 - share } else { share });

@@ -1,4 +1,4 @@
-//! Whether the run reached steady state: its rounds.
+//! Section on steady state: the verdict and the rounds of the run.
 
 use super::colour::Colour;
 use super::draw::{Area, Axes, Axis, figure, line, svg};
@@ -9,7 +9,7 @@ use crate::report::show::{count, figure as number, percent};
 use crate::steady::{RANGE_MAX, Round, SLOPE_MAX, SteadyState, Test, Verdict, WINDOW};
 use maud::{Markup, html};
 
-/// The verdict, what it rests on, and the rounds.
+/// Draws the verdict, the metrics it is based on, and the rounds.
 pub(super) fn section(r: &Report) -> Markup {
     let s = &r.steady_state;
     html! {
@@ -21,7 +21,7 @@ pub(super) fn section(r: &Report) -> Markup {
         @if s.rounds.len() > 1 {
             div class="pair" {
                 @if s.rounds.iter().any(|r| r.write_amplification.is_some()) {
-                (rounds(s, "Write amplification, NAND", "NAND bytes programmed for each byte of the host", "verm", |r| r.write_amplification))
+                (rounds(s, "Write amplification, NAND", "NAND bytes programmed per byte of the host", "verm", |r| r.write_amplification))
                 }
                 (rounds(s, "Throughput", "requests a second", "blue", |r| r.requests_per_s))
             }
@@ -29,7 +29,7 @@ pub(super) fn section(r: &Report) -> Markup {
     }
 }
 
-/// The verdict in some words.
+/// Returns the verdict as a sentence.
 pub(super) fn verdict(s: &SteadyState) -> String {
     let of = format!("{} rounds of {} requests", s.rounds.len(), count(s.requests_a_round));
     match (s.verdict, s.round) {

@@ -1,4 +1,4 @@
-//! What is best read as figures: layers, media, memory, the inputs.
+//! Tables: layers, media, memory, and the inputs of the run.
 
 use super::numbers::tick;
 use crate::report::show::{count, figure as number, percent};
@@ -6,7 +6,7 @@ use crate::report::{MediumReport, MetricRow, Report};
 use frit_core::size;
 use maud::{Markup, html};
 
-/// Figures of the layers and the engine, use of the media, memory.
+/// Draws the metrics of the layers and the engine, the use of media, and memory.
 pub(super) fn section(r: &Report) -> Markup {
     html! {
         @for l in &r.layers { (metrics(&format!("Layer {}", l.name), &l.metrics)) }
@@ -16,7 +16,7 @@ pub(super) fn section(r: &Report) -> Markup {
     }
 }
 
-/// A value with its unit, as exact as it is.
+/// Formats a value with its unit, without loss of precision.
 fn value(v: f64, unit: &str) -> String {
     match unit {
         "bytes" if v >= 0.0 => size::show(v as u64),
@@ -34,7 +34,7 @@ fn metrics(name: &str, rows: &[MetricRow]) -> Markup {
         figure {
             figcaption { strong { (name) } }
             div class="scroll" { table {
-                thead { tr { th { "figure" } th class="num" { "at the end" } th class="num" { "in the measured part" } th { "unit" } th { "what it is" } } }
+                thead { tr { th { "metric" } th class="num" { "at the end" } th class="num" { "in the measured part" } th { "unit" } th { "what it is" } } }
                 tbody { @for m in rows { tr {
                     td { code { (m.name) } } td class="num" { (value(m.value, m.unit)) } td class="num" { (value(m.change, m.unit)) }
                     td class="soft" { (m.unit) } td { (m.help) }
@@ -44,7 +44,7 @@ fn metrics(name: &str, rows: &[MetricRow]) -> Markup {
     }
 }
 
-/// Mean, least and most of shares.
+/// Formats mean, minimum and maximum of shares.
 fn span(shares: &[f64]) -> String {
     let mean = shares.iter().sum::<f64>() / shares.len().max(1) as f64;
     let (low, high) = shares.iter().fold((f64::MAX, 0.0f64), |(l, h), &s| (l.min(s), h.max(s)));
@@ -91,7 +91,7 @@ fn memory(r: &Report) -> Markup {
     }
 }
 
-/// The stack in full, and how the workload was read.
+/// Draws the full stack, and how the workload was read.
 pub(super) fn inputs(r: &Report) -> Markup {
     let w = &r.workload;
     html! {

@@ -1,4 +1,4 @@
-//! The page as a reader's browser takes it: well formed, whole, safe, small, and always the same.
+//! Tests of the page as a browser reads it: well formed, complete, safe, small and deterministic.
 
 use super::{page, write};
 use crate::tests::{mixed_trace, run, small, small_without_pcm};
@@ -11,7 +11,7 @@ use std::collections::HashSet;
 
 const LOAD: &str = "gen:mix,count=6k+zipf,weight=3,size=4K,read=0.4,span=800K,meta=0.1,flush=50+sequential,weight=1,size=16K,span=1M";
 
-/// What the text `<script>` and the like would become in a name.
+/// Text that would run a script if a name were not escaped.
 const HOSTILE: &str = r#"</title><script>alert("x")</script><img src=x onerror='y'>&amp;"#;
 
 fn reports() -> Vec<Report> {
@@ -19,7 +19,7 @@ fn reports() -> Vec<Report> {
     vec![run(&small_without_pcm(&[]), LOAD, &options), run(&small(&["engine.kind=event"]), LOAD, &options)]
 }
 
-/// The page, after a strict parser found nothing to mend in it.
+/// Parses the page with a strict parser, which must find no error.
 fn parsed(page: &str) -> Html {
     let html = Html::parse_document(page);
     assert!(html.errors.is_empty(), "{:?}", html.errors);
@@ -30,7 +30,7 @@ fn select<'a>(html: &'a Html, what: &str) -> Vec<scraper::ElementRef<'a>> {
     html.select(&Selector::parse(what).unwrap()).collect()
 }
 
-/// Elements that have an end tag in HTML and in SVG: opened as often as closed.
+/// Checks that elements with an end tag in HTML and SVG are closed as often as they are opened.
 fn balanced(page: &str) {
     for tag in [
         "html", "head", "body", "main", "section", "figure", "div", "svg", "g", "path", "rect", "line",
@@ -85,7 +85,7 @@ fn several_reports_are_compared_and_linked() {
         let to = link.attr("href").and_then(|h| h.strip_prefix('#')).unwrap();
         assert!(ids.contains(&to), "{to}");
     }
-    // One bar for each figure that has a ratio, and the ratio of requests/s among them.
+    // There is one bar for each metric with a ratio, among them the ratio of requests/s.
     let ratio = reports[1].throughput.requests_per_s / reports[0].throughput.requests_per_s;
     let bars = select(&html, "#compare rect.bar");
     assert!(bars.len() > 8, "{}", bars.len());
@@ -93,7 +93,7 @@ fn several_reports_are_compared_and_linked() {
         bars.iter().any(|b| b.text().collect::<String>().ends_with(&format!("{ratio:.3}×"))),
         "no {ratio:.3}×"
     );
-    // Another workload is another group.
+    // Another workload forms another group.
     let mut other = reports.clone();
     other[1].workload.identity.kind = Kind::Real;
     assert_eq!(select(&parsed(&page(&other)), "#compare h3").len(), 2);
@@ -146,7 +146,7 @@ fn the_paper_s_geometry_makes_a_small_page() {
     let stack = Stack::builtin("hfsl-paper", &[]).unwrap();
     let load = "gen:uniform,count=20k,size=2K,align=2K,span=20G,read=0.3";
     let mut r = run(&stack, load, &RunOptions::default());
-    // Wear that differs from place to place is the longest that a map can be.
+    // A map is longest if the wear differs from cell to cell.
     for m in &mut r.media {
         m.wear.run.max = 9999;
         m.wear.map.mean.iter_mut().enumerate().for_each(|(i, v)| *v = ((i * 7919) % 9973) as f32 + 0.123);
@@ -205,7 +205,7 @@ fn mismatches_cannot_be_missed() {
     assert!(select(&html, ".alarm")[0].text().collect::<String>().contains("3 sectors"));
 }
 
-/// The tests above rest on it.
+/// The tests above rely on this: the parser must detect damage.
 #[test]
 fn a_page_that_is_damaged_is_noticed() {
     let text = page(&reports()[1..]);

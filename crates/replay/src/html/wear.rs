@@ -1,4 +1,4 @@
-//! Wear of media: where, and how evenly.
+//! Wear of media: distribution over addresses, and evenness.
 
 use super::draw::{Area, Axes, Axis, field, figure, svg};
 use super::heat::{Ramp, cells};
@@ -10,13 +10,13 @@ use frit_core::MediumKind;
 use maud::{Markup, html};
 use serde_json::json;
 
-/// Columns of a map whose rows mean nothing.
+/// Number of columns of a map whose rows have no meaning.
 const COLUMNS: usize = 64;
-/// Rows of units at most; above, rows mean nothing.
+/// Maximum number of units that get a row each; with more units, rows have no meaning.
 const ROWS: usize = 64;
 const WIDTH: f64 = 1080.0;
 
-/// Maps and histograms of all media that wear.
+/// Draws maps and histograms of all media that wear.
 pub(super) fn section(r: &Report) -> Markup {
     let media: Vec<&MediumReport> = r.media.iter().filter(|m| !m.wear.map.mean.is_empty()).collect();
     html! {
@@ -29,23 +29,23 @@ pub(super) fn section(r: &Report) -> Markup {
     }
 }
 
-/// A medium that shows nothing.
+/// Describes a medium without wear in the measured part.
 fn unworn(m: &MediumReport) -> String {
     let total = &m.wear.total;
     let before = if total.max > 0 {
-        format!("; before it, mean {}, most {}", number(total.mean), count(u64::from(total.max)))
+        format!("; before that, mean {}, maximum {}", number(total.mean), count(u64::from(total.max)))
     } else {
         String::new()
     };
     format!("{}: no {} in the measured part{before}.", m.name, cycles(m))
 }
 
-/// What a cycle is called.
+/// Returns the name of a wear cycle.
 fn cycles(m: &MediumReport) -> &'static str {
     if m.kind == MediumKind::Nand { "erases" } else { "writes" }
 }
 
-/// What a group is called, without its size.
+/// Returns the name of a group, without its size.
 fn group(m: &MediumReport) -> &str {
     m.wear.per.split(' ').next().unwrap_or("group")
 }
@@ -57,12 +57,12 @@ fn groups(m: &MediumReport) -> u64 {
 fn note(m: &MediumReport) -> String {
     let l = Layout::of(m);
     let order = match &l.units {
-        Some(_) => "one row a unit, in order of address from left to right",
+        Some(_) => "one row per unit, in order of address from left to right",
         None => "in order of address, left to right, row by row",
     };
     let share = match m.wear.map.groups {
         1 => format!("Each cell is a {}", m.wear.per),
-        n => format!("Each cell is the mean of {} neighbours (a {} each)", count(u64::from(n)), m.wear.per),
+        n => format!("Each cell is the mean of {} groups (a {} each)", count(u64::from(n)), m.wear.per),
     };
     let bad = match m.wear.bad {
         0 => String::new(),
@@ -79,7 +79,7 @@ fn capital(word: &str) -> String {
 fn evenness(m: &MediumReport) -> String {
     let (run, total) = (&m.wear.run, &m.wear.total);
     format!(
-        "Measured part: mean {} {} a {}, fewest {}, most {}, deviation {}. Since new: mean {}, most {} of {} specified ({}).",
+        "Measured part: mean {} {} per {}, minimum {}, maximum {}, standard deviation {}. Since new: mean {}, maximum {} of {} specified ({}).",
         number(run.mean),
         cycles(m),
         group(m),
@@ -93,11 +93,11 @@ fn evenness(m: &MediumReport) -> String {
     )
 }
 
-/// How the places of a map are laid out.
+/// Arrangement of the cells of a map.
 struct Layout {
     columns: usize,
     rows: usize,
-    /// Names of rows, where a row is a unit.
+    /// Names of the rows, if each row is a unit.
     units: Option<Vec<String>>,
 }
 
@@ -120,7 +120,7 @@ impl Layout {
         Layout { columns, rows: places.div_ceil(columns), units: None }
     }
 
-    /// What stands before a row.
+    /// Returns the label of a row.
     fn name(&self, m: &MediumReport, row: usize) -> String {
         match &self.units {
             Some(_) => format!("unit {row}"),
@@ -157,14 +157,14 @@ fn map(m: &MediumReport) -> Markup {
             (cells(&a, layout.columns, levels.chunks(layout.columns), layout.rows))
             (field(&a, "wear", &values))
         }))
-        (ramp.legend(|v| format!("{} {} a {}", number(v), cycles(m), group(m))))
+        (ramp.legend(|v| format!("{} {} per {}", number(v), cycles(m), group(m))))
     }
 }
 
 fn histogram(m: &MediumReport) -> Markup {
     let buckets = &m.wear.histogram;
     let most = buckets.iter().map(|b| b.groups).max().unwrap_or(0);
-    // A linear axis would hide the few groups that wear most, which are the ones that matter.
+    // A linear axis would hide the few groups with the most wear, which are the important ones.
     let rare = buckets.iter().any(|b| b.groups > 0 && b.groups * 100 < most);
     let scale = match rare {
         true => Scale::Log { from: 0.5, to: super::numbers::ceiling(most as f64) },
@@ -172,7 +172,7 @@ fn histogram(m: &MediumReport) -> Markup {
     };
     let (from, to) = (buckets.first().map_or(0, |b| b.from), buckets.last().map_or(0, |b| b.to));
     let x = Scale::Linear { from: f64::from(from) - 0.5, to: f64::from(to) + 0.5 };
-    let x_name = format!("{} a {} in the measured part", cycles(m), group(m));
+    let x_name = format!("{} per {} in the measured part", cycles(m), group(m));
     let y_name = format!("{}s{}", group(m), if rare { " (logarithmic)" } else { "" });
     let axes = Axes {
         area: Area { left: 62.0, top: 26.0, width: WIDTH - 70.0, height: 150.0 },

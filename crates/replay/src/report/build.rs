@@ -1,4 +1,4 @@
-//! From what a run left behind to a report.
+//! Construction of a report from the results of a run.
 
 use super::disk::disk;
 use super::latency::classes;
@@ -15,14 +15,14 @@ use frit_engine::{Latencies, Outcome, Usage};
 use frit_media::Hardware;
 use strum::IntoEnumIterator;
 
-/// What could be seen when the measured part began.
+/// Snapshot of the layer and the engine. One is taken before the measured part and one after it.
 #[derive(Debug)]
 pub(crate) struct Before {
     pub(crate) visible: Visible,
     pub(crate) engine: Vec<Metric>,
 }
 
-/// All that a report is made of.
+/// Data from which a report is built.
 pub(crate) struct Inputs<'a> {
     pub(crate) stack: StackId,
     pub(crate) workload: WorkloadId,
@@ -41,7 +41,7 @@ pub(crate) struct Inputs<'a> {
     pub(crate) verifying: bool,
 }
 
-/// Puts a report together.
+/// Builds a report.
 pub(crate) fn build(i: Inputs<'_>) -> Report {
     let (mut media, mut counts, mut all) = (Vec::new(), Vec::new(), Counts::default());
     for (k, after) in i.after.visible.media.iter().enumerate() {
@@ -86,7 +86,7 @@ pub(crate) fn build(i: Inputs<'_>) -> Report {
     }
 }
 
-/// Shares that a reader can read, and that keep a report small.
+/// Rounds a share to five decimals, which is legible and keeps a report small.
 fn rounded(share: f64) -> f64 {
     (share * 1e5).round() / 1e5
 }
@@ -98,6 +98,7 @@ fn busy(report: &mut super::MediumReport, first: UnitId, units: u32, usage: &Usa
     report.unit_busy = usage.units().get(range.clone()).unwrap_or_default().iter().map(share).collect();
     let mut channels: Vec<usize> =
         range.filter(|&u| u < hardware.units()).map(|u| hardware.channel_of(UnitId(u as u16))).collect();
+    // Several units can share a channel.
     channels.sort_unstable();
     channels.dedup();
     report.channel_busy = channels.iter().filter_map(|&c| usage.channels().get(c)).map(share).collect();
@@ -131,7 +132,7 @@ fn ratio(n: u64, d: u64) -> Option<f64> {
     (d > 0).then(|| n as f64 / d as f64)
 }
 
-/// Bytes written to a kind of medium for a cause.
+/// Returns the bytes written to a kind of medium for a cause.
 fn written(counts: &Counts, kind: MediumKind, cause: Cause) -> u64 {
     Op::iter().filter(|op| op.medium() == kind && op.is_write()).map(|op| counts.get(op, cause).bytes).sum()
 }
@@ -139,6 +140,7 @@ fn written(counts: &Counts, kind: MediumKind, cause: Cause) -> u64 {
 fn write_amplification(counts: &Counts, host: u64) -> WriteAmplification {
     let nand = |cause| written(counts, MediumKind::Nand, cause);
     let total = Cause::iter().map(nand).sum::<u64>();
+    // Cleaning, wear leveling and metadata are left out: they are writes that flash itself adds.
     let came: u64 = [Cause::Host, Cause::Merge, Cause::Migrate, Cause::Destage].into_iter().map(nand).sum();
     let share = |cause: Cause| Some(CauseShare { cause: cause.into(), ratio: ratio(nand(cause), host)? });
     WriteAmplification {
@@ -151,6 +153,7 @@ fn write_amplification(counts: &Counts, host: u64) -> WriteAmplification {
 
 fn series(usage: &Usage, hardware: &Hardware) -> ChannelSeries {
     let Some(series) = usage.series() else { return ChannelSeries::default() };
+    // The engine numbers channels over all devices, a report numbers them within a medium.
     let mut first = vec![usize::MAX; hardware.devices().len()];
     let mut channels = Vec::with_capacity(hardware.channels());
     for unit in (0..hardware.units()).map(|u| UnitId(u as u16)) {

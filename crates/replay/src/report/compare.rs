@@ -1,11 +1,11 @@
-//! Several reports beside each other: the first stack in full, the others as ratios to it, trace by
-//! trace.
+//! Comparison of several reports: absolute values for the first stack, ratios for the others,
+//! workload by workload.
 
 use super::show::{count, figure, lines, table, time};
 use super::{DiskReport, Report};
 use frit_core::Op;
 
-/// A row of the comparison.
+/// A row of the comparison: a metric with its accessor and its format.
 pub(crate) struct Figure {
     pub(crate) name: &'static str,
     pub(crate) value: fn(&Report) -> Option<f64>,
@@ -24,7 +24,7 @@ fn mean(r: &Report, class: &str) -> Option<f64> {
     r.class(class).map(|c| c.response.figures.mean_ns)
 }
 
-/// Commands of an operation, where the stack has a medium for it.
+/// Returns the number of commands of an operation, if the stack has a medium for it.
 fn commands(r: &Report, op: Op) -> Option<f64> {
     r.media.iter().any(|m| m.kind == op.medium()).then(|| r.of(op).commands as f64)
 }
@@ -34,7 +34,7 @@ fn wear_max(r: &Report) -> Option<f64> {
     nand.map(|m| f64::from(m.wear.run.max))
 }
 
-/// A figure of the first disk.
+/// Returns a metric of the first disk.
 fn disk(r: &Report, of: impl Fn(&DiskReport) -> Option<f64>) -> Option<f64> {
     r.media.iter().find_map(|m| m.disk.as_ref()).and_then(of)
 }
@@ -61,7 +61,7 @@ pub(crate) const FIGURES: [Figure; 28] = [
     Figure { name: "NAND reads", value: |r| commands(r, Op::NandRead), show: whole },
     Figure { name: "NAND programs", value: |r| commands(r, Op::NandProgram), show: whole },
     Figure { name: "NAND erases", value: |r| commands(r, Op::NandErase), show: whole },
-    Figure { name: "NAND wear, most erases", value: wear_max, show: whole },
+    Figure { name: "NAND wear, maximum erases", value: wear_max, show: whole },
     Figure { name: "PCM reads", value: |r| commands(r, Op::PcmRead), show: whole },
     Figure {
         name: "PCM writes",
@@ -80,14 +80,14 @@ pub(crate) const FIGURES: [Figure; 28] = [
     Figure { name: "disk reads", value: |r| commands(r, Op::DiskRead), show: whole },
     Figure { name: "disk writes", value: |r| commands(r, Op::DiskWrite), show: whole },
     Figure { name: "disk, busy time", value: |r| disk(r, |d| Some(d.busy_ns as f64)), show: time },
-    Figure { name: "disk, time of a request", value: |r| disk(r, |d| d.served_mean_ns), show: time },
+    Figure { name: "disk, time per request", value: |r| disk(r, |d| d.served_mean_ns), show: time },
     Figure { name: "disk, traffic rate", value: |r| disk(r, |d| d.traffic_rate), show: three },
     Figure { name: "disk, mean distance", value: |r| disk(r, |d| d.distance_mean_sectors), show: figure },
-    Figure { name: "software a request", value: |r| Some(r.software.ns_per_request), show: time },
+    Figure { name: "software per request", value: |r| Some(r.software.ns_per_request), show: time },
 ];
 
-/// The table. `stacks` is how many stacks each workload was run over; reports come workload by workload, with the stacks
-/// in the same order.
+/// Formats the comparison as a table. `stacks` is the number of stacks over which each workload was
+/// run. Reports are ordered by workload, with the stacks in the same order for each.
 #[must_use]
 pub fn compare(reports: &[Report], stacks: usize) -> String {
     let Some(first) = reports.get(..stacks).filter(|f| !f.is_empty()) else { return String::new() };
@@ -115,14 +115,14 @@ pub fn compare(reports: &[Report], stacks: usize) -> String {
         }
     }
     let note = if stacks > 1 {
-        format!("\n {} in full, the others by its figures (×)\n", names[0])
+        format!("\n {}: absolute values; other stacks: relative to it (×)\n", names[0])
     } else {
         String::new()
     };
     lines(&t) + &note
 }
 
-/// Names; those that occur more than once are numbered.
+/// Returns the names; those that occur more than once are numbered.
 pub(crate) fn numbered(all: &[&str]) -> Vec<String> {
     let name = |(i, n): (usize, &&str)| match all.iter().filter(|m| *m == n).count() {
         1 => (*n).to_owned(),
@@ -131,7 +131,8 @@ pub(crate) fn numbered(all: &[&str]) -> Vec<String> {
     all.iter().enumerate().map(name).collect()
 }
 
-/// The first in full; another by the first, or in full where that was zero or is not there.
+/// Formats a cell: the first value as it is; another one relative to the first, or as it is if the
+/// first is zero or missing.
 fn cell(first: Option<f64>, value: Option<f64>, i: usize, show: fn(f64) -> String) -> String {
     match (first, value) {
         (_, None) => "–".into(),

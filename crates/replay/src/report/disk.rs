@@ -1,4 +1,4 @@
-//! What a disk had to do: its load, and how far its requests are apart.
+//! Metrics of a disk: load, and distances between requests.
 
 use super::MediumReport;
 use crate::host::Asked;
@@ -6,40 +6,43 @@ use frit_core::{Nanos, UnitId};
 use frit_engine::{ArmUse, Usage};
 use serde::Serialize;
 
-/// What a disk had to do in the measured part.
+/// Metrics of a disk in the measured part.
 #[derive(Clone, PartialEq, Debug, Serialize)]
 pub struct DiskReport {
-    /// Flushes of its write cache.
+    /// Number of flushes of the write cache.
     pub flushes: u64,
-    /// Time in which it carried out commands that the host waited for, in nanoseconds; what it does behind an
-    /// acknowledgement (reading on, writing behind) is not in it.
+    /// Time spent in commands that the host waited for, in nanoseconds. Work after an
+    /// acknowledgement (read-ahead, writing behind) is not included.
     pub busy_ns: u64,
-    /// Mean time of a read or write, from when the drive took it up; none without any.
+    /// Mean time of a read or write, from the time at which the drive accepted it; `None` if there
+    /// are none.
     pub served_mean_ns: Option<f64>,
-    /// Reads and writes a second of the measured time, to the end of the last command.
+    /// Reads and writes per second of the measured time, which ends with the last command.
     pub requests_per_s: f64,
-    /// Megabytes (10^6 bytes) read and written a second of the same time.
+    /// Megabytes (10^6 bytes) read and written per second of the same time.
     pub mb_per_s: f64,
-    /// Sectors that were accessed on it for each sector that the host read or wrote (the HALO paper's traffic rate,
-    /// section V); none when the host did neither.
+    /// Number of sectors accessed on the disk for each sector that the host read or wrote (the HALO
+    /// paper's traffic rate, section V); `None` if the host did neither.
     pub traffic_rate: Option<f64>,
-    /// Mean distance from behind a request to the next one served, in sectors of 512 bytes; none without two.
+    /// Mean distance from the end of a request to the start of the next one served, in sectors of
+    /// 512 bytes; `None` if there are fewer than two requests.
     pub distance_mean_sectors: Option<f64>,
-    /// The distances.
+    /// Histogram of the distances.
     pub distances: Vec<DistanceBucket>,
 }
 
-/// Distances that are alike.
+/// A bucket of the histogram of distances.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize)]
 pub struct DistanceBucket {
-    /// The longest, in sectors: 0, 1, 3, 7 and so on.
+    /// Largest distance of the bucket, in sectors: 0, 1, 3, 7 and so on.
     pub to_sectors: u64,
-    /// How many.
+    /// Number of distances in the bucket.
     pub count: u64,
 }
 
 impl DiskReport {
-    /// The part of its requests that continue the one before, 0 to 1; none without two requests.
+    /// Returns the share of requests that continue the previous one, 0 to 1; `None` if there are
+    /// fewer than two requests.
     #[must_use]
     pub fn sequential(&self) -> Option<f64> {
         let all = self.distances.iter().map(|b| b.count).sum::<u64>();
@@ -48,7 +51,7 @@ impl DiskReport {
     }
 }
 
-/// Of a medium that is a disk, what its arm did.
+/// Returns the metrics of a medium that is a disk.
 pub(crate) fn disk(
     medium: &MediumReport,
     flushes: u64,

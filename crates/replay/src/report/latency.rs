@@ -1,10 +1,10 @@
-//! Latency as a report has it.
+//! Latency in a report.
 
 use crate::host::CLASSES;
 use frit_engine::{Latencies, Latency, Summary};
 use serde::Serialize;
 
-/// Buckets of a decade in a report: neighbours differ by 12 %.
+/// Number of buckets per decade in a report: neighbouring buckets differ by 12 %.
 const BUCKETS_A_DECADE: f64 = 20.0;
 
 /// Latency of one class of requests.
@@ -12,28 +12,29 @@ const BUCKETS_A_DECADE: f64 = 20.0;
 pub struct ClassLatency {
     /// `read`, `write`, `discard`, `flush` or `all`.
     pub class: &'static str,
-    /// From arrival to acknowledgement: what the user of the device waits.
+    /// Response time, from arrival to acknowledgement, as the user of the device sees it.
     pub response: Distribution,
-    /// From admission to acknowledgement: without the wait in the host's queue.
+    /// Service time, from admission to acknowledgement: without the wait in the host's queue.
     pub service: Distribution,
 }
 
-/// A distribution: figures, and buckets for a plot.
+/// A latency distribution: summary, and buckets for a plot.
 #[derive(Clone, PartialEq, Debug, Serialize)]
 pub struct Distribution {
     /// Count, mean, p50, p99, p99.9 and maximum, in nanoseconds; quantiles within 0.1 %.
     #[serde(flatten)]
     pub figures: Summary,
-    /// The distribution, twenty buckets a decade; empty buckets are left out.
+    /// Buckets, twenty per decade; empty buckets are omitted.
     pub buckets: Vec<Bucket>,
 }
 
 /// A bucket of a distribution.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize)]
 pub struct Bucket {
-    /// Its upper end, in nanoseconds: where the last time that it holds lies.
+    /// Upper end of the bucket, in nanoseconds: the upper end of the last histogram bucket that was
+    /// merged into it.
     pub to_ns: u64,
-    /// How many times it holds.
+    /// Number of times in the bucket.
     pub count: u64,
 }
 
@@ -56,7 +57,7 @@ impl Distribution {
     }
 }
 
-/// All classes that occurred, and all together.
+/// Returns the latency of all classes that occurred, and of all requests together.
 pub(crate) fn classes(latencies: &Latencies) -> Vec<ClassLatency> {
     let all = latencies.all();
     let named = latencies.iter().filter_map(|(c, l)| Some((*CLASSES.get(usize::from(c))?, l)));
@@ -83,7 +84,7 @@ mod tests {
         assert_eq!(d.buckets.iter().map(|b| b.count).sum::<u64>(), 100_000);
         assert!(d.buckets.len() < 11 * 20, "{}", d.buckets.len());
         assert!(d.buckets.windows(2).all(|w| w[0].to_ns < w[1].to_ns));
-        // All but the quickest: neighbours are about 12 % apart.
+        // All except the shortest times: neighbouring buckets are about 12 % apart.
         let wide = d.buckets.windows(2).filter(|w| w[0].to_ns > 1000);
         assert!(wide.clone().count() > 100);
         assert!(wide.clone().all(|w| (w[1].to_ns as f64) < 1.27 * w[0].to_ns as f64));

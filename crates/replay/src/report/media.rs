@@ -1,4 +1,4 @@
-//! The media of a report: what was done to them, and how they wear.
+//! Media in a report: commands and wear.
 
 use super::DiskReport;
 use frit_core::visible::{MediumView, Wear, WearSummary};
@@ -7,88 +7,89 @@ use serde::Serialize;
 use std::collections::BTreeMap;
 use strum::IntoEnumIterator;
 
-/// Cells of a wear map at most.
+/// Maximum number of cells of a wear map.
 const MAP: usize = 1024;
-/// Buckets of a wear histogram at most.
+/// Maximum number of buckets of a wear histogram.
 const BUCKETS: u32 = 32;
 
-/// One medium.
+/// Report of a medium.
 #[derive(Clone, PartialEq, Debug, Serialize)]
 pub struct MediumReport {
-    /// Its name in the stack.
+    /// Name of the medium in the stack.
     pub name: String,
-    /// What it is.
+    /// Kind of the medium.
     pub kind: MediumKind,
     /// Size, in bytes.
     pub bytes: u64,
     /// Geometry by name, in the medium's own terms.
     pub geometry: BTreeMap<&'static str, u64>,
-    /// Reads.
+    /// Count of reads.
     pub reads: Count,
-    /// Writes: NAND programs and copybacks, PCM writes of every kind.
+    /// Count of writes: NAND programs and copybacks, PCM writes of every kind.
     pub writes: Count,
-    /// Erases of NAND blocks, refreshes of PCM blocks.
+    /// Number of erases of NAND blocks, or refreshes of PCM blocks.
     pub erases: u64,
-    /// How cells wore; without groups where nothing does (DRAM, disks).
+    /// Wear of the cells; without groups for media that do not wear (DRAM, disks).
     pub wear: WearReport,
-    /// For each channel the part of the measured time in which it carried something, 0 to 1.
+    /// Share of the measured time in which each channel was busy, 0 to 1.
     pub channel_busy: Vec<f64>,
-    /// For each unit the part of the measured time in which it worked, 0 to 1.
+    /// Share of the measured time in which each unit was busy, 0 to 1.
     pub unit_busy: Vec<f64>,
-    /// What its arm did, if it is a disk.
+    /// Metrics of the disk, if the medium is one.
     pub disk: Option<DiskReport>,
 }
 
 impl MediumReport {
-    /// Whether it has cells that wear.
+    /// Returns `true` if the medium has cells that wear.
     #[must_use]
     pub fn wears(&self) -> bool {
         !self.wear.map.mean.is_empty()
     }
 }
 
-/// How the cells of a medium wore.
+/// Wear of the cells of a medium.
 #[derive(Clone, PartialEq, Debug, Serialize)]
 pub struct WearReport {
-    /// What a cell group is ("block", "line of 512 B").
+    /// Unit of wear: the kind of cell group ("block", "line of 512 B").
     pub per: String,
-    /// Cycles that a group is specified for.
+    /// Number of cycles that a group is specified for.
     pub limit: u64,
-    /// Groups out of use.
+    /// Number of groups that are out of use.
     pub bad: u32,
     /// Cycles in the measured part.
     pub run: WearSummary,
     /// Cycles since the medium was new, warm-up included.
     pub total: WearSummary,
-    /// How many groups took how many cycles in the measured part.
+    /// Histogram of the groups by cycles in the measured part.
     pub histogram: Vec<WearBucket>,
-    /// Where, in order of address.
+    /// Cycles in order of address.
     pub map: WearMap,
 }
 
-/// Groups by cycles.
+/// A bucket of the wear histogram.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize)]
 pub struct WearBucket {
-    /// The fewest cycles.
+    /// Minimum number of cycles.
     pub from: u32,
-    /// The most cycles.
+    /// Maximum number of cycles.
     pub to: u32,
-    /// How many groups.
+    /// Number of groups.
     pub groups: u64,
 }
 
-/// Wear by address, at most 1024 places.
+/// Wear by address, in at most 1024 cells.
 #[derive(Clone, PartialEq, Default, Debug, Serialize)]
 pub struct WearMap {
-    /// Groups of one place (the last may have fewer).
+    /// Number of groups per cell (the last cell may have fewer).
     pub groups: u32,
-    /// Mean cycles of each place in the measured part.
+    /// Mean cycles of each cell in the measured part.
     pub mean: Vec<f32>,
-    /// Most cycles of a group of each place in the measured part.
+    /// Maximum cycles of a group in each cell in the measured part.
     pub max: Vec<u32>,
 }
 
-/// What a medium did between two views. What the engine knows (busy shares, the arm) is put in by the caller.
+/// Returns the report of a medium for the time between two views. The caller adds what the engine
+/// knows (busy shares, metrics of the disk).
 pub(crate) fn medium(before: &MediumView, after: &MediumView) -> (MediumReport, Counts) {
     let counts = after.counts.since(&before.counts);
     let sum = |which: fn(Op) -> bool| {

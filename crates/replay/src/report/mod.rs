@@ -1,7 +1,7 @@
-//! What a run found: one plain structure, from which text, JSON, pages and comparisons are made.
+//! Report of a run: one data structure, from which text, JSON, pages and comparisons are made.
 //!
-//! Everything in it comes from [`Visible`](frit_core::Visible), its counts, and the engine; nothing is counted twice.
-//! `docs/report.md` describes every field as JSON has it.
+//! All values come from [`Visible`](frit_core::Visible), its counts, and the engine; nothing is
+//! counted twice. `docs/report.md` describes every field in JSON.
 
 mod build;
 pub mod compare;
@@ -24,67 +24,69 @@ use frit_core::{Count, MediumKind};
 use frit_trace::{Identity, Problems, Reading};
 use serde::Serialize;
 
-/// The version of the report's structure. It grows when a field changes its meaning or goes; new fields may
-/// come without.
+/// Version of the report's structure. It is incremented when a field changes its meaning or is
+/// removed; new fields may be added without an increment.
 pub const SCHEMA: u32 = 1;
 
-/// What one run of a workload over a stack found.
+/// Results of one run of a workload over a stack.
 #[derive(Clone, PartialEq, Debug, Serialize)]
 pub struct Report {
-    /// [`SCHEMA`].
+    /// Version of the structure, [`SCHEMA`].
     pub schema: u32,
-    /// The program that made it.
+    /// Program that made the report.
     pub frit: Program,
-    /// The stack.
+    /// Identity of the stack.
     pub stack: StackId,
-    /// The workload.
+    /// Identity of the workload.
     pub workload: WorkloadId,
-    /// How it was run.
+    /// Options of the run.
     pub run: RunId,
-    /// What the workload asked for, in the measured part.
+    /// Counts of the requests of the workload in the measured part.
     pub asked: Asked,
-    /// Latency by class of request, and of all together (class `all`, last).
+    /// Latency by class of request, and of all requests together (class `all`, last).
     pub latency: Vec<ClassLatency>,
     /// Throughput in virtual time.
     pub throughput: Throughput,
     /// Commands by medium, operation and cause.
     pub counts: Vec<CountRow>,
-    /// How long commands waited and took, by operation and cause.
+    /// Waiting and service times of commands, by operation and cause.
     pub command_times: Vec<CommandTimeRow>,
-    /// Bytes written to media for each byte that the host wrote.
+    /// Write amplification: bytes written to media for each byte that the host wrote.
     pub write_amplification: WriteAmplification,
-    /// Writes of part of a page that lay in NAND (the HFSL paper's "update times"); none for a stack without
-    /// such a figure.
+    /// Number of writes of part of a page in NAND (the HFSL paper's "update times"); `None` for a
+    /// stack without this metric.
     pub flash_updates: Option<u64>,
-    /// The media: reads, writes, erases, wear, use of units and channels.
+    /// Media: reads, writes, erases, wear, use of units and channels.
     pub media: Vec<MediumReport>,
     /// Channel use over time.
     pub channels: ChannelSeries,
-    /// The layers: figures, and where data lies.
+    /// Layers: metrics, and placement of data.
     pub layers: Vec<LayerReport>,
-    /// Figures of the engine and its scheduler.
+    /// Metrics of the engine and its scheduler.
     pub engine: Vec<MetricRow>,
-    /// Memory that mapping takes.
+    /// DRAM and durable memory used for mapping.
     pub memory: Memory,
-    /// Whether the run reached steady state.
+    /// Steady state of the run.
     pub steady_state: SteadyState,
-    /// What frit itself took, in wall-clock time: the only part that differs between two runs of the same inputs.
+    /// Wall-clock time that frit itself took: the only part that differs between two runs with the
+    /// same inputs.
     pub software: Software,
-    /// What `--verify` found; none without it.
+    /// Results of `--verify`; `None` without it.
     pub verification: Option<Verification>,
 }
 
-/// The program that made a report.
+/// Program that made a report.
 #[derive(Clone, PartialEq, Eq, Debug, Serialize)]
 pub struct Program {
-    /// Its version.
+    /// Version of the program.
     pub version: String,
-    /// The commit it was built from, `-dirty` when files had been changed; none when it was built without a repository.
+    /// Commit of the build, with `-dirty` if files had been changed; `None` for a build without a
+    /// repository.
     pub commit: Option<String>,
 }
 
 impl Program {
-    /// This one.
+    /// Returns the identity of this program.
     #[must_use]
     pub fn this() -> Program {
         Program {
@@ -94,241 +96,247 @@ impl Program {
     }
 }
 
-/// What stack it was.
+/// Identity of the stack of a report.
 #[derive(Clone, PartialEq, Eq, Debug, Serialize)]
 pub struct StackId {
-    /// Its name.
+    /// Name of the stack.
     pub name: String,
     /// SHA-256 of `toml`.
     pub sha256: String,
-    /// The whole description, with defaults and overrides, in canonical form: a stack file that builds the same stack.
+    /// Full description with defaults and overrides, in canonical form: a stack file that builds
+    /// the same stack.
     pub toml: String,
-    /// Size of the volume, in bytes.
+    /// Capacity of the volume, in bytes.
     pub volume_bytes: u64,
 }
 
-/// What workload it was.
+/// Identity of the workload of a report.
 #[derive(Clone, PartialEq, Debug, Serialize)]
 pub struct WorkloadId {
-    /// Name, real or generated, hash or specification.
+    /// Name, origin (real or generated), hash or specification.
     #[serde(flatten)]
     pub identity: Identity,
-    /// How its format was read: nothing is assumed in silence.
+    /// Format, units and conventions used to read it, with all assumptions.
     pub reading: Reading,
-    /// Lines that could not be understood, and other remarks.
+    /// Lines that could not be parsed, and other notes.
     pub problems: Problems,
 }
 
-/// How the workload was run.
+/// Options with which the workload was run.
 #[derive(Clone, PartialEq, Debug, Serialize)]
 pub struct RunId {
     /// `eager` or `event`.
     pub engine: String,
-    /// The scheduler of an event engine.
+    /// Scheduler of an event engine.
     pub scheduler: Option<String>,
     /// `closed` (queue depth) or `open` (arrival times).
     pub mode: &'static str,
-    /// The most requests outstanding; none: no limit (open loop).
+    /// Maximum number of outstanding requests; `None` for no limit (open loop).
     pub queue_depth: Option<u32>,
-    /// Open loop: by what arrival times were divided.
+    /// Divisor of the arrival times in an open loop.
     pub speed: Option<f64>,
-    /// The seed of the run.
+    /// Seed of the run.
     pub seed: u64,
-    /// What went before, as `--warm` takes it.
+    /// Warm-up, in the form of `--warm`.
     pub warm: String,
-    /// Requests of the warm-up.
+    /// Number of requests of the warm-up.
     pub warm_requests: u64,
-    /// Requests whose arrival was earlier than that of the one before, and was taken as the same.
+    /// Number of requests with an arrival time before that of the previous request; they arrived
+    /// together with it.
     pub unordered: u64,
 }
 
 /// Throughput, in virtual time.
 #[derive(Clone, Copy, PartialEq, Debug, Serialize)]
 pub struct Throughput {
-    /// From the first arrival to the last acknowledgement, in nanoseconds.
+    /// Time from the first arrival to the last acknowledgement, in nanoseconds.
     pub duration_ns: u64,
-    /// Requests a second.
+    /// Requests per second.
     pub requests_per_s: f64,
-    /// Bytes that the host read and wrote, in megabytes (10^6 bytes) a second.
+    /// Bytes that the host read and wrote, in megabytes (10^6 bytes) per second.
     pub mb_per_s: f64,
-    /// Bytes that the host read, in megabytes a second.
+    /// Bytes that the host read, in megabytes per second.
     pub read_mb_per_s: f64,
-    /// Bytes that the host wrote, in megabytes a second.
+    /// Bytes that the host wrote, in megabytes per second.
     pub write_mb_per_s: f64,
 }
 
-/// Commands of one operation and cause on one medium.
+/// Count of the commands with one operation and cause on one medium.
 #[derive(Clone, PartialEq, Eq, Debug, Serialize)]
 pub struct CountRow {
-    /// The medium's name in the stack.
+    /// Name of the medium in the stack.
     pub medium: String,
-    /// The operation.
+    /// Name of the operation.
     pub op: &'static str,
-    /// The cause.
+    /// Name of the cause.
     pub cause: &'static str,
-    /// Commands, and their bytes.
+    /// Number of commands, and their bytes.
     #[serde(flatten)]
     pub count: Count,
 }
 
-/// Time of the commands of one operation and cause.
+/// Times of the commands with one operation and cause.
 #[derive(Clone, Copy, PartialEq, Debug, Serialize)]
 pub struct CommandTimeRow {
-    /// The operation.
+    /// Name of the operation.
     pub op: &'static str,
-    /// The cause.
+    /// Name of the cause.
     pub cause: &'static str,
-    /// Commands that the engine carried out.
+    /// Number of commands that the engine executed.
     pub commands: u64,
-    /// Mean time from when a command could have begun to when it got its unit, in nanoseconds.
+    /// Mean time from the earliest possible start of a command to the time at which it got its
+    /// unit, in nanoseconds.
     pub waited_mean_ns: f64,
-    /// Mean time from then to its end, in nanoseconds.
+    /// Mean time from then to the end of the command, in nanoseconds.
     pub served_mean_ns: f64,
 }
 
-/// Write amplification. All ratios are none when their denominator is zero.
+/// Write amplification. Each ratio is `None` if its denominator is zero.
 #[derive(Clone, PartialEq, Debug, Serialize)]
 pub struct WriteAmplification {
-    /// NAND bytes programmed (copybacks included) by bytes that the host wrote. Below 1 when PCM keeps data from NAND.
+    /// NAND bytes programmed (copybacks included) divided by bytes that the host wrote. The ratio
+    /// is below 1 if PCM absorbs writes.
     pub nand: Option<f64>,
-    /// The parts of `nand` by cause; they add up to it.
+    /// Parts of `nand` by cause; their sum is `nand`.
     pub nand_by_cause: Vec<CauseShare>,
-    /// NAND pages programmed for any cause by NAND pages programmed since data came to NAND (causes host, merge,
-    /// migrate, destage): what cleaning, wear leveling and metadata add. The figure that theory gives.
+    /// NAND pages programmed for any cause, divided by NAND pages programmed because data arrived
+    /// at NAND (causes host, merge, migrate, destage). It shows the writes that cleaning, wear
+    /// leveling and metadata add, and corresponds to the write amplification of the theory.
     pub flash: Option<f64>,
-    /// PCM bytes written (all causes) by bytes that the host wrote.
+    /// PCM bytes written (all causes) divided by bytes that the host wrote.
     pub pcm: Option<f64>,
 }
 
-/// A share by cause.
+/// Write amplification of a cause.
 #[derive(Clone, Copy, PartialEq, Debug, Serialize)]
 pub struct CauseShare {
-    /// The cause.
+    /// Name of the cause.
     pub cause: &'static str,
-    /// The share.
+    /// NAND bytes programmed for the cause, divided by bytes that the host wrote.
     pub ratio: f64,
 }
 
 /// Use of all channels over time, in equal bins.
 #[derive(Clone, PartialEq, Default, Debug, Serialize)]
 pub struct ChannelSeries {
-    /// Width of a bin, in nanoseconds of virtual time, from the start of the measured part.
+    /// Width of a bin, in nanoseconds of virtual time. The first bin begins with the measured part.
     pub bin_ns: u64,
-    /// One entry a channel, through all media in the order of `media`.
+    /// One entry per channel of all media, in the order of `media`.
     pub channels: Vec<ChannelUse>,
 }
 
-/// Use of one channel.
+/// Use of one channel over time.
 #[derive(Clone, PartialEq, Debug, Serialize)]
 pub struct ChannelUse {
-    /// The medium.
+    /// Name of the medium.
     pub medium: String,
-    /// The channel's number within the medium.
+    /// Number of the channel within the medium.
     pub channel: u32,
-    /// For each bin the part of it, 0 to 1, in which the channel carried something.
+    /// Share of each bin, 0 to 1, in which the channel was busy.
     pub busy: Vec<f32>,
 }
 
-/// A layer.
+/// Report of a layer.
 #[derive(Clone, PartialEq, Debug, Serialize)]
 pub struct LayerReport {
-    /// Its name.
+    /// Name of the layer.
     pub name: String,
-    /// Its figures.
+    /// Metrics of the layer.
     pub metrics: Vec<MetricRow>,
-    /// Where data lies at the end, over the whole address space.
+    /// Placement of data at the end of the run, over the whole address space.
     pub residence_total: Placed,
-    /// The same in equal slices of the address space, in pages.
+    /// The same for equal slices of the address space, in pages.
     pub residence: Vec<Residence>,
 }
 
-/// A figure of a layer or the engine.
+/// A metric of a layer or the engine.
 #[derive(Clone, PartialEq, Debug, Serialize)]
 pub struct MetricRow {
-    /// Its name.
+    /// Name of the metric.
     pub name: &'static str,
-    /// Its value at the end of the run.
+    /// Value at the end of the run.
     pub value: f64,
-    /// By how much it changed in the measured part: of a counter, what was counted there.
+    /// Change in the measured part; for a counter, the count in that part.
     pub change: f64,
-    /// Its unit.
+    /// Unit of the value.
     pub unit: &'static str,
-    /// What it says.
+    /// Description of the metric.
     pub help: &'static str,
 }
 
-/// Pages by where they lie.
+/// Number of pages by place.
 #[derive(Clone, Copy, PartialEq, Eq, Default, Debug, Serialize)]
 pub struct Placed {
-    /// Never written, or discarded.
+    /// Pages that were never written, or were discarded.
     pub unmapped: u64,
-    /// In NAND.
+    /// Pages in NAND.
     pub nand: u64,
-    /// In PCM as storage.
+    /// Pages in PCM used as storage.
     pub pcm_level: u64,
-    /// In PCM as a cache.
+    /// Pages in PCM used as a cache.
     pub pcm_cache: u64,
-    /// On a disk alone.
+    /// Pages on a disk only.
     pub disk: u64,
 }
 
 impl Placed {
-    /// Pages that lie somewhere.
+    /// Returns the number of pages that have a place.
     #[must_use]
     pub fn mapped(&self) -> u64 {
         self.nand + self.pcm_level + self.pcm_cache + self.disk
     }
 }
 
-/// Memory that mapping takes.
+/// DRAM and durable memory used for mapping.
 #[derive(Clone, Copy, PartialEq, Debug, Serialize)]
 pub struct Memory {
-    /// DRAM that the layer holds for its mapping, in bytes.
+    /// DRAM that the layer uses for mapping, in bytes.
     pub dram_bytes: u64,
-    /// Durable memory that it reserves for its mapping, in bytes.
+    /// Durable memory that the layer reserves for mapping, in bytes.
     pub durable_map_bytes: u64,
-    /// Bytes of a page.
+    /// Size of a page in bytes.
     pub page_bytes: u32,
-    /// Pages of the volume.
+    /// Number of pages of the volume.
     pub pages: u64,
-    /// Pages that are mapped at the end of the run.
+    /// Number of pages that are mapped at the end of the run.
     pub mapped_pages: u64,
-    /// `dram_bytes` by `pages`.
+    /// `dram_bytes` divided by `pages`.
     pub dram_bytes_a_page: f64,
-    /// `dram_bytes` by `mapped_pages`; none when no page is.
+    /// `dram_bytes` divided by `mapped_pages`; `None` if no page is mapped.
     pub dram_bytes_a_mapped_page: Option<f64>,
 }
 
-/// What frit itself took, in wall-clock time.
+/// Wall-clock time that frit itself took.
 #[derive(Clone, PartialEq, Debug, Serialize)]
 pub struct Software {
-    /// Nanoseconds a request on one core: the driver, the layer with its media rules, the engine and the histograms; not
-    /// parsing, decompressing or generating the workload. With verification also making and checking contents.
+    /// Nanoseconds per request on one core: the driver, the layer with its media rules, the engine
+    /// and the histograms; without parsing, decompressing or generating the workload. With
+    /// verification it includes generating and checking contents.
     pub ns_per_request: f64,
-    /// The same by media command.
+    /// Nanoseconds per media command, for the same work.
     pub ns_per_command: Option<f64>,
-    /// Wall-clock time of the measured part without the workload's, in nanoseconds.
+    /// Wall-clock time of the measured part without the time of the workload, in nanoseconds.
     pub wall_ns: u64,
-    /// Wall-clock time that the workload took (parsing, decompressing, generating), in nanoseconds.
+    /// Wall-clock time spent in the workload (parsing, decompressing, generating), in nanoseconds.
     pub workload_wall_ns: u64,
-    /// Whether contents were made and checked meanwhile.
+    /// Contents were generated and checked during the measurement.
     pub includes_verification: bool,
 }
 
 impl Report {
-    /// What a layer counted under a name in the measured part.
+    /// Returns the change of a layer's metric in the measured part.
     #[must_use]
     pub fn counted(&self, name: &str) -> Option<f64> {
         self.layers.iter().flat_map(|l| &l.metrics).find(|m| m.name == name).map(|m| m.change)
     }
 
-    /// The latency of a class: `read`, `write`, `discard`, `flush` or `all`.
+    /// Returns the latency of a class: `read`, `write`, `discard`, `flush` or `all`.
     #[must_use]
     pub fn class(&self, class: &str) -> Option<&ClassLatency> {
         self.latency.iter().find(|l| l.class == class)
     }
 
-    /// All commands of an operation, over all causes and media.
+    /// Returns the count of an operation over all causes and media.
     #[must_use]
     pub fn of(&self, op: frit_core::Op) -> Count {
         let name: &'static str = op.into();
@@ -338,23 +346,23 @@ impl Report {
         })
     }
 
-    /// Whether the stack has a medium of this kind.
+    /// Returns `true` if the stack has a medium of this kind.
     #[must_use]
     pub fn has(&self, kind: MediumKind) -> bool {
         self.media.iter().any(|m| m.kind == kind)
     }
 
-    /// Whether there is nothing that should make a run fail.
+    /// Returns `true` if no verification failed.
     #[must_use]
     pub fn passed(&self) -> bool {
         self.verification.as_ref().is_none_or(Verification::passed)
     }
 }
 
-/// Writes reports as JSON: an array, also of one.
+/// Writes reports as a JSON array, even if there is only one.
 ///
 /// # Errors
-/// What the writer says.
+/// Errors of the writer.
 pub fn write_json(reports: &[Report], mut out: impl std::io::Write) -> std::io::Result<()> {
     serde_json::to_writer_pretty(&mut out, reports)?;
     out.write_all(b"\n")?;

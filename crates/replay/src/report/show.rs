@@ -1,8 +1,8 @@
-//! Numbers and tables as people read them.
+//! Formatting of numbers and tables for text output.
 
 use comfy_table::{CellAlignment, Table, presets};
 
-/// A whole number with commas: 459,800.
+/// Formats a whole number with commas: 459,800.
 pub(crate) fn count(n: u64) -> String {
     let digits = n.to_string();
     let mut out = String::with_capacity(digits.len() * 4 / 3);
@@ -15,7 +15,7 @@ pub(crate) fn count(n: u64) -> String {
     out
 }
 
-/// A number with about three digits that count.
+/// Formats a number with about three significant digits.
 pub(crate) fn figure(v: f64) -> String {
     match v.abs() {
         a if a >= 1000.0 => count(v.round() as u64),
@@ -25,7 +25,7 @@ pub(crate) fn figure(v: f64) -> String {
     }
 }
 
-/// A duration in microseconds with its unit.
+/// Formats a duration in nanoseconds with a suitable unit.
 pub(crate) fn time(ns: f64) -> String {
     match ns {
         n if n < 1e3 => format!("{n:.0} ns"),
@@ -35,17 +35,17 @@ pub(crate) fn time(ns: f64) -> String {
     }
 }
 
-/// A share in percent.
+/// Formats a share in percent.
 pub(crate) fn percent(share: f64) -> String {
     format!("{:.1} %", share * 100.0)
 }
 
-/// A ratio that may not exist.
+/// Formats a ratio, or a dash if there is none.
 pub(crate) fn maybe(v: Option<f64>) -> String {
     v.map_or_else(|| "–".into(), |v| format!("{v:.3}"))
 }
 
-/// An empty table with a head; the first `names` columns are names, the others numbers.
+/// Creates an empty table with a header. The first `names` columns are names, the others numbers.
 pub(crate) fn table(head: &[&str], names: usize) -> Table {
     let mut t = Table::new();
     t.load_preset(presets::NOTHING).set_header(head);
@@ -57,7 +57,7 @@ pub(crate) fn table(head: &[&str], names: usize) -> Table {
     t
 }
 
-/// A table as text, without blanks at the ends of lines.
+/// Formats a table as text, without blanks at the ends of lines.
 pub(crate) fn lines(t: &Table) -> String {
     t.lines().map(|l| l.trim_end().to_owned() + "\n").collect()
 }

@@ -1,4 +1,4 @@
-//! One report as text for a terminal.
+//! A report as text for a terminal.
 
 use super::show::{count, figure, lines, maybe, percent, table, time};
 use super::{ClassLatency, DiskReport, Distribution, MediumReport, Report};
@@ -7,7 +7,7 @@ use crate::verify::{Stage, Verification};
 use frit_core::{MediumKind, size};
 use std::fmt::Write;
 
-/// One report: what it is of, latency, commands, and what else one needs.
+/// Formats a report: inputs, latency, commands, and other metrics.
 #[must_use]
 pub fn report(r: &Report) -> String {
     let mut out = String::new();
@@ -40,7 +40,8 @@ pub fn report(r: &Report) -> String {
     out
 }
 
-/// Remarks that a user should not miss: what was wrong with the trace or assumed, what was out of order.
+/// Returns notes for the user: problems of the trace, assumptions about its format, and requests
+/// out of order.
 #[must_use]
 pub fn remarks(r: &Report) -> Vec<String> {
     let mut all = r.workload.problems.sentences();
@@ -52,7 +53,7 @@ pub fn remarks(r: &Report) -> Vec<String> {
     }
     if r.run.mode == "open" && r.run.unordered > 0 {
         all.push(format!(
-            "{} requests arrived together with the one before, whose time is later",
+            "{} requests have an arrival time before that of the previous request, and arrived together with it",
             count(r.run.unordered)
         ));
     }
@@ -114,7 +115,7 @@ fn latency(r: &Report) -> String {
     lines(&t)
 }
 
-/// Commands: a row an operation, a column a cause.
+/// Formats the commands: one row per operation, one column per cause.
 fn commands(r: &Report) -> String {
     let mut causes: Vec<&str> = Vec::new();
     let mut rows: Vec<(&str, &str)> = Vec::new();
@@ -189,49 +190,49 @@ fn figures(r: &Report) -> Vec<(&'static str, String)> {
             ("PCM storage", p.pcm_level),
             ("PCM cache", p.pcm_cache),
             ("disk", p.disk),
-            ("nowhere", p.unmapped),
+            ("unmapped", p.unmapped),
         ];
         let text: Vec<String> = parts
             .iter()
             .filter(|p| p.1 > 0)
             .map(|(n, v)| format!("{n} {}", percent(*v as f64 / whole)))
             .collect();
-        all.push(("pages lie in", text.join(", ")));
+        all.push(("residence", text.join(", ")));
     }
     let m = &r.memory;
     let mapped =
-        m.dram_bytes_a_mapped_page.map_or(String::new(), |b| format!(", {} B a mapped one", figure(b)));
+        m.dram_bytes_a_mapped_page.map_or(String::new(), |b| format!(", {} B per mapped page", figure(b)));
     all.push((
         "mapping",
-        format!("{} of DRAM: {} B a page{mapped}", size::show(m.dram_bytes), figure(m.dram_bytes_a_page)),
+        format!("{} of DRAM: {} B per page{mapped}", size::show(m.dram_bytes), figure(m.dram_bytes_a_page)),
     ));
     all.push(("steady state", steady(r)));
     let s = &r.software;
     let with = if s.includes_verification { " with verification" } else { "" };
     all.push((
         "software",
-        format!("{} a request{with}, {} in all", time(s.ns_per_request), time(s.wall_ns as f64)),
+        format!("{} per request{with}, {} in total", time(s.ns_per_request), time(s.wall_ns as f64)),
     ));
     all
 }
 
-/// Rounds in which chips write a page each, of a layer that counts them.
+/// Formats the rounds in which the chips write a page each, for a layer that counts them.
 fn parallel(r: &Report) -> Option<String> {
     let of = |name| r.counted(name);
     Some(format!(
-        "{} clean, {} dirty; {} one after the other",
+        "{} clean, {} dirty; {} if executed one after another",
         count(of("parallel_clean_writes")? as u64),
         count(of("parallel_dirty_writes")? as u64),
         time(of("parallel_time")? * 1e9)
     ))
 }
 
-/// What merges of a log of updates did, where there is one.
+/// Formats the activity of a log of updates, if the layer has one.
 fn log(r: &Report) -> Option<String> {
     let of = |name| r.counted(name);
     let writes = of("log_writes").filter(|&n| n > 0.0)?;
     Some(format!(
-        "{} of {} updates; {} merges brought {} pages home, {} refreshes: {} one after the other",
+        "{} of {} updates; {} merges wrote back {} pages, {} refreshes: {} if executed one after another",
         count(writes as u64),
         count(of("updates")? as u64),
         count(of("merges")? as u64),
@@ -249,12 +250,12 @@ fn write_amplification(r: &Report) -> String {
     if !r.has(MediumKind::Nand) {
         return format!("PCM {}", maybe(w.pcm));
     }
-    format!("NAND {}{parts}; of flash alone {}{pcm}", maybe(w.nand), maybe(w.flash))
+    format!("NAND {}{parts}; flash only {}{pcm}", maybe(w.nand), maybe(w.flash))
 }
 
 fn disk(m: &MediumReport, d: &DiskReport) -> String {
     let flushes = if d.flushes > 0 { format!(", {} flushes", count(d.flushes)) } else { String::new() };
-    let each = d.served_mean_ns.map_or(String::new(), |t| format!(", {} a request", time(t)));
+    let each = d.served_mean_ns.map_or(String::new(), |t| format!(", {} per request", time(t)));
     format!(
         "{}: {} reads, {} writes{flushes}; busy {}{each}; {} requests/s, {} MB/s",
         m.name,
@@ -281,7 +282,7 @@ fn wear(m: &MediumReport) -> String {
     let erases = if m.erases > 0 { format!("{} erases, ", count(m.erases)) } else { String::new() };
     let bad = if m.wear.bad > 0 { format!(", {} out of use", m.wear.bad) } else { String::new() };
     format!(
-        "{}: {erases}{} cycles a {} (most {}, deviation {}); since new {} of {}{bad}",
+        "{}: {erases}{} cycles per {} (maximum {}, standard deviation {}); since new {} of {}{bad}",
         m.name,
         figure(run.mean),
         m.wear.per,
@@ -338,7 +339,7 @@ fn steady(r: &Report) -> String {
     }
 }
 
-/// What verification found.
+/// Formats the results of verification.
 #[must_use]
 pub fn verification(v: &Verification) -> String {
     let mut out = format!(

@@ -1,4 +1,4 @@
-//! What a report says of a disk, on a stack without NAND: a layer that passes requests to a disk as they are.
+//! Reports of a disk, on a stack without NAND: a layer that passes requests to a disk unchanged.
 
 use crate::RunOptions;
 use crate::html::page;
@@ -17,7 +17,7 @@ use frit_trace::{Options, Workload};
 
 const SECTORS: u64 = 1 << 29;
 
-/// A disk as a volume.
+/// A layer that exposes a disk as a volume.
 struct Plain(Disk<NoStore>);
 
 impl Params for Plain {
@@ -96,7 +96,7 @@ impl<S: Sink> Durable<S> for Plain {
     fn refuse(&mut self, _: String) {}
 }
 
-/// A run over a disk that serves in this order, with the engine made by `engine`.
+/// Runs a workload over a disk with the given order of service, on the engine that `engine` makes.
 fn run<E: Metered>(order: Scheduler, engine: impl Fn(&Hardware) -> E, mode: Mode, workload: &str) -> Report {
     let mut spec = DiskProfile::builtin("st3500320as-2008").unwrap().spec().unwrap();
     spec.scheduler = order;
@@ -118,23 +118,25 @@ const RANDOM: &str = "gen:uniform,count=6000,size=4K,read=0.5,span=256G";
 #[test]
 fn a_disk_is_reported_by_what_its_arm_did() {
     let depth = |depth| Mode::Closed { depth };
-    // 64 KiB after 64 KiB: each continues the one before, and the disk has just what the host asked for.
+    // Each request of 64 KiB continues the one before, and the disk transfers exactly the data of
+    // the host.
     let r = run(Scheduler::Fifo, Eager::new, depth(1), "gen:sequential,count=100,size=64K,span=256G");
     let d = r.media[0].disk.as_ref().unwrap();
     assert_eq!((d.sequential(), d.distance_mean_sectors, d.traffic_rate), (Some(1.0), Some(0.0), Some(1.0)));
     assert_eq!((r.media[0].writes.commands, r.media[0].reads.commands, d.flushes), (100, 0, 0));
-    // One at a time: the disk is busy throughout, and its requests are those of the host.
+    // With one request at a time the disk is busy throughout, and its requests are those of the
+    // host.
     let one = run(Scheduler::Fifo, Eager::new, depth(1), RANDOM);
     let d = one.media[0].disk.as_ref().unwrap();
     assert_eq!(d.busy_ns, one.throughput.duration_ns);
     assert!((d.requests_per_s / one.throughput.requests_per_s - 1.0).abs() < 1e-9);
     assert!((d.served_mean_ns.unwrap() - one.class("all").unwrap().service.figures.mean_ns).abs() < 1.0);
     assert!((d.mb_per_s / one.throughput.mb_per_s - 1.0).abs() < 1e-9);
-    // Two places at random in a stretch are a third of it apart.
+    // The mean distance of two random positions in an interval is a third of its length.
     let third = SECTORS as f64 / 3.0;
     assert!((d.distance_mean_sectors.unwrap() / third - 1.0).abs() < 0.03, "{:?}", d.distance_mean_sectors);
     assert_eq!(d.distances.iter().map(|b| b.count).sum::<u64>(), 5999);
-    // Where the drive may choose, it goes shorter ways, and does more.
+    // If the drive may reorder requests, distances are shorter and throughput is higher.
     let event = |h: &Hardware| Event::new(h, AnyScheduler::named("fifo").unwrap());
     let many = run(Scheduler::Sstf, event, depth(32), RANDOM);
     let e = many.media[0].disk.as_ref().unwrap();
@@ -156,9 +158,9 @@ fn without_nand_nothing_is_said_of_it() {
     for what in ["NAND", "wear ", "PCM", "NaN"] {
         assert!(!said.contains(what) && !table.contains(what), "{what}: {said}{table}");
     }
-    // The page names it only where it tells what the wear section is.
+    // The page does not mention NAND either.
     assert!(!page.contains("NAND") && !page.contains("NaN"), "{page}");
-    // A disk has no write amplification that could be unsteady.
+    // A disk has no write amplification, so it cannot be unsteady.
     assert!(r.steady_state.rounds.iter().all(|r| r.write_amplification.is_none()));
     assert_eq!(r.steady_state.rounds.len(), 5);
     let json = serde_json::to_value(&r).unwrap();

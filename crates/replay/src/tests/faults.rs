@@ -1,4 +1,5 @@
-//! The detector detects: a layer that loses, swaps, keeps old or damages one write is found out.
+//! Tests of verification itself: a layer that loses, swaps, keeps old or damages one write is
+//! detected.
 
 use super::{mixed_trace, small};
 use crate::report::StackId;
@@ -13,39 +14,39 @@ use frit_engine::Eager;
 use frit_stack::Bytes;
 use frit_trace::{Options, Workload};
 
-/// What goes wrong with the write that is chosen.
+/// Fault that is injected into one operation.
 #[derive(Clone, Copy, PartialEq, Debug)]
 enum Fault {
     None,
-    /// It is acknowledged and dropped.
+    /// The write is acknowledged and dropped.
     Drop,
-    /// It goes one page further.
+    /// The write goes to the next page.
     Misplace,
-    /// One byte of it is changed.
+    /// One byte of the write is changed.
     Flip,
-    /// Its first sector goes only half through.
+    /// The first sector of the write is only half written.
     Tear,
-    /// A discard that is acknowledged and dropped.
+    /// A discard is acknowledged and dropped.
     KeepDiscarded,
-    /// A read that leaves its buffer as it was.
+    /// A read leaves its buffer unchanged.
     Unread,
-    /// A boot after which one sector is that of an earlier version.
+    /// After a boot, one page has an earlier version.
     StaleBoot,
 }
 
-/// A layer with one fault.
+/// A layer with one injected fault.
 struct Faulty<S: Sink> {
     inner: Box<dyn Top<S>>,
     fault: Fault,
-    /// Whether it happened.
+    /// The fault was injected.
     done: bool,
     writes: u64,
-    /// A write of one page, to come back after boot.
+    /// A write of one page, which is restored after a boot.
     old: Option<(Sector, Vec<u8>)>,
 }
 
 impl<S: Sink> Faulty<S> {
-    /// The fault comes once, after some writes.
+    /// Returns `true` once, after some writes, if the fault is the given one.
     fn now(&mut self, fault: Fault) -> bool {
         let now = self.fault == fault && !self.done && self.writes > 700;
         self.done |= now;
@@ -91,7 +92,7 @@ impl<S: Sink> BlockLayer<S> for Faulty<S> {
         self.inner.flush(sink)
     }
     fn discard(&mut self, sink: &mut S, at: Sector, sectors: u64) -> Result<()> {
-        // A large one, so that something had been written there.
+        // A large discard, so that part of its range had been written.
         if sectors > 60 && self.now(Fault::KeepDiscarded) {
             return Ok(());
         }

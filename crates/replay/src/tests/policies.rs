@@ -1,4 +1,4 @@
-//! Every fusion method with every way of cleaning, on both engines, gives every byte back.
+//! Every fusion method with every cleaning policy, on both engines, returns every byte.
 
 use super::{mixed_trace, run, small, small_without_pcm};
 use crate::{Lead, RunOptions, Start, Warm, sectors};
@@ -24,7 +24,7 @@ fn verified(stack: &Stack, what: &str, options: RunOptions) {
 fn every_fusion_method_with_every_cleaning_gives_every_byte_back() {
     for (i, fusion) in ["none", "cache", "same-level", "both"].into_iter().enumerate() {
         for (j, gc) in ["greedy", "cost-benefit", "fifo"].into_iter().enumerate() {
-            // Each pair on one scheduler; over all pairs, each scheduler several times.
+            // Each pair uses one scheduler; over all pairs, each scheduler is used several times.
             let scheduler = ENGINES[(i + j) % 3];
             let sets = [
                 &format!("FUSION_METHOD={fusion}"),

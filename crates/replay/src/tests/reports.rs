@@ -1,4 +1,5 @@
-//! Reports: reproducible, untouched by verification and warm-up, and right where a hand can compute them.
+//! Reports are reproducible, unaffected by verification and warm-up, and correct where values can
+//! be computed by hand.
 
 use super::{mixed_trace, run, small, small_without_pcm};
 use crate::report::{compare::compare, text, write_json};
@@ -7,7 +8,7 @@ use frit_core::Op;
 use frit_engine::Mode;
 use frit_trace::{Fit, Options, Workload};
 
-/// A report as JSON, without what the wall clock says.
+/// Returns a report as JSON, without wall-clock times.
 fn fixed(r: &Report) -> serde_json::Value {
     let mut json = Vec::new();
     write_json(std::slice::from_ref(r), &mut json).unwrap();
@@ -46,7 +47,8 @@ fn verification_changes_no_figure() {
     }
 }
 
-/// One-page requests, one after another, on an idle device: what Table 7 of the HFSL paper gives.
+/// One-page requests, one after another, on an idle device have the latencies of Table 7 of the
+/// HFSL paper.
 #[test]
 fn latencies_are_those_of_the_data_sheet() {
     let stack = small_without_pcm(&[]);
@@ -75,7 +77,7 @@ fn latencies_are_those_of_the_data_sheet() {
 fn open_loops_wait_in_the_host_queue() {
     let stack = small_without_pcm(&[]);
     let mode = Mode::Open { speed: 1.0, depth: Some(1) };
-    // Ten writes at once, one outstanding: the k-th waits for k − 1 others.
+    // Ten writes arrive at once, and one is outstanding: the k-th waits for k − 1 others.
     let spec = "gen:sequential,count=10,size=2K,align=2K,span=400K,arrival=none";
     let r = run(&stack, spec, &RunOptions { mode, ..RunOptions::default() });
     let all = r.class("all").unwrap();
@@ -109,7 +111,7 @@ fn warm_up_is_in_no_figure() {
         let by_cause: f64 = r.write_amplification.nand_by_cause.iter().map(|c| c.ratio).sum();
         assert!((by_cause - r.write_amplification.nand.unwrap()).abs() < 1e-9);
     }
-    // The second pass finds a volume in which every page is written already.
+    // At the start of the second pass, every page of the volume has been written.
     assert!(twice.write_amplification.nand > whole.write_amplification.nand);
     assert!(twice.media[0].wear.total.mean > twice.media[0].wear.run.mean);
 }
@@ -122,7 +124,7 @@ fn long_uniform_overwriting_is_steady_and_a_new_volume_is_not() {
     let warm = Warm { start: Start::Steady, lead: Lead::Requests(5000) };
     let r = run(&stack, &spec(60_000), &RunOptions { warm, ..RunOptions::default() });
     assert_eq!(r.steady_state.verdict, crate::steady::Verdict::Reached, "{:#?}", r.steady_state);
-    // Five rounds, the first of which is before cleaning has begun.
+    // Five rounds, the first of which is before cleaning begins.
     let new = run(&stack, &spec(5200), &RunOptions::default());
     assert_ne!(new.steady_state.verdict, crate::steady::Verdict::Reached, "{:#?}", new.steady_state);
 }
@@ -178,14 +180,14 @@ fn reports_and_comparisons_show_what_they_hold() {
     assert!(lines.len() > 10 && lines.iter().all(|l| *l == lines[0]), "{table}");
 }
 
-/// Every key of the JSON, wherever it is.
+/// Collects every key of the JSON at any depth.
 fn keys(value: &serde_json::Value, all: &mut std::collections::BTreeSet<String>) {
     match value {
         serde_json::Value::Array(items) => items.iter().for_each(|v| keys(v, all)),
         serde_json::Value::Object(map) => {
             for (key, v) in map {
                 all.insert(key.clone());
-                // Names of geometry are the medium's own.
+                // Names of geometry are defined by the medium.
                 if key != "geometry" {
                     keys(v, all);
                 }

@@ -1,44 +1,46 @@
-//! What `--verify` writes into a sector: every byte says which sector, which version, which run.
+//! Contents that `--verify` writes to a sector: every byte depends on the sector, the version and
+//! the run.
 
 use frit_core::SECTOR_BYTES;
 
-/// Bytes of a sector.
+/// Size of a sector in bytes.
 pub(crate) const SECTOR: usize = SECTOR_BYTES as usize;
 const WORDS: usize = SECTOR / 8;
 const MAGIC: u64 = u64::from_le_bytes(*b"fritvrfy");
 
-/// Writes and recognises the contents of one run.
+/// Generates and recognises the contents of one run.
 ///
-/// A sector begins with a magic number mixed with the seed, its own number and its version; the rest
-/// are words of a SplitMix64 sequence (Steele, Lea & Flood 2014) that starts from all three, so that no two
-/// sectors and no two versions share a word at the same place (but by chance), and a shifted or torn sector is found.
+/// A sector begins with a magic number mixed with the seed, its own number and its version. The
+/// rest are words of a SplitMix64 sequence (Steele, Lea & Flood 2014) that starts from all three,
+/// so that no two sectors and no two versions share a word at the same position (except by chance),
+/// and a shifted or torn sector is detected.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Content {
     seed: u64,
 }
 
-/// What a sector was found to hold.
+/// Contents that were found in a sector.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) enum Found {
-    /// Zeros.
+    /// All bytes are zero.
     Zeros,
-    /// A whole, valid content, though perhaps of another sector or version.
+    /// Complete, valid contents, possibly of another sector or version.
     Valid {
-        /// The sector for which it was written.
+        /// Sector for which the contents were written.
         sector: u64,
-        /// The version.
+        /// Version of the contents.
         version: u32,
     },
-    /// It begins as a content of this run, and differs from it at a byte.
+    /// The sector begins with contents of this run, but differs from them at some byte.
     Torn {
-        /// The sector for which its head was written.
+        /// Sector for which the first bytes were written.
         sector: u64,
-        /// The version of its head.
+        /// Version of the first bytes.
         version: u32,
-        /// The first byte that differs.
+        /// Offset of the first byte that differs.
         byte: usize,
     },
-    /// Nothing that this run wrote.
+    /// Contents that this run did not write.
     Foreign,
 }
 
@@ -60,7 +62,7 @@ impl Content {
         mix(self.seed ^ mix(sector ^ u64::from(version).rotate_left(40)))
     }
 
-    /// Fills one sector.
+    /// Fills one sector with its contents.
     pub(crate) fn write(&self, sector: u64, version: u32, out: &mut [u8]) {
         let key = self.key(sector, version);
         for (i, w) in out.chunks_exact_mut(8).enumerate() {
@@ -68,7 +70,7 @@ impl Content {
         }
     }
 
-    /// The first byte that is not as it should be.
+    /// Returns the offset of the first byte that differs from the expected contents.
     fn differs(&self, sector: u64, version: u32, data: &[u8]) -> Option<usize> {
         let key = self.key(sector, version);
         for (i, w) in data.chunks_exact(8).enumerate() {
@@ -80,13 +82,13 @@ impl Content {
         None
     }
 
-    /// Whether a sector holds this version, to the last byte.
+    /// Returns `true` if a sector contains this version, to the last byte.
     #[inline]
     pub(crate) fn holds(&self, sector: u64, version: u32, data: &[u8]) -> bool {
         data.len() == SECTOR && self.differs(sector, version, data).is_none()
     }
 
-    /// What a sector holds.
+    /// Identifies the contents of a sector.
     pub(crate) fn find(&self, data: &[u8]) -> Found {
         if is_zero(data) {
             return Found::Zeros;
@@ -94,6 +96,7 @@ impl Content {
         let word = |i: usize| {
             data.get(8 * i..8 * i + 8).and_then(|b| b.try_into().ok()).map_or(0, u64::from_le_bytes)
         };
+        // The first bytes identify the contents; `differs` then compares all bytes.
         let (Ok(version), true) = (u32::try_from(word(2)), word(0) == MAGIC ^ self.seed) else {
             return Found::Foreign;
         };
@@ -105,14 +108,14 @@ impl Content {
     }
 }
 
-/// Whether all bytes are zero.
+/// Returns `true` if all bytes are zero.
 pub(crate) fn is_zero(data: &[u8]) -> bool {
     data.iter().all(|&b| b == 0)
 }
 
 const _: () = assert!(WORDS * 8 == SECTOR);
 
-/// The finaliser of SplitMix64.
+/// Finaliser of SplitMix64.
 fn mix(x: u64) -> u64 {
     let x = x.wrapping_add(0x9e37_79b9_7f4a_7c15);
     let x = (x ^ (x >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);

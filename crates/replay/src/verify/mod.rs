@@ -1,8 +1,9 @@
-//! Whether a stack gives back what it was given: every byte of every read, and of all that was written
-//! at the end, before and after a stop.
+//! Verification that a stack returns the data that was written: every byte of every read, and all
+//! written data at the end, before and after a shutdown.
 //!
-//! What a read should give is known from a shadow of versions (`shadow`); what was written says itself which sector and
-//! version it is (`content`), so that a mismatch tells what happened: lost, stale, misplaced, torn.
+//! The expected contents are known from a shadow table of versions (`shadow`). The written data
+//! contains its sector and version (`content`), so that a mismatch shows what happened: lost,
+//! stale, misplaced or torn data.
 
 mod content;
 mod readback;
@@ -15,66 +16,68 @@ use frit_core::{Hints, Result, SECTOR_BYTES, Sector, Sink, Source, Target, Top};
 use serde::Serialize;
 use shadow::{Expected, Shadow, VERSION_MAX};
 
-/// Mismatches that are kept to be shown; all are counted.
+/// Maximum number of mismatches that are kept to be shown; all are counted.
 pub const SHOWN: usize = 10;
 
-/// What fills a buffer before a read: bytes that a layer forgets to write are then seen.
+/// Byte that fills a buffer before a read, so that bytes that a layer does not write are detected.
 const POISON: u8 = 0xa5;
 
-/// When a byte was checked.
+/// Phase in which a byte was checked.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Stage {
-    /// By a read of the workload.
+    /// Checked in a read of the workload.
     Run,
-    /// By reading everything back when the workload had ended.
+    /// Checked when everything was read back after the end of the workload.
     ReadBack,
-    /// By reading everything back after the layer was halted and booted.
+    /// Checked when everything was read back after the layer was halted and booted.
     AfterBoot,
 }
 
-/// A sector that did not hold what it should.
+/// A sector with wrong contents.
 #[derive(Clone, PartialEq, Eq, Debug, Serialize)]
 pub struct Mismatch {
-    /// When it was found.
+    /// Phase in which it was found.
     pub stage: Stage,
-    /// The sector (512 bytes).
+    /// Number of the sector (512 bytes).
     pub sector: u64,
-    /// What it should hold, in words.
+    /// Description of the expected contents.
     pub expected: String,
-    /// What it held, in words.
+    /// Description of the contents that were found.
     pub found: String,
 }
 
-/// What was checked, and what was wrong.
+/// Results of verification.
 #[derive(Clone, PartialEq, Eq, Debug, Serialize)]
 pub struct Verification {
-    /// Reads of the workload that were checked, those of the warm-up included.
+    /// Number of reads of the workload that were checked, warm-up included.
     pub reads_checked: u64,
-    /// Sectors (512 bytes) that these reads held.
+    /// Number of sectors (512 bytes) in these reads.
     pub sectors_checked: u64,
-    /// Sectors that were read back at the end: all that were ever written, and their neighbours.
+    /// Number of sectors that were read back at the end: all that were ever written, and their
+    /// neighbours.
     pub sectors_read_back: u64,
-    /// Sectors that were read back after the layer had been halted and booted.
+    /// Number of sectors that were read back after the layer had been halted and booted.
     pub sectors_after_boot: u64,
-    /// Whether the layer keeps its map in durable memory. Without, boot scans the spare areas of NAND and
-    /// forgets discards: a discarded sector may then hold zeros or any earlier version of itself.
+    /// The layer keeps its map in durable memory. Without it, a boot scans the spare areas of NAND
+    /// and loses discards: a discarded sector may then contain zeros or any earlier version of
+    /// itself.
     pub map_is_durable: bool,
-    /// Sectors that did not hold what they should.
+    /// Number of sectors with wrong contents.
     pub mismatches: u64,
-    /// The first ten of them.
+    /// The first ten mismatches.
     pub first: Vec<Mismatch>,
 }
 
 impl Verification {
-    /// Whether everything was as it should be.
+    /// Returns `true` if there was no mismatch.
     #[must_use]
     pub fn passed(&self) -> bool {
         self.mismatches == 0
     }
 }
 
-/// Stamps what is written and checks what is read.
+/// Generates the contents of writes and checks those of reads.
 #[derive(Debug)]
 pub(crate) struct Verifier {
     content: Content,
@@ -86,7 +89,7 @@ pub(crate) struct Verifier {
 }
 
 impl Verifier {
-    /// For a volume of so many sectors that holds zeros.
+    /// Creates a verifier for a volume of `sectors` sectors that contains zeros.
     pub(crate) fn new(seed: u64, sectors: u64, map_is_durable: bool) -> Verifier {
         Verifier {
             content: Content::new(seed),
@@ -106,7 +109,7 @@ impl Verifier {
         }
     }
 
-    /// Writes stamped sectors.
+    /// Writes sectors with generated contents.
     pub(crate) fn write<S: Sink>(
         &mut self,
         layer: &mut dyn Top<S>,
@@ -115,7 +118,8 @@ impl Verifier {
         bytes: u32,
         hints: Hints,
     ) -> Result<()> {
-        // After 2^31 writes versions begin again; a stale sector of exactly that age would not be seen.
+        // After 2^31 writes the versions start again; a stale sector of exactly that age would not
+        // be detected.
         self.version = if self.version == VERSION_MAX { 1 } else { self.version + 1 };
         self.buffer.resize(bytes as usize, 0);
         for (i, sector) in self.buffer.chunks_exact_mut(SECTOR).enumerate() {
@@ -126,7 +130,7 @@ impl Verifier {
         Ok(())
     }
 
-    /// Discards sectors: they hold zeros from now on.
+    /// Discards sectors, which must contain zeros afterwards.
     pub(crate) fn discard<S: Sink>(
         &mut self,
         layer: &mut dyn Top<S>,
@@ -139,7 +143,7 @@ impl Verifier {
         Ok(())
     }
 
-    /// Reads sectors and checks them all.
+    /// Reads sectors and checks all of them.
     pub(crate) fn read<S: Sink>(
         &mut self,
         layer: &mut dyn Top<S>,
@@ -148,6 +152,7 @@ impl Verifier {
         bytes: u32,
         hints: Hints,
     ) -> Result<()> {
+        // The buffer is taken out of `self` because `check` needs `self` mutably.
         let mut buffer = std::mem::take(&mut self.buffer);
         buffer.clear();
         buffer.resize(bytes as usize, POISON);
@@ -183,7 +188,9 @@ impl Verifier {
         }
     }
 
-    /// After a boot without a durable map a discarded sector may come back as any version up to its last.
+    /// Returns `true` if the data is an earlier version of a discarded sector and the layer may
+    /// have lost the discard: after a boot without a durable map, any version up to the last one is
+    /// accepted.
     fn forgotten_discard(&self, sector: u64, last: u32, data: &[u8]) -> bool {
         self.stage == Stage::AfterBoot
             && !self.outcome.map_is_durable
@@ -204,13 +211,13 @@ impl Verifier {
         }
     }
 
-    /// What was checked so far.
+    /// Returns the results so far.
     pub(crate) fn outcome(&self) -> &Verification {
         &self.outcome
     }
 }
 
-/// What was found, and what that means beside what was expected.
+/// Describes the contents that were found, in relation to the expected ones.
 fn words(sector: u64, expected: Expected, found: Found) -> String {
     let newest = match expected {
         Expected::Fresh => 0,

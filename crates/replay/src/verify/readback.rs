@@ -1,13 +1,14 @@
-//! After the workload: read everything back, halt, boot, read everything back again.
+//! Final check after the workload: reads everything back, halts, boots, and reads everything back
+//! again.
 
 use super::{Stage, Verifier};
 use frit_core::{Hints, Progress, Result, SECTOR_BYTES, Sector, Sink, Top};
 use frit_engine::{Arrival, Host, Times};
 
-/// Sectors of one read: 256 KiB.
+/// Maximum number of sectors of one read: 256 KiB.
 const LONGEST: u64 = 512;
 
-/// What is next.
+/// A step of the check.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 enum Step {
     Read(usize),
@@ -17,7 +18,8 @@ enum Step {
     End,
 }
 
-/// The host that does it: it goes through an engine as every other, so that a queue is worked off and not filled.
+/// Host that performs the check. It uses an engine like any other host, so that commands are
+/// completed and do not accumulate in a queue.
 pub(crate) struct ReadBack<'a, S: Sink> {
     layer: &'a mut dyn Top<S>,
     verifier: &'a mut Verifier,
@@ -33,7 +35,7 @@ impl<'a, S: Sink> ReadBack<'a, S> {
         ReadBack { layer, verifier, ranges, next: Step::Read(0), now: Step::Read(0) }
     }
 
-    /// What was being done, for an error.
+    /// Describes the current step, for an error message.
     pub(crate) fn doing(&self) -> &'static str {
         match self.now {
             Step::Read(_) => "reading everything back",
@@ -78,7 +80,8 @@ impl<S: Sink> Host<S> for ReadBack<'_, S> {
     }
 
     fn background(&mut self, sink: &mut S, budget: u32) -> Result<Progress<S::Tok>> {
-        // A halted layer has written its map down: nothing may move until it has booted.
+        // A halted layer has written its map to durable memory, so nothing may change until it has
+        // booted.
         if matches!(self.now, Step::Halt) { Ok(Progress::Idle) } else { self.layer.step(sink, budget) }
     }
 

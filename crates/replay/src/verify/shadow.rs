@@ -1,25 +1,26 @@
-//! Which version every sector should hold: four bytes a sector that was touched, not a copy of it.
+//! Shadow table of the expected version of each sector: four bytes per touched sector, instead of a
+//! copy of its data.
 
-/// Sectors of one leaf (256 KiB of volume).
+/// Number of sectors of one leaf (256 KiB of the volume).
 const LEAF: usize = 512;
-/// Set when the sector was discarded after that version was written.
+/// Flag of a sector that was discarded after the given version was written.
 const DISCARDED: u32 = 1 << 31;
 
-/// The highest version; versions begin at 1.
+/// Highest version; versions start at 1.
 pub(crate) const VERSION_MAX: u32 = DISCARDED - 1;
 
-/// What a sector should hold.
+/// Expected contents of a sector.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) enum Expected {
-    /// Zeros: it was never written.
+    /// Zeros: the sector was never written.
     Fresh,
-    /// Zeros: it was discarded after this version.
+    /// Zeros: the sector was discarded after this version.
     Discarded(u32),
-    /// This version.
+    /// The given version.
     Version(u32),
 }
 
-/// A table of versions in leaves that exist where something was written.
+/// A table of versions in leaves, which are allocated on the first write.
 #[derive(Debug)]
 pub(crate) struct Shadow {
     leaves: Vec<Option<Box<[u32; LEAF]>>>,
@@ -27,7 +28,7 @@ pub(crate) struct Shadow {
 }
 
 impl Shadow {
-    /// Of a volume of so many sectors that holds zeros.
+    /// Creates the table for a volume of `sectors` sectors that contains zeros.
     pub(crate) fn new(sectors: u64) -> Shadow {
         let leaves = sectors.div_ceil(LEAF as u64) as usize;
         Shadow { leaves: std::iter::repeat_with(|| None).take(leaves).collect(), sectors }
@@ -38,7 +39,7 @@ impl Shadow {
         leaf.map_or(0, |l| l[sector as usize % LEAF])
     }
 
-    /// What a sector should hold.
+    /// Returns the expected contents of a sector.
     pub(crate) fn get(&self, sector: u64) -> Expected {
         match self.raw(sector) {
             0 => Expected::Fresh,
@@ -47,7 +48,7 @@ impl Shadow {
         }
     }
 
-    /// These sectors were written as this version.
+    /// Records a write of the given version.
     pub(crate) fn write(&mut self, from: u64, sectors: u64, version: u32) {
         for sector in from..(from + sectors).min(self.sectors) {
             let leaf = &mut self.leaves[(sector / LEAF as u64) as usize];
@@ -55,7 +56,7 @@ impl Shadow {
         }
     }
 
-    /// These sectors were discarded.
+    /// Records a discard.
     pub(crate) fn discard(&mut self, from: u64, sectors: u64) {
         let (mut at, end) = (from, (from + sectors).min(self.sectors));
         while at < end {
@@ -70,8 +71,9 @@ impl Shadow {
         }
     }
 
-    /// Ranges (first sector, sectors) of at most `longest` sectors that cover, in order and once, every sector that was ever
-    /// written and `margin` sectors on either side.
+    /// Returns ranges (first sector, number of sectors) of at most `longest` sectors that cover, in
+    /// order and without overlap, every sector that was ever written and `margin` sectors on either
+    /// side.
     pub(crate) fn touched(&self, margin: u64, longest: u64) -> Vec<(u64, u64)> {
         let mut runs: Vec<(u64, u64)> = Vec::new();
         for (i, leaf) in self.leaves.iter().enumerate() {

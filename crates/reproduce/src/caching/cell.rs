@@ -1,4 +1,4 @@
-//! One run: a workload, a policy, a size, a view.
+//! One run of a study: a workload, a policy, a size, a view.
 
 use super::sink::{DiskTime, DiskWork};
 use crate::Result;
@@ -14,52 +14,54 @@ use frit_trace::{Fit, ReqOp, Request, Workload};
 use serde::Serialize;
 use strum::{EnumString, IntoStaticStr};
 
-/// Requests that are announced to the layer together, as replay does.
+/// Number of requests that are announced to the layer together, as replay does.
 const EXPECT: usize = 16;
-/// Sectors of one call of a layer: 1 GiB.
+/// Maximum number of sectors in one call of a layer: 1 GiB.
 const PIECE: u32 = 1 << 21;
 
-/// What is run.
+/// Parameters of a run.
 #[derive(Clone, Debug)]
 pub struct Cell {
-    /// The stack that it starts from.
+    /// Base stack.
     pub stack: String,
-    /// Overrides of it; the cache's size is not among them.
+    /// Overrides of the stack, without the size of the cache.
     pub set: Vec<String>,
-    /// Bytes of the cache.
+    /// Size of the cache, in bytes.
     pub cache_bytes: u64,
-    /// What the host does.
+    /// Behavior of the host.
     pub host: HostLoop,
 }
 
-/// What came of it.
+/// Result of a run.
 #[derive(Clone, Copy, PartialEq, Default, Debug, Serialize)]
 pub struct Found {
-    /// From the first arrival to the last acknowledgement; where only the disk takes time, that time; 0 where nothing does.
+    /// Time from the first arrival to the last acknowledgement; if only the disk takes time, the
+    /// disk's time; 0 if no medium does.
     pub time_ns: u64,
-    /// Mean response time, in nanoseconds; 0 where only the disk takes time.
+    /// Mean response time, in nanoseconds; 0 if only the disk takes time.
     pub response_ns: f64,
-    /// Sectors that the host asked for.
+    /// Number of sectors that the host requests.
     pub asked_sectors: u64,
-    /// Reads and writes of the disk.
+    /// Number of reads and writes of the disk.
     pub disk_commands: u64,
-    /// Their sectors.
+    /// Number of sectors of those commands.
     pub disk_sectors: u64,
-    /// Sectors of those that are writes.
+    /// Number of sectors of the writes among them.
     pub disk_write_sectors: u64,
-    /// Mean sectors between the end of a disk command and the start of the next; 0 where everything takes time.
+    /// Mean distance from the end of a disk command to the start of the next, in sectors; 0 if all
+    /// media take time.
     pub distance: f64,
-    /// Mean blocks of 4 KiB in a write of destaged blocks.
+    /// Mean number of 4 KiB blocks in a destage write.
     pub destage_blocks: f64,
-    /// Blocks that came into the cache, for each that it can hold.
+    /// Number of blocks inserted into the cache, divided by its capacity.
     pub turnovers: f64,
-    /// Block accesses that the cache served, as a share of all.
+    /// Share of block accesses that hit the cache.
     pub hit_ratio: f64,
     /// DRAM of the cache, in bytes.
     pub dram_bytes: u64,
 }
 
-/// A figure of [`Found`].
+/// A metric of [`Found`].
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize, EnumString, IntoStaticStr)]
 #[serde(rename_all = "kebab-case")]
 #[strum(serialize_all = "kebab-case")]
@@ -68,18 +70,18 @@ pub enum Metric {
     Time,
     /// Mean response time, in milliseconds.
     Response,
-    /// Disk sectors by sectors asked for (the paper's traffic rate).
+    /// Sectors of disk commands divided by requested sectors (the paper's traffic rate).
     Traffic,
     /// Mean distance between disk commands, in MiB (the paper's inter-request LBN distance).
     Distance,
-    /// Mean blocks of 4 KiB in a destage write.
+    /// Mean number of 4 KiB blocks in a destage write.
     Destage,
     /// Hit ratio.
     Hits,
 }
 
 impl Metric {
-    /// What a table's head says.
+    /// Returns the heading of a table column.
     #[must_use]
     pub fn about(self) -> &'static str {
         match self {
@@ -92,7 +94,7 @@ impl Metric {
         }
     }
 
-    /// Its value.
+    /// Returns the value of the metric.
     #[must_use]
     pub fn of(self, f: &Found) -> f64 {
         match self {
@@ -107,25 +109,25 @@ impl Metric {
 }
 
 impl Cell {
-    /// What tells it from others of the workload of this name.
+    /// Returns a key that identifies the run among all runs of the workload of this name.
     pub(crate) fn key(&self, name: &str) -> String {
         format!("{name} {self:?}")
     }
 
-    /// The run of it.
+    /// Returns the run as a job.
     pub(crate) fn job<'a>(self, name: &str, input: &'a Input) -> Job<'a, Found> {
         let about = format!("{name}, {}", self.set.join(" "));
         Job { key: self.key(name), about, run: Box::new(move || self.run(input)) }
     }
 
-    /// The stack with a cache of this size. PCM is made large enough for it and its records.
+    /// Returns the stack with a cache of this size. PCM is sized for the cache and its records.
     ///
     /// # Errors
-    /// A stack that cannot be.
+    /// The stack is invalid.
     pub fn stack(&self) -> Result<Stack> {
         let plain = Stack::load(&self.stack, &self.set).map_err(Box::new)?;
         let chips = pcm_chips(&plain);
-        // 32 bytes of record a block, a few KiB of head, and whole stripes.
+        // A record takes 32 bytes a block, the header a few KiB; sizes are whole stripes.
         let need = self.cache_bytes + self.cache_bytes / 64 + (1 << 20);
         let chip = need.div_ceil(chips).next_multiple_of(1 << 18);
         let mut set = self.set.clone();
@@ -134,10 +136,10 @@ impl Cell {
         Ok(Stack::load(&self.stack, &set).map_err(Box::new)?)
     }
 
-    /// Runs it.
+    /// Runs the cell.
     ///
     /// # Errors
-    /// A stack or a workload that fails.
+    /// A stack or a workload fails.
     pub fn run(&self, input: &Input) -> Result<Found> {
         let stack = self.stack()?;
         match self.host {
@@ -149,7 +151,7 @@ impl Cell {
     }
 }
 
-/// Chips of a stack's PCM; one when it has none.
+/// Returns the number of chips of a stack's PCM; 1 without PCM.
 pub(crate) fn pcm_chips(stack: &Stack) -> u64 {
     let chips = stack.media().iter().find_map(|m| match &m.spec {
         MediumSpec::Pcm(c) => Some(u64::from(c.geometry.channels) * u64::from(c.geometry.chips_per_channel)),
@@ -216,7 +218,7 @@ fn disk_only(stack: &Stack, input: &Input, sink: impl Fn(&Hardware) -> DiskTime)
     })
 }
 
-/// Gives a layer all requests; returns the sectors that they read and write.
+/// Passes all requests of a workload to a layer. Returns the number of sectors read and written.
 pub(super) fn drive<S: Sink>(top: &mut dyn Top<S>, sink: &mut S, workload: &mut Workload) -> Result<u64> {
     let (mut asked, mut batch) = (0, Vec::new());
     let mut next: Vec<(Sector, u32)> = Vec::with_capacity(EXPECT);

@@ -1,7 +1,8 @@
-//! Write caches before a disk, compared: what a cell of a study runs, and what it finds.
+//! Comparison of write caches in front of a disk: the cells of a study and their results.
 //!
-//! The view `disk-only` is the method of the HALO paper: the cache's commands to the disk, one after the other
-//! ([`DiskTime`]); the others are ordinary runs of `frit-replay`, where everything takes time.
+//! The view `disk-only` follows the method of the HALO paper: the cache's commands to the disk are
+//! served one after the other ([`DiskTime`]). The other views are ordinary runs of `frit-replay`,
+//! where all media take time.
 
 mod cell;
 mod sink;
@@ -12,5 +13,5 @@ pub use cell::{Cell, Found, Metric};
 pub use sink::{DiskTime, DiskWork};
 pub(crate) use wear::wear;
 
-/// What was found, by workload and cell.
+/// Results by workload and cell.
 pub(crate) type Cells = crate::pool::Pool<Found>;

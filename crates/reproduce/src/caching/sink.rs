@@ -1,40 +1,40 @@
-//! A sink that gives the disk one command after the other and all else no time.
+//! A sink that serves disk commands one after the other; other commands take no time.
 
 use frit_core::{Cmd, MediumKind, Nanos, Op, SECTOR_BYTES, Sink, UnitId, UnitState};
 use frit_media::{Hardware, Model};
 
-/// What the disk did.
+/// Work of the disk.
 #[derive(Clone, Copy, Default, PartialEq, Eq, Debug)]
 pub struct DiskWork {
-    /// From the first command to the end of the last.
+    /// Time from the first command to the end of the last.
     pub time: Nanos,
-    /// Reads and writes.
+    /// Number of reads and writes.
     pub commands: u64,
-    /// Their sectors.
+    /// Number of sectors read and written.
     pub sectors: u64,
-    /// Sectors between the end of a command and the start of the next, either way, added up.
+    /// Sum of the distances from the end of a command to the start of the next, in sectors.
     pub distance: u64,
-    /// Writes.
+    /// Number of writes.
     pub writes: u64,
-    /// Their sectors.
+    /// Number of sectors written.
     pub write_sectors: u64,
 }
 
-/// The replay of the HALO paper (section V) in one pass: what the cache sends to the disk is served in that
-/// order, closed loop, one at a time. PCM is given no time.
+/// Sink for the replay of the HALO paper (section V) in one pass: the cache's commands to the disk
+/// are served in their order, closed loop, one at a time. PCM takes no time.
 #[derive(Debug)]
 pub struct DiskTime {
-    /// None: commands are only counted.
+    /// Timing models; `None` if commands are only counted.
     models: Option<Vec<Model>>,
     device_of: Vec<usize>,
-    /// The sector behind the last command.
+    /// Sector after the last command.
     behind: Option<u64>,
-    /// So far.
+    /// Work so far.
     pub work: DiskWork,
 }
 
 impl DiskTime {
-    /// For these devices, at time zero.
+    /// Returns a sink for these devices, at time zero.
     #[must_use]
     pub fn new(hardware: &Hardware) -> DiskTime {
         let units = (0..hardware.units()).map(|u| hardware.device_of(UnitId(u as u16)));
@@ -46,7 +46,7 @@ impl DiskTime {
         }
     }
 
-    /// One that takes no time and only counts.
+    /// Returns a sink that takes no time and only counts.
     #[must_use]
     pub fn counting() -> DiskTime {
         DiskTime { models: None, device_of: Vec::new(), behind: None, work: DiskWork::default() }
@@ -82,7 +82,7 @@ impl Sink for DiskTime {
             return;
         }
         let (first, sectors) = (cmd.addr / SECTOR_BYTES, u64::from(cmd.len) / SECTOR_BYTES);
-        // The first command is as far from where the arm lies at the start: nobody knows; it counts as none.
+        // The start position of the arm is unknown, so the first command adds no distance.
         w.distance += self.behind.map_or(0, |b| b.abs_diff(first));
         self.behind = Some(first + sectors);
         w.commands += 1;

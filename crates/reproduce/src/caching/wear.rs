@@ -1,4 +1,4 @@
-//! Wear of the cache's PCM under each wear leveling: what the cache writes there, counted without media.
+//! Wear of the cache's PCM under each wear leveler, from the cache's writes, without media.
 
 use super::cell::{Cell, drive};
 use crate::Result;
@@ -9,17 +9,17 @@ use frit_layer::wear::{LevelerKind, WearConfig};
 use frit_stack::Bytes;
 use frit_trace::Fit;
 
-/// Bytes of a block.
+/// Size of a block, in bytes.
 const BLOCK_BYTES: u64 = 4096;
-/// Writes that a cell takes. It does not change life rates.
+/// Endurance: writes to a cell until it wears out. It does not affect life rates.
 const ENDURANCE: u64 = 100_000_000;
-/// Blocks that are given to the simulations together.
+/// Number of blocks that are passed to the simulations together.
 const BATCH: usize = 1 << 14;
 
-/// Gives simulated levelers the blocks that are written to PCM.
+/// Sink that passes the blocks written to PCM to simulated levelers.
 struct Wearing {
     simulations: Vec<Simulation>,
-    /// Blocks that all of them have.
+    /// Number of blocks that all simulations have.
     blocks: u64,
     batch: Vec<u32>,
 }
@@ -48,7 +48,8 @@ impl Sink for Wearing {
 
     #[inline]
     fn emit(&mut self, cmd: Cmd, (): ()) {
-        // Records are smaller than a sector; the paper keeps them in the blocks' own metadata sections.
+        // Records are smaller than a sector. The paper keeps them in the metadata sections of the
+        // blocks, so they are not counted.
         if cmd.op != Op::PcmWrite || u64::from(cmd.len) < SECTOR_BYTES {
             return;
         }
@@ -63,14 +64,14 @@ impl Sink for Wearing {
     fn ack(&mut self, (): ()) {}
 }
 
-/// What a workload's cache would wear, by leveler.
+/// Returns the wear by a workload's cache, by leveler.
 ///
 /// # Errors
-/// A stack, a workload or a leveler that cannot be.
+/// A stack, a workload or a leveler is invalid.
 pub(crate) fn wear(cell: &Cell, input: &Input, levelers: &[LevelerKind]) -> Result<Vec<SimReport>> {
     let simulation = |&leveler: &LevelerKind| {
         let plain = WearConfig { leveler, ..WearConfig::default() };
-        // Cubes of 16 stripes a bank, as Table I of the paper has them: fewer cubes in a smaller PCM.
+        // Cubes have 16 stripes a bank, as in Table I of the paper; a smaller PCM has fewer cubes.
         let stripes = cell.cache_bytes / u64::from(plain.stripe_bytes);
         let deep = stripes / u64::from(plain.ranks * plain.banks);
         let cubes = (deep / 16).clamp(1, u64::from(plain.cubes)) as u32;

@@ -1,70 +1,70 @@
-//! What a paper claims, and the rule by which a measurement agrees with it.
+//! Claims of a paper, and the rules by which a measurement agrees with them.
 
 use super::Check;
 use serde::Deserialize;
 
-/// One claim.
+/// A claim.
 #[derive(Clone, Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Claim {
-    /// Its id, as `published-results` has it.
+    /// ID, as in `published-results`.
     pub id: String,
-    /// What the paper's text says.
+    /// Text of the paper.
     pub published: String,
-    /// The workloads of the paper that it is about; empty: all, and any other workload.
+    /// Workloads of the paper that the claim is about; empty: all, and any other workload.
     #[serde(default)]
     pub of: Vec<String>,
-    /// How the figure moves from column to column.
+    /// Change of the metric from column to column.
     pub direction: Option<Direction>,
-    /// Where values lie.
+    /// Ranges of values.
     #[serde(rename = "band", default)]
     pub bands: Vec<Band>,
-    /// Rules about figures of a comparison.
+    /// Rules about metrics of a comparison.
     #[serde(rename = "check", default)]
     pub checks: Vec<Check>,
 }
 
-/// Whether a figure falls or grows.
+/// Direction of a change.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Goes {
-    /// It falls.
+    /// The metric falls.
     Down,
-    /// It grows.
+    /// The metric grows.
     Up,
 }
 
-/// How a figure moves over columns: no step goes the other way by more than `slack` of the value before it, and
-/// the last value is beyond the first by more than `change` of it.
+/// Rule about the change of a metric over columns: no step goes the other way by more than `slack`
+/// of the value before it, and the last value is beyond the first by more than `change` of it.
 #[derive(Clone, Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Direction {
-    /// Which way.
+    /// Direction.
     pub goes: Goes,
-    /// The columns, in order.
+    /// Columns, in order.
     pub over: Vec<String>,
-    /// A share.
+    /// Tolerance of a step in the other direction, as a share of the value before it.
     pub slack: f64,
-    /// A share.
+    /// Minimum total change, as a share of the first value.
     pub change: f64,
 }
 
-/// Where a value lies.
+/// Range in which a value agrees.
 #[derive(Clone, Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Band {
-    /// The column.
+    /// Column.
     pub column: String,
-    /// The least that agrees.
+    /// Lower bound.
     #[serde(default)]
     pub least: f64,
-    /// The most that agrees.
+    /// Upper bound.
     #[serde(default = "unbounded")]
     pub most: f64,
-    /// The workloads of the paper that it is about; empty: those of the claim.
+    /// Workloads of the paper that the band is about; empty: those of the claim.
     #[serde(default)]
     pub of: Vec<String>,
-    /// Whether it is about the mean over those workloads, instead of each.
+    /// `true` if the band is about the mean over those workloads, instead of each.
     #[serde(default)]
     pub mean: bool,
 }
@@ -74,7 +74,8 @@ fn unbounded() -> f64 {
 }
 
 impl Claim {
-    /// Whether it is about a workload that stands for one of the paper's, or for none.
+    /// Returns `true` if the claim is about a workload that stands for this one of the paper's, or
+    /// for none.
     #[must_use]
     pub fn is_about(&self, stands_for: Option<&str>) -> bool {
         self.of.is_empty() || stands_for.is_some_and(|s| self.of.iter().any(|o| o == s))
@@ -82,14 +83,14 @@ impl Claim {
 }
 
 impl Band {
-    /// Whether it is about a workload.
+    /// Returns `true` if the band is about this workload.
     #[must_use]
     pub fn is_about(&self, claim: &Claim, stands_for: Option<&str>) -> bool {
         let of = if self.of.is_empty() { &claim.of } else { &self.of };
         stands_for.is_some_and(|s| of.iter().any(|o| o == s))
     }
 
-    /// Whether a value lies inside.
+    /// Returns `true` if a value is inside the band.
     #[must_use]
     pub fn holds(&self, value: f64) -> bool {
         (self.least..=self.most).contains(&value)
@@ -97,7 +98,7 @@ impl Band {
 }
 
 impl Direction {
-    /// The rule in words.
+    /// Returns the rule as text.
     #[must_use]
     pub fn words(&self) -> String {
         let (way, other, last) = match self.goes {
@@ -112,7 +113,8 @@ impl Direction {
         )
     }
 
-    /// Whether values move so; none when there is nothing to count: all are zero, or the first is and the rule says down.
+    /// Returns `true` if the values follow the rule. Returns `None` if there is nothing to judge:
+    /// all values are zero, or the first is and the rule says down.
     #[must_use]
     pub fn holds(&self, values: &[f64]) -> Option<bool> {
         let (Some(&first), Some(&last)) = (values.first(), values.last()) else { return None };

@@ -1,4 +1,5 @@
-//! A comparison: variants of a stack × workloads × views, any figure of the runs. Several experiments read from one.
+//! Format of a comparison: variants of a stack × workloads × views, with any metric of the runs.
+//! Several experiments use one comparison.
 
 use super::WorkloadSpec;
 use crate::{Error, Result};
@@ -9,57 +10,57 @@ use serde::Deserialize;
 #[derive(Clone, Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Comparison {
-    /// Its name, by which experiments refer to it.
+    /// Name by which experiments refer to the comparison.
     pub name: String,
-    /// The stack that all runs start from.
+    /// Base stack of all runs.
     pub stack: String,
     /// Overrides of every run.
     #[serde(default)]
     pub set: Vec<String>,
-    /// How what the paper leaves open is taken.
+    /// Assumptions where the paper leaves details open.
     pub readings: Vec<String>,
-    /// The first so many requests of each workload; absent: all.
+    /// Number of first requests of each workload; absent: all.
     pub limit: Option<u64>,
-    /// Bytes of a page, by which partial writes are told.
+    /// Page size in bytes, for the detection of partial writes.
     #[serde(deserialize_with = "size::deserialize")]
     pub page: u64,
-    /// Write sizes, in bytes, whose shares are told of each workload.
+    /// Write sizes, in bytes, whose cumulative shares are reported of each workload.
     pub sizes: Vec<u32>,
-    /// How runs are made.
+    /// Methods of running.
     #[serde(rename = "view")]
     pub views: Vec<RunView>,
-    /// What is compared.
+    /// Variants that are compared.
     #[serde(rename = "variant")]
     pub variants: Vec<Variant>,
-    /// What is run.
+    /// Workloads.
     #[serde(rename = "workload")]
     pub workloads: Vec<WorkloadSpec>,
-    /// What `--quick` leaves.
+    /// Reduction for `--quick`.
     pub quick: super::Quick,
 }
 
-/// How runs are made.
+/// A method of running.
 #[derive(Clone, Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct RunView {
     /// Its name.
     pub name: String,
-    /// What it is, in a sentence.
+    /// Description, in a sentence.
     pub about: String,
-    /// Requests outstanding (closed loop).
+    /// Queue depth (closed loop).
     pub depth: u32,
     /// Overrides.
     #[serde(default)]
     pub set: Vec<String>,
-    /// PCM sized to the workload; absent: as the stack has it.
+    /// Sizing of PCM to the workload; absent: size of the stack.
     pub packed: Option<PackedSpace>,
 }
 
-/// Addresses packed, and PCM sized to them.
+/// Packing of addresses, with PCM sized to them.
 #[derive(Clone, Copy, Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct PackedSpace {
-    /// Chunks of so many bytes that are touched are packed, in order of address.
+    /// Chunk size in bytes: chunks that are accessed are packed in order of address.
     #[serde(deserialize_with = "size::deserialize")]
     pub chunk: u64,
     /// Bytes of PCM for each byte of the chunks.
@@ -70,47 +71,47 @@ pub struct PackedSpace {
 #[derive(Clone, Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Variant {
-    /// Its name and head.
+    /// Name and heading.
     pub name: String,
     /// Overrides.
     pub set: Vec<String>,
 }
 
-/// A figure of runs, see [`crate::sweep::Figures`].
+/// An expression over metrics of runs, see [`crate::sweep::Figures`].
 #[derive(Clone, Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Value {
-    /// Its name, or several with ` + ` between them: their sum.
+    /// Name of a metric, or several with ` + ` between them: their sum.
     pub of: String,
-    /// What it is divided by; named likewise.
+    /// Divisor, in the same syntax.
     pub by: Option<String>,
-    /// What it is multiplied with.
+    /// Factor.
     #[serde(default = "once")]
     pub times: f64,
-    /// The variant by whose value it is divided, in the same view and workload.
+    /// Baseline variant: the value is divided by that variant's, in the same view and workload.
     pub against: Option<String>,
 }
 
-/// What an experiment shows of a comparison.
+/// Output of an experiment over a comparison.
 #[derive(Clone, Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct ComparisonPlan {
-    /// The comparison, by name.
+    /// Name of the comparison.
     pub of: String,
     /// Tables.
     #[serde(rename = "table", default)]
     pub tables: Vec<TablePlan>,
-    /// Prices at which two variants cost the same.
+    /// Break-even prices of two variants.
     #[serde(rename = "crossing", default)]
     pub crossings: Vec<CrossingPlan>,
 }
 
-/// A table: a row for each workload, view and variant, a column for each figure; or, with a single figure and
-/// `wide`, a row for each workload and view, a column for each variant.
+/// A table with a row for each workload, view and variant, and a column for each metric; or, with a
+/// single metric and `wide`, a row for each workload and view, and a column for each variant.
 #[derive(Clone, Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct TablePlan {
-    /// What is shown, in a sentence.
+    /// Description, in a sentence.
     pub about: String,
     /// Views.
     pub views: Vec<String>,
@@ -118,69 +119,69 @@ pub struct TablePlan {
     pub variants: Vec<String>,
     /// Workloads; absent: all.
     pub workloads: Option<Vec<String>>,
-    /// Whether variants are columns.
+    /// `true` if variants are columns.
     #[serde(default)]
     pub wide: bool,
-    /// Figures.
+    /// Metrics.
     #[serde(rename = "column")]
     pub columns: Vec<FigureColumn>,
 }
 
-/// A figure with its head.
+/// A metric with its heading.
 #[derive(Clone, Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct FigureColumn {
-    /// The head.
+    /// Heading.
     pub head: String,
-    /// Decimals.
+    /// Number of decimals.
     #[serde(default)]
     pub digits: usize,
-    /// The figure.
+    /// Expression of the value.
     pub value: Value,
 }
 
-/// Where one variant begins to cost less than another: a cost that grows by a price for each of something that is counted.
-/// Counts do not change with the price, so each run gives the price exactly at which both cost the same.
+/// Break-even point of two variants: a cost that grows by a price for each counted event. Counts do
+/// not depend on the price, so each run determines exactly the price at which both cost the same.
 #[derive(Clone, Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct CrossingPlan {
-    /// What is shown, in a sentence.
+    /// Description, in a sentence.
     pub about: String,
     /// The view.
     pub view: String,
     /// Workloads; absent: all.
     pub workloads: Option<Vec<String>>,
-    /// The variant that others are compared with.
+    /// Baseline variant.
     pub base: String,
-    /// The others.
+    /// Variants that are compared with the baseline.
     pub variants: Vec<String>,
-    /// Overrides of the others, which make the price nothing.
+    /// Overrides of those variants, which set the price to zero.
     #[serde(default)]
     pub set: Vec<String>,
-    /// What is varied.
+    /// Parameter that is varied.
     pub axis: Axis,
-    /// The cost without the price.
+    /// Cost without the price.
     pub cost: Value,
-    /// What is counted, for each of which the price is paid.
+    /// Number of events for each of which the price is paid.
     pub per: Value,
-    /// What the price is, with its unit.
+    /// Description of the price, with its unit.
     pub price: String,
-    /// Prices for which the cost by that of the base is shown.
+    /// Prices for which the cost relative to the baseline is shown.
     pub prices: Vec<f64>,
-    /// Prices that are drawn beside the crossings.
+    /// Prices that are drawn for comparison.
     #[serde(rename = "mark", default)]
     pub marks: Vec<Mark>,
 }
 
-/// What is varied along the plot.
+/// Parameter that is varied along the plot.
 #[derive(Clone, Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Axis {
-    /// What it is, with its unit.
+    /// Label, with the unit.
     pub name: String,
-    /// The parameter of the stack.
+    /// Parameter of the stack.
     pub key: String,
-    /// Its values: sizes.
+    /// Values of the parameter: sizes.
     pub values: Vec<String>,
 }
 
@@ -188,38 +189,39 @@ pub struct Axis {
 #[derive(Clone, Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Mark {
-    /// What it is.
+    /// Label.
     pub name: String,
-    /// The value of the axis that `price` is for: a size.
+    /// Axis value to which `price` belongs: a size.
     #[serde(deserialize_with = "size::deserialize")]
     pub at: u64,
-    /// The price there.
+    /// Price at `at`.
     pub price: f64,
-    /// 0: the same everywhere; 1: proportional.
+    /// Exponent; 0: constant; 1: proportional.
     pub power: f64,
 }
 
-/// A rule about one figure: it lies between `least` and `most`, or within a share of what is published.
+/// A rule about one metric: it is between `least` and `most`, or within a share of the published
+/// value.
 #[derive(Clone, Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Check {
-    /// What it is.
+    /// Description.
     pub what: String,
     /// The view.
     pub view: String,
     /// The variant.
     pub variant: String,
-    /// The workloads, by name.
+    /// Names of the workloads.
     pub workloads: Vec<String>,
-    /// The figure.
+    /// Expression of the value.
     pub value: Value,
-    /// Published.
+    /// Published value.
     pub published: Option<f64>,
-    /// The share of what is published within which a value agrees.
+    /// Tolerance, as a share of the published value.
     pub within: Option<f64>,
-    /// The least that agrees.
+    /// Lower bound.
     pub least: Option<f64>,
-    /// The most that agrees.
+    /// Upper bound.
     pub most: Option<f64>,
 }
 
@@ -228,10 +230,10 @@ fn once() -> f64 {
 }
 
 impl Comparison {
-    /// Reads a comparison; `name` is what errors call it.
+    /// Parses a comparison. Errors name it `name`.
     ///
     /// # Errors
-    /// What is no comparison, with the line.
+    /// The comparison is invalid; the error contains the line.
     pub fn parse(name: &str, text: &str) -> Result<Comparison> {
         let bad = |why: String| Error::Description { name: name.into(), why };
         let c: Comparison = toml::from_str(text).map_err(|e| bad(e.to_string()))?;
@@ -241,18 +243,18 @@ impl Comparison {
         Ok(c)
     }
 
-    /// A view by name.
+    /// Returns a view by name.
     ///
     /// # Errors
-    /// A name that none has.
+    /// No view has this name.
     pub fn view(&self, name: &str) -> Result<&RunView> {
         self.views.iter().find(|v| v.name == name).ok_or_else(|| self.unknown("view", name))
     }
 
-    /// A variant by name.
+    /// Returns a variant by name.
     ///
     /// # Errors
-    /// A name that none has.
+    /// No variant has this name.
     pub fn variant(&self, name: &str) -> Result<&Variant> {
         self.variants.iter().find(|v| v.name == name).ok_or_else(|| self.unknown("variant", name))
     }
@@ -263,14 +265,14 @@ impl Comparison {
 }
 
 impl Value {
-    /// The names of all figures in it.
+    /// Returns the names of all metrics in the expression.
     pub fn names(&self) -> impl Iterator<Item = &str> {
         let by = self.by.as_deref().into_iter().flat_map(|b| b.split(" + "));
         self.of.split(" + ").chain(by)
     }
 
-    /// Its value, where `figure` gives figures and `base` those of the variant that it is against. None where it would
-    /// divide by zero.
+    /// Returns the value, where `figure` returns metrics and `base` those of the baseline variant;
+    /// `None` for a division by zero.
     pub fn of(&self, figure: &dyn Fn(&str) -> f64, base: Option<&dyn Fn(&str) -> f64>) -> Option<f64> {
         let sum = |names: &str, f: &dyn Fn(&str) -> f64| names.split(" + ").map(f).sum::<f64>();
         let plain = |f: &dyn Fn(&str) -> f64| {
@@ -286,7 +288,7 @@ impl Value {
 }
 
 impl Check {
-    /// The rule in words.
+    /// Returns the rule as text.
     #[must_use]
     pub fn rule(&self) -> String {
         let mut words = Vec::new();
@@ -298,7 +300,7 @@ impl Check {
         words.join(", ")
     }
 
-    /// Whether a value agrees.
+    /// Returns `true` if a value agrees.
     #[must_use]
     pub fn holds(&self, value: f64) -> bool {
         let near = match (self.published, self.within) {
@@ -310,7 +312,7 @@ impl Check {
 }
 
 impl Mark {
-    /// The price at a value of the axis.
+    /// Returns the price at a value of the axis.
     #[must_use]
     pub fn price(&self, value: f64) -> f64 {
         self.price * (value / self.at as f64).powf(self.power)

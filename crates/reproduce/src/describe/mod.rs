@@ -1,8 +1,10 @@
-//! Experiments as data: the files in `experiments/`.
+//! Descriptions of experiments: the format of the files in `experiments/`.
 //!
-//! A file is one figure or table of a paper. It says what the paper claims, under ids that stay, and has one table that
-//! says how it is measured: `[figure]` (a figure over a sweep of runs, see [`Sweep`]), `[caching]` (over a study of
-//! caches, see [`Study`]), `[comparison]` (of variants of a stack, see [`Comparison`]), `[wear]`, `[recovery]`, `[theory]`, `[latency]`, `[software]`, or `[missing]` (why it cannot be measured). `docs/reproduce.md` is the manual.
+//! A file is one figure or table of a paper. It contains the paper's claims, under stable IDs, and
+//! one table that describes the measurement: `[figure]` (a metric over a sweep of runs, see
+//! [`Sweep`]), `[caching]` (over a study of caches, see [`Study`]), `[comparison]` (of variants of
+//! a stack, see [`Comparison`]), `[wear]`, `[recovery]`, `[theory]`, `[latency]`, `[software]`, or
+//! `[missing]` (the reason why it cannot be measured). `docs/reproduce.md` is the manual.
 
 mod claim;
 mod comparison;
@@ -22,25 +24,25 @@ use crate::{Error, Result};
 use frit_core::size;
 use serde::Deserialize;
 
-/// One figure or table.
+/// An experiment: one figure or table.
 #[derive(Clone, Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Experiment {
-    /// Its id, such as `hfsl.f15`.
+    /// ID, such as `hfsl.f15`.
     pub id: String,
-    /// What is counted, in a few words.
+    /// Short description of the measured quantity.
     pub title: String,
-    /// Where it is published.
+    /// Publication.
     pub source: String,
-    /// How what the paper leaves open is taken.
+    /// Assumptions where the paper leaves details open.
     #[serde(default)]
     pub readings: Vec<String>,
-    /// What is claimed.
+    /// Claims of the paper.
     #[serde(rename = "claim", default)]
     pub claims: Vec<Claim>,
-    /// A figure over a sweep.
+    /// Metric over a sweep.
     pub figure: Option<Figure>,
-    /// A figure over a study of caches.
+    /// Metrics over a study of caches.
     pub caching: Option<CachingPlan>,
     /// Tables over a comparison.
     pub comparison: Option<ComparisonPlan>,
@@ -48,27 +50,27 @@ pub struct Experiment {
     pub wear: Option<WearPlan>,
     /// Recovery of a cache after a crash.
     pub recovery: Option<RecoveryPlan>,
-    /// Cleaning against theory.
+    /// Garbage collection compared with theory.
     pub theory: Option<TheoryPlan>,
     /// Latencies that are an input.
     pub latency: Option<LatencyPlan>,
-    /// Software time, against the kernel's.
+    /// Software time compared with the kernel's.
     pub software: Option<SoftwarePlan>,
-    /// Why it cannot be measured.
+    /// Reason why it cannot be measured.
     pub missing: Option<Missing>,
 }
 
-/// A figure over a sweep.
+/// A metric over a sweep.
 #[derive(Clone, Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Figure {
-    /// The sweep, by name.
+    /// Name of the sweep.
     pub sweep: String,
-    /// What is shown: see [`crate::sweep::Figures`].
+    /// Name of the metric: see [`crate::sweep::Figures`].
     pub metric: String,
-    /// The column that the others are shown relative to; absent: as counted.
+    /// Baseline column, to which the others are relative; absent: absolute values.
     pub by: Option<String>,
-    /// The states of the sweep that are shown; absent: all.
+    /// States of the sweep in the output; absent: all.
     pub states: Option<Vec<String>>,
 }
 
@@ -76,19 +78,19 @@ pub struct Figure {
 #[derive(Clone, Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct RecoveryPlan {
-    /// The stack: PCM and a disk.
+    /// Stack of PCM and a disk.
     pub stack: String,
     /// Sizes of the PCM.
     pub caches: Vec<CacheBytes>,
-    /// The part of the cache that is dirty when the program ends.
+    /// Share of the cache that is dirty at the crash.
     pub dirty: f64,
 }
 
-/// A size.
+/// A cache size.
 #[derive(Clone, Copy, Debug, Deserialize)]
 #[serde(transparent)]
 pub struct CacheBytes {
-    /// Bytes.
+    /// Size in bytes.
     #[serde(deserialize_with = "size::deserialize")]
     pub bytes: u64,
 }
@@ -97,27 +99,27 @@ pub struct CacheBytes {
 #[derive(Clone, Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct TheoryPlan {
-    /// Cleaning.
+    /// Garbage collection policy.
     pub policy: Policy,
-    /// Pages in a block.
+    /// Number of pages in a block.
     pub pages_per_block: u32,
-    /// T/U − 1.
+    /// Values of the over-provisioning T/U − 1.
     pub over_provisioning: Vec<f64>,
-    /// How runs start.
+    /// Initial states of runs.
     pub starts: Vec<Start>,
-    /// Blocks in all, and units that they are divided over.
+    /// Numbers of blocks and units.
     pub shapes: Vec<Shape>,
-    /// The distance that counts as agreement, as a share of theory.
+    /// Maximum relative difference from theory that counts as agreement.
     pub within: f64,
 }
 
-/// A device of [`TheoryPlan`].
+/// Dimensions of a device of [`TheoryPlan`].
 #[derive(Clone, Copy, Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Shape {
-    /// Blocks of all units.
+    /// Number of blocks of all units.
     pub blocks: u32,
-    /// Units.
+    /// Number of units.
     pub units: u32,
 }
 
@@ -125,9 +127,9 @@ pub struct Shape {
 #[derive(Clone, Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct LatencyPlan {
-    /// The profile.
+    /// Name of the profile.
     pub profile: String,
-    /// What is published.
+    /// Published latencies.
     #[serde(rename = "point")]
     pub points: Vec<LatencyPoint>,
 }
@@ -138,49 +140,49 @@ pub struct LatencyPlan {
 pub struct LatencyPoint {
     /// The command.
     pub op: frit_core::Op,
-    /// Bytes that it moves.
+    /// Size in bytes.
     pub bytes: u32,
-    /// Microseconds.
+    /// Latency in microseconds.
     pub us: f64,
-    /// Whether the paper says that it takes more than that.
+    /// `true` if the published value is a lower bound.
     #[serde(default)]
     pub or_more: bool,
 }
 
-/// Software time of a request.
+/// Measurement of the software time of a request.
 #[derive(Clone, Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct SoftwarePlan {
-    /// The stack whose path is measured.
+    /// Stack whose path is measured.
     pub stack: String,
-    /// Overrides of it.
+    /// Overrides of the stack.
     #[serde(default)]
     pub set: Vec<String>,
-    /// Bytes of a request.
+    /// Size of a request, in bytes.
     #[serde(deserialize_with = "size::deserialize")]
     pub request: u64,
-    /// Bytes that requests go to, on both sides.
+    /// Size of the address range of requests, in bytes, on both paths.
     #[serde(deserialize_with = "size::deserialize")]
     pub span: u64,
-    /// Requests of a round, reads and writes each.
+    /// Number of reads, and of writes, in a round.
     pub requests: u32,
-    /// Rounds; the median counts.
+    /// Number of rounds; the median is reported.
     pub rounds: u32,
 }
 
-/// What cannot be measured here.
+/// A result that cannot be measured here.
 #[derive(Clone, Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Missing {
-    /// Why.
+    /// The reason.
     pub why: String,
 }
 
 impl Experiment {
-    /// Reads a description; `name` is what errors call it.
+    /// Parses a description. Errors name it `name`.
     ///
     /// # Errors
-    /// What is no description, with the line.
+    /// The description is invalid; the error contains the line.
     pub fn parse(name: &str, text: &str) -> Result<Experiment> {
         let bad = |why: String| Error::Description { name: name.into(), why };
         let e: Experiment = toml::from_str(text).map_err(|e| bad(e.to_string()))?;

@@ -1,4 +1,5 @@
-//! A study of write caches: workloads × views × policies × sizes. Several figures are read from one.
+//! Format of a study of write caches: workloads × views × policies × sizes. Several metrics are
+//! read from its runs.
 
 use super::WorkloadSpec;
 use crate::{Error, Result};
@@ -10,54 +11,54 @@ use std::collections::BTreeMap;
 #[derive(Clone, Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Study {
-    /// Its name, by which figures refer to it.
+    /// Name by which figures refer to the study.
     pub name: String,
-    /// The stack that all runs start from: a cache in PCM before a disk.
+    /// Base stack of all runs: a cache in PCM in front of a disk.
     pub stack: String,
     /// Overrides of every run.
     #[serde(default)]
     pub set: Vec<String>,
-    /// How what the paper leaves open is taken.
+    /// Assumptions where the paper leaves details open.
     pub readings: Vec<String>,
-    /// How runs are looked at.
+    /// Methods of running and timing.
     #[serde(rename = "view")]
     pub views: Vec<View>,
-    /// What is compared.
+    /// Variants of the cache that are compared.
     #[serde(rename = "policy")]
     pub policies: Vec<PolicySpec>,
-    /// What is run; each says how large its cache is.
+    /// Workloads, each with the size of its cache.
     #[serde(rename = "workload")]
     pub workloads: Vec<WorkloadSpec>,
-    /// What `--quick` leaves.
+    /// Reduction for `--quick`.
     pub quick: StudyQuick,
 }
 
-/// How a run is looked at.
+/// A method of running and timing.
 #[derive(Clone, Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct View {
     /// Its name.
     pub name: String,
-    /// What it is, in a sentence.
+    /// Description, in a sentence.
     pub about: String,
-    /// What the host does.
+    /// Behavior of the host.
     pub host: HostLoop,
     /// Overrides.
     #[serde(default)]
     pub set: Vec<String>,
 }
 
-/// What the host does, and whose time counts.
+/// Behavior of the host, and the media whose time counts.
 #[derive(Clone, Copy, PartialEq, Debug, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum HostLoop {
-    /// The disk's commands one after the other; PCM takes no time (HALO paper, section V).
+    /// Closed loop of disk commands, one at a time; PCM takes no time (HALO paper, section V).
     DiskOnly,
-    /// As that, but the disk's commands are only counted.
+    /// As `DiskOnly`, but the disk's commands are only counted.
     Counted,
-    /// So many requests outstanding; everything takes time.
+    /// Closed loop with this queue depth; all media take time.
     Closed(u32),
-    /// Requests arrive at their times, divided by this; everything takes time.
+    /// Open loop: requests arrive at their times, divided by this; all media take time.
     Open(f64),
 }
 
@@ -65,18 +66,18 @@ pub enum HostLoop {
 #[derive(Clone, Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct PolicySpec {
-    /// Its name and head.
+    /// Name and heading.
     pub name: String,
     /// Overrides.
     pub set: Vec<String>,
 }
 
-/// How large a cache is: `2G`, or a share of the bytes that the workload asks for, `2.8%`.
+/// Size of a cache: `2G`, or a share of the bytes that the workload reads and writes, `2.8%`.
 #[derive(Clone, Copy, PartialEq, Debug)]
 pub enum CacheSize {
-    /// Bytes.
+    /// Size in bytes.
     Bytes(u64),
-    /// A share of the bytes that are read and written.
+    /// Share of the bytes that are read and written.
     Share(f64),
 }
 
@@ -88,48 +89,48 @@ impl<'de> Deserialize<'de> for CacheSize {
             None => size::parse(&text).map(CacheSize::Bytes).map_err(bad),
             Some(n) => match n.trim().parse::<f64>() {
                 Ok(p) if p > 0.0 && p <= 100.0 => Ok(CacheSize::Share(p / 100.0)),
-                _ => Err(bad(format!("'{text}' is no share: use one above 0% and up to 100%"))),
+                _ => Err(bad(format!("'{text}' is not a share: use one above 0% and up to 100%"))),
             },
         }
     }
 }
 
-/// What `--quick` leaves of a study.
+/// Reduction of a study for `--quick`.
 #[derive(Clone, Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct StudyQuick {
-    /// The first so many requests of each workload.
+    /// Number of first requests of each workload.
     pub requests: u64,
-    /// The workloads.
+    /// Names of the workloads.
     pub workloads: Vec<String>,
-    /// Caches are divided by this, since so few requests fill none of them.
+    /// Divisor of cache sizes, since so few requests would not fill a cache.
     pub cache_by: u64,
 }
 
-/// A figure over a study: for each view and metric a table, workloads by policies.
+/// Metrics over a study: for each view and metric a table of workloads by policies.
 #[derive(Clone, Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct CachingPlan {
-    /// The study, by name.
+    /// Name of the study.
     pub study: String,
-    /// Views that are shown.
+    /// Views in the output.
     pub views: Vec<String>,
-    /// Policies that are shown.
+    /// Policies in the output.
     pub policies: Vec<String>,
-    /// What is shown: see [`crate::caching::Metric`].
+    /// Names of the metrics: see [`crate::caching::Metric`].
     pub metrics: Vec<String>,
-    /// Workloads that are shown; absent: all.
+    /// Workloads in the output; absent: all.
     pub workloads: Option<Vec<String>>,
-    /// Caches, as multiples of the workload's.
+    /// Sizes of caches, as multiples of the workload's.
     #[serde(default = "as_it_is")]
     pub sizes: Vec<f64>,
-    /// The policy that the others are shown relative to, in the first metric.
+    /// Baseline policy, to which the others are relative, in the first metric.
     pub by: Option<String>,
-    /// What is judged.
+    /// Claim to be judged.
     pub judged: Option<Judged>,
 }
 
-/// A claim about the first metric of a policy against that of `by`.
+/// A claim about the first metric of a policy relative to that of the baseline `by`.
 #[derive(Clone, Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Judged {
@@ -137,17 +138,17 @@ pub struct Judged {
     pub policy: String,
     /// Published changes in percent, by the paper's workload.
     pub published: BTreeMap<String, f64>,
-    /// Points of percent within which a value agrees.
+    /// Tolerance in percentage points.
     pub within: f64,
 }
 
-/// Wear of the cache's PCM, by wear leveling.
+/// Measurement of the wear of a cache's PCM, by wear leveler.
 #[derive(Clone, Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct WearPlan {
-    /// The study, by name.
+    /// Name of the study.
     pub study: String,
-    /// The policy of the cache.
+    /// Policy of the cache.
     pub policy: String,
     /// Workloads.
     pub workloads: Vec<String>,
@@ -155,7 +156,8 @@ pub struct WearPlan {
     pub levelers: Vec<String>,
     /// Published life rates, means over the paper's traces, by leveler.
     pub published: BTreeMap<String, f64>,
-    /// The leveler whose life rate is set against that of the second: the lifetime factor, published as the third.
+    /// Lifetime factor: the life rate of the first leveler divided by that of the second, and its
+    /// published value.
     pub factor: (String, String, f64),
 }
 
@@ -164,10 +166,10 @@ fn as_it_is() -> Vec<f64> {
 }
 
 impl Study {
-    /// Reads a study; `name` is what errors call it.
+    /// Parses a study. Errors name it `name`.
     ///
     /// # Errors
-    /// What is no study, with the line.
+    /// The study is invalid; the error contains the line.
     pub fn parse(name: &str, text: &str) -> Result<Study> {
         let bad = |why: String| Error::Description { name: name.into(), why };
         let s: Study = toml::from_str(text).map_err(|e| bad(e.to_string()))?;
@@ -183,13 +185,13 @@ impl Study {
         Ok(s)
     }
 
-    /// A view by name.
+    /// Returns a view by name.
     #[must_use]
     pub fn view(&self, name: &str) -> Option<&View> {
         self.views.iter().find(|v| v.name == name)
     }
 
-    /// A policy by name.
+    /// Returns a policy by name.
     #[must_use]
     pub fn policy(&self, name: &str) -> Option<&PolicySpec> {
         self.policies.iter().find(|p| p.name == name)

@@ -1,4 +1,5 @@
-//! A sweep: workloads × states of the volume × columns. Several figures are read from one.
+//! Format of a sweep: workloads × states of the volume × columns. Several metrics are read from its
+//! runs.
 
 use super::CacheSize;
 use crate::{Error, Result};
@@ -9,143 +10,145 @@ use serde::Deserialize;
 #[derive(Clone, Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Sweep {
-    /// Its name, by which figures refer to it.
+    /// Name by which figures refer to the sweep.
     pub name: String,
     /// Seed of all random choices.
     pub seed: u64,
-    /// Requests outstanding (closed loop).
+    /// Queue depth (closed loop).
     pub depth: u32,
     /// Overrides of every stack.
     #[serde(default)]
     pub set: Vec<String>,
-    /// How what the paper leaves open is taken.
+    /// Assumptions where the paper leaves details open.
     pub readings: Vec<String>,
-    /// Write sizes, in bytes, whose shares are told of each workload.
+    /// Write sizes, in bytes, whose cumulative shares are reported of each workload.
     pub sizes: Vec<u32>,
-    /// What is varied.
+    /// Variants of the stack.
     #[serde(rename = "column")]
     pub columns: Vec<Column>,
-    /// What volumes have gone through, and their size.
+    /// Initial states and sizes of volumes.
     #[serde(rename = "state")]
     pub states: Vec<State>,
-    /// What is run.
+    /// Workloads.
     #[serde(rename = "workload")]
     pub workloads: Vec<WorkloadSpec>,
-    /// What `--quick` leaves.
+    /// Reduction for `--quick`.
     pub quick: Quick,
 }
 
-/// One column.
+/// A column: a variant of the stack.
 #[derive(Clone, Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Column {
-    /// Its name and head.
+    /// Name and heading.
     pub name: String,
-    /// The stack.
+    /// Name of the stack.
     pub stack: String,
     /// Overrides. A number in braces is multiplied by the state's `times`: `hfsl.SSW={512}`.
     #[serde(default)]
     pub set: Vec<String>,
-    /// Writes up to so many bytes are what the column is about (before `times`); 0: it is about none.
+    /// Threshold of write sizes that the column is about, in bytes (before `times`); 0: none.
     #[serde(default)]
     pub threshold: u32,
-    /// PCM, as a multiple of the state's.
+    /// Size of PCM, as a multiple of the state's.
     #[serde(default = "one")]
     pub pcm: f64,
-    /// The states that have it; empty: all.
+    /// States that have the column; empty: all.
     #[serde(default)]
     pub states: Vec<String>,
 }
 
-/// What a volume has gone through, and its size.
+/// Initial state and size of a volume.
 #[derive(Clone, Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct State {
     /// Its name.
     pub name: String,
-    /// What it is, in a sentence.
+    /// Description, in a sentence.
     pub about: String,
-    /// As `frit run --warm` takes it.
+    /// Warm-up, in the syntax of `frit run --warm`.
     pub warm: String,
     /// Overrides of every stack.
     #[serde(default)]
     pub set: Vec<String>,
-    /// What numbers in braces in the columns' overrides are multiplied by.
+    /// Factor of the numbers in braces in the columns' overrides.
     #[serde(default = "once")]
     pub times: u32,
-    /// How addresses are packed: the chunks of this many bytes that are touched, in order of address.
+    /// Chunk size of the address packing, in bytes: chunks that are accessed are packed in order of
+    /// address.
     #[serde(deserialize_with = "size::deserialize")]
     pub chunk: u64,
-    /// Media sized to the workload; absent: as the stacks have them.
+    /// Sizing of media to the workload; absent: sizes of the stacks.
     pub scale: Option<Scale>,
-    /// Whether only recorded workloads are run.
+    /// `true` if only recorded workloads are run.
     #[serde(default)]
     pub real_only: bool,
 }
 
-/// Media sized to a workload.
+/// Sizing of media to a workload.
 #[derive(Clone, Copy, Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Scale {
-    /// NAND pages beyond the volume's, as a share of them.
+    /// NAND pages beyond the volume's, as a share of the volume's.
     pub over_provisioning: f64,
-    /// Bytes of NAND for each byte of PCM.
+    /// Ratio of NAND to PCM, in bytes.
     pub nand_per_pcm: f64,
-    /// Bytes of a NAND block.
+    /// Size of a NAND block, in bytes.
     #[serde(deserialize_with = "size::deserialize")]
     pub block: u64,
-    /// Blocks that a unit has at least, when there is more than one.
+    /// Minimum number of blocks in a unit, if there is more than one unit.
     pub blocks_per_unit: u32,
 }
 
-/// Whether the host's hints are seen.
+/// Handling of the host's hints.
 #[derive(Clone, Copy, PartialEq, Eq, Default, Debug, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Hints {
-    /// They are taken away.
+    /// All hints are removed.
     #[default]
     Off,
-    /// A row without, and one with.
+    /// One row without hints, one with them.
     Both,
 }
 
-/// One workload.
+/// A workload.
 #[derive(Clone, Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct WorkloadSpec {
     /// Its name.
     pub name: String,
-    /// The workload of the paper that it stands for; absent: none.
+    /// Workload of the paper that it stands for; absent: none.
     pub stands_for: Option<String>,
-    /// What it is.
+    /// Description.
     pub about: String,
-    /// A recording: its path in the directory of traces.
+    /// Path of a recording in the directory of traces.
     pub file: Option<String>,
-    /// A recording that comes with frit.
+    /// Name of a bundled recording.
     pub bundled: Option<String>,
-    /// Left out when this workload can be had, of which it is a part.
+    /// Name of a workload that contains this one; this one is omitted if that one is available.
     pub unless: Option<String>,
-    /// A generator, without `gen:`.
+    /// Specification of a generator, without `gen:`.
     pub generator: Option<String>,
-    /// Hints.
+    /// Handling of hints.
     #[serde(default)]
     pub hints: Hints,
-    /// Overrides of every stack, for what the workload asks of it.
+    /// Overrides of every stack that this workload needs.
     #[serde(default)]
     pub set: Vec<String>,
-    /// Time unit, where the format does not fix it.
+    /// Time unit, if the format does not fix it.
     pub time_unit: Option<String>,
-    /// Size unit, where the format does not fix it.
+    /// Size unit, if the format does not fix it.
     pub size_unit: Option<String>,
-    /// Whether sizes are made whole pages, as `--whole-pages` does: for recordings with a sector too much.
+    /// `true` if sizes are made multiples of pages, as with `--whole-pages`: for recordings with an
+    /// extra sector.
     #[serde(default)]
     pub whole_pages: bool,
-    /// How large a cache it gets, in a study of caches.
+    /// Size of its cache, in a study of caches.
     pub cache: Option<CacheSize>,
 }
 
 impl WorkloadSpec {
-    /// Whether it says where it comes from, once.
+    /// Checks that exactly one source is given.
     pub(super) fn check(&self) -> std::result::Result<(), String> {
         let ways = [self.file.is_some(), self.bundled.is_some(), self.generator.is_some()];
         match ways.iter().filter(|w| **w).count() {
@@ -155,13 +158,13 @@ impl WorkloadSpec {
     }
 }
 
-/// What `--quick` leaves.
+/// Reduction for `--quick`.
 #[derive(Clone, Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Quick {
-    /// The first so many requests of each workload.
+    /// Number of first requests of each workload.
     pub requests: u64,
-    /// The workloads.
+    /// Names of the workloads.
     pub workloads: Vec<String>,
 }
 
@@ -174,10 +177,10 @@ fn once() -> u32 {
 }
 
 impl Sweep {
-    /// Reads a sweep; `name` is what errors call it.
+    /// Parses a sweep. Errors name it `name`.
     ///
     /// # Errors
-    /// What is no sweep, with the line.
+    /// The sweep is invalid; the error contains the line.
     pub fn parse(name: &str, text: &str) -> Result<Sweep> {
         let bad = |why: String| Error::Description { name: name.into(), why };
         let s: Sweep = toml::from_str(text).map_err(|e| bad(e.to_string()))?;
@@ -194,14 +197,15 @@ impl Sweep {
         Ok(s)
     }
 
-    /// The columns of a state.
+    /// Returns the columns of a state.
     pub fn columns_of<'a>(&'a self, state: &'a State) -> impl Iterator<Item = &'a Column> {
         self.columns.iter().filter(|c| c.states.is_empty() || c.states.contains(&state.name))
     }
 }
 
 impl State {
-    /// Whether sizes are the paper's, so that its values can be compared, and not only directions.
+    /// Returns `true` if sizes are the paper's, so that values can be compared, and not only
+    /// directions.
     #[must_use]
     pub fn has_paper_sizes(&self) -> bool {
         self.times == 1
@@ -209,7 +213,7 @@ impl State {
 }
 
 impl Column {
-    /// Its head in a state: with the threshold as it is there.
+    /// Returns the heading in a state, with the threshold scaled.
     #[must_use]
     pub fn head(&self, state: &State) -> String {
         match (self.threshold, state.times) {
@@ -218,7 +222,7 @@ impl Column {
         }
     }
 
-    /// Its overrides in a state.
+    /// Returns the overrides in a state.
     #[must_use]
     pub fn sets(&self, state: &State) -> Vec<String> {
         self.set.iter().map(|s| braces(s, state.times)).collect()

@@ -1,4 +1,4 @@
-//! Figures over studies of caches.
+//! Measurement of metrics over studies of caches.
 
 use crate::caching::{Cell, Cells, Metric};
 use crate::describe::{CacheSize, CachingPlan, Experiment, Judged, PolicySpec, Study, View, WorkloadSpec};
@@ -10,10 +10,10 @@ use crate::{Error, Result, catalogue};
 use frit_trace::ReqOp;
 use frit_trace::identity::Kind;
 
-/// The smallest cache that is run: smaller ones hold less than a bucket's blocks.
+/// Minimum cache size, in bytes: a smaller cache holds less than a bucket's blocks.
 const CACHE_LEAST: u64 = 1 << 20;
 
-/// A workload that is here.
+/// An available workload.
 pub(super) struct Here<'a> {
     pub(super) spec: &'a WorkloadSpec,
     pub(super) input: Box<Input>,
@@ -90,7 +90,7 @@ pub(super) fn caching(
     })
 }
 
-/// The workloads of a figure that can be had.
+/// Returns the available workloads of a figure.
 pub(super) fn find<'a>(
     study: &'a Study,
     only: Option<&[String]>,
@@ -107,7 +107,7 @@ pub(super) fn find<'a>(
     here.map(|(spec, input)| Ok(Here { spec, facts: facts(spec, &input)?, input })).collect()
 }
 
-/// What a workload asks for.
+/// Returns the characteristics of a workload.
 fn facts(spec: &WorkloadSpec, input: &Input) -> Result<CachedWorkload> {
     let (mut workload, mut batch) = (input.open()?, Vec::new());
     let (mut requests, mut writes, mut bytes) = (0, 0, 0);
@@ -138,6 +138,7 @@ pub(super) fn cache_bytes(study: &Study, h: &Here<'_>, times: f64, quick: bool) 
         Some(CacheSize::Share(s)) => (h.facts.asked_bytes as f64 * s) as u64,
         None => 0,
     };
+    // Whole blocks of 4 KiB.
     ((bytes as f64 * times) as u64).max(CACHE_LEAST) / 4096 * 4096
 }
 
@@ -146,6 +147,7 @@ fn judge(j: &Judged, plan: &CachingPlan, metric: Option<&Metric>, row: &CachingR
         let column = plan.policies.iter().position(|p| p == name)?;
         Some(metric?.of(row.found.get(column)?))
     };
+    // Without a base above zero there is no relative change.
     let base = at(plan.by.as_deref()?).filter(|b| *b > 0.0)?;
     let measured = (at(&j.policy)? / base - 1.0) * 100.0;
     let published = row.stands_for.as_ref().and_then(|s| j.published.get(s)).copied();
@@ -154,11 +156,12 @@ fn judge(j: &Judged, plan: &CachingPlan, metric: Option<&Metric>, row: &CachingR
         measured,
         published,
         direction: published.map(|p| (p < 0.0) == (measured < 0.0)),
+        // Recordings are only parts of the paper's workloads, so their values are not judged.
         value: published.filter(|_| row.kind == Kind::Generated).map(near),
     })
 }
 
-/// The mean over generated workloads that stand for the paper's.
+/// Returns the mean over generated workloads that stand for the paper's.
 fn mean(rows: &[CachingRow]) -> Option<MeanChange> {
     let about = |r: &CachingRow| {
         let j = r.judged?;

@@ -14,20 +14,20 @@ use frit_replay::{RunOptions, Session};
 use frit_stack::Stack;
 use frit_trace::Fit;
 
-/// A chip's size is rounded up to this many bytes.
+/// Chip sizes are multiples of this, in bytes.
 const CHIP_STEP: u64 = 4 << 20;
 
-/// A workload that is here.
+/// An available workload.
 pub(super) struct Here<'a> {
     pub(super) spec: &'a WorkloadSpec,
     pub(super) input: Box<Input>,
     facts: Facts,
 }
 
-/// What is run: a view, and overrides on top of its own.
+/// Parameters of a run: view, workload, and overrides in addition to the view's.
 pub(super) type Wanted<'a> = (&'a RunView, &'a Here<'a>, Vec<String>);
 
-/// Runs of a comparison.
+/// Runs of a comparison, with their results.
 pub(super) struct Sheet<'a> {
     comparison: &'a Comparison,
     pool: &'a mut Pool<Figures>,
@@ -79,7 +79,7 @@ pub(super) fn comparison(
     })
 }
 
-/// The workloads of an experiment that are here.
+/// Returns the available workloads of an experiment.
 fn here<'a>(
     e: &Experiment,
     plan: &ComparisonPlan,
@@ -123,7 +123,7 @@ fn judge(claim: &str, k: &Check, h: &Here<'_>, value: Option<f64>) -> Checked {
 }
 
 impl<'a> Sheet<'a> {
-    /// The runs that a figure of a variant needs.
+    /// Adds the runs that a metric of a variant needs.
     fn want<'h>(
         &self,
         view: &str,
@@ -136,6 +136,7 @@ impl<'a> Sheet<'a> {
         'a: 'h,
     {
         let view = self.comparison.view(view)?;
+        // A relative value needs the run of its baseline as well.
         for name in [Some(variant), value.against.as_deref()].into_iter().flatten() {
             wanted.push((view, h, self.comparison.variant(name)?.set.clone()));
         }
@@ -158,13 +159,13 @@ impl<'a> Sheet<'a> {
         Ok(())
     }
 
-    /// Runs what was not run yet.
+    /// Runs the jobs that have no result yet.
     pub(super) fn run(&mut self, wanted: &[Wanted<'_>], note: &mut dyn FnMut(&str)) -> Result<()> {
         let jobs: Result<Vec<_>> = wanted.iter().map(|w| self.job(w)).collect();
         self.pool.run(jobs?, note)
     }
 
-    /// What a run found; zeros for one that was not made.
+    /// Returns the metrics of a run; zeros if it was not made.
     pub(super) fn figures(&self, wanted: &Wanted<'_>) -> Result<Figures> {
         let key = self.key(&self.stack(wanted)?, wanted);
         Ok(self.pool.get(&key).cloned().unwrap_or_default())
@@ -232,6 +233,7 @@ impl<'a> Sheet<'a> {
 
     fn key(&self, stack: &Stack, (view, h, _): &Wanted<'_>) -> String {
         let packed = view.packed.is_some();
+        // Runs of different variants with equal stacks share a key, and so a result.
         format!("{} {} {} {packed} {}", h.spec.name, stack.identity().sha256, view.depth, self.seed)
     }
 
@@ -253,7 +255,7 @@ impl<'a> Sheet<'a> {
     }
 }
 
-/// Whether a list shows a workload; none shows all.
+/// Returns `true` if a list contains a workload, or if there is no list.
 pub(super) fn shows(list: Option<&[String]>, h: &Here<'_>) -> bool {
     list.is_none_or(|l| l.contains(&h.spec.name))
 }

@@ -1,4 +1,4 @@
-//! Where one variant of a stack begins to cost less than another.
+//! Break-even points: prices at which one variant of a stack begins to cost less than another.
 
 use super::comparison::{Here, Sheet, Wanted, shows};
 use crate::Result;
@@ -26,6 +26,7 @@ pub(super) fn crossing<'h>(
     let mut wanted: Vec<Wanted<'h>> = Vec::new();
     let shown = || here.iter().filter(|h| shows(x.workloads.as_deref(), h));
     for h in shown() {
+        // The baseline does not depend on the varied parameter, so one run of it is enough.
         wanted.push((view, h, base.set.clone()));
         for variant in &x.variants {
             let set = &comparison.variant(variant)?.set;

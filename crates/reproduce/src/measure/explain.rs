@@ -1,32 +1,33 @@
-//! Why a row differs: sentences whose condition and numbers both come from the workload and the runs.
+//! Explanations of differing rows. Condition and numbers of each sentence come from the workload
+//! and the runs.
 
 use crate::outcome::count;
 use crate::sweep::{Facts, Figures, share};
 use frit_core::size;
 
-/// The runs of a row that explanations look at.
+/// The runs of a row that explanations use.
 pub(super) struct Runs<'a> {
     /// The baseline.
     pub(super) first: &'a Figures,
-    /// With the largest threshold.
+    /// Run with the largest threshold.
     pub(super) last: &'a Figures,
-    /// Those that the claim is about, in its order.
+    /// The runs that the claim is about, in its order.
     pub(super) over: Vec<&'a Figures>,
-    /// As `last` with more PCM, where there is such a run.
+    /// Run like `last` with more PCM, if there is one.
     pub(super) more: Option<&'a Figures>,
 }
 
-/// What explanations are about.
+/// Subject of the explanations.
 struct Row<'a> {
     metric: &'a str,
     threshold: u64,
     facts: &'a Facts,
-    /// Pages that are sent to PCM at least once.
+    /// Number of pages that are sent to PCM at least once.
     pcm_pages: u64,
     runs: &'a Runs<'a>,
 }
 
-/// Below this share something is no reason.
+/// Minimum share that counts as a reason.
 const MATTERS: f64 = 0.05;
 
 pub(super) fn explain(
@@ -182,7 +183,7 @@ impl Row<'_> {
         }
     }
 
-    /// PCM that is too small for what is sent there.
+    /// Explains a PCM that is too small for the pages sent there.
     fn room(&self, out: &mut Vec<String>) {
         let (last, base) = (self.runs.last, self.runs.first.get(self.metric));
         let gone = last.get("layer.destaged");
@@ -234,7 +235,7 @@ mod tests {
         let large = facts("time_us,op,sector,sectors,flags\n0,W,0,8,M\n");
         let said = explain("commands.nand-program", 2048, &large, false, &runs);
         assert!(said.len() == 1 && said[0].contains("the smallest is of 4096 B"), "{said:?}");
-        // With hints the mark sends it to PCM, and that sentence would be wrong.
+        // With hints, marked writes go to PCM, and that sentence would be wrong.
         let said = explain("commands.nand-program", 2048, &large, true, &runs);
         assert!(said[0].contains("only the 1 writes marked") && !said[0].contains("sends"), "{said:?}");
         let mixed = facts("time_us,op,sector,sectors,flags\n0,W,0,4,\n1,W,8,12,\n");

@@ -1,4 +1,4 @@
-//! A figure over a sweep: rows, verdicts, means.
+//! A metric over a sweep: rows, verdicts, means.
 
 use super::explain::{Runs, explain};
 use super::{note_missing, note_workload, workload_outcome};
@@ -89,6 +89,8 @@ fn row(
     let relative = base.map(|b| values.iter().map(|v| v / b).collect::<Vec<_>>());
     let stands_for = cell.workload.stands_for.as_deref();
     let about = e.claims.iter().filter(|c| c.is_about(stands_for));
+    // Published values are comparable only at the paper's sizes; elsewhere only directions are
+    // judged.
     let verdicts: Vec<Verdict> = about
         .map(|c| verdict(c, stands_for, &value, base.filter(|_| cell.state.has_paper_sizes())))
         .collect();
@@ -98,6 +100,7 @@ fn row(
     let more = cell.sweep.columns_of(cell.state).find(|c| c.pcm > 1.0).map(|c| c.name.as_str());
     let over = e.claims.iter().find_map(|c| c.direction.as_ref()).map_or(&[][..], |d| &d.over);
     let over = over.iter().filter_map(|c| at(Some(c))).collect();
+    // Explanations are given only for rows in which a claim fails or cannot be judged.
     let open = verdicts.iter().any(|v| v.differs() || (v.judged && v.direction.is_none()));
     let why = match (at(runs.first().map(|(n, _)| *n)), at(last)) {
         (Some(first), Some(last)) if open => {
@@ -124,7 +127,8 @@ fn row(
     })
 }
 
-/// What becomes of a claim in one row. Bands are judged only with a base; those about means are judged elsewhere.
+/// Returns the verdict on a claim in one row. Bands are judged only with a baseline; bands about
+/// means are judged in `means`.
 fn verdict(
     claim: &Claim,
     stands_for: Option<&str>,
@@ -135,6 +139,7 @@ fn verdict(
         let over: Option<Vec<f64>> = d.over.iter().map(|c| value(c)).collect();
         over.and_then(|o| d.holds(&o))
     });
+    // Bands are about values relative to the baseline.
     let bands = claim.bands.iter().filter(|b| !b.mean && b.is_about(claim, stands_for)).filter_map(|b| {
         let v = value(&b.column)? / base?;
         Some(BandVerdict {
@@ -148,7 +153,7 @@ fn verdict(
     Verdict { claim: claim.id.clone(), direction, judged: claim.direction.is_some(), bands: bands.collect() }
 }
 
-/// Means over the workloads of a claim, recorded and generated ones apart.
+/// Returns the means over the workloads of a claim, separately for recorded and generated ones.
 fn means(claim: &Claim, columns: &[&Column], rows: &[FigureRow]) -> Vec<MeanRow> {
     let mut out = Vec::new();
     for band in claim.bands.iter().filter(|b| b.mean) {

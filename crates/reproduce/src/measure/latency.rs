@@ -1,4 +1,4 @@
-//! A profile's latencies beside the published ones that are its input.
+//! Comparison of a profile's latencies with the published ones that are its input.
 
 use crate::describe::{LatencyPlan, LatencyPoint};
 use crate::outcome::LatencyRow;

@@ -1,4 +1,4 @@
-//! Measures what experiments describe.
+//! Measurement of the described experiments.
 
 mod caching;
 mod comparison;
@@ -18,24 +18,25 @@ use crate::sweep::{Facts, Figures, Found, Input, Runner, Traces};
 use crate::{Result, software};
 use frit_replay::report::Program;
 
-/// How to go about it.
+/// Parameters of a reproduction.
 #[derive(Clone, Default, Debug)]
 pub struct Plan {
-    /// Where recordings are.
+    /// Locations of recordings.
     pub traces: Traces,
-    /// Only a little: fewer requests, workloads, rounds and cases.
+    /// `true`: reduced requests, workloads, rounds and cases.
     pub quick: bool,
-    /// Seed of the volumes' starts, instead of the sweeps' own.
+    /// Seed of the volumes' initial states, instead of the sweeps' own.
     pub seed: Option<u64>,
 }
 
-/// How far it is: steps that are done, of how many, and what is done now.
+/// Progress callback: number of completed steps, number of all steps, and name of the current one.
 pub type Watch<'a> = &'a mut dyn FnMut(usize, usize, &str);
 
 /// Measures experiments.
 ///
 /// # Errors
-/// A stack, a workload or a description that fails. What is missing on this machine is no error: the outcome says so.
+/// A stack, a workload or a description fails. Missing recordings are no error: the result lists
+/// them.
 pub fn reproduce(experiments: &[Experiment], plan: &Plan, watch: Watch<'_>) -> Result<Reproduction> {
     let mut runner = Runner::new(plan.traces.clone(), plan.quick, plan.seed);
     let (mut cells, mut compared) = (Cells::default(), Pool::default());
@@ -105,8 +106,8 @@ fn claimed(c: &crate::describe::Claim) -> Claimed {
     Claimed { id: c.id.clone(), published: c.published.clone(), rule }
 }
 
-/// Of these workloads those that can be had, with their input; what is missing is noted. A part of one that is here is
-/// left out.
+/// Returns the available ones of these workloads, with their input; missing ones are recorded. A
+/// workload is omitted if an available one contains it.
 fn find<'a>(
     specs: impl Iterator<Item = &'a WorkloadSpec>,
     traces: &Traces,
@@ -126,7 +127,7 @@ fn find<'a>(
     Ok(here)
 }
 
-/// What a workload is, and what it asks for.
+/// Returns the description and the characteristics of a workload.
 fn workload_outcome(sizes: &[u32], w: &WorkloadSpec, input: &Input, f: &Facts) -> WorkloadOutcome {
     let all = f.all();
     WorkloadOutcome {
@@ -148,14 +149,14 @@ fn workload_outcome(sizes: &[u32], w: &WorkloadSpec, input: &Input, f: &Facts) -
     }
 }
 
-/// Takes note of a workload, once.
+/// Records a workload, once.
 fn note_workload(out: &mut Reproduction, w: WorkloadOutcome) {
     if !out.workloads.iter().any(|o| o.name == w.name) {
         out.workloads.push(w);
     }
 }
 
-/// Takes note of one that is not there, once.
+/// Records a missing workload, once.
 fn note_missing(out: &mut Reproduction, m: MissingWorkload) {
     if !out.missing.contains(&m) {
         out.missing.push(m);

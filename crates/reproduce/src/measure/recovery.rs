@@ -1,4 +1,4 @@
-//! Crashes of a volume with a cache, and how it comes up again.
+//! Measurement of crashes of a volume with a cache, and of its recovery.
 
 use crate::describe::RecoveryPlan;
 use crate::outcome::{RecoveryOutcome, RecoveryRow};
@@ -14,9 +14,9 @@ use std::path::Path;
 use std::time::Instant;
 
 const BLOCK: u64 = 4096;
-/// The disk is so many times as large as the PCM.
+/// Ratio of the sizes of disk and PCM.
 const DISK_BY_PCM: u64 = 4;
-/// The PCM of a quick run.
+/// Size of PCM in a quick run, in bytes.
 const QUICK: u64 = 16 << 20;
 
 pub(super) fn recovery(
@@ -34,7 +34,7 @@ pub(super) fn recovery(
     Ok(RecoveryOutcome { stack: plan.stack.clone(), rows })
 }
 
-/// Fills a cache, lets the program end there, and opens the volume.
+/// Fills a cache, drops the volume as in a crash of the program, and opens it again.
 fn crash(plan: &RecoveryPlan, pcm_bytes: u64, dir: &Path) -> Result<RecoveryRow> {
     let failed = |what: &str, e: &dyn std::fmt::Display| Error::Recovery(format!("{what}: {e}"));
     let chips = pcm_of(&Stack::builtin(&plan.stack, &[]).map_err(Box::new)?)?.geometry.channels;
@@ -47,9 +47,11 @@ fn crash(plan: &RecoveryPlan, pcm_bytes: u64, dir: &Path) -> Result<RecoveryRow>
     let written = fill(&mut volume, (pcm_bytes as f64 / BLOCK as f64 * plan.dirty) as u64)
         .map_err(|e| failed("writing", &e))?;
     let dirty_bytes = volume.visible().metric("dirty_blocks").unwrap_or(0.0) as u64 * BLOCK;
-    // A program that is killed leaves the files as they are now.
+    // Dropping the volume leaves the files in the state in which a killed program leaves them.
     drop(volume);
 
+    // The clock starts before the files are opened: `open_seconds` covers more than the layer's
+    // recovery.
     let begun = Instant::now();
     let mut volume =
         Volume::open(dir, &OpenOptions::default()).map_err(|e| failed("opening the volume again", &e))?;
@@ -75,7 +77,8 @@ fn crash(plan: &RecoveryPlan, pcm_bytes: u64, dir: &Path) -> Result<RecoveryRow>
     })
 }
 
-/// Writes blocks at random until `blocks` of them are dirty or so: what lies where.
+/// Writes random blocks until about `blocks` of them are dirty. Returns the last version of each
+/// block.
 fn fill(volume: &mut Volume, blocks: u64) -> frit_core::Result<HashMap<u64, u64>> {
     let mut random = SmallRng::seed_from_u64(1);
     let mut written = HashMap::new();
@@ -90,7 +93,7 @@ fn fill(volume: &mut Volume, blocks: u64) -> frit_core::Result<HashMap<u64, u64>
     Ok(written)
 }
 
-/// The bytes of a block: no two versions are alike.
+/// Returns the bytes of a block; all versions differ.
 fn content(at: u64, number: u64) -> [u8; BLOCK as usize] {
     let mut block = [0; BLOCK as usize];
     for (i, word) in block.chunks_exact_mut(8).enumerate() {
@@ -108,7 +111,7 @@ fn pcm_of(stack: &Stack) -> Result<&PcmConfig> {
     pcm.ok_or_else(|| Error::Recovery(format!("the stack '{}' has no PCM", stack.name())))
 }
 
-/// Seconds that so many bytes take, read in strips from all channels at once.
+/// Returns the seconds to read this many bytes in stripes from all channels at once.
 fn modelled(pcm: &PcmConfig, bytes: u64) -> f64 {
     let g = pcm.geometry;
     let strips = bytes.div_ceil(u64::from(g.interleave_bytes)).div_ceil(u64::from(g.channels));

@@ -1,11 +1,11 @@
-//! Cleaning against theory.
+//! Comparison of garbage collection with theory.
 
 use crate::Result;
 use crate::describe::TheoryPlan;
 use crate::outcome::TheoryOutcome;
 use crate::theory::{Case, run};
 
-/// Of the random choices.
+/// Seed of the random choices.
 const SEED: u64 = 1;
 
 pub(super) fn theory(plan: &TheoryPlan, quick: bool, note: &mut dyn FnMut(&str)) -> Result<TheoryOutcome> {
@@ -26,7 +26,7 @@ pub(super) fn theory(plan: &TheoryPlan, quick: bool, note: &mut dyn FnMut(&str))
         }
     }
     if quick {
-        // The cheapest that says something: the last over-provisioning of the first shape.
+        // The cheapest meaningful case: the last over-provisioning of the first shape.
         cases.truncate(plan.over_provisioning.len() * plan.starts.len());
         cases.drain(..cases.len().saturating_sub(1));
     }

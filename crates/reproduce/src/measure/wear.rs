@@ -1,4 +1,4 @@
-//! Wear of a cache's PCM.
+//! Measurement of the wear of a cache's PCM.
 
 use super::caching::{cache_bytes, find};
 use crate::caching::{self, Cell};

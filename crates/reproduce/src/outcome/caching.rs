@@ -1,25 +1,25 @@
-//! What came of a study of caches.
+//! Results of a study of caches.
 
 use crate::caching::{Found, Metric};
 use frit_trace::identity::Kind;
 use serde::Serialize;
 
-/// A figure over a study: a table for each view and metric.
+/// Metrics over a study: a table for each view and metric.
 #[derive(Clone, PartialEq, Debug, Serialize)]
 pub struct CachingOutcome {
-    /// The study that it is read from.
+    /// Name of the study.
     pub study: String,
-    /// How the study was run.
+    /// Assumptions of the study.
     pub readings: Vec<String>,
-    /// What is shown.
+    /// Metrics in the output.
     pub metrics: Vec<Metric>,
     /// The policies, by column.
     pub policies: Vec<String>,
-    /// The policy that the others are relative to, in the first metric.
+    /// Baseline policy, to which the others are relative, in the first metric.
     pub by: Option<String>,
-    /// The workloads that were run.
+    /// Workloads that were run.
     pub workloads: Vec<CachedWorkload>,
-    /// The runs, by view.
+    /// Results of the runs, by view.
     pub views: Vec<CachingView>,
 }
 
@@ -28,7 +28,7 @@ pub struct CachingOutcome {
 pub struct CachedWorkload {
     /// Its name.
     pub name: String,
-    /// What it is.
+    /// Description.
     pub about: String,
     /// Recorded or generated.
     pub kind: Kind,
@@ -36,30 +36,30 @@ pub struct CachedWorkload {
     pub stands_for: Option<String>,
     /// The file's hash, or the generator's whole specification.
     pub identity: String,
-    /// Reads and writes.
+    /// Number of reads and writes.
     pub requests: u64,
-    /// Writes among them.
+    /// Share of writes among them.
     pub write_ratio: f64,
-    /// Mean size, in bytes.
+    /// Mean size of a request, in bytes.
     pub mean_bytes: f64,
-    /// Bytes that are read and written.
+    /// Number of bytes read and written.
     pub asked_bytes: u64,
 }
 
-/// The runs of one view.
+/// Results of a view.
 #[derive(Clone, PartialEq, Debug, Serialize)]
 pub struct CachingView {
     /// The view.
     pub view: String,
-    /// What it is.
+    /// Description of the view.
     pub about: String,
-    /// One row a workload and size.
+    /// Rows, one for each workload and size.
     pub rows: Vec<CachingRow>,
-    /// The mean over the paper's workloads of what is judged.
+    /// Mean of the judged changes over the paper's workloads.
     pub mean: Option<MeanChange>,
 }
 
-/// A workload with a cache of one size.
+/// Results of a workload with a cache of one size.
 #[derive(Clone, PartialEq, Debug, Serialize)]
 pub struct CachingRow {
     /// The workload.
@@ -68,41 +68,41 @@ pub struct CachingRow {
     pub kind: Kind,
     /// The workload of the paper that it stands for.
     pub stands_for: Option<String>,
-    /// Bytes of the cache.
+    /// Size of the cache, in bytes.
     pub cache_bytes: u64,
-    /// What was found, by policy.
+    /// Results by policy.
     pub found: Vec<Found>,
-    /// The claim beside what was measured.
+    /// Claimed and measured change.
     pub judged: Option<Change>,
 }
 
-/// A change of the first metric against that of `by`, in percent.
+/// The change of the first metric relative to that of the baseline `by`, in percent.
 #[derive(Clone, Copy, PartialEq, Debug, Serialize)]
 pub struct Change {
-    /// Measured.
+    /// Measured change.
     pub measured: f64,
-    /// Published; none: the workload is none of the paper's.
+    /// Published change; `None` for a workload that the paper does not have.
     pub published: Option<f64>,
-    /// Whether both have the same sign; none without a published value.
+    /// `true` if both have the same sign; `None` without a published value.
     pub direction: Option<bool>,
-    /// Whether they are as near as the rule asks for; none without a published value, and for recordings, which are
-    /// parts of the paper's workloads or others.
+    /// `true` if both agree within the tolerance; `None` without a published value, and for
+    /// recordings, which are parts of the paper's workloads or other ones.
     pub value: Option<bool>,
 }
 
-/// The mean of changes.
+/// Mean of changes.
 #[derive(Clone, PartialEq, Debug, Serialize)]
 pub struct MeanChange {
     /// The workloads.
     pub of: Vec<String>,
-    /// Measured, in percent.
+    /// Measured mean, in percent.
     pub measured: f64,
-    /// Published for the same workloads, in percent.
+    /// Published mean for the same workloads, in percent.
     pub published: f64,
 }
 
 impl CachingRow {
-    /// A metric by column.
+    /// Returns the values of a metric, by column.
     pub fn values(&self, metric: Metric) -> impl Iterator<Item = f64> + '_ {
         self.found.iter().map(move |f| metric.of(f))
     }

@@ -1,4 +1,4 @@
-//! Studies of caches as text.
+//! Results of studies of caches as text.
 
 use super::caching::{CachingOutcome, CachingRow, CachingView, Change};
 use super::show::{change, count, generated, percent, table};
@@ -6,7 +6,7 @@ use crate::caching::Metric;
 use frit_core::size;
 use std::fmt::Write as _;
 
-/// All tables of a figure.
+/// Returns all tables of a figure.
 pub(super) fn caching(o: &CachingOutcome) -> String {
     let mut out = String::new();
     for v in &o.views {
@@ -83,7 +83,7 @@ fn number(metric: Metric, value: f64) -> String {
     }
 }
 
-/// A change in percent, with its sign.
+/// Formats a change in percent, with its sign.
 fn points(percent: f64) -> String {
     change(1.0 + percent / 100.0)
 }
@@ -104,7 +104,7 @@ fn verdict(c: Option<&Change>) -> [String; 2] {
     [points(published), format!("{direction}{value}")]
 }
 
-/// What the workloads of studies ask for, each once, and how the studies were run.
+/// Returns the characteristics of the workloads, each once, and the assumptions of the studies.
 pub(super) fn studies<'a>(all: impl Iterator<Item = &'a CachingOutcome>) -> String {
     let (mut readings, mut rows, mut about) = (String::new(), Vec::new(), String::new());
     let (mut told, mut seen) = (Vec::new(), Vec::new());

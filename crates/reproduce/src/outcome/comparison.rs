@@ -1,4 +1,4 @@
-//! What came of a comparison.
+//! Results of a comparison.
 
 use frit_trace::identity::Kind;
 use serde::Serialize;
@@ -6,30 +6,30 @@ use serde::Serialize;
 /// Tables and verdicts over a comparison.
 #[derive(Clone, PartialEq, Debug, Serialize)]
 pub struct ComparisonOutcome {
-    /// The comparison that they are read from.
+    /// Name of the comparison.
     pub of: String,
-    /// How it was run.
+    /// Assumptions of the comparison.
     pub readings: Vec<String>,
     /// Tables.
     pub tables: Vec<ComparedTable>,
-    /// Where one variant begins to cost less than another.
+    /// Break-even points of variants.
     pub crossings: Vec<Crossing>,
-    /// What became of the claims.
+    /// Verdicts on the claims.
     pub checks: Vec<Checked>,
 }
 
-/// A table.
+/// A table of a comparison.
 #[derive(Clone, PartialEq, Debug, Serialize)]
 pub struct ComparedTable {
-    /// What is shown.
+    /// Description.
     pub about: String,
-    /// Heads and decimals of the figures.
+    /// Headings and numbers of decimals of the metrics.
     pub columns: Vec<(String, usize)>,
     /// Rows.
     pub rows: Vec<ComparedRow>,
 }
 
-/// A row.
+/// A row of a table.
 #[derive(Clone, PartialEq, Debug, Serialize)]
 pub struct ComparedRow {
     /// The workload.
@@ -40,18 +40,18 @@ pub struct ComparedRow {
     pub stands_for: Option<String>,
     /// The view.
     pub view: String,
-    /// The variant; none where variants are columns.
+    /// Name of the variant; `None` if variants are columns.
     pub variant: Option<String>,
-    /// The figures; none where they would divide by zero.
+    /// Values of the metrics; `None` for a division by zero.
     pub values: Vec<Option<f64>>,
 }
 
-/// A claim about one figure, beside what was measured.
+/// Verdict on a claim about one metric.
 #[derive(Clone, PartialEq, Debug, Serialize)]
 pub struct Checked {
-    /// The claim.
+    /// ID of the claim.
     pub claim: String,
-    /// What the figure is.
+    /// Description of the metric.
     pub what: String,
     /// The workload.
     pub workload: String,
@@ -59,38 +59,38 @@ pub struct Checked {
     pub kind: Kind,
     /// The variant.
     pub variant: String,
-    /// Measured; none where it would divide by zero.
+    /// Measured value; `None` for a division by zero.
     pub value: Option<f64>,
-    /// Published.
+    /// Published value.
     pub published: Option<f64>,
-    /// The rule in words.
+    /// The rule as text.
     pub rule: String,
-    /// Whether it agrees; none without a value.
+    /// `true` if the value agrees; `None` without a value.
     pub holds: Option<bool>,
 }
 
-/// Prices at which variants cost the same.
+/// Break-even prices of variants.
 #[derive(Clone, PartialEq, Debug, Serialize)]
 pub struct Crossing {
-    /// What is shown.
+    /// Description.
     pub about: String,
-    /// The variant that others are compared with.
+    /// Baseline variant.
     pub base: String,
-    /// What is varied.
+    /// Label of the varied parameter.
     pub axis: String,
-    /// Its values, in bytes.
+    /// Values of the parameter, in bytes.
     pub values: Vec<u64>,
-    /// What the price is.
+    /// Description of the price.
     pub price: String,
     /// Prices of [`CrossingPoint::ratios`].
     pub prices: Vec<f64>,
-    /// Prices to compare with: name, and one for each value of the axis.
+    /// Prices for comparison: label, and one for each value of the axis.
     pub marks: Vec<(String, Vec<f64>)>,
-    /// One a workload and variant.
+    /// Lines, one for each workload and variant.
     pub lines: Vec<CrossingLine>,
 }
 
-/// A workload and variant.
+/// Break-even points of a workload and variant.
 #[derive(Clone, PartialEq, Debug, Serialize)]
 pub struct CrossingLine {
     /// The workload.
@@ -99,31 +99,31 @@ pub struct CrossingLine {
     pub kind: Kind,
     /// The variant.
     pub variant: String,
-    /// One for each value of the axis.
+    /// Points, one for each value of the axis.
     pub points: Vec<CrossingPoint>,
 }
 
-/// One run beside that of the base.
+/// A run compared with that of the baseline.
 #[derive(Clone, PartialEq, Debug, Serialize)]
 pub struct CrossingPoint {
-    /// The price at which both cost the same.
+    /// Break-even price.
     pub even: Even,
-    /// How often the price is paid.
+    /// Number of events for which the price is paid.
     pub count: f64,
-    /// Cost by that of the base when the price is nothing.
+    /// Cost relative to the baseline at a price of zero.
     pub free: f64,
-    /// Cost by that of the base, at each price.
+    /// Cost relative to the baseline, at each price.
     pub ratios: Vec<f64>,
 }
 
-/// A price at which two variants cost the same.
+/// Break-even price of two variants.
 #[derive(Clone, Copy, PartialEq, Debug, Serialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Even {
-    /// This one; below it the variant costs less than the base.
+    /// This price; below it the variant costs less than the baseline.
     At(f64),
-    /// None: the variant costs as much or more even for nothing.
+    /// No price: the variant costs as much or more even at a price of zero.
     Never,
-    /// None: the variant costs less at any price, since it is never paid.
+    /// Any price: the variant always costs less, since the price is never paid.
     Always,
 }

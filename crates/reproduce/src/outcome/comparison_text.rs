@@ -1,11 +1,11 @@
-//! Comparisons as text.
+//! Results of comparisons as text.
 
 use super::comparison::{Checked, ComparedTable, ComparisonOutcome, Crossing, Even};
 use super::show::{change, count, generated, table};
 use frit_core::size;
 use std::fmt::Write as _;
 
-/// Verdicts and all tables.
+/// Returns verdicts and all tables.
 pub(super) fn comparison(o: &ComparisonOutcome) -> String {
     let mut out = String::new();
     if !o.checks.is_empty() {
@@ -53,7 +53,7 @@ fn checks(all: &[Checked]) -> String {
     table(&head.map(String::from), 4, &rows)
 }
 
-/// A whole number with commas, or three decimals.
+/// Formats an integer with thousands separators, or another number with three decimals.
 fn plain(v: f64) -> String {
     if v.fract() == 0.0 && v >= 0.0 { count(v as u64) } else { format!("{v:.3}") }
 }
@@ -125,7 +125,7 @@ fn grid(c: &Crossing, cell: impl Fn(&super::CrossingPoint) -> String) -> String 
     table(&head, 2, &c.lines.iter().map(row).collect::<Vec<_>>())
 }
 
-/// A time in the unit in which it reads best.
+/// Formats a time in the most readable unit.
 pub(super) fn seconds(s: f64) -> String {
     let (value, unit) = match s {
         s if s >= 1.0 => (s, "s"),
@@ -138,7 +138,7 @@ pub(super) fn seconds(s: f64) -> String {
     format!("{text} {unit}")
 }
 
-/// How the comparisons were run, each once.
+/// Returns the assumptions of the comparisons, each once.
 pub(super) fn readings<'a>(all: impl Iterator<Item = &'a ComparisonOutcome>) -> String {
     let (mut out, mut told) = (String::new(), Vec::new());
     for o in all {

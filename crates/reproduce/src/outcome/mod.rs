@@ -1,4 +1,4 @@
-//! What came out: published beside measured, for people and for programs.
+//! Results: published values and measured ones, for people and for programs.
 
 mod caching;
 mod caching_text;
@@ -25,21 +25,21 @@ use crate::theory::CaseResult;
 use frit_trace::identity::Kind;
 use serde::Serialize;
 
-/// The version of the structure that `--json` writes.
+/// Version of the structure that `--json` writes.
 pub const SCHEMA: u32 = 1;
 
-/// All that was asked for.
+/// Results of all requested experiments.
 #[derive(Clone, PartialEq, Debug, Serialize)]
 pub struct Reproduction {
     /// [`SCHEMA`].
     pub schema: u32,
-    /// The program.
+    /// The program and its version.
     pub frit: frit_replay::report::Program,
-    /// Whether only a little was run.
+    /// `true` for a quick run with reduced workloads.
     pub quick: bool,
-    /// The seed that was given; none: the sweeps' own.
+    /// Seed given by the user; `None`: the sweeps' own seeds.
     pub seed: Option<u64>,
-    /// Workloads that were not there, each with the reason.
+    /// Missing workloads, with the reasons.
     pub missing: Vec<MissingWorkload>,
     /// Workloads that were run.
     pub workloads: Vec<WorkloadOutcome>,
@@ -47,12 +47,12 @@ pub struct Reproduction {
     pub experiments: Vec<Outcome>,
 }
 
-/// A workload that was not there.
+/// A missing workload.
 #[derive(Clone, PartialEq, Eq, Debug, Serialize)]
 pub struct MissingWorkload {
     /// Its name.
     pub name: String,
-    /// Why.
+    /// The reason.
     pub why: String,
 }
 
@@ -61,7 +61,7 @@ pub struct MissingWorkload {
 pub struct WorkloadOutcome {
     /// Its name.
     pub name: String,
-    /// What it is.
+    /// Description.
     pub about: String,
     /// Recorded or generated.
     pub kind: Kind,
@@ -69,9 +69,9 @@ pub struct WorkloadOutcome {
     pub stands_for: Option<String>,
     /// The file's hash, or the generator's whole specification.
     pub identity: String,
-    /// Requests.
+    /// Number of requests.
     pub requests: u64,
-    /// Writes among reads and writes.
+    /// Share of writes among reads and writes.
     pub write_ratio: f64,
     /// Mean size of a write, in bytes.
     pub mean_write_bytes: f64,
@@ -79,53 +79,53 @@ pub struct WorkloadOutcome {
     pub mean_read_bytes: f64,
     /// The smallest write, in bytes.
     pub smallest_write_bytes: Option<u64>,
-    /// The share of writes of at most so many bytes.
+    /// Cumulative shares of writes of at most this many bytes.
     pub write_shares: Vec<(u32, f64)>,
-    /// All writes; pages are of `page_bytes`.
+    /// Counts of all writes; pages have `page_bytes`.
     pub writes: SizeRow,
-    /// Bytes of a page.
+    /// Page size in bytes.
     pub page_bytes: u64,
-    /// Pages written at least once.
+    /// Number of pages written at least once.
     pub written_pages: u64,
-    /// The share of page writes that cover only a part of the page.
+    /// Share of page writes that cover only a part of the page.
     pub partial: f64,
 }
 
-/// One experiment.
+/// Result of an experiment.
 #[derive(Clone, PartialEq, Debug, Serialize)]
 pub struct Outcome {
-    /// Its id.
+    /// ID of the experiment.
     pub id: String,
-    /// What is counted.
+    /// Description of the measured quantity.
     pub title: String,
-    /// Where it is published.
+    /// Publication.
     pub source: String,
-    /// How what the paper leaves open is taken.
+    /// Assumptions where the paper leaves details open.
     pub readings: Vec<String>,
-    /// What is claimed.
+    /// Claims of the paper.
     pub claims: Vec<Claimed>,
-    /// What was measured.
+    /// Measured results.
     pub measured: Measured,
 }
 
-/// One claim.
+/// A claim.
 #[derive(Clone, PartialEq, Eq, Debug, Serialize)]
 pub struct Claimed {
-    /// Its id.
+    /// ID of the claim.
     pub id: String,
-    /// What the paper's text says.
+    /// Text of the paper.
     pub published: String,
-    /// The rule by which the direction is judged.
+    /// Rule by which the direction is judged.
     pub rule: Option<String>,
 }
 
-/// What was measured.
+/// Measured results, by kind of experiment.
 #[derive(Clone, PartialEq, Debug, Serialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Measured {
-    /// A figure over a sweep.
+    /// Metric over a sweep.
     Figure(FigureOutcome),
-    /// A figure over a study of caches.
+    /// Metrics over a study of caches.
     Caching(CachingOutcome),
     /// Tables over a comparison.
     Comparison(ComparisonOutcome),
@@ -133,47 +133,47 @@ pub enum Measured {
     Wear(WearOutcome),
     /// Recovery of a cache.
     Recovery(RecoveryOutcome),
-    /// Cleaning against theory.
+    /// Garbage collection compared with theory.
     Theory(TheoryOutcome),
     /// Latencies: an input, not a result.
     Input(Vec<LatencyRow>),
     /// Software time.
     Software(SoftwareOutcome),
-    /// Nothing: why.
+    /// No result, with the reason.
     Nothing(String),
 }
 
-/// A figure.
+/// A metric over a sweep.
 #[derive(Clone, PartialEq, Debug, Serialize)]
 pub struct FigureOutcome {
-    /// The sweep that it is read from.
+    /// Name of the sweep.
     pub sweep: String,
-    /// What is counted, by its name.
+    /// Name of the metric.
     pub metric: String,
-    /// The column that others are relative to.
+    /// Baseline column, to which the others are relative.
     pub by: Option<String>,
-    /// How the sweep was run.
+    /// Assumptions of the sweep.
     pub readings: Vec<String>,
-    /// One table a state of the volume.
+    /// Tables, one for each state of the volume.
     pub tables: Vec<FigureTable>,
 }
 
-/// The table of one state.
+/// Table of a state.
 #[derive(Clone, PartialEq, Debug, Serialize)]
 pub struct FigureTable {
     /// The state.
     pub state: String,
-    /// What it is.
+    /// Description of the state.
     pub about: String,
     /// The columns.
     pub columns: Vec<String>,
-    /// One row a workload.
+    /// Rows, one for each workload.
     pub rows: Vec<FigureRow>,
-    /// Verdicts about the mean over workloads.
+    /// Verdicts on means over workloads.
     pub means: Vec<MeanRow>,
 }
 
-/// A workload's row.
+/// Row of a workload.
 #[derive(Clone, PartialEq, Debug, Serialize)]
 pub struct FigureRow {
     /// The workload.
@@ -182,129 +182,130 @@ pub struct FigureRow {
     pub kind: Kind,
     /// The workload of the paper that it stands for.
     pub stands_for: Option<String>,
-    /// Whether the host's hints were seen.
+    /// `true` if the host's hints were kept.
     pub hints: bool,
-    /// As counted, by column.
+    /// Absolute values, by column.
     pub values: Vec<f64>,
-    /// By the column that others are relative to; none where that is zero.
+    /// Values relative to the baseline column; `None` if that is zero.
     pub relative: Option<Vec<f64>>,
-    /// Bytes of the volume and of PCM.
+    /// Size of the volume, in bytes.
     pub volume_bytes: u64,
-    /// Bytes of PCM.
+    /// Size of PCM, in bytes.
     pub pcm_bytes: u64,
-    /// What became of the claims.
+    /// Verdicts on the claims.
     pub verdicts: Vec<Verdict>,
-    /// Why it differs, from what the workload asked for and the runs counted.
+    /// Explanations of differences, from the workload and the counts of the runs.
     pub why: Vec<String>,
 }
 
-/// A mean over workloads.
+/// Mean over workloads.
 #[derive(Clone, PartialEq, Debug, Serialize)]
 pub struct MeanRow {
-    /// Of recorded or of generated workloads.
+    /// Kind of the workloads: recorded or generated.
     pub kind: Kind,
     /// The workloads.
     pub of: Vec<String>,
     /// The column.
     pub column: String,
-    /// The mean of the relative values.
+    /// Mean of the relative values.
     pub value: f64,
-    /// What became of the claim.
+    /// Verdict on the claim.
     pub verdict: Verdict,
 }
 
-/// What became of a claim.
+/// Verdict on a claim.
 #[derive(Clone, PartialEq, Debug, Serialize)]
 pub struct Verdict {
-    /// The claim.
+    /// ID of the claim.
     pub claim: String,
-    /// Whether the figure moves as it says; none when there is nothing to count, or the claim says nothing of it.
+    /// `true` if the metric changes as claimed; `None` if there is nothing to judge, or the claim
+    /// is not about a direction.
     pub direction: Option<bool>,
-    /// Whether the claim says how the figure moves.
+    /// `true` if the claim is about a direction.
     pub judged: bool,
-    /// The value, and the band that it should lie in.
+    /// Values, and the bands in which they should be.
     pub bands: Vec<BandVerdict>,
 }
 
-/// A value beside its band.
+/// A value and its band.
 #[derive(Clone, PartialEq, Debug, Serialize)]
 pub struct BandVerdict {
     /// The column.
     pub column: String,
     /// The value.
     pub value: f64,
-    /// The least that agrees.
+    /// Lower bound.
     pub least: f64,
-    /// The most that agrees; none: no limit.
+    /// Upper bound; `None`: no limit.
     pub most: Option<f64>,
-    /// Whether it lies inside.
+    /// `true` if the value is inside the band.
     pub holds: bool,
 }
 
-/// Cleaning against theory.
+/// Garbage collection compared with theory.
 #[derive(Clone, PartialEq, Debug, Serialize)]
 pub struct TheoryOutcome {
-    /// The distance that counts as agreement.
+    /// Maximum relative difference that counts as agreement.
     pub within: f64,
-    /// The runs.
+    /// Results of the runs.
     pub cases: Vec<CaseResult>,
 }
 
-/// A latency of a profile beside the published one.
+/// A latency of a profile and the published one.
 #[derive(Clone, PartialEq, Debug, Serialize)]
 pub struct LatencyRow {
     /// The profile.
     pub profile: String,
     /// The command.
     pub op: &'static str,
-    /// Its bytes.
+    /// Size of the command, in bytes.
     pub bytes: u32,
-    /// Published, in microseconds.
+    /// Published latency, in microseconds.
     pub published_us: f64,
-    /// Whether the paper says that it is more than that.
+    /// `true` if the published value is a lower bound.
     pub or_more: bool,
-    /// What the profile gives.
+    /// Latency of the profile, in microseconds.
     pub profile_us: f64,
-    /// Whether they are the same, to half of the last digit published.
+    /// `true` if both are equal to half of the last published digit.
     pub agrees: bool,
 }
 
-/// Software time.
+/// Software time of requests.
 #[derive(Clone, PartialEq, Debug, Serialize)]
 pub struct SoftwareOutcome {
-    /// Bytes of a request.
+    /// Size of a request, in bytes.
     pub request_bytes: u64,
-    /// Requests of a round, of each kind.
+    /// Number of reads, and of writes, in a round.
     pub requests: u32,
-    /// Rounds; paths take turns.
+    /// Number of rounds; the paths take turns.
     pub rounds: u32,
-    /// The paths, frit's first.
+    /// Paths, frit's first.
     pub paths: Vec<PathTime>,
-    /// Why the kernel's path was not measured.
+    /// Reason why the kernel's path was not measured.
     pub skipped: Option<String>,
 }
 
-/// Time on one path: nanoseconds a request, the median over rounds.
+/// Time on one path, in nanoseconds a request: the median over rounds.
 #[derive(Clone, PartialEq, Debug, Serialize)]
 pub struct PathTime {
-    /// The path.
+    /// Name of the path.
     pub name: &'static str,
-    /// What it contains.
+    /// Components of the path.
     pub contains: &'static str,
-    /// A read.
+    /// Time of a read.
     pub read_ns: f64,
-    /// A write.
+    /// Time of a write.
     pub write_ns: f64,
-    /// The fastest and the slowest round, reads.
+    /// Times of the fastest and the slowest round of reads.
     pub read_range_ns: (f64, f64),
-    /// The fastest and the slowest round, writes.
+    /// Times of the fastest and the slowest round of writes.
     pub write_range_ns: (f64, f64),
-    /// Whether it is the kernel's.
+    /// `true` for the kernel's path.
     pub kernel: bool,
 }
 
 impl Verdict {
-    /// Whether something that was judged does not agree.
+    /// Returns `true` if a judged direction or band does not agree.
     #[must_use]
     pub fn differs(&self) -> bool {
         self.direction == Some(false) || self.bands.iter().any(|b| !b.holds)

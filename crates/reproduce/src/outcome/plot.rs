@@ -1,4 +1,4 @@
-//! Crossings as drawings: one SVG that needs nothing else, legible on light and dark.
+//! Plots of break-even prices: a self-contained SVG, legible on light and dark backgrounds.
 
 use super::comparison::{Crossing, Even};
 use super::comparison_text::seconds;
@@ -9,17 +9,17 @@ use maud::{Markup, html};
 
 const WIDTH: f64 = 900.0;
 const HEIGHT: f64 = 520.0;
-/// The plotted area: left, top, right, bottom.
+/// Plot area: left, top, right, bottom.
 const AREA: (f64, f64, f64, f64) = (80.0, 50.0, 560.0, 450.0);
-/// Room between entries of the legend.
+/// Distance between entries of the legend.
 const LEADING: f64 = 18.0;
 
-/// Hues of Okabe and Ito (2008), *Color Universal Design*.
+/// Colors of Okabe and Ito (2008), *Color Universal Design*.
 const HUES: [&str; 7] = ["#0072b2", "#d55e00", "#009e73", "#cc79a7", "#e69f00", "#56b4e9", "#7f7f7f"];
-/// How the variants of a workload are told apart.
+/// Dash patterns that distinguish the variants of a workload.
 const DASHES: [&str; 4] = ["", "7 4", "2 3", "9 3 2 3"];
 
-/// The drawings, each with the name of a file.
+/// Returns the plots, each with a file name.
 #[must_use]
 pub fn plots(r: &Reproduction) -> Vec<(String, String)> {
     let mut out = Vec::new();
@@ -33,7 +33,7 @@ pub fn plots(r: &Reproduction) -> Vec<(String, String)> {
     out
 }
 
-/// Logarithmic scales of both axes, in powers of two and of ten.
+/// Logarithmic ranges of both axes, in powers of two and of ten.
 struct Scales {
     values: (f64, f64),
     prices: (f64, f64),
@@ -113,7 +113,7 @@ fn axes(c: &Crossing, s: &Scales) -> Markup {
     }
 }
 
-/// A colour a workload, a dash a variant; only those that cross.
+/// Draws the lines that cross: a color for each workload, a dash pattern for each variant.
 fn lines(c: &Crossing, s: &Scales) -> Markup {
     let (mut workloads, mut variants): (Vec<&str>, Vec<&str>) = (Vec::new(), Vec::new());
     let mut shown = Vec::new();
@@ -136,7 +136,7 @@ fn lines(c: &Crossing, s: &Scales) -> Markup {
     }
 }
 
-/// Where a name stands; at the end, if it is new.
+/// Returns the index of a name, which is appended if it is new.
 fn place<'a>(names: &mut Vec<&'a str>, name: &'a str) -> usize {
     names.iter().position(|n| *n == name).unwrap_or_else(|| {
         names.push(name);
@@ -152,7 +152,7 @@ fn entry(i: usize, hue: &str, dash: &str, name: &str) -> Markup {
     }
 }
 
-/// A line through points, interrupted where there is none.
+/// Returns the SVG path through points, interrupted at missing ones.
 fn path(points: impl Iterator<Item = Option<(f64, f64)>>) -> String {
     let (mut out, mut pen) = (String::new(), 'M');
     for p in points {
@@ -200,7 +200,7 @@ mod tests {
             ],
         };
         let svg = drawing(&c).into_string();
-        // The axis is in doublings, the prices in decades: each step as long as the other.
+        // The axis is in powers of two, the prices in powers of ten, with steps of equal length.
         assert!(svg.contains("M80.0 450.0L320.0 250.0\""), "{svg}");
         assert!(svg.contains("a &lt; b") && svg.contains("crosses, log") && !svg.contains("does not, log"));
         assert!(svg.contains("100 ms") && svg.contains("8 KiB"));

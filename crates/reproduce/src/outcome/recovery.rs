@@ -1,40 +1,40 @@
-//! What a crash of a volume with a cache costs.
+//! Recovery of a volume with a cache after a crash.
 
 use super::show::{count, table};
 use frit_core::size;
 use serde::Serialize;
 
-/// Recoveries by size.
+/// Recoveries by size of PCM.
 #[derive(Clone, PartialEq, Debug, Serialize)]
 pub struct RecoveryOutcome {
     /// The stack.
     pub stack: String,
-    /// One row a size.
+    /// Rows, one for each size.
     pub rows: Vec<RecoveryRow>,
 }
 
-/// A size.
+/// Recovery of a volume with one size of PCM.
 #[derive(Clone, PartialEq, Debug, Serialize)]
 pub struct RecoveryRow {
-    /// Bytes of PCM.
+    /// Size of PCM, in bytes.
     pub pcm_bytes: u64,
-    /// Bytes of blocks in the cache that the disk had not got.
+    /// Size of dirty blocks in the cache, in bytes.
     pub dirty_bytes: u64,
-    /// How long the layer took to come up.
+    /// Duration of the layer's recovery, in seconds.
     pub seconds: f64,
-    /// The same for 10⁹ dirty bytes.
+    /// The same duration for 10⁹ dirty bytes.
     pub seconds_per_gb: f64,
-    /// Bytes of PCM that it read.
+    /// Bytes of PCM that the recovery read.
     pub bytes_read: u64,
-    /// How long those take on the profile's PCM.
+    /// Modelled time of reading those bytes from the profile's PCM, in seconds.
     pub modelled_seconds: f64,
-    /// How long it took to open the volume: files, head, layer.
+    /// Duration of opening the volume (files, header, layer), in seconds.
     pub open_seconds: f64,
-    /// Blocks that were read back and compared; all were as written.
+    /// Number of blocks that were read back and verified.
     pub compared: u64,
 }
 
-/// As text.
+/// Returns the recoveries as text.
 pub(super) fn recovery(o: &RecoveryOutcome) -> String {
     let head = [
         "PCM",

@@ -1,9 +1,9 @@
-//! Numbers and tables as people read them.
+//! Formatting of numbers and tables.
 
 use comfy_table::{CellAlignment, Table, presets};
 use frit_trace::identity::Kind;
 
-/// A whole number with commas.
+/// Formats an integer with thousands separators.
 pub(crate) fn count(n: u64) -> String {
     let digits = n.to_string();
     let mut out = String::new();
@@ -16,23 +16,23 @@ pub(crate) fn count(n: u64) -> String {
     out
 }
 
-/// The name of a workload; a generated one says so.
+/// Returns the name of a workload; generated ones are marked.
 pub(super) fn generated(workload: &str, kind: Kind) -> String {
     format!("{workload}{}", if kind == Kind::Generated { " (GENERATED)" } else { "" })
 }
 
-/// A share in percent.
+/// Formats a share in percent.
 pub(super) fn percent(share: f64) -> String {
     format!("{:.1} %", share * 100.0)
 }
 
-/// A change in percent, with its sign.
+/// Formats a ratio as a change in percent, with its sign.
 pub(super) fn change(ratio: f64) -> String {
     format!("{:+.1} %", (ratio - 1.0) * 100.0).replace('-', "−")
 }
 
-/// A table whose first `names` columns are names, the others numbers, as Markdown: it reads well as it is, and documents
-/// take it as it is.
+/// Returns a Markdown table whose first `names` columns are names and the others numbers. It is
+/// readable as it is, and documents can include it.
 pub(super) fn table(head: &[String], names: usize, rows: &[Vec<String>]) -> String {
     let mut t = Table::new();
     t.load_preset(presets::ASCII_MARKDOWN).set_header(head);

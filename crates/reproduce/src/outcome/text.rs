@@ -1,4 +1,4 @@
-//! A reproduction as text.
+//! Results as text.
 
 use super::show::{change, count, generated, percent, table};
 use super::{
@@ -11,7 +11,7 @@ use frit_core::size;
 use frit_trace::identity::Kind;
 use std::fmt::Write as _;
 
-/// The whole of it; tables are Markdown.
+/// Returns all results as text, with tables in Markdown.
 #[must_use]
 pub fn text(r: &Reproduction) -> String {
     let commit = r.frit.commit.as_deref().unwrap_or("of no repository");
@@ -42,7 +42,7 @@ pub fn text(r: &Reproduction) -> String {
     out
 }
 
-/// How the sweeps were run, each once.
+/// Returns the assumptions of the sweeps, each once.
 fn sweeps(r: &Reproduction) -> String {
     let mut out = String::new();
     let mut told: Vec<&str> = Vec::new();
@@ -126,7 +126,7 @@ fn figure_table(t: &FigureTable, by: Option<&str>) -> String {
     out
 }
 
-/// Why rows differ; those with the same reasons together.
+/// Returns the explanations of differing rows. Rows with the same reasons are grouped.
 fn reasons(rows: &[FigureRow]) -> String {
     let mut groups: Vec<(&[String], Vec<String>)> = Vec::new();
     for r in rows.iter().filter(|r| !r.why.is_empty()) {
@@ -167,7 +167,7 @@ fn figure_row(r: &FigureRow, columns: &[String], by: Option<&str>) -> Vec<String
     row
 }
 
-/// A verdict in words.
+/// Returns a verdict as text.
 fn judged(v: &Verdict) -> String {
     let mut words = Vec::new();
     match (v.judged, v.direction) {

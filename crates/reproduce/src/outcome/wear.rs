@@ -1,4 +1,4 @@
-//! What a cache wears of its PCM.
+//! Wear of a cache's PCM.
 
 use super::show::{count, generated, table};
 use frit_core::size;
@@ -11,38 +11,38 @@ use std::fmt::Write as _;
 pub struct WearOutcome {
     /// The levelers, by column.
     pub levelers: Vec<String>,
-    /// One row a workload.
+    /// Rows, one for each workload.
     pub rows: Vec<WearRow>,
     /// Mean life rates.
     pub means: Vec<f64>,
-    /// Published means; none for levelers that the paper has not.
+    /// Published means; `None` for levelers that the paper does not have.
     pub published: Vec<Option<f64>>,
-    /// Mean over the workloads of one leveler's life rate by another's.
+    /// Lifetime factor: mean over the workloads of one leveler's life rate divided by another's.
     pub factor: f64,
-    /// Which levelers.
+    /// The two levelers of the factor.
     pub factor_of: (String, String),
-    /// What is published for it.
+    /// Published lifetime factor.
     pub factor_published: f64,
 }
 
-/// A workload.
+/// Life rates of a workload.
 #[derive(Clone, PartialEq, Debug, Serialize)]
 pub struct WearRow {
-    /// Its name.
+    /// Name of the workload.
     pub workload: String,
     /// Recorded or generated.
     pub kind: Kind,
-    /// Bytes of the cache.
+    /// Size of the cache, in bytes.
     pub cache_bytes: u64,
-    /// Blocks that were written to PCM.
+    /// Number of blocks written to PCM.
     pub writes: u64,
-    /// Life rates by leveler: the mean of a bank's writes by those of the most written one.
+    /// Life rates by leveler: mean writes of a bank divided by those of the most written one.
     pub rates: Vec<f64>,
-    /// One leveler's by another's: see [`WearOutcome::factor_of`].
+    /// Lifetime factor of this workload: see [`WearOutcome::factor_of`].
     pub factor: f64,
 }
 
-/// As text.
+/// Returns the life rates as text.
 pub(super) fn wear(o: &WearOutcome) -> String {
     let mut head: Vec<String> = ["workload", "cache", "blocks written"].map(String::from).into();
     head.extend(o.levelers.iter().cloned());

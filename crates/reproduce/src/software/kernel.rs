@@ -7,12 +7,12 @@ use std::os::unix::fs::{FileExt, OpenOptionsExt};
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
-/// Where tmpfs is on Linux.
+/// Mount point of a tmpfs on Linux.
 const TMPFS: &str = "/dev/shm";
-/// The alignment that O_DIRECT asks of a buffer at most.
+/// Maximum buffer alignment that O_DIRECT requires.
 const ALIGN: usize = 4096;
 
-/// A loop device; it and its file go when it is dropped.
+/// A loop device. The device and its file are removed when this is dropped.
 pub(super) struct LoopDevice {
     file: File,
     device: PathBuf,
@@ -22,7 +22,7 @@ pub(super) struct LoopDevice {
     _backing: tempfile::NamedTempFile,
 }
 
-/// The words of a command that failed.
+/// Runs losetup. Returns its output; the error is its message.
 fn losetup(args: &[&std::ffi::OsStr]) -> std::result::Result<String, String> {
     let out =
         Command::new("losetup").args(args).output().map_err(|e| format!("losetup cannot be run: {e}"))?;
@@ -32,7 +32,7 @@ fn losetup(args: &[&std::ffi::OsStr]) -> std::result::Result<String, String> {
     Ok(String::from_utf8_lossy(&out.stdout).trim().to_owned())
 }
 
-/// Detaches a device unless it is kept.
+/// Guard that detaches a device when it is dropped, unless the device was taken out.
 struct Attached(Option<PathBuf>);
 
 impl Drop for Attached {
@@ -44,12 +44,13 @@ impl Drop for Attached {
 }
 
 fn detach(device: &Path) {
-    // Nothing can be done about a failure: the device stays, and `losetup -l` shows it.
+    // A failure cannot be handled: the device stays, and `losetup -l` shows it.
     let _ = losetup(&["-d".as_ref(), device.as_os_str()]);
 }
 
 impl LoopDevice {
-    /// A device of `bytes`, for requests of `len` bytes; why there is none, otherwise.
+    /// Creates a device of `bytes`, for requests of `len` bytes. The error is the reason why that
+    /// is not possible.
     pub(super) fn new(bytes: u64, len: usize) -> std::result::Result<LoopDevice, String> {
         let words = |e: std::io::Error| format!("a file in {TMPFS}: {e}");
         let backing = tempfile::Builder::new().prefix("frit-loop").tempfile_in(TMPFS).map_err(words)?;

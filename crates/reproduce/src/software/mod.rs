@@ -1,4 +1,5 @@
-//! What software a request costs: frit's path beside the kernel's block path, in one run, taking turns.
+//! Software time of a request: frit's path and the kernel's block path, measured in turns in one
+//! run.
 
 mod kernel;
 
@@ -12,18 +13,18 @@ use rand::rngs::SmallRng;
 use rand::{Rng, SeedableRng};
 use std::time::Instant;
 
-/// Of the places of requests.
+/// Seed of the request addresses.
 const SEED: u64 = 1;
-/// Rounds and requests of `--quick`.
+/// Numbers of rounds and requests with `--quick`.
 const QUICK: (u32, u32) = (3, 1000);
 
-/// One way that requests can take.
+/// Access to a request path.
 trait Way {
     fn read(&mut self, at: u64) -> Result<()>;
     fn write(&mut self, at: u64) -> Result<()>;
 }
 
-/// A layer through the sink that takes no time.
+/// A layer over a sink that takes no time.
 struct Layer {
     top: Box<dyn Top<Null>>,
     buffer: Vec<u8>,
@@ -57,7 +58,7 @@ impl Way for Layer {
     }
 }
 
-/// A way with what it took so far.
+/// A request path with its measured times.
 struct Path {
     name: &'static str,
     contains: &'static str,
@@ -72,7 +73,7 @@ impl Path {
         Path { name, contains, kernel, way, reads: Vec::new(), writes: Vec::new() }
     }
 
-    /// Writes everything once.
+    /// Writes all of the span once.
     fn fill(&mut self, plan: &SoftwarePlan) -> Result<()> {
         (0..plan.span / plan.request).try_for_each(|i| self.way.write(i * plan.request))
     }
@@ -103,7 +104,7 @@ impl Path {
     }
 }
 
-/// The median, and the range.
+/// Returns the median, and the range.
 fn median(times: &mut [f64]) -> (f64, (f64, f64)) {
     times.sort_by(f64::total_cmp);
     let (first, last) = (times.first().copied().unwrap_or(0.0), times.last().copied().unwrap_or(0.0));
@@ -116,10 +117,10 @@ fn median(times: &mut [f64]) -> (f64, (f64, f64)) {
     (middle, (first, last))
 }
 
-/// Measures all paths in turns, so that what disturbs the machine disturbs all of them.
+/// Measures all paths in turns, so that disturbances of the machine affect all of them alike.
 ///
 /// # Errors
-/// A stack that cannot be, or a path that fails after it had begun.
+/// The stack is invalid, or a path fails after it has started.
 pub(crate) fn software(
     plan: &SoftwarePlan,
     quick: bool,
@@ -153,6 +154,8 @@ pub(crate) fn software(
     }
     for p in &mut paths {
         note(&format!("filling: {}", p.name));
+        // Filled before the measurement, so that measured reads and writes meet mapped blocks on
+        // every path.
         p.fill(plan)?;
     }
     let mut rng = SmallRng::seed_from_u64(SEED);

@@ -1,4 +1,4 @@
-//! What a workload asks for, as far as thresholds and pages can tell it apart.
+//! Characteristics of a workload that explain the effect of thresholds and page sizes.
 
 use super::Chunks;
 use crate::Result;
@@ -7,53 +7,53 @@ use frit_trace::{ReqOp, Workload};
 use serde::Serialize;
 use std::collections::{BTreeMap, HashSet};
 
-/// Writes of one size.
+/// Counts of the writes of one size, or of several.
 #[derive(Clone, Copy, PartialEq, Eq, Default, Debug, Serialize)]
 pub struct SizeRow {
-    /// Writes.
+    /// Number of writes.
     pub writes: u64,
-    /// Those marked as metadata.
+    /// Number of writes marked as metadata.
     pub metadata: u64,
-    /// Pages that they touch.
+    /// Number of page accesses of the writes.
     pub parts: u64,
-    /// Pages of which they cover only a part.
+    /// Number of page accesses that cover only a part of the page.
     pub partial: u64,
 }
 
-/// What one pass over a workload found, for one page size.
+/// Characteristics of a workload, from one pass over it, for one page size.
 #[derive(Clone, PartialEq, Eq, Default, Debug)]
 pub struct Facts {
-    /// Bytes of a page.
+    /// Page size in bytes.
     pub page_bytes: u64,
-    /// Requests.
+    /// Number of requests.
     pub requests: u64,
-    /// Reads.
+    /// Number of reads.
     pub reads: u64,
-    /// Bytes that are read.
+    /// Number of bytes read.
     pub read_bytes: u64,
-    /// Bytes that are written.
+    /// Number of bytes written.
     pub write_bytes: u64,
     /// Writes by size in bytes.
     pub sizes: BTreeMap<u64, SizeRow>,
-    /// Pages that are written at least once.
+    /// Number of pages written at least once.
     pub written_pages: u64,
-    /// Pages that writes of at most a page touch at least once.
+    /// Number of pages that writes of at most a page write at least once.
     pub small_pages: u64,
-    /// Those, and pages that writes marked as metadata touch.
+    /// Number of those pages, and of pages written by requests marked as metadata.
     pub small_or_marked_pages: u64,
-    /// Pages read, with repetition.
+    /// Number of page reads, with repetition.
     pub read_parts: u64,
-    /// Those of which nothing had been written before.
+    /// Number of page reads from pages that had not been written before.
     pub read_unwritten: u64,
     /// Chunks that are read or written.
     pub chunks: Chunks,
 }
 
 impl Facts {
-    /// Reads a workload.
+    /// Reads a workload and returns its characteristics.
     ///
     /// # Errors
-    /// A workload that cannot be read.
+    /// The workload cannot be read.
     pub fn of(workload: &mut Workload, page_bytes: u64, chunk_bytes: u64) -> Result<Facts> {
         let mut f = Facts { page_bytes, ..Facts::default() };
         let (mut written, mut small, mut marked, mut chunks) =
@@ -99,7 +99,7 @@ impl Facts {
     fn write(&mut self, start: u64, bytes: u64, metadata: bool) {
         let (page, end) = (self.page_bytes, start + bytes);
         let parts = (end - 1) / page - start / page + 1;
-        // The first page and the last, which may be the same.
+        // Only the first and the last page can be partial; they may be the same.
         let partial = match parts {
             1 => u64::from(bytes < page),
             _ => u64::from(!start.is_multiple_of(page)) + u64::from(!end.is_multiple_of(page)),
@@ -112,43 +112,43 @@ impl Facts {
         row.partial += partial;
     }
 
-    /// Writes of at most so many bytes, added up.
+    /// Returns the sum of the writes of at most this many bytes.
     #[must_use]
     pub fn up_to(&self, bytes: u64) -> SizeRow {
         self.sizes.range(..=bytes).fold(SizeRow::default(), |a, (_, b)| a.plus(*b))
     }
 
-    /// All writes, added up.
+    /// Returns the sum of all writes.
     #[must_use]
     pub fn all(&self) -> SizeRow {
         self.up_to(u64::MAX)
     }
 
-    /// Writes of at most so many bytes, as a share of all; 0 when nothing is written.
+    /// Returns the share of writes of at most this many bytes; 0 without writes.
     #[must_use]
     pub fn share_up_to(&self, bytes: u64) -> f64 {
         share(self.up_to(bytes).writes, self.all().writes)
     }
 
-    /// The size of the smallest write.
+    /// Returns the size of the smallest write, in bytes.
     #[must_use]
     pub fn smallest(&self) -> Option<u64> {
         self.sizes.keys().next().copied()
     }
 
-    /// The mean size of a write, in bytes.
+    /// Returns the mean size of a write, in bytes.
     #[must_use]
     pub fn mean_write(&self) -> f64 {
         share(self.write_bytes, self.all().writes)
     }
 
-    /// The mean size of a read, in bytes.
+    /// Returns the mean size of a read, in bytes.
     #[must_use]
     pub fn mean_read(&self) -> f64 {
         share(self.read_bytes, self.reads)
     }
 
-    /// Writes among reads and writes.
+    /// Returns the share of writes among reads and writes.
     #[must_use]
     pub fn write_ratio(&self) -> f64 {
         let writes = self.all().writes;
@@ -167,7 +167,7 @@ impl SizeRow {
     }
 }
 
-/// `n` of `of`; 0 of nothing.
+/// Returns `n` divided by `of`; 0 if `of` is 0.
 pub(crate) fn share(n: u64, of: u64) -> f64 {
     if of == 0 { 0.0 } else { n as f64 / of as f64 }
 }
@@ -188,7 +188,7 @@ mod tests {
             "time_us,op,sector,sectors,flags\n\
              0,W,0,4,\n1,W,1,4,M\n2,W,4,1,\n3,W,2,8,\n4,R,0,4,\n5,R,400,1,\n6,F,0,0,\n",
         );
-        // 2 KB whole; 2 KB over two pages; 512 B; 4 KB over three pages, two of them in part.
+        // 2 KB in one page; 2 KB over two pages; 512 B; 4 KB over three pages, two of them partial.
         assert_eq!(f.up_to(512), SizeRow { writes: 1, metadata: 0, parts: 1, partial: 1 });
         assert_eq!(f.up_to(2048), SizeRow { writes: 3, metadata: 1, parts: 4, partial: 3 });
         assert_eq!(f.all(), SizeRow { writes: 4, metadata: 1, parts: 7, partial: 5 });

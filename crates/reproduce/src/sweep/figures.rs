@@ -1,29 +1,29 @@
-//! The figures of a run, by name: what an experiment's `metric` can be.
+//! Metrics of a run by name: the possible values of an experiment's `metric`.
 
 use frit_core::{MediumKind, Op};
 use frit_replay::Report;
 use std::collections::BTreeMap;
 use strum::IntoEnumIterator;
 
-/// Figures of one run, the measured part of it:
+/// Metrics of the measured part of a run:
 ///
 /// - `commands.OP`, `commands.OP.CAUSE`: commands to media (`nand-program`, `pcm-write`, …; `host`, `gc`, …);
-/// - `layer.NAME`: by how much a layer's figure changed, and `now.NAME`: what it is at the end;
+/// - `layer.NAME`: change of a layer's metric, and `now.NAME`: its final value;
 /// - `latency.CLASS.mean_ns`, `.p50_ns`, `.p99_ns`, `.p999_ns`: of `read`, `write`, `flush`, `discard`, `all`;
 /// - `throughput.requests_per_s`, `throughput.mb_per_s`;
 /// - `asked.requests`, `asked.writes`, `asked.reads`, `asked.written_bytes`, `asked.read_bytes`;
-/// - `time.duration_s`: virtual time, from the first arrival to the last acknowledgement;
-/// - `busy.MEDIUM.mean`, `busy.MEDIUM.max`: the part of it in which its units worked, over units;
-/// - `wear.MEDIUM.max`, `wear.MEDIUM.mean`: cycles in the run, `life.MEDIUM`: bytes that the host can write in this
-///   way until the most worn group of cells is worn out (0 when nothing wore);
-/// - `bytes.MEDIUM`, `bytes.volume`: sizes, `memory.dram_bytes`: of the mapping, `memory.durable_bytes`: of its
-///   durable copy;
+/// - `time.duration_s`: virtual time from the first arrival to the last acknowledgement;
+/// - `busy.MEDIUM.mean`, `busy.MEDIUM.max`: utilization of its units in that time, over units;
+/// - `wear.MEDIUM.max`, `wear.MEDIUM.mean`: cycles in the run; `life.MEDIUM`: bytes that the host
+///   can write in this way until the most worn group of cells is worn out (0 without wear);
+/// - `bytes.MEDIUM`, `bytes.volume`: sizes; `memory.dram_bytes`: of the mapping;
+///   `memory.durable_bytes`: of its durable copy;
 /// - `write_amplification`: NAND bytes programmed for each byte that the host wrote.
 #[derive(Clone, Default, PartialEq, Debug)]
 pub struct Figures(BTreeMap<String, f64>);
 
 impl Figures {
-    /// Out of a report.
+    /// Returns the metrics of a report.
     #[must_use]
     pub fn of(report: &Report) -> Figures {
         let mut f = Figures::default();
@@ -80,13 +80,13 @@ impl Figures {
         *self.0.entry(name).or_insert(0.0) += value;
     }
 
-    /// A figure; what did not occur is zero.
+    /// Returns a metric; 0 if it did not occur.
     #[must_use]
     pub fn get(&self, name: &str) -> f64 {
         self.0.get(name).copied().unwrap_or(0.0)
     }
 
-    /// Whether there can be such a figure.
+    /// Returns `true` if a metric of this name can exist.
     #[must_use]
     pub fn knows(name: &str) -> bool {
         let Some((group, rest)) = name.split_once('.') else { return name == "write_amplification" };

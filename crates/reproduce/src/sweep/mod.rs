@@ -1,4 +1,5 @@
-//! Runs that figures are read from: workloads × states of the volume × columns.
+//! Runs of a sweep: workloads × states of the volume × columns. Several metrics are read from the
+//! same runs.
 
 mod facts;
 mod figures;

@@ -1,13 +1,14 @@
-//! A workload whose address space is packed, with the host's hints or without.
+//! A workload with a packed address space, with or without the host's hints.
 
 use frit_core::{Hints, SECTOR_BYTES};
 use frit_trace::{ReqOp, Request, Workload};
 use std::io::{self, Read, Write as _};
 use std::sync::Arc;
 
-/// The chunks of an address space that are read or written, in order of address. Packed, the first lies at 0 and
-/// each behind the one before. What was adjacent stays so: no request is cut, as packing in order of first touch
-/// (`frit run --compact`) has to do at the ends of chunks, and no piece looks like a small write.
+/// Chunks of an address space that are read or written, in order of address. In the packed space,
+/// the first is at 0 and each of the others follows the one before. Adjacent chunks stay adjacent:
+/// no request is split, unlike packing in order of first access (`frit run --compact`), which
+/// splits requests at the ends of chunks and so creates small writes.
 #[derive(Clone, PartialEq, Eq, Default, Debug)]
 pub struct Chunks {
     numbers: Arc<[u64]>,
@@ -15,20 +16,21 @@ pub struct Chunks {
 }
 
 impl Chunks {
-    /// From the numbers of chunks of `bytes` each.
+    /// Returns the chunks with these numbers; each has `bytes` bytes.
     pub(super) fn new(numbers: impl IntoIterator<Item = u64>, bytes: u64) -> Chunks {
         let mut numbers: Vec<u64> = numbers.into_iter().collect();
         numbers.sort_unstable();
         Chunks { numbers: numbers.into(), sectors: (bytes / SECTOR_BYTES).max(1) }
     }
 
-    /// Bytes of all of them.
+    /// Returns the size of all chunks, in bytes.
     #[must_use]
     pub fn bytes(&self) -> u64 {
         self.numbers.len() as u64 * self.sectors * SECTOR_BYTES
     }
 
-    /// Where a sector lies. Of a discard, one outside of all chunks lies where the next chunk begins.
+    /// Returns the packed address of a sector. A sector outside all chunks, of a discard, maps to
+    /// the start of the next chunk.
     fn place(&self, sector: u64) -> u64 {
         let (chunk, within) = (sector / self.sectors, sector % self.sectors);
         match self.numbers.binary_search(&chunk) {
@@ -37,13 +39,15 @@ impl Chunks {
         }
     }
 
-    /// First sector and length of a request; nothing is left of a discard of what is never read or written.
+    /// Returns the packed first sector and length of a request; `None` for a discard of sectors
+    /// that are never read or written.
     fn pack(&self, r: &Request) -> Option<(u64, u64)> {
         if r.op == ReqOp::Flush {
             return Some((0, 0));
         }
         let start = self.place(r.sector.0);
-        // The last sector of a read or write lies in a chunk; the end of a discard may lie between two.
+        // The last sector of a read or write is in a chunk; the end of a discard may be between
+        // two.
         let length = match r.op {
             ReqOp::Discard => self.place(r.end()) - start,
             _ => u64::from(r.sectors),
@@ -52,7 +56,8 @@ impl Chunks {
     }
 }
 
-/// Gives a workload as frit's own recorded CSV, so that it can be read again as a workload.
+/// Encodes a packed workload as frit's own recorded CSV, so that it can be read again as a
+/// workload.
 pub(super) struct Packed {
     workload: Workload,
     chunks: Chunks,
@@ -82,7 +87,7 @@ impl Packed {
                 ReqOp::Discard => 'D',
                 ReqOp::Flush => 'F',
             };
-            // Of hints, only metadata changes where a write goes.
+            // Of all hints, only metadata affects the placement of a write.
             let mark = if self.hints && r.hints.has(Hints::METADATA) { "M" } else { "" };
             let fua = if r.hints.has(Hints::FUA) { "F" } else { "" };
             writeln!(self.text, "{},{op},{start},{sectors},{mark}{fua}", r.at.0 / 1000)?;
@@ -110,7 +115,7 @@ mod tests {
     use super::*;
     use frit_trace::Options;
 
-    /// Chunks of 8 sectors; 1, 2 and 5 are touched.
+    /// Chunks have 8 sectors; 1, 2 and 5 are accessed.
     const CSV: &str =
         "time_us,op,sector,sectors,flags\n0,W,8,16,M\n1,R,22,2,\n2,W,41,7,\n3,D,0,48,\n4,D,24,8,\n5,F,0,0,\n";
 
@@ -135,7 +140,7 @@ mod tests {
             (Write, 0, 16, true),
             (Read, 14, 2, false),
             (Write, 17, 7, false),
-            // All three chunks; the one of a chunk that nobody touches is left out.
+            // All three chunks; the chunk that is never accessed is omitted.
             (Discard, 0, 24, false),
             (Flush, 0, 0, false),
         ];

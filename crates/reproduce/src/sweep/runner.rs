@@ -1,4 +1,4 @@
-//! Runs cells, each once, whatever the number of figures that are read from it.
+//! Runner of cells. Each cell runs once, for any number of metrics that are read from it.
 
 use super::scale::Sized;
 use super::{Facts, Figures, Found, Input, Traces};
@@ -12,23 +12,23 @@ use frit_trace::{Fit, Workload};
 use std::collections::BTreeMap;
 use std::rc::Rc;
 
-/// Told what is run now.
+/// Callback that receives the name of each run that starts.
 pub type Watch<'a> = &'a mut dyn FnMut(&str);
 
-/// One run, by name.
+/// A cell of a sweep: one run, for a given column.
 #[derive(Clone, Copy, Debug)]
 pub struct Cell<'a> {
     /// The sweep.
     pub sweep: &'a Sweep,
     /// The workload.
     pub workload: &'a WorkloadSpec,
-    /// Whether the host's hints are seen.
+    /// `true` if the host's hints are kept.
     pub hints: bool,
     /// The state.
     pub state: &'a State,
 }
 
-/// Runs cells and keeps what they found.
+/// Runs cells and keeps their results.
 #[derive(Debug)]
 pub struct Runner {
     traces: Traces,
@@ -40,7 +40,8 @@ pub struct Runner {
 }
 
 impl Runner {
-    /// One that looks for recordings in `traces`, with a seed or the sweeps' own.
+    /// Returns a runner that looks for recordings in `traces`; without `seed`, the sweeps' own
+    /// seeds are used.
     #[must_use]
     pub fn new(traces: Traces, quick: bool, seed: Option<u64>) -> Runner {
         Runner {
@@ -53,13 +54,13 @@ impl Runner {
         }
     }
 
-    /// Whether only a little is run.
+    /// Returns `true` in a quick run with reduced workloads.
     #[must_use]
     pub fn quick(&self) -> bool {
         self.quick
     }
 
-    /// The workloads of a sweep that are run: all, or what `--quick` leaves and what was named.
+    /// Returns the workloads of a sweep to run: all, or those of `--quick` and those given by name.
     pub fn workloads<'a>(&'a self, sweep: &'a Sweep) -> impl Iterator<Item = &'a WorkloadSpec> {
         let named = |w: &WorkloadSpec| self.traces.named.contains_key(&w.name);
         sweep
@@ -68,10 +69,10 @@ impl Runner {
             .filter(move |w| !self.quick || sweep.quick.workloads.contains(&w.name) || named(w))
     }
 
-    /// A workload, if it can be had.
+    /// Returns a workload, or the reason why it is missing.
     ///
     /// # Errors
-    /// One that is there and cannot be read.
+    /// The workload exists and cannot be read.
     pub fn input(&mut self, sweep: &Sweep, workload: &WorkloadSpec) -> Result<Rc<Found>> {
         if let Some(found) = self.inputs.get(&workload.name) {
             return Ok(Rc::clone(found));
@@ -82,7 +83,8 @@ impl Runner {
         Ok(found)
     }
 
-    /// The rows of a workload in a state: without hints, and with them where there are any to be seen.
+    /// Returns the rows of a workload in a state, as values of `hints`: without hints, and with
+    /// them if there are any.
     #[must_use]
     pub fn rows(workload: &WorkloadSpec, input: &Input, state: &State) -> Vec<bool> {
         if state.real_only && input.kind == Kind::Generated {
@@ -94,10 +96,10 @@ impl Runner {
         }
     }
 
-    /// What the workload of a cell asks for.
+    /// Returns the characteristics of the workload of a cell.
     ///
     /// # Errors
-    /// A workload that cannot be read.
+    /// The workload cannot be read.
     pub fn facts(&mut self, cell: Cell<'_>, input: &Input) -> Result<Rc<Facts>> {
         let key = (cell.workload.name.clone(), page_bytes(cell)?, cell.state.chunk);
         if let Some(facts) = self.facts.get(&key) {
@@ -108,10 +110,10 @@ impl Runner {
         Ok(facts)
     }
 
-    /// The figures of a cell in a column.
+    /// Returns the metrics of a cell in a column.
     ///
     /// # Errors
-    /// A stack or a workload that fails.
+    /// A stack or a workload fails.
     pub fn run(
         &mut self,
         cell: Cell<'_>,
@@ -122,7 +124,8 @@ impl Runner {
         let (w, s) = (&cell.workload.name, cell.state);
         let facts = self.facts(cell, input)?;
         let stack = stack(cell, column, &facts)?;
-        // States may have columns in common: what counts is what is run.
+        // States may share columns: the key contains only what determines the result, so equal runs
+        // are shared.
         let seed = self.seed.unwrap_or(cell.sweep.seed);
         let run = (stack.identity().sha256, &s.warm, s.chunk, cell.sweep.depth, seed);
         let key = format!("{w} {} {run:?}", cell.hints);
@@ -136,7 +139,7 @@ impl Runner {
     }
 }
 
-/// The page of a state's stacks.
+/// Returns the page size of a state's stacks.
 fn page_bytes(cell: Cell<'_>) -> Result<u64> {
     let Some(column) = cell.sweep.columns_of(cell.state).next() else {
         let why = format!("the state '{}' has no column", cell.state.name);
@@ -157,7 +160,7 @@ fn load(cell: Cell<'_>, column: &Column, more: &[String]) -> Result<Stack> {
     Ok(Stack::load(&column.stack, &sets).map_err(Box::new)?)
 }
 
-/// The stack of a column, sized to the workload where the state asks for it.
+/// Returns the stack of a column, sized to the workload if the state requests it.
 fn stack(cell: Cell<'_>, column: &Column, facts: &Facts) -> Result<Stack> {
     let plain = load(cell, column, &[])?;
     let Some(scale) = &cell.state.scale else { return Ok(plain) };
@@ -182,6 +185,8 @@ fn measure(cell: Cell<'_>, stack: &Stack, input: &Input, facts: &Facts, seed: u6
         Lead::None => {}
         Lead::Whole => {
             session.warm(&mut open()?, None, &mut |_| {})?;
+            // Warm-up and measurement are two workloads of one session, so that the measured one
+            // meets the state that the first has left.
             session.next_workload();
         }
         Lead::Requests(_) | Lead::Share(_) => {

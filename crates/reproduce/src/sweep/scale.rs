@@ -1,19 +1,20 @@
-//! Media sized to a workload, so that a short trace fills them and cleaning has work.
+//! Sizing of media to a workload, so that a short trace fills them and garbage collection has work.
 
 use crate::describe::Scale;
 
-/// Blocks of a unit that hold no data: HFSL keeps two for cleaning and has up to three open.
+/// Blocks of a unit without data: HFSL reserves two for garbage collection and has up to three
+/// open.
 const BLOCKS_WITHOUT_DATA: u64 = 5;
-/// Units of the paper's prototype.
+/// Number of units of the paper's prototype.
 const UNITS_MAX: u64 = 16;
-/// Channels of the paper's prototype.
+/// Number of channels of the paper's prototype.
 const CHANNELS_MAX: u64 = 8;
-/// Chips of the paper's PCM.
+/// Number of chips of the paper's PCM.
 const PCM_CHIPS: u64 = 16;
-/// A chip's size is rounded up to this many bytes.
+/// Chip sizes are multiples of this, in bytes.
 const PCM_CHIP_STEP: u64 = 4096;
 
-/// A device of the paper's shape and another size.
+/// A device with the shape of the paper's prototype and another size.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(super) struct Sized {
     pub(super) volume: u64,
@@ -33,7 +34,7 @@ impl Sized {
         let units = std::iter::successors(Some(UNITS_MAX), |u| Some(u / 2).filter(|u| *u > 0))
             .find(enough)
             .unwrap_or(1);
-        // One block more than the volume's share, so that cleaning always gains.
+        // One block more than the volume's share, so that garbage collection always frees space.
         let least = volume.div_ceil(units).div_ceil(block) + 1;
         let channels = units.min(CHANNELS_MAX);
         Sized {
@@ -46,7 +47,7 @@ impl Sized {
         }
     }
 
-    /// Overrides of any stack on NAND.
+    /// Returns the overrides of any stack on NAND.
     pub(super) fn nand(&self) -> Vec<String> {
         vec![
             format!("media.nand.channels={}", self.channels),
@@ -56,7 +57,7 @@ impl Sized {
         ]
     }
 
-    /// Overrides of a stack that has PCM: `times` as much as the ratio gives.
+    /// Returns the overrides of a stack with PCM: `times` as much as the ratio gives.
     pub(super) fn pcm(&self, times: f64) -> Vec<String> {
         let nand = self.channels * self.chips * self.blocks_per_plane * self.block;
         let bytes = nand as f64 * 1000.0 / self.nand_per_pcm_milli.max(1) as f64 * times;

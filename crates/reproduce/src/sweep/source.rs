@@ -1,4 +1,4 @@
-//! Where workloads come from: recordings in a directory, named files, what comes with frit, generators.
+//! Sources of workloads: recordings in a directory, named files, bundled recordings, generators.
 
 use super::Chunks;
 use super::packed::Packed;
@@ -11,25 +11,25 @@ use frit_trace::{Options, Scan, Workload};
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 
-/// Where recordings are looked for.
+/// Locations of recordings.
 #[derive(Clone, Default, Debug)]
 pub struct Traces {
-    /// The directory that the paths in sweeps start from; none: no recordings but those that come with frit.
+    /// Base directory of the paths in sweeps; `None`: only bundled recordings are available.
     pub dir: Option<PathBuf>,
-    /// Files that were named for a workload.
+    /// Files given for a workload, by name.
     pub named: BTreeMap<String, PathBuf>,
 }
 
-/// Whether a workload can be had.
+/// Result of looking for a workload.
 #[derive(Debug)]
 pub enum Found {
-    /// It can.
+    /// The workload is available.
     Here(Box<Input>),
-    /// It cannot: why.
+    /// The workload is missing, with the reason.
     Missing(String),
 }
 
-/// A workload that can be had.
+/// An available workload.
 #[derive(Debug)]
 pub struct Input {
     spec: String,
@@ -37,17 +37,17 @@ pub struct Input {
     scan: Option<Scan>,
     /// Recorded or generated.
     pub kind: Kind,
-    /// What it is, as reports say it: the file's hash or the generator's whole specification.
+    /// Identity in reports: the file's hash or the generator's full specification.
     pub identity: String,
-    /// Holds a recording that comes with frit.
+    /// Temporary directory that holds a bundled recording.
     _dir: Option<tempfile::TempDir>,
 }
 
 impl Traces {
-    /// Looks for a workload; reads a recording once, for its hash and devices.
+    /// Looks for a workload. A recording is read once, for its hash and devices.
     ///
     /// # Errors
-    /// A recording that is there and cannot be read; a generator that cannot be.
+    /// A recording exists and cannot be read; a generator is invalid.
     pub fn find(&self, w: &WorkloadSpec, limit: Option<u64>) -> Result<Found> {
         let mut options = Options { limit, whole_pages: w.whole_pages, ..Options::default() };
         options.time_unit = w.time_unit.as_deref().map(str::parse).transpose()?;
@@ -56,7 +56,7 @@ impl Traces {
             return Ok(Found::Here(Box::new(Input::generated(generator, options)?)));
         }
         if let Some(path) = self.named.get(&w.name) {
-            // A file of one's own may be in another format: its units are recognised anew.
+            // A file of the user may be in another format: its units are detected again.
             let options = Options { limit, whole_pages: w.whole_pages, ..Options::default() };
             return Ok(Found::Here(Box::new(Input::recorded(path, options, None)?)));
         }
@@ -75,7 +75,7 @@ impl Traces {
     }
 }
 
-/// Puts a recording that comes with frit where it can be read.
+/// Unpacks a bundled recording into a temporary directory.
 fn unpack(name: &str, options: Options) -> Result<Found> {
     let Some(b) = BUNDLED.iter().find(|b| b.name == name) else {
         return Ok(Found::Missing(format!("{name} does not come with frit")));
@@ -103,16 +103,16 @@ impl Input {
         Ok(Input { spec, options, scan: Some(scan), kind: Kind::Real, identity, _dir: dir })
     }
 
-    /// Whether requests are marked as metadata.
+    /// Returns `true` if some requests are marked as metadata.
     #[must_use]
     pub fn has_metadata(&self) -> bool {
         self.scan.as_ref().is_some_and(|s| s.metadata > 0)
     }
 
-    /// The requests as they are.
+    /// Opens the unchanged requests.
     ///
     /// # Errors
-    /// An input that cannot be read any more.
+    /// The input can no longer be read.
     pub fn open(&self) -> Result<Workload> {
         Ok(match &self.scan {
             Some(scan) => Workload::open_scanned(&self.spec, &self.options, scan)?,
@@ -120,10 +120,10 @@ impl Input {
         })
     }
 
-    /// The requests in a packed address space, with the host's hints or without.
+    /// Opens the requests in a packed address space, with or without the host's hints.
     ///
     /// # Errors
-    /// An input that cannot be read any more.
+    /// The input can no longer be read.
     pub fn packed(&self, chunks: &Chunks, hints: bool) -> Result<Workload> {
         let reader = Packed::new(self.open()?, chunks.clone(), hints);
         Ok(Workload::from_reader("packed", Box::new(reader), &Options::default())?)

@@ -1,12 +1,13 @@
-//! FIFO (cyclic, least recently written) cleaning in the limit of many blocks.
+//! Model of FIFO (cyclic, least recently written) garbage collection in the limit of many blocks.
 //!
-//! A page that was written when its block was sealed is still valid at place x of the queue (0 new, 1 next victim)
-//! with probability p^x; the mean over the queue is ρ = (p − 1)/ln p, and a victim gives 1 − p of its pages: WA =
-//! 1/(1 − p). How this stands to the literature is in `docs/write-amplification.md`.
+//! A page that was valid when its block was sealed is still valid at position x of the queue (0
+//! new, 1 next victim) with probability p^x. The mean over the queue is ρ = (p − 1)/ln p, and a
+//! victim frees 1 − p of its pages: WA = 1/(1 − p). `docs/write-amplification.md` relates this to
+//! the literature.
 
 use super::Theory;
 
-/// Steps of the integral over the queue.
+/// Number of steps of the integral over the queue.
 const STEPS: u32 = 2000;
 
 pub(super) fn theory(rho: f64, b: u32) -> Theory {
@@ -22,7 +23,7 @@ pub(super) fn theory(rho: f64, b: u32) -> Theory {
     Theory { write_amplification: 1.0 / (1.0 - p), shares }
 }
 
-/// p with (p − 1)/ln p = ρ, which rises with p.
+/// Returns p with (p − 1)/ln p = ρ, by bisection: the left side increases with p.
 fn survival(rho: f64) -> f64 {
     let (mut low, mut high) = (1e-300, 1.0 - 1e-15);
     for _ in 0..2000 {
@@ -32,14 +33,16 @@ fn survival(rho: f64) -> f64 {
     0.5 * (low + high)
 }
 
-/// Adds `weight` times the binomial distribution of `shares.len() − 1` pages that are valid with probability `q`.
+/// Adds `weight` times the binomial distribution of valid pages among `shares.len() − 1`, each
+/// valid with probability `q`.
 fn add_binomial(shares: &mut [f64], q: f64, weight: f64) {
     let n = shares.len() - 1;
     if q >= 1.0 {
         shares[n] += weight;
         return;
     }
-    // From the most likely count outwards, so that no term underflows before it is too small to matter.
+    // The recurrence starts at the most likely count, so that a term underflows only where it is
+    // negligible.
     let odds = q / (1.0 - q);
     let mode = (((n + 1) as f64 * q) as usize).min(n);
     let mut terms = vec![0.0; n + 1];

@@ -1,20 +1,24 @@
-//! Greedy cleaning in the limit of many blocks.
+//! Model of greedy garbage collection in the limit of many blocks.
 //!
-//! A page is overwritten with probability 1/U a write, so that a block with `i` valid pages loses one at a rate of
-//! i/U. Blocks come in full and leave at the victims' level; in between as many pass each level as are cleaned, c =
-//! WA/b a write. With N blocks and U = ρbN that makes a share ρbc/i of them have i valid pages, down to a level
-//! j where the rest waits; that shares add up to 1 and valid pages to U gives c. Victims have j or j − 1 valid pages.
+//! A page is overwritten with probability 1/U a write, so a block with `i` valid pages loses one at
+//! a rate of i/U. Blocks enter full and leave at the level of the victims; in between, as many
+//! blocks pass each level as are cleaned, c = WA/b a write. With N blocks and U = ρbN, the share of
+//! blocks with i valid pages is ρbc/i, down to a level j at which the remaining blocks are. The
+//! condition that shares add up to 1 and valid pages to U determines c. Victims have j or j − 1
+//! valid pages.
 //!
-//! How this stands to the literature is in `docs/write-amplification.md`. W. Bux and I. Iliadis, *Performance of greedy
-//! garbage collection in flash-based solid-state drives*, Performance Evaluation (2010), doi:10.1016/j.peva.2010.07.003,
-//! find the two successive values of a large system, and that write amplification grows with b up to a bound.
+//! `docs/write-amplification.md` relates this to the literature. W. Bux and I. Iliadis,
+//! *Performance of greedy garbage collection in flash-based solid-state drives*, Performance
+//! Evaluation (2010), doi:10.1016/j.peva.2010.07.003, find the two successive values of a large
+//! system, and that write amplification grows with b up to a bound.
 
 use super::Theory;
 
-/// The level, the rate and the shares; none when even the emptiest victims are empty.
+/// Returns write amplification and shares; `None` if even the victims with the fewest valid pages
+/// are empty.
 pub(super) fn theory(rho: f64, b: u32) -> Option<Theory> {
     let pages = f64::from(b);
-    // The sum of 1/i for i from j + 1 to b.
+    // Sum of 1/i for i from j + 1 to b.
     let mut tail = 0.0;
     for j in (1..b).rev() {
         tail += 1.0 / f64::from(j + 1);

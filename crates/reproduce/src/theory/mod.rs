@@ -1,8 +1,9 @@
-//! Write amplification of cleaning under uniform random one-page overwrites: what theory says, and what
-//! the layer does.
+//! Write amplification of garbage collection under uniform random one-page overwrites: theory and
+//! measurement.
 //!
-//! Notation: `b` pages a block; U mapped pages; T pages of the blocks that hold data and may be cleaned
-//! (physical pages less the free, the open and metadata blocks); ρ = U/T; over-provisioning T/U − 1.
+//! Notation: `b` pages a block; U mapped pages; T pages of the blocks that hold data and may be
+//! cleaned (physical pages without the free, the open and metadata blocks); ρ = U/T;
+//! over-provisioning T/U − 1.
 
 mod fifo;
 mod greedy;
@@ -12,27 +13,27 @@ pub use run::{Case, CaseResult, Start, run};
 
 use serde::{Deserialize, Serialize};
 
-/// The cleaning policies that there is a theory of.
+/// Garbage collection policies with a theoretical model.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Policy {
-    /// The block with the fewest valid pages.
+    /// Cleans the block with the fewest valid pages.
     Greedy,
-    /// The block that was sealed first.
+    /// Cleans the block that was sealed first.
     Fifo,
 }
 
-/// What theory says of one ρ.
+/// Prediction of the theory for one ρ.
 #[derive(Clone, PartialEq, Debug)]
 pub struct Theory {
     /// Pages programmed for each page that the host writes.
     pub write_amplification: f64,
-    /// The share of blocks with 0, 1, … b valid pages.
+    /// Shares of blocks with 0, 1, … b valid pages.
     pub shares: Vec<f64>,
 }
 
 impl Policy {
-    /// The name that stack files use.
+    /// Returns the name in stack files.
     #[must_use]
     pub fn name(self) -> &'static str {
         match self {
@@ -41,8 +42,8 @@ impl Policy {
         }
     }
 
-    /// The limit of many blocks, for 0 < `rho` < 1 and blocks of `b` pages. None when there is no such limit: with
-    /// so much space that victims are empty.
+    /// Returns the limit of many blocks, for 0 < `rho` < 1 and blocks of `b` pages; `None` if there
+    /// is no such limit because the victims are empty.
     #[must_use]
     pub fn theory(self, rho: f64, b: u32) -> Option<Theory> {
         if !(rho > 0.0 && rho < 1.0) || b == 0 {
@@ -61,7 +62,7 @@ mod tests {
 
     #[test]
     fn the_limits_are_those_that_are_known() {
-        // The table of the project's first issue, b = 64.
+        // Values of the table in the project's first issue, b = 64.
         for (op, greedy, fifo) in [(0.07, 7.01, 7.82), (0.20, 3.05, 3.19), (0.28, 2.40, 2.48)] {
             let wa = |p: Policy| p.theory(1.0 / (1.0 + op), 64).unwrap().write_amplification;
             assert!((wa(Policy::Greedy) - greedy).abs() < 0.006, "{op}: {}", wa(Policy::Greedy));

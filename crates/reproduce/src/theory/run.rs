@@ -1,4 +1,4 @@
-//! The layer under uniform random one-page overwrites, and the state that it really is in.
+//! Measurement of the layer under uniform random one-page overwrites, with its actual state.
 
 use super::{Policy, Theory};
 use crate::{Error, Result};
@@ -10,85 +10,88 @@ use rand::rngs::SmallRng;
 use rand::{Rng, SeedableRng};
 use serde::{Deserialize, Serialize};
 
-/// Bytes of a page; without bytes its size means nothing.
+/// Page size in bytes. Its value has no effect, because no data is stored.
 const PAGE_BYTES: u32 = 2048;
-/// Looks at all blocks in the measured part.
+/// Number of samples of all blocks in the measured part.
 const SAMPLES: u64 = 256;
-/// Rounds, each of as many writes as there are pages, in which write amplification may not change any more.
+/// Number of rounds, each of as many writes as there are pages, over which write amplification must
+/// be steady.
 const STEADY_ROUNDS: usize = 5;
-/// By how much it may differ between those rounds, and between their first and last pairs: a share of their mean.
+/// Maximum spread over those rounds, relative to their mean; twice the limit of the drift between
+/// the first and the last pair.
 const STEADY_SPREAD: f64 = 0.01;
-/// Rounds after which the state is taken as it is.
+/// Number of rounds after which the state is used even if it is not steady.
 const ROUNDS_MAX: usize = 80;
-/// Measured writes, in rounds.
+/// Number of measured writes, in rounds.
 const MEASURED_ROUNDS: u64 = 4;
 
-/// How a run starts.
+/// Initial state of a run.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Start {
-    /// Every page written once, in order; then overwritten until nothing changes any more.
+    /// Every page is written once, in order; then pages are overwritten until the state is steady.
     Fill,
     /// The state that preconditioning draws from the stationary distribution.
     Steady,
 }
 
-/// One run.
+/// Parameters of one run.
 #[derive(Clone, Copy, PartialEq, Debug, Serialize, Deserialize)]
 pub struct Case {
-    /// Cleaning.
+    /// Garbage collection policy.
     pub policy: Policy,
-    /// Blocks of all units.
+    /// Number of blocks of all units.
     pub blocks: u32,
-    /// NAND units; each is cleaned by itself.
+    /// Number of NAND units; each is cleaned separately.
     pub units: u32,
-    /// Pages in a block.
+    /// Number of pages in a block.
     pub pages_per_block: u32,
-    /// T/U − 1 that is aimed at; T is known only from the state that results.
+    /// Nominal over-provisioning T/U − 1; T itself is known only from the resulting state.
     pub over_provisioning: f64,
-    /// How it starts.
+    /// Initial state.
     pub start: Start,
-    /// Of the random choices.
+    /// Seed of the random choices.
     pub seed: u64,
 }
 
-/// What one run found, beside theory for the T that it had.
+/// Result of one run, with the theory for its actual T.
 #[derive(Clone, PartialEq, Debug, Serialize)]
 pub struct CaseResult {
-    /// The run.
+    /// Parameters of the run.
     pub case: Case,
-    /// U: mapped pages.
+    /// U: number of mapped pages.
     pub mapped_pages: u64,
-    /// Free blocks, on average over the measured part.
+    /// Mean number of free blocks over the measured part.
     pub free_blocks: f64,
-    /// Open blocks, likewise.
+    /// Mean number of open blocks over the measured part.
     pub open_blocks: f64,
-    /// T: pages of all other blocks, likewise.
+    /// T: mean number of pages of all other blocks over the measured part.
     pub data_pages: f64,
-    /// T/U − 1 as it was.
+    /// Actual over-provisioning T/U − 1.
     pub over_provisioning: f64,
-    /// Rounds of U writes before the measured part.
+    /// Number of rounds of U writes before the measured part.
     pub rounds: usize,
-    /// Whether those ended since nothing changed any more.
+    /// `true` if the state was steady after those rounds.
     pub settled: bool,
-    /// Measured writes.
+    /// Number of measured writes.
     pub writes: u64,
-    /// Pages programmed for each page written.
+    /// Measured write amplification: pages programmed for each page written.
     pub measured: f64,
-    /// What theory says for `over_provisioning`.
+    /// Write amplification of the theory for `over_provisioning`.
     pub theory: f64,
-    /// What it says for the over-provisioning that was aimed at.
+    /// Write amplification of the theory for the nominal over-provisioning.
     pub theory_nominal: f64,
-    /// The largest difference between the shares of blocks with a number of valid pages: measured less theory.
+    /// Largest difference between measured and theoretical share of blocks with a number of valid
+    /// pages.
     pub worst_share: f64,
-    /// The number of valid pages at which it is.
+    /// Number of valid pages with that difference.
     pub worst_at: u32,
-    /// The largest difference between the cumulated shares (Kolmogorov's distance).
+    /// Largest difference between the cumulative shares (Kolmogorov's distance).
     pub kolmogorov: f64,
 }
 
 impl CaseResult {
-    /// Measured write amplification against theory's, as a share of it.
+    /// Returns the relative difference between measured and theoretical write amplification.
     #[must_use]
     pub fn distance(&self) -> f64 {
         self.measured / self.theory - 1.0
@@ -97,10 +100,10 @@ impl CaseResult {
 
 type Layer = Hfsl<(), NoStore, NoStore>;
 
-/// Runs one case. `progress` is told the rounds that are done.
+/// Runs one case. `progress` is called with the number of completed rounds.
 ///
 /// # Errors
-/// A case that cannot be.
+/// The case is invalid.
 pub fn run(case: Case, progress: &mut dyn FnMut(usize)) -> Result<CaseResult> {
     let (mut layer, pages) = volume(&case)?;
     let mut rng = SmallRng::seed_from_u64(case.seed);
@@ -144,7 +147,7 @@ pub fn run(case: Case, progress: &mut dyn FnMut(usize)) -> Result<CaseResult> {
     })
 }
 
-/// NAND alone, one stream: heat and wear leveling off.
+/// Builds a layer on NAND alone with one stream: heat classification and wear leveling are off.
 fn volume(case: &Case) -> Result<(Layer, u64)> {
     let geometry = NandGeometry {
         channels: case.units,
@@ -170,7 +173,8 @@ fn volume(case: &Case) -> Result<(Layer, u64)> {
     let refused = |why: String| Error::Description { name: case.policy.name().into(), why };
     let nand = Nand::new(config, NoStore, &mut Hardware::new()).map_err(|e| refused(e.to_string()))?;
     let defaults = HfslConfig::default();
-    // A unit keeps `gc_low_blocks` free, and has one block open for the host and one for cleaning.
+    // A unit keeps `gc_low_blocks` free, and has one block open for the host and one for garbage
+    // collection.
     let spare = u64::from(case.units) * u64::from(defaults.gc_low_blocks + 2);
     let data = u64::from(geometry.blocks()).saturating_sub(spare) * u64::from(case.pages_per_block);
     let pages = (data as f64 / (1.0 + case.over_provisioning)) as u64;
@@ -191,7 +195,8 @@ fn volume(case: &Case) -> Result<(Layer, u64)> {
     Ok((layer, pages))
 }
 
-/// Overwrites until write amplification stays as it is. Returns the rounds, and whether it does.
+/// Overwrites until write amplification is steady. Returns the number of rounds, and `true` if it
+/// is steady.
 fn settle(
     case: &Case,
     layer: &mut Layer,
@@ -199,7 +204,7 @@ fn settle(
     rng: &mut SmallRng,
     progress: &mut dyn FnMut(usize),
 ) -> Result<(usize, bool)> {
-    // Preconditioning promises the stationary state; one round lets pools and open blocks find theirs.
+    // Preconditioning draws the stationary state; one round lets pools and open blocks settle.
     if case.start == Start::Steady {
         overwrite(layer, pages, pages, rng)?;
         return Ok((1, true));
@@ -240,13 +245,13 @@ fn programmed(layer: &Layer) -> u64 {
     layer.flash().nand().view().counts.of(Op::NandProgram).commands
 }
 
-/// What blocks were, summed over looks.
+/// Sums of block states over all samples.
 struct Seen {
     looks: u64,
     free: u64,
     open: u64,
     data: u64,
-    /// Sealed blocks by valid pages.
+    /// Sealed blocks by number of valid pages.
     valid: Vec<u64>,
 }
 
@@ -276,7 +281,8 @@ impl Seen {
         sum as f64 / self.looks.max(1) as f64
     }
 
-    /// The largest difference of a share, where it is, and the largest difference of cumulated shares.
+    /// Returns the largest difference of a share, its number of valid pages, and the largest
+    /// difference of cumulative shares.
     fn against(&self, theory: &Theory) -> (f64, u32, f64) {
         let all = self.valid.iter().sum::<u64>().max(1) as f64;
         let (mut worst, mut at, mut sum, mut kolmogorov) = (0.0f64, 0, 0.0f64, 0.0f64);

@@ -1,13 +1,14 @@
-//! Several parameters changed as one.
+//! Atomic changes of several parameters.
 
 use super::wire::{Change, Refusal, Refused, Setting};
 use crate::backend::Backend;
 use frit_core::{Error, ParamInfo};
 
-/// Changes parameters of a device that nobody else uses meanwhile: all of them, or none.
+/// Changes parameters of a device to which the caller has exclusive access, either all of them or
+/// none.
 ///
 /// # Errors
-/// The first setting that cannot be.
+/// The first invalid setting.
 pub fn apply(device: &mut dyn Backend, settings: &[Setting]) -> Result<Vec<Change>, Refused> {
     let before = device.params();
     for (i, s) in settings.iter().enumerate() {
@@ -27,7 +28,7 @@ pub fn apply(device: &mut dyn Backend, settings: &[Setting]) -> Result<Vec<Chang
     Ok(settings.iter().filter_map(change).collect())
 }
 
-/// Whether a setting names a parameter that can change.
+/// Checks that a setting names a parameter that can be changed.
 fn allowed(params: &[ParamInfo], setting: &Setting) -> Result<(), Refused> {
     let why = match params.iter().find(|p| p.key == setting.key) {
         Some(p) if p.live => return Ok(()),
@@ -44,7 +45,7 @@ fn allowed(params: &[ParamInfo], setting: &Setting) -> Result<(), Refused> {
     Err(Refused::new(Refusal::Invalid, why))
 }
 
-/// An error of the device in the words of the protocol.
+/// Converts an error of the device to a refusal of the protocol.
 fn refused(error: &Error) -> Refused {
     let kind = if matches!(error, Error::Param { .. }) { Refusal::Invalid } else { Refusal::Failed };
     Refused::new(kind, error.to_string())

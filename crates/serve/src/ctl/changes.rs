@@ -1,4 +1,4 @@
-//! The list of changes that a volume keeps: who changed what, and when.
+//! Log of the parameter changes of a volume: user, time and values.
 
 use super::rights::Caller;
 use super::wire::Change;
@@ -9,31 +9,30 @@ use std::os::unix::fs::OpenOptionsExt;
 use std::path::{Path, PathBuf};
 use std::time::SystemTime;
 
-/// The file in a volume's directory, one line a change, appended to and never rewritten.
+/// The log file in a volume's directory. Each change appends one line; the file is never rewritten.
 #[derive(Clone, Debug)]
 pub struct Changes {
     path: PathBuf,
 }
 
-/// Who made a change.
+/// The process that made a change.
 pub type Who = Caller;
 
 impl Changes {
-    /// The name of the file.
+    /// Name of the file.
     pub const NAME: &'static str = "changes.log";
 
-    /// That of a volume.
+    /// Returns the log of a volume.
     #[must_use]
     pub fn of(volume: &Path) -> Changes {
         Changes { path: volume.join(Changes::NAME) }
     }
 
-    /// Appends changes, each as
-    /// `2026-01-31T12:00:00Z uid 1000 pid 4711 SSW: 2048 -> 4096`.
-    /// The lines are on the disk when it returns.
+    /// Appends changes in the format `2026-01-31T12:00:00Z uid 1000 pid 4711 SSW: 2048 -> 4096`.
+    /// The lines are durable when the function returns.
     ///
     /// # Errors
-    /// What the host says.
+    /// The error of the host.
     pub fn append(&self, at: SystemTime, who: Who, changes: &[Change]) -> io::Result<()> {
         if changes.is_empty() {
             return Ok(());
@@ -45,7 +44,7 @@ impl Changes {
     }
 }
 
-/// A change as one line.
+/// Formats a change as one line.
 pub(super) fn line(at: SystemTime, who: Who, change: &Change) -> String {
     let Change { key, old, new } = change;
     let at = humantime::format_rfc3339_seconds(at);

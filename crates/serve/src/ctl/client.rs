@@ -1,4 +1,4 @@
-//! The other end of the control socket.
+//! Client of the control socket.
 
 use super::socket;
 use super::wire::{self, Answer, Do, Done, Outcome, Refused, Request, VERSION};
@@ -7,10 +7,10 @@ use std::os::unix::net::UnixStream;
 use std::path::Path;
 use std::time::Duration;
 
-/// How long an answer may take. A device that is busy answers between two requests.
+/// Maximum time to wait for an answer. A busy device answers between two requests.
 const PATIENCE: Duration = Duration::from_secs(30);
 
-/// Why there is no answer.
+/// Error of a request to the server.
 #[derive(Debug, thiserror::Error)]
 pub enum ClientError {
     /// The server refused.
@@ -19,8 +19,8 @@ pub enum ClientError {
     /// The connection failed.
     #[error("the connection to the server failed: {0}")]
     Io(#[from] io::Error),
-    /// What came is no answer of this protocol.
-    #[error("the server's answer is not understood ({0}); is it another version of frit?")]
+    /// The answer does not follow the protocol.
+    #[error("the server's answer is invalid ({0}); is it another version of frit?")]
     Answer(String),
 }
 
@@ -35,7 +35,7 @@ impl Client {
     /// Connects to a control socket.
     ///
     /// # Errors
-    /// `NotFound` or `ConnectionRefused` when nobody serves there.
+    /// `NotFound` or `ConnectionRefused` if no server listens there.
     pub fn connect(path: &Path) -> io::Result<Client> {
         let stream = socket::connect(path)?;
         stream.set_read_timeout(Some(PATIENCE))?;
@@ -44,19 +44,20 @@ impl Client {
         Ok(Client { stream: BufReader::new(stream), server })
     }
 
-    /// The process that serves, as the kernel knows it.
+    /// Returns the process ID of the server, as reported by the kernel.
     #[must_use]
     pub fn server(&self) -> i32 {
         self.server
     }
 
-    /// Asks, and waits for the answer.
+    /// Sends a request, and waits for the answer.
     ///
     /// # Errors
-    /// A refusal, or no answer.
+    /// The server refused the request, or did not answer.
     pub fn ask(&mut self, what: Do) -> Result<Done, ClientError> {
         let request = wire::line(&Request { v: VERSION, what }).map_err(io::Error::from)?;
-        // A server that refuses the connection itself answers before it reads.
+        // A server that refuses the connection sends its answer before it reads. So a failed write
+        // is reported only if there is no answer.
         let sent = self.stream.get_mut().write_all(&request);
         let mut line = Vec::new();
         (&mut self.stream).take(wire::ANSWER_BYTES_MAX as u64).read_until(b'\n', &mut line)?;

@@ -1,9 +1,9 @@
-//! Control while clients run: the management software of the HFSL paper (section 2.6), over a Unix
-//! socket.
+//! Control of a volume while it is served, over a Unix socket: the management software of the HFSL
+//! paper (section 2.6).
 //!
-//! A request ([`wire`]) comes in over the socket ([`Server`]), is allowed or not by who asks
-//! ([`Rights`]), and is answered by a [`Panel`]: the served device. A change of several parameters is
-//! made as a whole ([`apply`]) and written to the volume's list of changes ([`Changes`]).
+//! A request ([`wire`]) arrives at the socket ([`Server`]), is authorized by the user of the client
+//! ([`Rights`]), and is answered by a [`Panel`], the served device. A change of several parameters
+//! is atomic ([`apply`]) and is appended to the volume's log of changes ([`Changes`]).
 
 mod apply;
 mod changes;
@@ -22,5 +22,5 @@ pub use rights::{Caller, Rights};
 pub use server::{Options, Server};
 pub use wire::{Change, Do, Done, Param, Refusal, Refused, Setting};
 
-/// The name of the control socket in a volume's directory.
+/// Name of the control socket in a volume's directory.
 pub const SOCKET: &str = "ctl.sock";

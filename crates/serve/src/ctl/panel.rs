@@ -1,4 +1,4 @@
-//! What control and metrics ask of whatever is served.
+//! Interface of a served volume for control and metrics.
 
 use super::apply;
 use super::wire::{Change, Param, Refusal, Refused, Setting};
@@ -10,23 +10,23 @@ use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Instant;
 
-/// A served volume, as control and metrics see it. Each call is short and safe at any moment: it takes
-/// the device between two requests.
+/// A served volume, as seen by control and metrics. Each call is short and allowed at any time: it
+/// takes the device lock between two requests.
 pub trait Panel: Send + Sync {
-    /// Its parameters.
+    /// Returns the parameters.
     fn params(&self) -> Vec<Param>;
 
-    /// Changes parameters: all, or none.
+    /// Changes parameters, either all of them or none.
     ///
     /// # Errors
-    /// The first setting that cannot be, and why.
+    /// The first invalid setting, with the reason.
     fn change(&self, settings: &[Setting]) -> Result<Vec<Change>, Refused>;
 
-    /// What can be seen.
+    /// Returns the current metrics.
     fn stat(&self) -> Stat;
 }
 
-/// Parameters with the values that a stack gave them.
+/// Returns parameters with their values from the stack as defaults.
 #[must_use]
 pub fn params(now: Vec<ParamInfo>, defaults: &[ParamInfo]) -> Vec<Param> {
     let default = |key: &str| defaults.iter().find(|p| p.key == key).map(|p| p.value.clone());
@@ -40,7 +40,7 @@ pub fn params(now: Vec<ParamInfo>, defaults: &[ParamInfo]) -> Vec<Param> {
     now.into_iter().map(one).collect()
 }
 
-/// The panel of a served device.
+/// Implementation of [`Panel`] for a served device.
 #[derive(Debug)]
 pub struct DevicePanel {
     device: Arc<Device>,
@@ -48,23 +48,23 @@ pub struct DevicePanel {
     since: Instant,
 }
 
-/// What a device does not know of itself.
+/// Properties of a served volume that its device does not contain.
 #[derive(Clone, Default, Debug)]
 pub struct About {
-    /// The volume's directory.
+    /// Directory of the volume.
     pub volume: PathBuf,
-    /// The name of its stack.
+    /// Name of the stack.
     pub stack: String,
-    /// The parameters of its layer before anybody changed one.
+    /// Parameters of the layer with their initial values.
     pub defaults: Vec<ParamInfo>,
-    /// Where it is served, in words.
+    /// Descriptions of the addresses at which the volume is served.
     pub exports: Vec<String>,
-    /// How well replies are paced, when they are.
+    /// Measurement of pacing, for paced devices.
     pub pace: Option<Arc<Meter>>,
 }
 
 impl DevicePanel {
-    /// Of a device.
+    /// Creates the control interface of a device.
     #[must_use]
     pub fn new(device: Arc<Device>, about: About) -> DevicePanel {
         DevicePanel { device, about, since: Instant::now() }

@@ -1,58 +1,60 @@
-//! Who may do what, by the credentials that the kernel vouches for.
+//! Access rights, based on credentials reported by the kernel.
 
 use super::wire::{Do, Refusal, Refused};
 use std::io;
 use std::os::unix::net::UnixStream;
 
-/// A process at the other end of the socket.
+/// The process at the other end of the socket.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Caller {
-    /// Its effective user.
+    /// Effective user ID.
     pub uid: u32,
-    /// Its process.
+    /// Process ID.
     pub pid: i32,
 }
 
 impl Caller {
-    /// Whoever connected (`SO_PEERCRED`: as of the moment of connecting).
+    /// Returns the process that connected (`SO_PEERCRED`: its credentials at the time of
+    /// connecting).
     ///
     /// # Errors
-    /// What the kernel says.
+    /// The error of the kernel.
     pub fn of(stream: &UnixStream) -> io::Result<Caller> {
         let cred = rustix::net::sockopt::socket_peercred(stream)?;
         Ok(Caller { uid: cred.uid.as_raw(), pid: cred.pid.as_raw_nonzero().get() })
     }
 }
 
-/// What the server allows: everything to its own user and to root; to others nothing, or to look.
+/// Access rights of a server: its own user and root may do everything, other users nothing, or only
+/// read.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Rights {
-    /// The user that the server runs as.
+    /// User that the server runs as.
     pub owner: u32,
-    /// Others may `get` and `stat`.
+    /// Other users may use `get` and `stat`.
     pub read_all: bool,
 }
 
 impl Rights {
-    /// Of a server that runs as the user of this process.
+    /// Returns the access rights of a server that runs as the user of this process.
     #[must_use]
     pub fn own(read_all: bool) -> Rights {
         Rights { owner: rustix::process::geteuid().as_raw(), read_all }
     }
 
-    /// Whether the caller may do this.
+    /// Checks that the caller may send a request.
     ///
     /// # Errors
-    /// What would be needed.
+    /// A refusal that names the users who may.
     pub fn check(self, caller: Caller, what: &Do) -> Result<(), Refused> {
         let changes = matches!(what, Do::Set { .. });
         if caller.uid == 0 || caller.uid == self.owner || (self.read_all && !changes) {
             return Ok(());
         }
-        let may = if changes { "change parameters" } else { "look into it" };
-        let hint = if changes { "" } else { ", or everybody when it is served with --ctl-read-all" };
+        let may = if changes { "change parameters" } else { "read its state" };
+        let hint = if changes { "" } else { ", or all users with --ctl-read-all" };
         let (owner, uid) = (self.owner, caller.uid);
-        let what = format!("user {uid} may not {may}: only user {owner}, who serves it, and root{hint}");
+        let what = format!("user {uid} may not {may}; only user {owner}, who serves it, and root may{hint}");
         Err(Refused::new(Refusal::Denied, what))
     }
 }

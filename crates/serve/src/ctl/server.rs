@@ -1,4 +1,4 @@
-//! The server of the control socket: a thread that accepts, and one for each client.
+//! Server of the control socket: a thread that accepts connections, and one thread per client.
 
 use super::changes::{self, Changes};
 use super::panel::Panel;
@@ -16,22 +16,22 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread::JoinHandle;
 use std::time::{Duration, Instant, SystemTime};
 
-/// Clients at a time. When more come, one that has not sent a request yet or has been idle is hung up on;
-/// if all are being answered, the new one is refused, in words.
+/// Maximum number of clients. A further client evicts one that has not sent a request yet or is
+/// idle. If all are busy, it is refused with a message.
 const CLIENTS_MAX: usize = 32;
-/// A client has to send the whole of its next request within this time, and to take its answer.
+/// Maximum time in which a client must send its next request and accept the answer.
 const SILENCE_MAX: Duration = Duration::from_secs(10);
-/// A client that has been silent for so long makes room for a new one.
+/// Idle time after which a client may be evicted for a new one.
 const IDLE_MIN: Duration = Duration::from_secs(2);
 
-/// Where to listen, and for whom.
+/// Options of a server.
 #[derive(Clone, Debug)]
 pub struct Options {
-    /// The path of the socket.
+    /// Path of the socket.
     pub socket: PathBuf,
-    /// The directory of the volume, for its list of changes.
+    /// Directory of the volume, which contains its log of changes.
     pub volume: PathBuf,
-    /// Who may do what.
+    /// Access rights of clients.
     pub rights: Rights,
 }
 
@@ -52,10 +52,10 @@ struct Shared {
 }
 
 impl Server {
-    /// Listens.
+    /// Starts a server at the socket of its options.
     ///
     /// # Errors
-    /// A path that cannot be listened at.
+    /// The socket cannot be created.
     pub fn start(options: &Options, panel: Arc<dyn Panel>, log: Log) -> io::Result<Server> {
         let listener = socket::listen(&options.socket, options.rights.read_all)?;
         let stop = Arc::new(AtomicBool::new(false));
@@ -72,7 +72,7 @@ impl Server {
         Ok(Server { path: options.socket.clone(), stop, thread: Some(thread) })
     }
 
-    /// Where it listens.
+    /// Returns the path of the socket.
     #[must_use]
     pub fn path(&self) -> &Path {
         &self.path
@@ -80,10 +80,10 @@ impl Server {
 }
 
 impl Drop for Server {
-    /// Stops listening and removes the socket. Requests that are being answered are.
+    /// Stops listening and removes the socket. Requests in progress are completed.
     fn drop(&mut self) {
         self.stop.store(true, Ordering::SeqCst);
-        // A connection of our own wakes the thread that accepts.
+        // `accept` has no timeout, so a connection to the own socket wakes its thread.
         if socket::connect(&self.path).is_ok()
             && let Some(thread) = self.thread.take()
         {
@@ -101,7 +101,7 @@ fn accept(listener: &UnixListener, shared: &Arc<Shared>, stop: &AtomicBool) {
             return;
         }
         if let Err(e) = accepted.and_then(|(stream, _)| admit(shared, stream)) {
-            // Out of descriptors, say: that may pass.
+            // The error may be temporary, for example if no descriptor is free.
             if !std::mem::replace(&mut told, true) {
                 shared.log.say(format_args!("control: cannot serve a client: {e}"));
             }
@@ -114,27 +114,28 @@ fn admit(shared: &Arc<Shared>, stream: UnixStream) -> io::Result<()> {
     let peer = Caller::of(&stream).map_or(Peer::Unknown, |c| Peer::Process(c.uid, c.pid));
     let stream = Arc::new(stream);
     let Some((place, _)) = shared.places.admit(&stream, peer) else {
-        let what = format!("{CLIENTS_MAX} clients control it already; try again");
+        let what = format!("{CLIENTS_MAX} clients are connected already; try again");
         stream.set_nonblocking(true)?;
-        // A client that does not take even this is gone.
+        // An error means that the client has disconnected.
         let _ = send(&stream, Err(Refused::new(Refusal::Busy, what)));
         let _ = stream.shutdown(Shutdown::Both);
         return Ok(());
     };
     let client = Arc::clone(shared);
-    // What ends a connection concerns its client alone.
+    // An error ends only this connection, and is not reported.
     let run = move || drop(serve(&stream, &place, &client));
     std::thread::Builder::new().name("ctl-client".into()).spawn(run).map(drop)
 }
 
-/// Answers requests until the client goes, says nothing, or says what is no request.
+/// Answers requests until the client disconnects, reaches a timeout, or sends a line that is too
+/// long.
 fn serve(stream: &UnixStream, place: &Place<UnixStream>, shared: &Shared) -> io::Result<()> {
     stream.set_write_timeout(Some(SILENCE_MAX))?;
     let caller = Caller::of(stream)?;
     let mut held = Vec::new();
     while let Some(end) = line(stream, &mut held)? {
         if end > wire::REQUEST_BYTES_MAX {
-            // Where the next request begins cannot be told.
+            // The start of the next request is unknown.
             return send(stream, Err(wire::too_long()));
         }
         place.busy();
@@ -145,8 +146,8 @@ fn serve(stream: &UnixStream, place: &Place<UnixStream>, shared: &Shared) -> io:
     Ok(())
 }
 
-/// Reads until the buffer holds a line, or more than a request may have; returns where its end is. `None`
-/// when the client has gone.
+/// Reads until the buffer holds a complete line, or more bytes than a request may have. Returns the
+/// end of the line in the buffer, or `None` if the client has disconnected.
 fn line(stream: &UnixStream, held: &mut Vec<u8>) -> io::Result<Option<usize>> {
     let until = Instant::now() + SILENCE_MAX;
     let mut part = [0; 4096];

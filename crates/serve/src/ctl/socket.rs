@@ -7,16 +7,17 @@ use std::os::unix::ffi::OsStrExt;
 use std::os::unix::net::{UnixListener, UnixStream};
 use std::path::{Path, PathBuf};
 
-/// The longest path that an address has room for, in bytes: `sun_path` has 108 with the final zero.
+/// Maximum length of a path in a socket address, in bytes: `sun_path` has 108 with the final zero.
 const PATH_BYTES_MAX: usize = 107;
 
-/// A path that fits into an address, and what keeps it valid.
+/// A path that fits into a socket address, and the open directory on which it depends.
 struct Short {
     path: PathBuf,
     _dir: Option<OwnedFd>,
 }
 
-/// Goes through an open directory (`/proc/self/fd`) where the path itself is too long.
+/// Returns a path that fits into a socket address. A path that is too long is shortened by
+/// `/proc/self/fd` and an open directory.
 fn short(path: &Path) -> io::Result<Short> {
     if path.as_os_str().as_bytes().len() <= PATH_BYTES_MAX {
         return Ok(Short { path: path.into(), _dir: None });
@@ -34,8 +35,7 @@ pub(super) fn connect(path: &Path) -> io::Result<UnixStream> {
     UnixStream::connect(short(path)?.path)
 }
 
-/// Listens at a path. A socket that nobody listens at any more, as a killed server leaves it, is
-/// replaced; one that is in use is not.
+/// Listens at a path. A stale socket, left by a killed server, is replaced; one in use is not.
 pub(super) fn listen(path: &Path, everybody: bool) -> io::Result<UnixListener> {
     use std::os::unix::fs::FileTypeExt;
     if let Ok(meta) = std::fs::symlink_metadata(path) {
@@ -47,7 +47,8 @@ pub(super) fn listen(path: &Path, everybody: bool) -> io::Result<UnixListener> {
         }
         std::fs::remove_file(path)?;
     }
-    // Connecting needs the right to write; what a caller may do is decided by who it is.
+    // Connecting requires write permission. The server then authorizes each request by the user of
+    // the client.
     let mode = if everybody { 0o666 } else { 0o600 };
     crate::unix::listen(&short(path)?.path, mode)
 }

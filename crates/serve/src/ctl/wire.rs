@@ -1,151 +1,152 @@
-//! The protocol of the control socket: one JSON object a line, in both directions.
+//! Protocol of the control socket: one JSON object per line, in both directions.
 //!
-//! A request names its version (`"v": 1`) and what to do (`"do": "set"`); the answer has `"ok"` or
-//! `"error"`. A client may send several requests over one connection and gets the answers in order.
-//! docs/control.md describes each message.
+//! A request contains the protocol version (`"v": 1`) and the operation (`"do": "set"`); the answer
+//! contains `"ok"` or `"error"`. A client may send several requests over one connection and
+//! receives the answers in order. docs/control.md describes each message.
 
 use crate::metrics::Stat;
 use serde::{Deserialize, Serialize};
 
-/// The version of the protocol. A server refuses others and says which it speaks.
+/// Version of the protocol. A server refuses other versions and reports its own.
 pub const VERSION: u32 = 1;
-/// The longest request line, in bytes: far more than all parameters set at once need.
+/// Maximum length of a request, in bytes: far more than a change of all parameters needs.
 pub const REQUEST_BYTES_MAX: usize = 64 * 1024;
-/// The longest answer that a client takes, in bytes: the view of a large volume has a few thousand
-/// slices of residence.
+/// Maximum length of an answer that a client accepts, in bytes. The view of a large volume has a
+/// few thousand slices of residence.
 pub const ANSWER_BYTES_MAX: usize = 16 * 1024 * 1024;
 
-/// What a client asks.
+/// Operation of a request.
 #[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
 #[serde(tag = "do", rename_all = "lowercase", deny_unknown_fields)]
 pub enum Do {
-    /// All parameters, or one.
+    /// Reads all parameters, or one.
     Get {
-        /// Which.
+        /// Name of the parameter; `None`: all.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         key: Option<String>,
     },
-    /// Changes parameters: all of them, or none.
+    /// Changes parameters, either all of them or none.
     Set {
-        /// What to change, in this order.
+        /// New values, in the order in which they are applied.
         changes: Vec<Setting>,
     },
-    /// What can be seen.
+    /// Reads the metrics.
     Stat {},
 }
 
-/// One parameter and the value it should have.
+/// A parameter and its new value.
 #[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Setting {
-    /// The parameter.
+    /// Name of the parameter.
     pub key: String,
-    /// Its value.
+    /// New value.
     pub value: String,
 }
 
-/// A request as it goes over the wire.
+/// A request, as serialized.
 #[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
 pub struct Request {
-    /// [`VERSION`].
+    /// Protocol version, [`VERSION`].
     pub v: u32,
-    /// What to do.
+    /// Operation.
     #[serde(flatten)]
     pub what: Do,
 }
 
-/// A parameter as `get` shows it.
+/// A parameter, as shown by `get`.
 #[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
 pub struct Param {
-    /// Its name.
+    /// Name.
     pub key: String,
-    /// Its value now.
+    /// Current value.
     pub value: String,
-    /// Its value in the stack that made the volume, unless the media decide it.
+    /// Value in the stack of the volume; `None` if the media determine it.
     pub default: Option<String>,
-    /// Whether it can change while the volume is served.
+    /// `true` if the parameter can change while the volume is served.
     pub live: bool,
-    /// What it does, its unit and its values.
+    /// Description, with unit and possible values.
     pub help: String,
 }
 
-/// A parameter that was changed.
+/// A changed parameter.
 #[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
 pub struct Change {
-    /// Its name.
+    /// Name.
     pub key: String,
-    /// Its value before.
+    /// Value before the change.
     pub old: String,
-    /// Its value now.
+    /// Value after the change.
     pub new: String,
 }
 
-/// What went well.
+/// Result of a successful request.
 #[derive(Clone, PartialEq, Debug, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Done {
-    /// Answers [`Do::Get`].
+    /// Result of [`Do::Get`].
     Params(Vec<Param>),
-    /// Answers [`Do::Set`]: what is different now; a value that was set already is not in it.
+    /// Result of [`Do::Set`]: the parameters whose values have changed. Parameters that already had
+    /// the requested value are not included.
     Changed(Vec<Change>),
-    /// Answers [`Do::Stat`].
+    /// Result of [`Do::Stat`].
     Stat(Box<Stat>),
 }
 
-/// Why a request was refused, for programs.
+/// Reason of a refusal, for programs.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Refusal {
-    /// It is no request of this protocol.
+    /// The line is not a request of this protocol.
     Malformed,
-    /// It is one of another version.
+    /// The request has another protocol version.
     Version,
-    /// It is longer than [`REQUEST_BYTES_MAX`].
+    /// The request is longer than [`REQUEST_BYTES_MAX`].
     TooLong,
-    /// The caller has not the right.
+    /// The caller lacks the access right.
     Denied,
-    /// A parameter cannot have this value; nothing was changed.
+    /// A parameter cannot have this value. No parameter was changed.
     Invalid,
-    /// The volume could not do it.
+    /// The volume failed to execute the request.
     Failed,
-    /// As many clients are connected as the server takes.
+    /// The maximum number of clients is connected.
     Busy,
 }
 
-/// A refusal, in words.
+/// A refusal, with a message.
 #[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize, thiserror::Error)]
 #[error("{what}")]
 pub struct Refused {
-    /// Which kind.
+    /// Reason of the refusal.
     pub kind: Refusal,
-    /// What was wrong, and what would be right.
+    /// Message for the user.
     pub what: String,
 }
 
 impl Refused {
-    /// A refusal of this kind.
+    /// Creates a refusal with a message.
     pub fn new(kind: Refusal, what: impl Into<String>) -> Refused {
         Refused { kind, what: what.into() }
     }
 }
 
-/// An answer as it goes over the wire.
+/// An answer, as serialized.
 #[derive(Clone, PartialEq, Debug, Serialize, Deserialize)]
 pub struct Answer {
-    /// [`VERSION`].
+    /// Protocol version, [`VERSION`].
     pub v: u32,
-    /// What came of it.
+    /// Result of the request.
     #[serde(flatten)]
     pub result: Outcome,
 }
 
-/// What came of a request.
+/// Result of a request.
 #[derive(Clone, PartialEq, Debug, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Outcome {
-    /// It was done.
+    /// The request succeeded.
     Ok(Done),
-    /// It was refused.
+    /// The request was refused.
     Error(Refused),
 }
 
@@ -159,10 +160,10 @@ impl From<Result<Done, Refused>> for Answer {
     }
 }
 
-/// Reads a request from a line, without its end.
+/// Parses a request from a line without its newline.
 ///
 /// # Errors
-/// What is wrong with it.
+/// The request is invalid.
 pub fn parse(line: &[u8]) -> Result<Do, Refused> {
     #[derive(Deserialize)]
     struct Version {
@@ -171,25 +172,25 @@ pub fn parse(line: &[u8]) -> Result<Do, Refused> {
     if line.len() > REQUEST_BYTES_MAX {
         return Err(too_long());
     }
-    let malformed = |e: serde_json::Error| Refused::new(Refusal::Malformed, format!("no request: {e}"));
+    let malformed = |e: serde_json::Error| Refused::new(Refusal::Malformed, format!("invalid request: {e}"));
     let Version { v } = serde_json::from_slice(line).map_err(malformed)?;
     if v != VERSION {
-        let what = format!("a request of version {v}; this server speaks version {VERSION}");
+        let what = format!("a request of version {v}; this server supports version {VERSION}");
         return Err(Refused::new(Refusal::Version, what));
     }
     serde_json::from_slice::<Request>(line).map(|r| r.what).map_err(malformed)
 }
 
-/// The refusal of a line that is too long.
+/// Returns the refusal of a request that is too long.
 #[must_use]
 pub fn too_long() -> Refused {
     Refused::new(Refusal::TooLong, format!("a request has at most {REQUEST_BYTES_MAX} bytes"))
 }
 
-/// A message as a line, with its end.
+/// Serializes a message as a line with its newline.
 ///
 /// # Errors
-/// A value that JSON does not have; none of these messages contains one.
+/// The value has no JSON form. None of these messages contains such a value.
 pub fn line<T: Serialize>(message: &T) -> serde_json::Result<Vec<u8>> {
     let mut line = serde_json::to_vec(message)?;
     line.push(b'\n');
@@ -242,7 +243,7 @@ mod tests {
     }
 
     proptest! {
-        /// Any bytes, and requests with any one byte changed: an answer, never a panic.
+        /// Any bytes must produce a request or a refusal, and never a panic.
         #[test]
         fn any_bytes_are_parsed_or_refused(bytes in proptest::collection::vec(any::<u8>(), 0..200)) {
             let _ = parse(&bytes);

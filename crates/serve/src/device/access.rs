@@ -1,4 +1,5 @@
-//! Requests under the lock: alignment, counting, recording, refusal after an error.
+//! Requests under the device lock: alignment, counters, recording, and refusal of writes after an
+//! error.
 
 use super::counters::Kind;
 use super::{Device, Failure, SLICE_BYTES, SYNC_AHEAD_BYTES, State};
@@ -11,30 +12,30 @@ use std::time::{Duration, Instant};
 
 type Result<T> = std::result::Result<T, Failure>;
 
-/// A bounce buffer above this is given back after its request, in bytes.
+/// Size in bytes above which the bounce buffer is freed after its request.
 const BOUNCE_KEPT: usize = 1 << 20;
 
-/// Bytes of data that are moved before others are let in.
+/// Maximum number of bytes of data moved before the lock is offered to other threads.
 const DATA_SLICE: u64 = 1 << 20;
 
-/// Zeros to write.
+/// Source of zeros for deferred writes of zeros.
 static ZEROS: [u8; DATA_SLICE as usize] = [0; DATA_SLICE as usize];
 
-/// How long to wait for accesses under way before looking again.
+/// Maximum time to wait on a condition variable before its condition is checked again.
 const WAIT_AT_MOST: Duration = Duration::from_millis(20);
 
-/// The lock on a device, held for a few requests.
+/// Exclusive access to a device for a few requests; holds the device lock.
 ///
-/// Ranges may begin and end anywhere: what does not fill whole sectors is read, changed and written
-/// back under the lock, in one write to the backend.
+/// Ranges may begin and end at any byte. Sectors that a range covers only in part are read,
+/// modified and written back under the lock, in one write to the backend.
 pub struct Access<'a> {
     device: &'a Device,
     state: MutexGuard<'a, State>,
-    /// When the current request's turn came.
+    /// Time from which the service time of the current request is counted.
     turn: Instant,
 }
 
-/// A request, as it is counted and recorded.
+/// Properties of a request for counters and the recording.
 struct Item {
     kind: Kind,
     op: Option<ReqOp>,
@@ -48,22 +49,23 @@ impl<'a> Access<'a> {
         Access { device, state, turn: Instant::now() }
     }
 
-    /// The next request is counted from this moment on.
+    /// Sets the time from which the service time of the next request is counted.
     pub(super) fn asked(&mut self, when: Instant) {
         self.turn = when;
     }
 
-    /// Lets another thread that waits for the lock have its turn.
+    /// Hands the lock to another thread that waits for it, and takes it again afterwards.
     pub fn yield_to_others(&mut self) {
         MutexGuard::bump(&mut self.state);
     }
 
-    /// Whether a request would have to wait for a slow medium now: a hint, never true where the backend has none.
+    /// Returns `true` if a request would have to wait for a slow medium now. The result is a hint,
+    /// and always `false` for a backend without slow media.
     pub fn slow(&self, what: Intent, at: u64, len: u64) -> bool {
         let Some(backend) = self.state.backend.as_ref().filter(|_| self.device.deferring) else {
             return false;
         };
-        // Files are synced ahead then, that of the slow medium among them.
+        // Such a flush syncs all files before it takes the lock, including that of the slow medium.
         if what == Intent::Flush && self.device.unsynced.load(Ordering::Relaxed) >= SYNC_AHEAD_BYTES {
             return true;
         }
@@ -71,10 +73,10 @@ impl<'a> Access<'a> {
         backend.slow(what, from, to - from)
     }
 
-    /// Reads.
+    /// Reads the bytes from `at` on into `into`.
     ///
     /// # Errors
-    /// A range outside the device, or bytes that a medium cannot give back.
+    /// A range outside the device, or a medium that cannot return the bytes.
     pub fn read(&mut self, at: u64, into: &mut [u8]) -> Result<Done> {
         let len = into.len() as u64;
         let result = self.reading(at, len).and_then(|()| {
@@ -83,7 +85,8 @@ impl<'a> Access<'a> {
             }
             let (from, to) = around(at, len);
             if self.device.deferring {
-                // Others go on while the slow medium is read: the common buffer is theirs.
+                // The lock is released while the slow medium is read, and other requests may use
+                // the shared bounce buffer meanwhile. So this request needs a private one.
                 let mut sectors = vec![0; (to - from) as usize];
                 let done = self.read_sectors(from, &mut sectors)?;
                 into.copy_from_slice(&sectors[(at - from) as usize..][..into.len()]);
@@ -100,10 +103,10 @@ impl<'a> Access<'a> {
         self.count(&item, result)
     }
 
-    /// Writes. With [`Hints::FUA`] the caller also flushes before it answers.
+    /// Writes `data` at `at`. With [`Hints::FUA`] the caller must also flush before it replies.
     ///
     /// # Errors
-    /// A range outside the device, no space, writes refused, or a medium that fails.
+    /// A range outside the device, no space, writes that are refused, or a medium that fails.
     pub fn write(&mut self, at: u64, data: &[u8], hints: Hints) -> Result<Done> {
         let len = data.len() as u64;
         let result = self.writing(at, len).and_then(|()| {
@@ -113,6 +116,7 @@ impl<'a> Access<'a> {
                 });
             }
             let mut done = Done::NOW;
+            // Other requests may come between slices, so a longer write is not atomic.
             for (pos, n) in Slices(at, at + len, DATA_SLICE) {
                 let part = &data[(pos - at) as usize..][..n as usize];
                 let slice = self.persist(pos > at, |b| b.write(pos, part, own(hints)))?;
@@ -127,14 +131,15 @@ impl<'a> Access<'a> {
         self.count(&Item { kind: Kind::Write, op: Some(ReqOp::Write), at, len, hints }, result)
     }
 
-    /// Makes a range read as zeros; it stays allocated when asked for. Between slices of
-    /// [`SLICE_BYTES`] others are let in.
+    /// Makes a range read as zeros. With `keep_allocated` its space stays allocated. The lock is
+    /// offered to other threads after every [`SLICE_BYTES`].
     ///
     /// # Errors
     /// As for [`Access::write`].
     pub fn write_zeroes(&mut self, at: u64, len: u64, keep_allocated: bool) -> Result<Done> {
         let result = self.writing(at, len).and_then(|()| {
             let (from, to) = within(at, len);
+            // The range contains no whole sector.
             if from >= to {
                 return self
                     .at_once(|backend, bounce| patch(backend, bounce, (at, len), |part| part.fill(0)));
@@ -156,8 +161,8 @@ impl<'a> Access<'a> {
         self.count(&item, result)
     }
 
-    /// Forgets the whole sectors of a range: they read as zeros. Between slices of [`SLICE_BYTES`] others
-    /// are let in.
+    /// Discards the whole sectors inside a range, which read as zeros afterwards. The lock is
+    /// offered to other threads after every [`SLICE_BYTES`].
     ///
     /// # Errors
     /// As for [`Access::write`].
@@ -179,13 +184,16 @@ impl<'a> Access<'a> {
         self.count(&item, result)
     }
 
-    /// Flushes, unless a flush that began after number `begun` has succeeded.
+    /// Flushes, unless a flush that began after flush number `begun` has succeeded.
     pub(super) fn flush(&mut self, begun: u64, op: Option<ReqOp>) -> Result<Done> {
         let item = Item { kind: Kind::Flush, op, at: 0, len: 0, hints: Hints::NONE };
+        // A flush that began after the arrival of this one covers all writes that this one must
+        // cover.
         if self.state.flushed > begun {
             self.state.counters.flushes_shared += 1;
             return self.count(&item, Ok(Done::NOW));
         }
+        // The counter is reset before the flush: bytes written meanwhile belong to the next one.
         let number = self.device.flushes_begun.fetch_add(1, Ordering::AcqRel) + 1;
         self.device.unsynced.store(0, Ordering::Relaxed);
         let result = self.persist(false, |b| b.flush());
@@ -196,7 +204,7 @@ impl<'a> Access<'a> {
         self.count(&item, result)
     }
 
-    /// Where a range lies, in order: lengths in bytes that sum up to `len`.
+    /// Passes the extents of a range to `each`, in order. The lengths in bytes add up to `len`.
     ///
     /// # Errors
     /// A range outside the device, or a map that cannot be read.
@@ -223,10 +231,11 @@ impl<'a> Access<'a> {
         self.count(&item, result).map(|_| ())
     }
 
-    /// Background work; whether there is more.
+    /// Does background work of about `budget` media commands. Returns `true` if there is more to
+    /// do.
     ///
     /// # Errors
-    /// A medium that fails in a way that cannot be mended.
+    /// A medium fails in a way that the backend cannot repair.
     pub fn step(&mut self, budget: u32) -> Result<bool> {
         self.state.counters.steps += 1;
         let result = match self.backend()?.step(budget) {
@@ -244,8 +253,8 @@ impl<'a> Access<'a> {
         self.device.refuse(&mut self.state, why);
     }
 
-    /// Asks the backend for something, after others had their turn when `others`, and again as long as it meets
-    /// accesses under way.
+    /// Calls the backend, and repeats the call as long as it conflicts with accesses in flight.
+    /// With `others` the lock is offered to other threads first.
     fn persist<T>(
         &mut self,
         others: bool,
@@ -262,7 +271,7 @@ impl<'a> Access<'a> {
         }
     }
 
-    /// Carries out, without the lock, what the last call left.
+    /// Carries out the accesses that the last call deferred, with the lock released.
     fn carry_out(&mut self, buffer: &mut Buffer<'_>) -> Result<()> {
         while let Some(left) = self.backend()?.deferred() {
             self.settle(&left, buffer)?;
@@ -277,7 +286,8 @@ impl<'a> Access<'a> {
         Ok(settled?)
     }
 
-    /// What is asked for meets accesses under way: carries out what waits, or waits for who does.
+    /// Waits after a conflict with accesses in flight: carries out a pending access if there is
+    /// one, otherwise waits until another thread settles its access.
     fn wait_for_others(&mut self) -> Result<()> {
         match self.backend()?.job()? {
             Some(job) => self.settle(&job, &mut Buffer::None),
@@ -288,7 +298,8 @@ impl<'a> Access<'a> {
         }
     }
 
-    /// Does something that reads and writes under one lock, slow media included.
+    /// Runs a read-modify-write under one hold of the lock. Accesses to slow media are not deferred
+    /// meanwhile, so that no other request can come between the read and the write.
     fn at_once(
         &mut self,
         mut ask: impl FnMut(&mut dyn Backend, &mut Vec<u8>) -> Result<Done>,
@@ -304,31 +315,33 @@ impl<'a> Access<'a> {
                 backend.defer(true);
             }
             match done {
+                // The whole operation is repeated, since the data read may be stale after the lock
+                // was released.
                 Err(Failure::Backend(Error::Later)) => self.wait_for_others()?,
                 done => return done,
             }
         }
     }
 
-    /// Takes the backend away, once no flush is under way.
+    /// Takes the backend out of the device. With deferral, a flush completes first.
     pub(super) fn take_backend(&mut self) -> Option<Box<dyn Backend>> {
         if self.device.deferring {
-            // What is wrong shows when it is closed.
+            // An error is ignored here, since `Backend::close` reports it again.
             let flushed = self.persist(false, |b| b.flush());
             drop(flushed.and_then(|_| self.carry_out(&mut Buffer::None)));
         }
         self.state.backend.take()
     }
 
-    /// Waits until work may be wanted.
+    /// Waits until there may be background work.
     pub(super) fn wait_for_work(&mut self) {
         self.device.wanted.wait_for(&mut self.state, WAIT_AT_MOST);
     }
 
-    /// Background work that is left to others is carried out; whether there was any.
+    /// Carries out one deferred background access. Returns `true` if there was one.
     ///
     /// # Errors
-    /// A medium that fails in a way that cannot be mended.
+    /// A medium fails in a way that the backend cannot repair.
     pub(super) fn do_job(&mut self) -> Result<bool> {
         match self.backend()?.job()? {
             Some(job) => self.settle(&job, &mut Buffer::None).map(|()| true),
@@ -393,6 +406,8 @@ impl<'a> Access<'a> {
 
     fn count(&mut self, item: &Item, result: Result<Done>) -> Result<Done> {
         let now = Instant::now();
+        // A paced request counts until its due time, so that the histogram shows the modelled
+        // latency.
         let until = match &result {
             Ok(done) => done.not_before.map_or(now, |t| t.max(now)),
             Err(_) => now,
@@ -412,10 +427,11 @@ impl<'a> Access<'a> {
             Err(Failure::Backend(e @ Error::Corrupt { .. })) => {
                 self.device.met_damage(item.at, item.len, e);
             }
+            // Failed writes are logged by `refuse` below.
             Err(Failure::Backend(e @ Error::Io { .. })) if !changes => {
                 self.device.met_damage(item.at, item.len, e);
             }
-            // What the volume found out by itself.
+            // The volume itself has detected that it must refuse writes.
             Err(Failure::Backend(Error::ReadOnly { why })) => {
                 self.device.refuse(&mut self.state, why);
             }
@@ -427,6 +443,7 @@ impl<'a> Access<'a> {
             let why = e.to_string();
             self.device.refuse(&mut self.state, &why);
         }
+        // The next request of this batch is first in line from now on.
         self.turn = now;
         result
     }
@@ -434,14 +451,16 @@ impl<'a> Access<'a> {
 
 impl Drop for Access<'_> {
     fn drop(&mut self) {
-        // A backend that panicked half-way through a request is not to be written any more.
+        // A backend that panicked in the middle of a request may be inconsistent, so it must not be
+        // written again.
         if std::thread::panicking() {
             self.device.refuse(&mut self.state, "a request ended in a panic; please report it");
         }
     }
 }
 
-/// Reads the sectors around a range, changes the range, and writes them back at once.
+/// Reads the sectors at both ends of a range, modifies the range, and writes all its sectors in one
+/// write.
 fn patch(
     backend: &mut dyn Backend,
     bounce: &mut Vec<u8>,
@@ -462,7 +481,8 @@ fn patch(
     Ok(done)
 }
 
-/// A range, from and to, in slices that end at multiples of the third: (at, length) each.
+/// Iterator over the range from `.0` to `.1` in slices that end at multiples of `.2`; yields
+/// (address, length).
 struct Slices(u64, u64, u64);
 
 impl Iterator for Slices {
@@ -475,8 +495,8 @@ impl Iterator for Slices {
     }
 }
 
-/// Hints as the backend gets them: a flush that several writes share follows FUA, so that the backend
-/// need not flush after each.
+/// Returns the hints for the backend. FUA is removed, since one flush afterwards covers several
+/// writes, and the backend need not flush after each of them.
 fn own(hints: Hints) -> Hints {
     if hints == Hints::FUA { Hints::NONE } else { hints }
 }
@@ -485,12 +505,12 @@ fn aligned(at: u64, len: u64) -> bool {
     (at | len).is_multiple_of(SECTOR_BYTES)
 }
 
-/// The whole sectors that a range touches, from and to.
+/// Returns start and end of the range, extended to whole sectors.
 fn around(at: u64, len: u64) -> (u64, u64) {
     (at - at % SECTOR_BYTES, (at + len).next_multiple_of(SECTOR_BYTES))
 }
 
-/// The whole sectors inside a range, from and to.
+/// Returns start and end of the whole sectors inside a range. The start may lie behind the end.
 fn within(at: u64, len: u64) -> (u64, u64) {
     let end = at + len;
     (at.next_multiple_of(SECTOR_BYTES), end - end % SECTOR_BYTES)

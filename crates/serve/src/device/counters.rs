@@ -1,10 +1,10 @@
-//! What was asked of a device, and how long it took.
+//! Counters of requests and connections, and service times.
 
 use hdrhistogram::Histogram;
 use std::fmt;
 use std::sync::atomic::{AtomicU64, Ordering};
 
-/// Requests by kind.
+/// Request counters by type of request.
 #[derive(Clone, Default, Debug)]
 pub struct Counters {
     /// Reads.
@@ -15,13 +15,14 @@ pub struct Counters {
     pub write_zeroes: Tally,
     /// Ranges discarded.
     pub discard: Tally,
-    /// Flushes, also those that a write with FUA asked for.
+    /// Flushes, including those of writes with FUA.
     pub flush: Tally,
-    /// Questions where a range lies.
+    /// Queries for extents.
     pub extents: Tally,
-    /// Flushes that another one, begun later than they were asked for, had already done.
+    /// Flushes that were skipped because another flush had begun after their arrival and covered
+    /// them.
     pub flushes_shared: u64,
-    /// Background steps that were taken.
+    /// Steps of background work.
     pub steps: u64,
 }
 
@@ -37,7 +38,7 @@ impl Counters {
         }
     }
 
-    /// Each kind with its name, in the order of tables.
+    /// Returns the counters of each type with its name, in the order of tables.
     pub fn by_kind(&self) -> [(&'static str, &Tally); 6] {
         [
             ("read", &self.read),
@@ -50,7 +51,7 @@ impl Counters {
     }
 }
 
-/// What a request asks for.
+/// Type of a request.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(super) enum Kind {
     Read,
@@ -61,21 +62,21 @@ pub(super) enum Kind {
     Extents,
 }
 
-/// Requests of one kind.
+/// Counters of one type of request.
 #[derive(Clone)]
 pub struct Tally {
-    /// Requests, also those that failed.
+    /// Number of requests, including failed ones.
     pub requests: u64,
-    /// Bytes that they were about.
+    /// Total length of the requests in bytes, including failed ones.
     pub bytes: u64,
-    /// Requests that failed.
+    /// Number of failed requests.
     pub errors: u64,
-    /// Service time in ns: from when the request's turn came under the lock (a flush: from when it was
-    /// asked for) to when its reply may go out.
+    /// Service time in ns: from the time at which the request is first in line under the lock (for
+    /// a flush: from its arrival) to the time at which its reply may be sent.
     pub service_ns: Histogram<u64>,
 }
 
-/// The longest service time that is told apart, in ns: 1000 s.
+/// Upper bound of the histogram of service times, in ns: 1000 s. Longer times are counted as this.
 const SERVICE_NS_MAX: u64 = 1_000_000_000_000;
 
 impl Default for Tally {
@@ -111,7 +112,7 @@ impl fmt::Debug for Tally {
     }
 }
 
-/// Connections, by what became of them.
+/// Connection counters by outcome.
 #[derive(Default, Debug)]
 pub struct Clients {
     open: AtomicU64,
@@ -121,44 +122,44 @@ pub struct Clients {
 }
 
 impl Clients {
-    /// Connections that are open now.
+    /// Returns the number of open connections.
     pub fn open(&self) -> u64 {
         self.open.load(Ordering::Relaxed)
     }
 
-    /// Connections that were ever taken.
+    /// Returns the number of connections accepted so far.
     pub fn accepted(&self) -> u64 {
         self.accepted.load(Ordering::Relaxed)
     }
 
-    /// Connections that were turned away since too many were open.
+    /// Returns the number of connections refused because too many were open.
     pub fn refused(&self) -> u64 {
         self.refused.load(Ordering::Relaxed)
     }
 
-    /// Connections that the server ended: too slow with what they had begun, or silent when others needed
-    /// the place.
+    /// Returns the number of connections that the server closed: too slow to complete a request, or
+    /// idle when a new client needed the slot.
     pub fn dropped(&self) -> u64 {
         self.dropped.load(Ordering::Relaxed)
     }
 
-    /// A client came.
+    /// Counts a new connection.
     pub(crate) fn came(&self) {
         self.open.fetch_add(1, Ordering::Relaxed);
         self.accepted.fetch_add(1, Ordering::Relaxed);
     }
 
-    /// A client left.
+    /// Counts the end of a connection.
     pub(crate) fn left(&self) {
         self.open.fetch_sub(1, Ordering::Relaxed);
     }
 
-    /// A client was hung up on.
+    /// Counts a connection that the server closed.
     pub(crate) fn was_dropped(&self) {
         self.dropped.fetch_add(1, Ordering::Relaxed);
     }
 
-    /// A client was turned away.
+    /// Counts a connection that was refused.
     pub(crate) fn turned_away(&self) {
         self.refused.fetch_add(1, Ordering::Relaxed);
     }

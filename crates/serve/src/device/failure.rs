@@ -1,13 +1,13 @@
-//! Why a request failed, and in which class each protocol finds its error number.
+//! Errors of requests, and their classes, from which each protocol derives its error numbers.
 
 use crate::backend::is_full;
 use frit_core::Error;
 use std::sync::Arc;
 
-/// Why a request failed.
+/// Error of a request.
 #[derive(Debug, thiserror::Error)]
 pub enum Failure {
-    /// The server is stopping.
+    /// The server is shutting down.
     #[error("the server is stopping")]
     Stopping,
     /// The device refuses writes.
@@ -21,23 +21,23 @@ pub enum Failure {
     Record(#[from] frit_trace::Error),
 }
 
-/// The classes of failures that protocols tell apart.
+/// Classes of errors that protocols distinguish.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum FailureKind {
-    /// The server is stopping: `ESHUTDOWN`.
+    /// The server is shutting down: `ESHUTDOWN`.
     Stopping,
     /// Writes are refused: `EPERM` in NBD, `EROFS` in file systems.
     ReadOnly,
-    /// No room, in the volume or on the host: `ENOSPC`.
+    /// No space is left, in the volume or on the host: `ENOSPC`.
     NoSpace,
-    /// A request that cannot be: `EINVAL`.
+    /// The request is invalid: `EINVAL`.
     Invalid,
-    /// A medium cannot give the bytes back, or take them: `EIO`.
+    /// A medium cannot return the bytes, or cannot store them: `EIO`.
     Media,
 }
 
 impl Failure {
-    /// Its class.
+    /// Returns the class of the error.
     pub fn kind(&self) -> FailureKind {
         match self {
             Failure::Stopping => FailureKind::Stopping,

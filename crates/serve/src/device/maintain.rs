@@ -1,4 +1,4 @@
-//! What a device does when nobody asks anything of it.
+//! Background work of a device: steps while it is idle, deferred accesses, and the recording.
 
 use super::{Device, Failure};
 use std::sync::Arc;
@@ -6,16 +6,18 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
-/// How often the thread looks whether the device is idle.
+/// Interval at which the thread checks whether the device is idle.
 const LOOK_EVERY: Duration = Duration::from_millis(20);
-/// How often requests that were recorded are written.
+/// Interval at which recorded requests are written to their file.
 const RECORD_EVERY: Duration = Duration::from_millis(500);
-/// Media commands a step: about 100 µs of work, which a request that comes meanwhile waits for.
+/// Media commands per step: about 100 µs of work, by which a request that arrives meanwhile is
+/// delayed.
 const STEP_BUDGET: u32 = 32;
-/// Pause after each step: a request that comes meanwhile finds the lock free, and the processor too.
+/// Pause after each step, so that a request that arrives meanwhile finds the lock and the processor
+/// free.
 const BETWEEN_STEPS: Duration = Duration::from_micros(100);
 
-/// The thread that does background work; dropping it ends the thread.
+/// The threads that do background work. Dropping it stops them.
 #[derive(Debug)]
 pub struct Maintenance {
     stop: Arc<AtomicBool>,
@@ -23,10 +25,11 @@ pub struct Maintenance {
 }
 
 impl Device {
-    /// Starts background work: steps of the backend while the device is idle, and the recording.
+    /// Starts background work: steps of the backend while the device is idle, writing of the
+    /// recording, and background accesses to slow media.
     ///
     /// # Errors
-    /// A thread that cannot be started.
+    /// A thread cannot be started.
     pub fn maintain(self: &Arc<Device>) -> std::io::Result<Maintenance> {
         let stop = Arc::new(AtomicBool::new(false));
         let (device, flag) = (Arc::clone(self), Arc::clone(&stop));
@@ -42,18 +45,19 @@ impl Device {
         Ok(maintenance)
     }
 
-    /// Carries out background accesses to slow media as they come, without the lock.
+    /// Carries out background accesses to slow media as they become available, without the lock.
     fn carry_out_jobs(&self, stop: &AtomicBool) {
         while !stop.load(Ordering::Acquire) && !self.is_stopping() {
             let mut access = self.lock();
-            // What failed is tried again later; the backend knows, and says so to whom it concerns.
+            // The backend records the error, retries the access later, and reports it to the
+            // requests that it concerns.
             if !matches!(access.do_job(), Ok(true)) {
                 access.wait_for_work();
             }
         }
     }
 
-    /// Requests so far, of any kind.
+    /// Returns the number of requests of any type so far.
     fn activity(&self) -> u64 {
         let state = self.state.lock();
         state.counters.by_kind().iter().map(|(_, t)| t.requests).sum()
@@ -65,7 +69,7 @@ impl Drop for Maintenance {
         self.stop.store(true, Ordering::Release);
         for thread in self.threads.drain(..) {
             thread.thread().unpark();
-            // It does not panic; if it did, there is nothing left to stop.
+            // The thread does not panic. If it did, there would be nothing left to stop.
             let _ = thread.join();
         }
     }
@@ -75,7 +79,7 @@ struct Keeper<'a> {
     device: &'a Device,
     stop: &'a AtomicBool,
     recorded: Instant,
-    /// Whether the backend had nothing to do since the last request.
+    /// `true` if the backend has reported no more work since the last request.
     rested: bool,
 }
 
@@ -85,6 +89,7 @@ impl<'a> Keeper<'a> {
     }
 
     fn run(mut self) {
+        // No real count has this value, so the first check never finds the device idle.
         let mut seen = u64::MAX;
         while !self.done() {
             std::thread::park_timeout(LOOK_EVERY);
@@ -98,13 +103,13 @@ impl<'a> Keeper<'a> {
         }
     }
 
-    /// Steps until a request comes or nothing is to be done.
+    /// Runs steps until a request arrives or no work is left.
     fn work(&mut self, seen: u64) {
         while !self.rested && !self.done() && self.device.activity() == seen {
             match self.device.lock().step(STEP_BUDGET) {
                 Ok(true) => std::thread::park_timeout(BETWEEN_STEPS),
-                // An unexpected error made the device refuse writes, and said why; where there is no
-                // space, the next write says so.
+                // After an unexpected error the device refuses writes and has logged the reason. If
+                // no space is left, the next write reports it.
                 Ok(false) | Err(_) => self.rested = true,
             }
         }

@@ -1,8 +1,9 @@
-//! A device: one backend that any number of clients share, whatever they speak.
+//! A device: one backend shared by any number of clients of all protocols.
 //!
-//! The backend is behind one lock; [`Device::lock`] takes it for a few requests, and nobody holds it
-//! while waiting for a client. Since every request is applied under the lock before it is answered, a
-//! flush covers what any connection wrote before: the promise that NBD calls multi-conn.
+//! The backend is protected by one lock; [`Device::lock`] takes it for a few requests, and no
+//! thread holds it while it waits for a client. Since every request is applied under the lock
+//! before the reply, a flush covers the earlier writes of all connections. NBD calls this guarantee
+//! multi-conn.
 
 mod access;
 mod counters;
@@ -29,28 +30,30 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::time::Instant;
 
-/// The most bytes that one request may move, by any protocol: 32 MiB, what NBD clients assume.
+/// Maximum number of bytes that one request may move in any protocol: 32 MiB, the limit that NBD
+/// clients assume.
 pub const REQUEST_BYTES_MAX: u32 = 32 << 20;
 
-/// The most bytes that a request may hold the lock for: longer ones let others in between.
+/// Maximum number of bytes that a request processes under one hold of the lock. Longer requests
+/// offer the lock to other threads in between.
 pub const SLICE_BYTES: u64 = 16 << 20;
 
-/// Bytes written since the last flush from which on files are synced before the lock is taken.
+/// Number of unsynced bytes from which a flush syncs the files before it takes the lock.
 const SYNC_AHEAD_BYTES: u64 = 1 << 20;
 
-/// Requests that met damage and are told of one by one.
+/// Maximum number of requests with damage that are logged one by one.
 const DAMAGE_TOLD: u64 = 20;
 
-/// How a device is served.
+/// Options of a device.
 #[derive(Debug)]
 pub struct DeviceOptions {
-    /// Refuse writes.
+    /// The device refuses writes.
     pub read_only: bool,
-    /// Where requests are recorded.
+    /// Recording of requests.
     pub recorder: Option<Recorder>,
-    /// Compares when replies of a paced backend go out with when they should.
+    /// Measures the delay of replies of a paced backend against their due times.
     pub meter: Option<Arc<Meter>>,
-    /// Where remarks go.
+    /// Destination of log lines.
     pub log: Log,
 }
 
@@ -66,47 +69,48 @@ pub struct Device {
     bytes: AtomicU64,
     page_bytes: u32,
     paced: bool,
-    /// The backend leaves accesses to slow media to the device.
+    /// `true` if the backend defers accesses to slow media to the device.
     deferring: bool,
     stopping: AtomicBool,
-    /// Flushes that have begun; with `State::flushed`, what a waiting flush need not repeat.
+    /// Number of flushes that have begun. Together with `State::flushed`, it tells a waiting flush
+    /// that another one has covered it.
     flushes_begun: AtomicU64,
-    /// Bytes that were written since the last flush began.
+    /// Bytes written since the last flush began.
     unsynced: AtomicU64,
-    /// The files under the backend, for syncs without the lock.
+    /// The files below the backend, for syncs without the lock.
     files: Vec<File>,
     clients: Clients,
-    /// Accesses to slow media were settled.
+    /// Signalled after deferred accesses were settled.
     settled: Condvar,
-    /// There may be work for the thread that carries out background accesses.
+    /// Signalled when there may be work for the thread of background accesses.
     wanted: Condvar,
-    /// Requests that met damage.
+    /// Number of requests that met damage.
     damaged: AtomicU64,
     recorder: Option<Recorder>,
     meter: Option<Arc<Meter>>,
     log: Log,
 }
 
-/// What the lock protects.
+/// State protected by the lock.
 struct State {
     /// `None` once the device is closed.
     backend: Option<Box<dyn Backend>>,
-    /// Why writes are refused: asked for, or after an error that should not have happened.
+    /// Reason why writes are refused: by configuration, or after an unexpected error.
     refusal: Option<Arc<str>>,
-    /// The number of the last flush that succeeded.
+    /// Number of the last flush that succeeded.
     flushed: u64,
     counters: Counters,
-    /// Sectors around an unaligned request.
+    /// Bounce buffer for the sectors of an unaligned request.
     bounce: Vec<u8>,
 }
 
 impl Device {
-    /// A device over a backend.
+    /// Creates a device over a backend.
     pub fn new(mut backend: Box<dyn Backend>, options: DeviceOptions) -> Arc<Device> {
-        // Without them every flush is done under the lock, which is as right.
+        // Without the files every flush syncs under the lock, which is slower but equally correct.
         let files = backend.files().unwrap_or_default();
         let deferring = backend.defer(true);
-        let refusal = options.read_only.then(|| Arc::from("it is served read-only"));
+        let refusal = options.read_only.then(|| Arc::from("the volume is served read-only"));
         Arc::new(Device {
             bytes: AtomicU64::new(backend.bytes()),
             page_bytes: backend.page_bytes(),
@@ -133,49 +137,50 @@ impl Device {
         })
     }
 
-    /// Size, in bytes.
+    /// Returns the size in bytes.
     pub fn bytes(&self) -> u64 {
         self.bytes.load(Ordering::Relaxed)
     }
 
-    /// The size at which writes need no read-modify-write, in bytes.
+    /// Returns the size in bytes at which writes need no read-modify-write.
     pub fn page_bytes(&self) -> u32 {
         self.page_bytes
     }
 
-    /// Whether replies may have to wait ([`Done::not_before`]).
+    /// Returns `true` if replies may be delayed ([`Done::not_before`]).
     pub fn paced(&self) -> bool {
         self.paced
     }
 
-    /// Whether some requests wait for a slow medium without the lock ([`Access::slow`] tells which).
+    /// Returns `true` if some requests wait for a slow medium with the lock released
+    /// ([`Access::slow`] predicts which).
     pub fn deferring(&self) -> bool {
         self.deferring
     }
 
-    /// Connections, by what became of them.
+    /// Returns the connection counters.
     pub fn clients(&self) -> &Clients {
         &self.clients
     }
 
-    /// Where remarks go.
+    /// Returns the log.
     pub fn log(&self) -> &Log {
         &self.log
     }
 
-    /// A reply that was due at `due` has gone out: for transports of paced devices.
+    /// Reports that a reply due at `due` has been sent. Transports of paced devices call it.
     pub fn replied(&self, due: Instant) {
         if let Some(meter) = &self.meter {
             meter.replied(due, Instant::now());
         }
     }
 
-    /// Takes the lock for some requests. Not to be held while waiting for anything else.
+    /// Takes the lock for some requests. The lock must not be held while waiting for anything else.
     pub fn lock(&self) -> Access<'_> {
         Access::new(self, self.state.lock())
     }
 
-    /// Why writes are refused, when they are.
+    /// Returns the reason why writes are refused, or `None` if they are accepted.
     pub fn read_only(&self) -> Option<String> {
         let state = self.state.lock();
         match &state.refusal {
@@ -184,16 +189,16 @@ impl Device {
         }
     }
 
-    /// What was asked of the device since it was opened.
+    /// Returns the request counters since the device was opened.
     pub fn counters(&self) -> Counters {
         self.state.lock().counters.clone()
     }
 
-    /// Runs a function on the backend, between requests: for what is not a request (parameters, the
-    /// visible view).
+    /// Runs a function on the backend, between requests. It serves accesses that are not requests:
+    /// parameters, the visible view.
     ///
     /// # Errors
-    /// A device that was closed.
+    /// The device is closed.
     pub fn with<T>(&self, f: impl FnOnce(&mut dyn Backend) -> T) -> Result<T, Failure> {
         let mut state = self.state.lock();
         match &mut state.backend {
@@ -202,17 +207,18 @@ impl Device {
         }
     }
 
-    /// Makes durable what was written, by whomever, before this call. Flushes that wait for one another
-    /// are done once. After more than a MiB of writes the files are synced without the lock first, so
-    /// that others are kept waiting for little.
+    /// Makes all writes of all clients that were completed before this call durable. Concurrent
+    /// flushes are merged into one. After more than 1 MiB of writes the files are synced without
+    /// the lock first, so that other requests wait only shortly.
     ///
     /// # Errors
-    /// A medium that fails; the device refuses writes from then on.
+    /// A medium fails. The device refuses writes from then on.
     pub fn flush(&self) -> Result<Done, Failure> {
         self.sync(Some(ReqOp::Flush))
     }
 
-    /// The same for writes with FUA: a recording has their flag already.
+    /// Flushes for writes with FUA. The recording does not contain this flush, since the write
+    /// carries the flag.
     ///
     /// # Errors
     /// As for [`Device::flush`].
@@ -222,6 +228,8 @@ impl Device {
 
     fn sync(&self, recorded: Option<ReqOp>) -> Result<Done, Failure> {
         let asked = Instant::now();
+        // The number is read before the sync: only a flush that begins later covers all earlier
+        // writes.
         let begun = self.flushes_begun.load(Ordering::Acquire);
         let ahead = self.sync_ahead();
         let mut access = self.lock();
@@ -233,7 +241,7 @@ impl Device {
         access.flush(begun, recorded)
     }
 
-    /// Lets the machine write out what is in its memory, while requests go on.
+    /// Lets the host write its dirty pages back while requests continue.
     fn sync_ahead(&self) -> std::io::Result<()> {
         if self.unsynced.load(Ordering::Relaxed) < SYNC_AHEAD_BYTES {
             return Ok(());
@@ -241,21 +249,21 @@ impl Device {
         self.files.iter().try_for_each(File::sync_data)
     }
 
-    /// Refuses further requests; those under way end normally.
+    /// Refuses further requests. Requests in flight end normally.
     pub fn stop(&self) {
         self.stopping.store(true, Ordering::Release);
     }
 
-    /// Whether [`Device::stop`] was called.
+    /// Returns `true` if [`Device::stop`] was called.
     pub fn is_stopping(&self) -> bool {
         self.stopping.load(Ordering::Acquire)
     }
 
-    /// Stops the device and closes its backend in order: what was written is durable, the recording
-    /// complete. Later calls do nothing.
+    /// Stops the device and closes its backend in order: all completed writes are durable, and the
+    /// recording is complete. Later calls do nothing.
     ///
     /// # Errors
-    /// A medium or a recording that cannot be written.
+    /// A medium or a recording cannot be written.
     pub fn close(&self) -> Result<(), Failure> {
         self.stop();
         let backend = self.lock().take_backend();
@@ -266,14 +274,14 @@ impl Device {
         recorded
     }
 
-    /// Says that a request met damage, the first few times: most clients show an error number only.
+    /// Logs the first requests that meet damage, since most clients report only an error number.
     #[cold]
     fn met_damage(&self, at: u64, len: u64, why: &Error) {
         match self.damaged.fetch_add(1, Ordering::Relaxed) {
             n if n < DAMAGE_TOLD => {
-                self.log.say(format_args!("an I/O error for a client, {len} bytes at {at}: {why}"));
+                self.log.say(format_args!("I/O error for a client, {len} bytes at {at}: {why}"));
             }
-            DAMAGE_TOLD => self.log.say(format_args!("more damage was met; frit scrub lists all")),
+            DAMAGE_TOLD => self.log.say(format_args!("more damage was found; frit scrub lists all of it")),
             _ => {}
         }
     }

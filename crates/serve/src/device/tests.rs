@@ -1,4 +1,4 @@
-//! The device by itself.
+//! Tests of the device without a protocol.
 
 use super::*;
 use crate::testing::Memory;
@@ -26,7 +26,7 @@ fn a_backend_that_panicked_is_written_no_more() {
     assert!(catch_unwind(AssertUnwindSafe(write)).is_err());
     assert!(matches!(write(), Err(Failure::ReadOnly(_))));
     assert!(device.read_only().is_some_and(|why| why.contains("panic")));
-    assert_eq!(read(&device, 512, 512), [0; 512], "it can be read");
+    assert_eq!(read(&device, 512, 512), [0; 512], "reads continue");
 }
 
 #[test]
@@ -50,7 +50,7 @@ fn what_is_longer_than_a_slice_is_whole_all_the_same() {
     let before = knobs.writes.load(Ordering::Relaxed);
     device.lock().write_zeroes(100, (39 << 20) + 3, false).map(drop).unwrap();
     let slices = knobs.writes.load(Ordering::Relaxed) - before;
-    assert_eq!(slices, 3 + 2, "three slices of 16 MiB, and both ends");
+    assert_eq!(slices, 3 + 2, "three slices of 16 MiB, and the two unaligned ends");
     assert_eq!(read(&device, 0, 40 << 20), vec![0; 40 << 20]);
 }
 
@@ -61,7 +61,7 @@ fn a_closed_device_answers_that_it_stops() {
     device.close().unwrap();
     assert!(knobs.closed.load(Ordering::Relaxed));
     let mut byte = [0; 512];
-    // One after the other: a lock that is held would keep the next from coming.
+    // Each call in its own statement: a lock guard that lives on would block the next call.
     let read = device.lock().read(0, &mut byte).map(drop);
     let write = device.lock().write(0, &byte, Hints::NONE).map(drop);
     let flush = device.flush().map(drop);

@@ -1,4 +1,4 @@
-//! The file as FUSE asks for it: a directory with one entry.
+//! FUSE adapter of a device: a directory with one file.
 
 use super::file;
 use crate::backend::Done;
@@ -15,23 +15,24 @@ use std::io;
 use std::sync::Arc;
 use std::time::{Duration, SystemTime};
 
-/// The name of the file in the mounted directory.
+/// Name of the file in the mounted directory.
 pub const FILE_NAME: &str = "volume";
 
 const FILE: INodeNo = INodeNo(2);
-/// Nothing about the file changes while it is mounted.
+/// Lifetime of cached attributes. Nothing about the file changes while it is mounted.
 const TTL: Duration = Duration::from_secs(3600);
-/// The largest request: what the kernel allows without further settings (fs.fuse.max_pages_limit is 256).
+/// Maximum size of a request: the maximum that the kernel allows without further settings
+/// (fs.fuse.max_pages_limit is 256).
 const REQUEST_BYTES_MAX: u32 = 1 << 20;
-/// Requests in the background, such as those of a loop device, that are outstanding at a time.
+/// Maximum number of outstanding background requests, such as those of a loop device.
 const BACKGROUND_MAX: u16 = 128;
 
 thread_local! {
-    /// What a thread reads into.
+    /// Read buffer of a thread.
     static BUFFER: RefCell<Vec<u8>> = const { RefCell::new(Vec::new()) };
 }
 
-/// The file system of one file.
+/// A file system with one file.
 #[derive(Debug)]
 pub(super) struct Adapter {
     device: Arc<Device>,
@@ -72,7 +73,7 @@ impl Adapter {
         })
     }
 
-    /// Replies when it is time to.
+    /// Sends a reply when it is due.
     fn reply(&self, done: Done, send: impl FnOnce() + Send + 'static) {
         match done.not_before {
             None => send(),
@@ -96,11 +97,11 @@ impl Adapter {
 
 impl Filesystem for Adapter {
     fn init(&mut self, _: &Request, config: &mut KernelConfig) -> io::Result<()> {
-        // A kernel that allows less says so, and gets that.
+        // If the kernel allows less, it reports its maximum, which is then used.
         let _ = config.set_max_write(REQUEST_BYTES_MAX).map_err(|most| config.set_max_write(most));
         let _ = config.set_max_background(BACKGROUND_MAX);
-        // Each where the kernel has it: several requests of one reader or writer at a time, and maps of a
-        // file that bypasses the page cache.
+        // Both capabilities are optional: concurrent requests of one reader or writer, and memory
+        // maps of a file that bypasses the page cache.
         for wish in [InitFlags::FUSE_ASYNC_DIO, InitFlags::FUSE_DIRECT_IO_ALLOW_MMAP] {
             let _ = config.add_capabilities(wish);
         }
@@ -121,7 +122,7 @@ impl Filesystem for Adapter {
         }
     }
 
-    /// Times may be set and are not kept; size, mode and owner stay as they are.
+    /// Ignores new times. Size, mode and owner cannot be changed.
     fn setattr(
         &self,
         _: &Request,
@@ -152,8 +153,8 @@ impl Filesystem for Adapter {
         if flags.acc_mode() != OpenAccMode::O_RDONLY && self.device.read_only().is_some() {
             return reply.error(Errno::EROFS);
         }
-        // Each request comes here and is answered when it is done: what a program was told is written does
-        // not depend on this machine's page cache, and nothing is cached twice.
+        // Each request is sent to this adapter and answered when it is complete. So acknowledged
+        // writes do not depend on the host's page cache, and no data is cached twice.
         let flags = FopenFlags::FOPEN_DIRECT_IO
             | FopenFlags::FOPEN_PARALLEL_DIRECT_WRITES
             | FopenFlags::FOPEN_NOFLUSH;
@@ -205,7 +206,7 @@ impl Filesystem for Adapter {
     }
 
     fn flush(&self, _: &Request, _: INodeNo, _: FileHandle, _: LockOwner, reply: ReplyEmpty) {
-        // close(2) promises nothing; only kernels that do not know FOPEN_NOFLUSH ask.
+        // close(2) guarantees nothing. Only kernels without FOPEN_NOFLUSH send this request.
         reply.ok();
     }
 
@@ -251,14 +252,14 @@ impl Filesystem for Adapter {
     }
 
     fn statfs(&self, _: &Request, _: INodeNo, reply: ReplyStatfs) {
-        // A loop device takes the block size for what it discards at least.
+        // A loop device uses the block size as its discard granularity.
         let size = self.device.page_bytes();
         let blocks = self.device.bytes() / u64::from(size);
         reply.statfs(blocks, 0, 0, 1, 0, size, 255, size);
     }
 
     fn access(&self, _: &Request, _: INodeNo, _: fuser::AccessFlags, reply: ReplyEmpty) {
-        // The kernel checks modes (default_permissions).
+        // The kernel checks permissions (default_permissions).
         reply.ok();
     }
 }

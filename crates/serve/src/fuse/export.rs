@@ -1,4 +1,4 @@
-//! Mounting and unmounting.
+//! A device mounted as a file.
 
 use super::adapter::Adapter;
 use super::mounts::{self, SOURCE, unmount, unmount_within};
@@ -10,24 +10,24 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Duration;
 
-/// Threads that answer requests. The device serves one at a time; copying to and from the kernel, and
-/// flushes that wait for the disk, go on beside it.
+/// Number of threads that answer requests. The device executes one request at a time; copies to and
+/// from the kernel, and flushes that wait for the disk, run concurrently with it.
 const THREADS: usize = 4;
-/// A mounted file.
+/// A device mounted as a file.
 #[derive(Debug)]
 pub struct Export {
     mountpoint: PathBuf,
     session: Option<BackgroundSession>,
     device: Arc<Device>,
-    /// Dropped last: it may hold replies.
+    /// Dropped last, since it may hold delayed replies.
     _timer: Arc<Timer>,
 }
 
 impl Export {
-    /// Mounts on an empty directory.
+    /// Mounts the file in an empty directory.
     ///
     /// # Errors
-    /// No FUSE in this machine, a directory that cannot be mounted on, in words.
+    /// FUSE is not available, or the directory cannot be mounted on.
     pub fn start(device: &Arc<Device>, directory: &Path) -> io::Result<Export> {
         let mountpoint = mounts::usable(directory)?;
         let timer = Arc::new(Timer::start()?);
@@ -38,23 +38,24 @@ impl Export {
         Ok(Export { mountpoint, session: Some(session), device: device.clone(), _timer: timer })
     }
 
-    /// Where it is mounted.
+    /// Returns the mountpoint.
     #[must_use]
     pub fn mountpoint(&self) -> &Path {
         &self.mountpoint
     }
 
-    /// Whether it was unmounted by somebody else: nobody can use it any more.
+    /// Returns `true` if another process has unmounted the file and it can no longer be used.
     #[must_use]
     pub fn is_over(&self) -> bool {
         self.session.as_ref().is_none_or(|s| s.guard.is_finished())
     }
 
-    /// Unmounts, and answers what is under way. When a program (a loop device, say) still uses the file after
-    /// `patience`, the directory is unmounted all the same and that program gets errors from then on.
+    /// Unmounts after the requests in flight have been answered. If a program (a loop device, for
+    /// example) still uses the file after `patience`, the directory is unmounted anyway, and that
+    /// program gets errors from then on.
     ///
     /// # Errors
-    /// `ResourceBusy` when that happened; a mount that cannot be undone.
+    /// `ResourceBusy` if the file was still in use, or the error of unmounting.
     pub fn stop(mut self, patience: Duration) -> io::Result<()> {
         self.end(patience)
     }
@@ -68,7 +69,8 @@ impl Export {
         match unmount_within(&self.mountpoint, patience) {
             Ok(()) => session.join(),
             Err(e) if e.kind() == io::ErrorKind::ResourceBusy => {
-                // The session would go on until the last user closes the file; it ends with the process.
+                // The session would continue until the last user closes the file. It ends with this
+                // process.
                 unmount(&self.mountpoint, true)?;
                 let what = format!(
                     "{} was still in use (`frit detach` releases loop devices): its users get errors now",
@@ -83,7 +85,8 @@ impl Export {
 
 impl Drop for Export {
     fn drop(&mut self) {
-        // An error was reported by `stop`, or there is nobody to report it to.
+        // `stop` has reported an error already, or the caller has dropped the value and gets no
+        // result.
         let _ = self.end(Duration::ZERO);
     }
 }

@@ -1,27 +1,28 @@
-//! What the file does, without FUSE.
+//! Operations of the file, independent of FUSE.
 
 use crate::backend::Done;
 use crate::device::{Device, Failure, FailureKind};
 use frit_core::Hints;
 use fuser::Errno;
 
-/// Bytes of the map that one look for data or a hole holds the device's lock for.
+/// Number of bytes of the map that one search for data or a hole reads under one hold of the device
+/// lock.
 const LOOK_BYTES: u64 = 1 << 30;
 
-/// The modes of fallocate(2), as linux/falloc.h numbers them.
+/// Modes of fallocate(2), with the values of linux/falloc.h.
 pub(crate) mod mode {
     pub(crate) const KEEP_SIZE: i32 = 0x01;
     pub(crate) const PUNCH_HOLE: i32 = 0x02;
     pub(crate) const ZERO_RANGE: i32 = 0x10;
 }
 
-/// The directions of lseek(2) that ask for data and holes.
+/// Directions of lseek(2) that search for data and holes.
 pub(crate) mod whence {
     pub(crate) const SEEK_DATA: i32 = 3;
     pub(crate) const SEEK_HOLE: i32 = 4;
 }
 
-/// The error number of a failure.
+/// Returns the error number of a failure.
 pub(super) fn errno(failure: &Failure) -> Errno {
     match failure.kind() {
         FailureKind::ReadOnly => Errno::EROFS,
@@ -31,13 +32,13 @@ pub(super) fn errno(failure: &Failure) -> Errno {
     }
 }
 
-/// How much of a range lies inside the file. It ends like a block device: reads end there, writes find no
-/// space.
+/// Returns the number of bytes of a range that lie inside the file. The end of the file behaves
+/// like that of a block device: reads end there, and writes fail for lack of space.
 fn inside(device: &Device, at: u64, len: u64) -> u64 {
     len.min(device.bytes().saturating_sub(at))
 }
 
-/// Reads; at the end of the file fewer bytes, or none.
+/// Reads from the file. At its end, fewer bytes are returned, or none.
 pub(super) fn read<'a>(device: &Device, at: u64, into: &'a mut [u8]) -> Result<(&'a [u8], Done), Errno> {
     let len = inside(device, at, into.len() as u64) as usize;
     let into = &mut into[..len];
@@ -48,7 +49,7 @@ pub(super) fn read<'a>(device: &Device, at: u64, into: &'a mut [u8]) -> Result<(
     Ok((into, done))
 }
 
-/// Writes, and says how many bytes.
+/// Writes to the file. Returns the number of bytes written.
 pub(super) fn write(device: &Device, at: u64, data: &[u8]) -> Result<(u32, Done), Errno> {
     let len = inside(device, at, data.len() as u64) as usize;
     if len == 0 && !data.is_empty() {
@@ -61,12 +62,13 @@ pub(super) fn write(device: &Device, at: u64, data: &[u8]) -> Result<(u32, Done)
     Ok((len as u32, done))
 }
 
-/// Makes all that was written durable.
+/// Makes all completed writes durable.
 pub(super) fn sync(device: &Device) -> Result<Done, Errno> {
     device.flush().map_err(|e| errno(&e))
 }
 
-/// Punches holes and writes zeros; the file has all the space that it can have already.
+/// Punches holes or writes zeros. Other allocation has no effect, since the file always has its
+/// full size.
 pub(super) fn allocate(device: &Device, at: u64, len: u64, how: i32) -> Result<Done, Errno> {
     let end = at.checked_add(len).ok_or(Errno::EINVAL)?;
     if end > device.bytes() {
@@ -75,7 +77,8 @@ pub(super) fn allocate(device: &Device, at: u64, len: u64, how: i32) -> Result<D
     let mut access = device.lock();
     let done = match how & !mode::KEEP_SIZE {
         0 => return Ok(Done::NOW),
-        // A hole reads as zeros to the last byte, so that parts of sectors are written.
+        // A hole reads as zeros to the byte. Sectors that the range covers only in part are
+        // overwritten with zeros.
         mode::PUNCH_HOLE if how & mode::KEEP_SIZE != 0 => access.write_zeroes(at, len, false),
         mode::ZERO_RANGE => access.write_zeroes(at, len, true),
         _ => return Err(Errno::EOPNOTSUPP),
@@ -83,7 +86,8 @@ pub(super) fn allocate(device: &Device, at: u64, len: u64, how: i32) -> Result<D
     done.map_err(|e| errno(&e))
 }
 
-/// The next place from `at` on where there is data, or a hole. The end of the file is a hole.
+/// Returns the next position from `at` on where data or a hole starts. The end of the file counts
+/// as a hole.
 pub(super) fn seek(device: &Device, at: i64, whence: i32) -> Result<i64, Errno> {
     let data = match whence {
         whence::SEEK_DATA => true,
@@ -148,7 +152,7 @@ mod tests {
         assert_eq!(seek(&d, 4096, whence::SEEK_DATA).unwrap(), 2 * 4096);
         assert_eq!(seek(&d, -1, whence::SEEK_DATA).unwrap_err(), Errno::ENXIO);
         assert_eq!(seek(&d, 0, 17).unwrap_err(), Errno::EINVAL);
-        // To the byte, and by zeros that stay allocated.
+        // Ranges that are not aligned to sectors, and zeros that stay allocated.
         assert_eq!(allocate(&d, 10, 3, hole).unwrap(), Done::NOW);
         assert_eq!(allocate(&d, 100, 4, mode::ZERO_RANGE).unwrap(), Done::NOW);
         let mut buffer = [0; 104];

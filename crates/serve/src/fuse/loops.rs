@@ -1,23 +1,24 @@
-//! Loop devices, as /sys and /proc show them: nothing here asks a file system that may hang.
+//! List of loop devices, read from /sys and /proc. No function here accesses a file system that
+//! may hang.
 
 use std::ffi::OsString;
 use std::io;
 use std::os::unix::ffi::OsStringExt;
 use std::path::{Path, PathBuf};
 
-/// A loop device that is in use.
+/// A loop device in use.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Loop {
-    /// Its device file.
+    /// Path of the device file.
     pub device: PathBuf,
-    /// The file behind it, as it was named when it was opened.
+    /// Backing file, by the path with which it was opened.
     pub file: PathBuf,
 }
 
-/// All loop devices that are in use.
+/// Returns all loop devices in use.
 ///
 /// # Errors
-/// No /sys.
+/// /sys cannot be read.
 pub fn all() -> io::Result<Vec<Loop>> {
     let mut found = Vec::new();
     for entry in std::fs::read_dir("/sys/block")? {
@@ -25,7 +26,7 @@ pub fn all() -> io::Result<Vec<Loop>> {
         if !name.as_encoded_bytes().starts_with(b"loop") {
             continue;
         }
-        // A device that is free has no such file; one that is being released may lose it.
+        // Unused devices have no such file, and a device that is being released may lose it.
         if let Ok(mut file) = std::fs::read(sys(Path::new(&name)).join("loop/backing_file")) {
             while file.last() == Some(&b'\n') {
                 file.pop();
@@ -38,10 +39,10 @@ pub fn all() -> io::Result<Vec<Loop>> {
     Ok(found)
 }
 
-/// Those over one file.
+/// Returns the loop devices with the given backing file.
 ///
 /// # Errors
-/// No /sys.
+/// /sys cannot be read.
 pub fn over(file: &Path) -> io::Result<Vec<Loop>> {
     Ok(all()?.into_iter().filter(|l| l.file == file).collect())
 }
@@ -50,10 +51,10 @@ fn sys(device: &Path) -> PathBuf {
     Path::new("/sys/block").join(device.file_name().unwrap_or_default())
 }
 
-/// Where a device, or a partition of it, is mounted.
+/// Returns the mountpoints of a device and its partitions.
 ///
 /// # Errors
-/// No /proc.
+/// /proc cannot be read.
 pub fn mounted(device: &Path) -> io::Result<Vec<PathBuf>> {
     let list = std::fs::read_to_string("/proc/self/mountinfo")?;
     let mut ids = vec![std::fs::read_to_string(sys(device).join("dev"))?];
@@ -64,7 +65,8 @@ pub fn mounted(device: &Path) -> io::Result<Vec<PathBuf>> {
     let ours = |line: &&str| {
         let mut fields = line.split(' ');
         let id = fields.nth(2).unwrap_or("");
-        // Btrfs has a number of its own: its device is named as the source, after a dash.
+        // Btrfs has a device number of its own. There the device is identified by the mount source,
+        // the second field after a dash.
         let source = line.split(" - ").nth(1).and_then(|rest| rest.split(' ').nth(1)).unwrap_or("");
         let source = source.as_bytes();
         let part = source.strip_prefix(name).is_some_and(|rest| rest.is_empty() || rest.starts_with(b"p"));
@@ -73,15 +75,15 @@ pub fn mounted(device: &Path) -> io::Result<Vec<PathBuf>> {
     Ok(list.lines().filter(ours).filter_map(|l| l.split(' ').nth(4)).map(unescape).collect())
 }
 
-/// What else holds a device: mappings, RAID.
+/// Returns other holders of a device: device mappings, RAID.
 ///
 /// # Errors
-/// No /sys.
+/// /sys cannot be read.
 pub fn holders(device: &Path) -> io::Result<Vec<OsString>> {
     std::fs::read_dir(sys(device).join("holders"))?.map(|e| Ok(e?.file_name())).collect()
 }
 
-/// A path of /proc/self/mountinfo, where blanks and such are octal.
+/// Decodes a path of /proc/self/mountinfo, in which blanks and other special characters are octal.
 pub(super) fn unescape(path: &str) -> PathBuf {
     let mut bytes = Vec::new();
     let mut rest = path.as_bytes();

@@ -1,8 +1,9 @@
-//! A device as one raw file, through FUSE: with `losetup` it becomes a block device of the kernel on
-//! machines without NBD or ublk drivers.
+//! A device as one raw file, through FUSE. With `losetup` it becomes a block device of the kernel
+//! on machines without NBD or ublk drivers.
 //!
-//! What the file does is in `file`, without FUSE; `adapter` translates; [`Export`] mounts and unmounts.
-//! docs/fuse.md says what programs see, also when the server is killed.
+//! `file` implements the operations of the file without FUSE, `adapter` translates requests, and
+//! [`Export`] mounts and unmounts. docs/fuse.md describes what programs observe, also when the
+//! server is killed.
 
 mod adapter;
 mod export;

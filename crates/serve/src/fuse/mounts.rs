@@ -1,4 +1,4 @@
-//! Mounting and unmounting as such: directories, the kernel's list of mounts.
+//! Mountpoints: checks, unmounting, and the kernel's list of mounts.
 
 use super::loops::unescape;
 use rustix::mount::UnmountFlags;
@@ -7,16 +7,16 @@ use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 use std::time::{Duration, Instant};
 
-/// What the kernel's list of mounts names as the source of a volume.
+/// Source of a volume in the kernel's list of mounts.
 pub(super) const SOURCE: &str = "frit";
-/// How often an unmount that finds the file in use is tried again.
+/// Interval between attempts to unmount a file that is in use.
 const RETRY: Duration = Duration::from_millis(50);
-/// `ENOTCONN`: what a mount says whose server is gone.
+/// `ENOTCONN`: error of a mount whose server no longer exists.
 pub(crate) const NOT_CONNECTED: i32 = rustix::io::Errno::NOTCONN.raw_os_error();
 
-/// The whole path of a directory on which something can be mounted.
+/// Returns the absolute path of a directory that can be mounted on.
 pub(crate) fn usable(directory: &Path) -> io::Result<PathBuf> {
-    // A mount whose server is gone has a path, and nothing more.
+    // A mount whose server no longer exists has a path, but every access to it fails.
     let there = std::fs::metadata(directory).and_then(|_| directory.canonicalize());
     let mountpoint = there.map_err(|e| {
         let hint = if e.raw_os_error() == Some(NOT_CONNECTED) {
@@ -27,7 +27,7 @@ pub(crate) fn usable(directory: &Path) -> io::Result<PathBuf> {
         io::Error::new(e.kind(), format!("{}: {e}; {hint}", directory.display()))
     })?;
     if !mountpoint.is_dir() {
-        let what = format!("{}: is no directory, and FUSE mounts on one", mountpoint.display());
+        let what = format!("{}: not a directory; FUSE mounts on directories only", mountpoint.display());
         return Err(io::Error::new(io::ErrorKind::NotADirectory, what));
     }
     if mounts_at(&mountpoint)? > 0 {
@@ -37,7 +37,7 @@ pub(crate) fn usable(directory: &Path) -> io::Result<PathBuf> {
     Ok(mountpoint)
 }
 
-/// Why it could not be mounted, with what to do about it.
+/// Returns an error of mounting, extended by advice.
 pub(crate) fn explained(mountpoint: &Path, error: &io::Error) -> io::Error {
     let hint = match error.kind() {
         io::ErrorKind::NotFound => "; FUSE needs /dev/fuse (modprobe fuse), and fusermount3 without root",
@@ -47,21 +47,23 @@ pub(crate) fn explained(mountpoint: &Path, error: &io::Error) -> io::Error {
     io::Error::new(error.kind(), format!("cannot mount at {}: {error}{hint}", mountpoint.display()))
 }
 
-/// A path as the kernel's lists name it, without asking what is mounted there: that may not answer.
+/// Returns a path as in the kernel's lists, without access to the file system mounted there, which
+/// may hang.
 ///
 /// # Errors
-/// The root, or a directory above it that is not there.
+/// The path is the root, or its parent directory does not exist.
 pub fn whole(path: &Path) -> io::Result<PathBuf> {
     let whole = std::path::absolute(path)?;
     let (Some(parent), Some(name)) = (whole.parent(), whole.file_name()) else {
-        let what = format!("{}: this is no directory to mount on", path.display());
+        let what = format!("{}: not a directory to mount on", path.display());
         return Err(io::Error::new(io::ErrorKind::InvalidInput, what));
     };
     let at = |e: io::Error| io::Error::new(e.kind(), format!("{}: {e}", parent.display()));
     Ok(parent.canonicalize().map_err(at)?.join(name))
 }
 
-/// Unmounts as soon as nobody uses it, within a time.
+/// Unmounts as soon as the mount is not in use. The error `ResourceBusy` is returned after
+/// `patience`.
 pub(crate) fn unmount_within(mountpoint: &Path, patience: Duration) -> io::Result<()> {
     let end = Instant::now() + patience;
     loop {
@@ -74,10 +76,11 @@ pub(crate) fn unmount_within(mountpoint: &Path, patience: Duration) -> io::Resul
     }
 }
 
-/// Unmounts a directory; `lazy` also while it is in use, and when its server is gone.
+/// Unmounts a directory. With `lazy`, this succeeds also if it is in use or its server no longer
+/// exists.
 ///
 /// # Errors
-/// `ResourceBusy` when it is in use; what the kernel or fusermount3 says.
+/// `ResourceBusy` if it is in use, or the error of the kernel or fusermount3.
 pub fn unmount(mountpoint: &Path, lazy: bool) -> io::Result<()> {
     let flags = if lazy { UnmountFlags::DETACH } else { UnmountFlags::empty() };
     match rustix::mount::unmount(mountpoint, flags | UnmountFlags::NOFOLLOW) {
@@ -86,7 +89,7 @@ pub fn unmount(mountpoint: &Path, lazy: bool) -> io::Result<()> {
     }
 }
 
-/// Unmounts as a user that is not root.
+/// Unmounts as a user other than root.
 fn fusermount(mountpoint: &Path, lazy: bool) -> io::Result<()> {
     let mut command = Command::new("fusermount3");
     command.arg(if lazy { "-uz" } else { "-u" }).arg("--").arg(mountpoint);
@@ -95,32 +98,35 @@ fn fusermount(mountpoint: &Path, lazy: bool) -> io::Result<()> {
         return Ok(());
     }
     let said = String::from_utf8_lossy(&output.stderr).trim().to_owned();
+    // The case is recognized by the message of fusermount3.
     let busy = said.contains("busy");
     Err(io::Error::new(if busy { io::ErrorKind::ResourceBusy } else { io::ErrorKind::Other }, said))
 }
 
-/// How many file systems are mounted at a directory, one over the other.
+/// Returns the number of file systems mounted at a directory, one over the other.
 ///
 /// # Errors
-/// No /proc.
+/// /proc cannot be read.
 pub fn mounts_at(directory: &Path) -> io::Result<usize> {
     Ok(kinds_at(directory)?.len())
 }
 
-/// How many of them are volumes, served or left by a server that is gone.
+/// Returns the number of volumes mounted at a directory, including those whose server no longer
+/// exists.
 ///
 /// # Errors
-/// No /proc.
+/// /proc cannot be read.
 pub fn volumes_at(directory: &Path) -> io::Result<usize> {
     let ours = |k: &&(String, String)| k.0.starts_with("fuse") && k.1 == SOURCE;
     Ok(kinds_at(directory)?.iter().filter(ours).count())
 }
 
-/// Types and sources of the file systems that are mounted at a directory. It asks the kernel's list, never the
-/// file systems themselves, which may not answer.
+/// Returns types and sources of the file systems mounted at a directory. They are taken from the
+/// kernel's list, since the file systems themselves may hang.
 pub(crate) fn kinds_at(directory: &Path) -> io::Result<Vec<(String, String)>> {
     let list = std::fs::read_to_string("/proc/self/mountinfo")?;
     let at = |line: &&str| line.split(' ').nth(4).is_some_and(|p| unescape(p) == directory);
+    // Type and source follow a separator, since the number of fields before it varies (proc(5)).
     let kind = |line: &str| {
         let mut rest = line.split(" - ").nth(1)?.split(' ');
         let (kind, source) = (rest.next()?, rest.next()?);

@@ -1,12 +1,13 @@
-//! A budget of memory that all connections of a server share.
+//! A memory budget that all connections of a server share.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
-/// Memory that the connections of a server may hold together, beyond the small buffers that each has.
+/// Limit on the memory that the connections of a server hold together, in addition to the small
+/// buffers of each.
 ///
-/// Nobody waits for it: a connection that is refused goes on in pieces that fit its own buffers. Hence
-/// connections that hold memory cannot block one another.
+/// No connection waits for the budget: a connection whose request is refused continues in pieces
+/// that fit its own buffers. Hence connections that hold memory cannot block one another.
 #[derive(Debug)]
 pub(crate) struct Budget {
     bytes_max: usize,
@@ -14,12 +15,12 @@ pub(crate) struct Budget {
 }
 
 impl Budget {
-    /// Returns a budget of so many bytes, none of them used.
+    /// Creates a budget of `bytes_max` bytes, none of them granted.
     pub(crate) fn new(bytes_max: usize) -> Arc<Budget> {
         Arc::new(Budget { bytes_max, used: AtomicUsize::new(0) })
     }
 
-    /// Returns the bytes that are granted now.
+    /// Returns the number of bytes granted at present.
     #[cfg(test)]
     pub(crate) fn used(&self) -> usize {
         self.used.load(Ordering::Relaxed)
@@ -31,7 +32,7 @@ impl Budget {
     }
 }
 
-/// A part of a budget; dropping it returns its bytes.
+/// A part of a budget. Dropping it returns its bytes.
 #[derive(Debug)]
 pub(crate) struct Grant {
     budget: Arc<Budget>,
@@ -44,24 +45,25 @@ impl Grant {
         Grant { budget: Arc::clone(budget), bytes: 0 }
     }
 
-    /// Returns a grant of so many bytes, if the budget has them.
+    /// Returns a grant of `bytes` bytes, or `None` if the budget does not have them.
     pub(crate) fn of(budget: &Arc<Budget>, bytes: usize) -> Option<Grant> {
         let mut grant = Grant::none(budget);
         grant.resize(bytes).then_some(grant)
     }
 
-    /// Returns another grant of the same budget, if it has so many bytes.
+    /// Returns another grant of the same budget, or `None` if the budget does not have `bytes`
+    /// bytes.
     pub(crate) fn like(&self, bytes: usize) -> Option<Grant> {
         Grant::of(&self.budget, bytes)
     }
 
-    /// Returns how many bytes are granted.
+    /// Returns the number of bytes granted.
     pub(crate) fn bytes(&self) -> usize {
         self.bytes
     }
 
-    /// Changes the grant to so many bytes; returns `false`, and changes nothing, if the budget does not
-    /// have them. A grant can always become smaller.
+    /// Changes the grant to `bytes` bytes. Returns `false`, and changes nothing, if the budget does
+    /// not have them. A grant can always become smaller.
     pub(crate) fn resize(&mut self, bytes: usize) -> bool {
         if bytes > self.bytes && !self.budget.take(bytes - self.bytes) {
             return false;

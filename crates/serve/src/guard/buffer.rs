@@ -1,4 +1,4 @@
-//! Memory that goes back to the system at once.
+//! A buffer whose memory returns to the system as soon as it is freed.
 
 use memmap2::MmapMut;
 use std::io;
@@ -6,18 +6,19 @@ use std::ops::{Deref, DerefMut, Range};
 
 /// A buffer of zeroed memory, mapped from the system and unmapped when it is dropped or made smaller.
 ///
-/// An allocator keeps freed memory for each thread that used it; with a thread for each client that
-/// would be far more than what clients hold.
+/// An allocator caches freed memory per thread. With a thread for each client, these caches would
+/// hold far more memory than the clients use.
 #[derive(Default, Debug)]
 pub(crate) struct Buffer {
     map: Option<MmapMut>,
 }
 
 impl Buffer {
-    /// Changes the length, and moves the bytes of a range of the old buffer to the start of the new one.
+    /// Changes the length, and moves the bytes of the range `keep` of the old buffer to the start
+    /// of the new one.
     ///
     /// # Errors
-    /// The system gives no memory; the buffer is as it was.
+    /// The system has no memory left; the buffer is unchanged.
     pub(crate) fn resize(&mut self, len: usize, keep: Range<usize>) -> io::Result<()> {
         let mut map = if len == 0 { None } else { Some(MmapMut::map_anon(len)?) };
         if let Some(map) = map.as_mut().filter(|_| !keep.is_empty()) {

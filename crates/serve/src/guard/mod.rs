@@ -1,7 +1,7 @@
-//! Limits on what clients of any server here may take: places, memory and time.
+//! Limits on the resources of clients: connections, memory and time.
 //!
-//! NBD, the control socket and the metrics port share these rules, so that a client that is silent,
-//! slow or malicious costs the others nothing. docs/serve.md describes them under "Limits".
+//! NBD, the control socket and the metrics port share these limits, so that a silent, slow or
+//! malicious client does not affect the others. docs/serve.md describes them under "Limits".
 
 mod budget;
 mod buffer;

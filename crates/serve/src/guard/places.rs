@@ -1,4 +1,4 @@
-//! Places for connections: a bounded number, of which no client can take all for good.
+//! Connection slots: a bounded number, which no client can occupy permanently.
 
 use parking_lot::{Condvar, Mutex};
 use std::collections::HashMap;
@@ -6,34 +6,34 @@ use std::net::IpAddr;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-/// The longest time that a new connection waits for those that were hung up on to end.
+/// Maximum time that a new connection waits for evicted connections to end.
 const LEAVING_MAX: Duration = Duration::from_secs(1);
 
-/// A connection that can be ended from outside.
+/// A connection that another thread can close.
 pub(crate) trait HangUp: Send + Sync {
-    /// Ends it: its thread hears of it at once.
+    /// Closes the connection; its own thread notices at once.
     fn hang_up(&self);
 }
 
-/// The other end of a connection, as far as the kernel knows it.
+/// The peer of a connection, as identified by the kernel.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 pub(crate) enum Peer {
-    /// A process of this machine, over a Unix socket: its user and number.
+    /// A process of this machine, over a Unix socket: user ID and process ID.
     Process(u32, i32),
     /// A machine, over TCP.
     Machine(IpAddr),
-    /// The kernel does not say.
+    /// The kernel does not identify the peer.
     Unknown,
 }
 
-/// Progress of a connection.
+/// State of a connection.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 enum State {
-    /// Nothing complete was received yet.
+    /// No complete message has been received yet.
     New,
-    /// Requests are received or answered.
+    /// Requests are being received or answered.
     Busy,
-    /// Nothing has been received since, and nothing is to be answered.
+    /// Idle since this time: nothing has been received since, and no reply is outstanding.
     Idle(Instant),
 }
 
@@ -41,14 +41,14 @@ struct Guest<S> {
     socket: Arc<S>,
     peer: Peer,
     state: State,
-    /// It was hung up on, and its thread is about to end.
+    /// The connection was evicted, and its thread is about to end.
     leaves: bool,
 }
 
-/// The connections of a server.
+/// The connection slots of a server.
 pub(crate) struct Places<S> {
     most: usize,
-    /// Time after which an idle connection may have to make room for a new one.
+    /// Idle time after which a connection may be evicted for a new one. `None`: never.
     idle_min: Option<Duration>,
     open: Mutex<Open<S>>,
     left: Condvar,
@@ -59,25 +59,27 @@ struct Open<S> {
     guests: HashMap<u64, Guest<S>>,
 }
 
-/// A connection's place; dropping it gives the place back.
+/// The slot of a connection. Dropping it frees the slot.
 pub(crate) struct Place<S> {
     places: Arc<Places<S>>,
     number: u64,
 }
 
 impl<S: HangUp> Places<S> {
-    /// Returns places for so many connections. One that has been idle for `idle_min` makes room for a new
-    /// one when all are taken; without it none does that has sent something complete.
+    /// Creates slots for `most` connections. When all are occupied, a connection idle for
+    /// `idle_min` may be evicted for a new one. Without `idle_min`, only connections that have sent
+    /// no complete message may be evicted.
     pub(crate) fn new(most: usize, idle_min: Option<Duration>) -> Arc<Places<S>> {
         let open = Mutex::new(Open { number: 0, guests: HashMap::new() });
         Arc::new(Places { most, idle_min, open, left: Condvar::new() })
     }
 
-    /// Gives a connection a place, and says whether another one was hung up on for it; `None` when all
-    /// places are taken and nobody has to make room.
+    /// Gives a connection a slot, and returns `true` with it if another connection was evicted.
+    /// Returns `None` if all slots are occupied and no connection may be evicted.
     pub(crate) fn admit(self: &Arc<Self>, socket: &Arc<S>, peer: Peer) -> Option<(Place<S>, bool)> {
         let mut open = self.open.lock();
-        // Those that leave end soon; a storm of clients must not make them many.
+        // Evicted connections end soon, but keep their thread until then. The limit bounds the
+        // number of threads when very many clients connect at once.
         let until = Instant::now() + LEAVING_MAX;
         while open.guests.len() >= 2 * self.most {
             if self.left.wait_until(&mut open, until).timed_out() {
@@ -101,7 +103,8 @@ impl<S: HangUp> Places<S> {
         self.open.lock().guests.values().map(|g| &*g.socket).for_each(f);
     }
 
-    /// Waits until all connections have ended, or for a time; returns how many are left.
+    /// Waits until all connections have ended, or until `time` has passed. Returns the number of
+    /// connections that remain.
     pub(crate) fn wait(&self, time: Option<Duration>) -> usize {
         let until = time.map(|t| Instant::now() + t);
         let mut open = self.open.lock();
@@ -117,9 +120,10 @@ impl<S: HangUp> Places<S> {
 }
 
 impl<S: HangUp> Open<S> {
-    /// Hangs up on the oldest connection that has sent nothing complete; if there is none, on the one that
-    /// has been idle longest among those of the peer with most connections. Hence a client with few
-    /// connections keeps them while another fills the places.
+    /// Evicts a connection, and returns `false` if none may be evicted. The victim is the oldest
+    /// connection that has sent no complete message. If there is none, it is the connection idle
+    /// longest of the peer with most connections. Hence a client with few connections keeps them
+    /// while another occupies all slots.
     fn evict(&mut self, idle_min: Option<Duration>) -> bool {
         let staying = |g: &&mut Guest<S>| !g.leaves;
         let new = self.guests.iter_mut().filter(|(_, g)| !g.leaves && g.state == State::New);
@@ -160,12 +164,14 @@ impl<S> Place<S> {
         }
     }
 
-    /// Something complete was received: requests are answered now.
+    /// Marks the connection as busy: a complete message was received, and requests are being
+    /// answered.
     pub(crate) fn busy(&self) {
         self.guest(|g| g.state = State::Busy);
     }
 
-    /// All was answered, and nothing has been received since.
+    /// Marks the connection as idle since a time: all requests are answered, and nothing has been
+    /// received.
     pub(crate) fn idle(&self, since: Instant) {
         self.guest(|g| g.state = State::Idle(since));
     }
@@ -180,14 +186,14 @@ impl<S> Drop for Place<S> {
 
 impl HangUp for std::os::unix::net::UnixStream {
     fn hang_up(&self) {
-        // It fails when the other side has hung up.
+        // This fails if the peer has already closed the connection, which is harmless.
         let _ = self.shutdown(std::net::Shutdown::Both);
     }
 }
 
 impl HangUp for std::net::TcpStream {
     fn hang_up(&self) {
-        // It fails when the other side has hung up.
+        // This fails if the peer has already closed the connection, which is harmless.
         let _ = self.shutdown(std::net::Shutdown::Both);
     }
 }
@@ -241,10 +247,12 @@ mod tests {
         let places = Places::new(4, Some(Duration::from_secs(60)));
         let mut guests = Vec::new();
         let hours = |h: u64| Instant::now().checked_sub(Duration::from_secs(h * 3600));
-        // The first has been idle for longest, and is alone; the second process has three.
+        // The first connection has been idle for longest, but is the only one of its process; the
+        // second process has three.
         for (pid, idle) in [(1, 5), (2, 1), (2, 3), (2, 2)] {
             assert!(come(&places, &mut guests, pid));
-            // A machine that has just started has no such past.
+            // `Instant` cannot represent this time on a machine that booted less than that long
+            // ago.
             let Some(since) = hours(idle) else { return };
             guests.last().unwrap().1.idle(since);
         }

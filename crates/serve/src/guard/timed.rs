@@ -5,16 +5,16 @@ use std::net::TcpStream;
 use std::os::unix::net::UnixStream;
 use std::time::{Duration, Instant};
 
-/// The rate below which a client is too slow to finish what it has begun, in bytes a second. Time is
-/// added to a deadline at this rate, so that large requests over slow links have the time they need.
+/// Minimum transfer rate of a client, in bytes per second. Deadlines are extended at this rate, so
+/// that large requests over slow links have the time they need.
 pub(crate) const BYTES_PER_SECOND_MIN: u64 = 64 << 10;
 
-/// A socket whose reads end after a time.
+/// A socket with a timeout for reads.
 pub(crate) trait Timed {
-    /// Limits the time of reads.
+    /// Sets the timeout of reads.
     ///
     /// # Errors
-    /// As the system says.
+    /// The error of the system.
     fn read_timeout(&self, timeout: Option<Duration>) -> io::Result<()>;
 }
 
@@ -30,15 +30,15 @@ impl Timed for TcpStream {
     }
 }
 
-/// Returns `true` if an error says that a socket's time is over.
+/// Returns `true` if an error is a timeout of a socket.
 pub(crate) fn is_timeout(e: &io::Error) -> bool {
     matches!(e.kind(), ErrorKind::WouldBlock | ErrorKind::TimedOut)
 }
 
-/// Reads what a socket has, before a deadline.
+/// Reads available bytes from a socket, before a deadline.
 ///
 /// # Errors
-/// `TimedOut` when nothing came, or as the system says.
+/// `TimedOut` if nothing arrives before the deadline, or the error of the system.
 pub(crate) fn read_before<S: Timed>(stream: &S, into: &mut [u8], end: Instant) -> io::Result<usize>
 where
     for<'a> &'a S: Read,
@@ -56,13 +56,13 @@ where
     }
 }
 
-/// Writes all, before a deadline that is later for more bytes ([`BYTES_PER_SECOND_MIN`]). The socket's
-/// own write timeout is `patience`.
+/// Writes all bytes before a deadline, which is later for more bytes ([`BYTES_PER_SECOND_MIN`]).
+/// `patience` is the write timeout of the socket.
 ///
 /// # Errors
-/// `TimedOut` when the other side does not take the bytes, or as the system says.
+/// `TimedOut` if the peer does not take the bytes, or the error of the system.
 pub(crate) fn write_before<W: Write>(mut to: W, mut bytes: &[u8], patience: Duration) -> io::Result<()> {
-    // The clock is read only when one call did not take all, which is rare.
+    // The clock is read only if one call did not write everything, which is rare.
     let mut begun: Option<Instant> = None;
     let mut taken = 0u64;
     while !bytes.is_empty() {

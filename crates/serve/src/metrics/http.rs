@@ -1,5 +1,5 @@
-//! A server of three pages, for what scrapes metrics: GET only, one request a connection, on a loopback
-//! port.
+//! HTTP server for metrics with three pages: only GET and HEAD, one request per connection, on a
+//! port of the loopback address.
 
 use super::prometheus;
 use crate::ctl::Panel;
@@ -12,16 +12,17 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
-/// Connections at a time. When more come, the oldest that has not sent its request is hung up on.
+/// Maximum number of connections. A further client evicts the oldest one that has not sent its
+/// request.
 const CONNECTIONS_MAX: usize = 32;
-/// The longest head of a request, in bytes.
+/// Maximum length of a request header, in bytes.
 const HEAD_BYTES_MAX: usize = 8 * 1024;
-/// Headers in it, at most.
+/// Maximum number of header fields.
 const HEADERS_MAX: usize = 64;
-/// A request has to be here, and its answer taken, within this time.
+/// Maximum time in which a client must send its request, and accept the response.
 const PATIENCE: Duration = Duration::from_secs(5);
 
-/// The content type of OpenMetrics.
+/// Content type of OpenMetrics.
 const OPENMETRICS: &str = "application/openmetrics-text; version=1.0.0; charset=utf-8";
 const JSON: &str = "application/json";
 const PLAIN: &str = "text/plain; charset=utf-8";
@@ -35,10 +36,10 @@ pub struct Server {
 }
 
 impl Server {
-    /// Listens on a port of 127.0.0.1; 0 takes any that is free.
+    /// Starts a server on a port of 127.0.0.1; with port 0 the system chooses a free port.
     ///
     /// # Errors
-    /// A port that is in use.
+    /// The port is in use.
     pub fn start(port: u16, panel: &Arc<dyn Panel>, log: &Log) -> io::Result<Server> {
         let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, port))?;
         let (address, stop) = (listener.local_addr()?, Arc::new(AtomicBool::new(false)));
@@ -48,7 +49,7 @@ impl Server {
         Ok(Server { address, stop, thread })
     }
 
-    /// Where it listens.
+    /// Returns the address.
     #[must_use]
     pub fn address(&self) -> SocketAddr {
         self.address
@@ -58,7 +59,7 @@ impl Server {
 impl Drop for Server {
     fn drop(&mut self) {
         self.stop.store(true, Ordering::SeqCst);
-        // A connection of our own wakes the thread that accepts, which sees that it is to end.
+        // `accept` has no timeout, so a connection to the own address wakes its thread.
         if TcpStream::connect_timeout(&self.address, PATIENCE).is_ok()
             && let Some(thread) = self.thread.take()
         {
@@ -77,10 +78,10 @@ fn accept(listener: &TcpListener, panel: &Arc<dyn Panel>, stop: &AtomicBool, log
         }
         let spawned = accepted.and_then(|(stream, peer)| {
             let stream = Arc::new(stream);
-            // All others are being answered, which takes a few seconds at most.
+            // All other connections are being answered, which takes a few seconds at most.
             let Some((place, _)) = places.admit(&stream, Peer::Machine(peer.ip())) else { return Ok(()) };
             let panel = Arc::clone(panel);
-            // What ends a connection concerns its client alone.
+            // An error ends only this connection, and is not reported.
             let run = move || drop(serve(&stream, &place, &*panel));
             std::thread::Builder::new().name("metrics-client".into()).spawn(run).map(drop)
         });
@@ -97,13 +98,13 @@ fn serve(stream: &TcpStream, place: &Place<TcpStream>, panel: &dyn Panel) -> io:
     stream.set_write_timeout(Some(PATIENCE))?;
     let Some(head) = head(stream)? else {
         let status = "431 Request Header Fields Too Large";
-        return answer(stream, status, PLAIN, "the head is too long\n", false);
+        return answer(stream, status, PLAIN, "the request header is too long\n", false);
     };
     place.busy();
     let mut headers = [httparse::EMPTY_HEADER; HEADERS_MAX];
     let mut request = httparse::Request::new(&mut headers);
     if request.parse(&head).is_err() {
-        return answer(stream, "400 Bad Request", PLAIN, "this is no request\n", false);
+        return answer(stream, "400 Bad Request", PLAIN, "invalid request\n", false);
     }
     let only_head = request.method == Some("HEAD");
     if !only_head && request.method != Some("GET") {
@@ -126,7 +127,7 @@ fn serve(stream: &TcpStream, place: &Place<TcpStream>, panel: &dyn Panel) -> io:
     answer(stream, status, kind, &body, only_head)
 }
 
-/// The bytes up to the empty line; none when there are too many.
+/// Reads the request header up to the empty line. Returns `None` if it is too long.
 fn head(stream: &TcpStream) -> io::Result<Option<Vec<u8>>> {
     let end = Instant::now() + PATIENCE;
     let mut head = Vec::new();

@@ -1,10 +1,10 @@
-//! Distributions of times as metrics show them.
+//! Conversion of latency histograms to metrics.
 
 use super::LatencyStat;
 use hdrhistogram::Histogram;
 
-/// Upper ends of buckets in nanoseconds: 1, 2, 5 a decade, from 1 µs, which a request in memory takes, to
-/// 10 s, after which clients give up.
+/// Upper bounds of the buckets in nanoseconds: 1, 2 and 5 per decade, from 1 µs, the latency of a
+/// request in memory, to 10 s, after which clients time out.
 const BOUNDS: [u64; 22] = {
     let mut bounds = [0; 22];
     let mut decade = 1_000;
@@ -30,6 +30,7 @@ impl From<&Histogram<u64>> for LatencyStat {
         let mut sum = 0.0;
         for value in h.iter_recorded() {
             let (time, count) = (value.value_iterated_to(), value.count_since_last_iteration());
+            // The histogram stores ranges of values, so the sum uses the middle of each range.
             sum += h.median_equivalent(time) as f64 * count as f64;
             let at = BOUNDS.partition_point(|&bound| bound < time);
             buckets[at].1 += count;

@@ -1,4 +1,4 @@
-//! What a server shows: one value ([`Stat`]) for tables and JSON, and the same as metrics.
+//! Metrics of a server: one snapshot ([`Stat`]) for tables and JSON, and its OpenMetrics form.
 
 mod http;
 mod latency;

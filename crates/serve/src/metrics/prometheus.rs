@@ -1,4 +1,4 @@
-//! A [`Stat`] as Prometheus reads it (OpenMetrics text).
+//! Encoding of a [`Stat`] as OpenMetrics text for Prometheus.
 
 use super::{LatencyStat, LayerStat, MediumStat, ServerStat, Stat};
 use prometheus_client::collector::Collector;
@@ -7,10 +7,10 @@ use prometheus_client::metrics::MetricType;
 use prometheus_client::registry::{Registry, Unit};
 use std::fmt::{self, Error};
 
-/// All metrics of a served volume, as text. docs/control.md lists them.
+/// Returns all metrics of a served volume as text. docs/control.md lists them.
 ///
 /// # Errors
-/// None that occurs: the text is written to memory.
+/// Never occurs in practice, since the text is written to memory.
 pub fn text(stat: Stat) -> Result<String, Error> {
     let mut registry = Registry::with_prefix("frit");
     registry.register_collector(Box::new(Snapshot(stat)));
@@ -19,13 +19,14 @@ pub fn text(stat: Stat) -> Result<String, Error> {
     Ok(text)
 }
 
-/// One moment's values. The registry is made for one answer: what is counted is counted elsewhere.
+/// A snapshot of all values. The registry is created for one response, since the counters are kept
+/// elsewhere.
 #[derive(Debug)]
 struct Snapshot(Stat);
 
 type Labels<'a, const N: usize> = [(&'static str, &'a str); N];
 
-/// A metric without its values.
+/// Description of a metric.
 struct About {
     name: &'static str,
     unit: Option<Unit>,
@@ -33,7 +34,7 @@ struct About {
     help: &'static str,
 }
 
-/// A metric that has a unit.
+/// Returns the description of a metric with a unit.
 fn about(name: &'static str, unit: &'static str, kind: MetricType, help: &'static str) -> About {
     About { name, unit: Some(Unit::Other(unit.into())), kind, help }
 }
@@ -46,7 +47,7 @@ fn gauge(name: &'static str, unit: &'static str, help: &'static str) -> About {
     about(name, unit, MetricType::Gauge, help)
 }
 
-/// Writes one metric with all its values.
+/// Encodes one metric with all its values.
 fn family(
     to: &mut DescriptorEncoder<'_>,
     about: &About,
@@ -129,6 +130,7 @@ impl Snapshot {
 }
 
 fn histogram(to: &mut MetricEncoder<'_>, l: &LatencyStat) -> fmt::Result {
+    // `f64::MAX` is encoded as the bucket `+Inf`.
     let end = |ns: u64| if ns == u64::MAX { f64::MAX } else { ns as f64 / 1e9 };
     let buckets: Vec<(f64, u64)> = l.buckets.iter().map(|&(ns, n)| (end(ns), n)).collect();
     to.encode_histogram::<NoLabelSet>(l.sum_s, buckets.iter().map(|b| b.1).sum(), &buckets, None)
@@ -174,13 +176,15 @@ fn media(to: &mut DescriptorEncoder<'_>, media: &[MediumStat]) -> fmt::Result {
     Ok(())
 }
 
-/// Figures of a layer: each is a metric of its own. Whether it counts or measures, its help says.
+/// Encodes the metrics of a layer. Their type is unknown here; the help text says if a metric is a
+/// counter or a gauge.
 fn layer(to: &mut DescriptorEncoder<'_>, l: &LayerStat) -> fmt::Result {
     for f in &l.figures {
-        // OpenMetrics wants the unit at the end of the name.
+        // OpenMetrics requires the unit at the end of the name.
         let unit = f.unit.replace(|c: char| !c.is_ascii_alphanumeric(), "_");
         let bare = f.name.strip_suffix(&unit).and_then(|n| n.strip_suffix('_')).unwrap_or(&f.name);
         let name = format!("{}_{bare}", l.name);
+        // A metric named like its unit would repeat it, so it gets the name of the layer alone.
         let (name, unit) = match unit == f.name {
             true => (l.name.clone(), unit),
             false => (name, unit),

@@ -1,4 +1,4 @@
-//! What can be seen of a served volume, as one value: `frit ctl stat --json` and `/visible` are this.
+//! Metrics of a served volume as one value, which `frit ctl stat --json` and `/visible` print.
 
 use crate::pace::PaceStat;
 use frit_core::visible::{LayerView, MediumView, Metric, Residence, WearSummary};
@@ -6,117 +6,119 @@ use frit_core::{Cause, Count, Counts, MediumKind, Op, Visible};
 use serde::{Deserialize, Serialize};
 use strum::IntoEnumIterator;
 
-/// A served volume, at one moment.
+/// Snapshot of the metrics of a served volume.
 #[derive(Clone, PartialEq, Default, Debug, Serialize, Deserialize)]
 #[serde(default)]
 pub struct Stat {
-    /// The volume.
+    /// Metrics of the volume.
     pub volume: VolumeStat,
-    /// The process that serves it; none when the volume was opened to be looked at.
+    /// The server process; `None` if the volume was opened only for inspection.
     pub server: Option<ServerStat>,
-    /// Requests of clients by operation.
+    /// Client requests by operation.
     pub requests: Vec<OpStat>,
-    /// Media.
+    /// Metrics of the media.
     pub media: Vec<MediumStat>,
-    /// Layers, top first.
+    /// Metrics of the layers, top layer first.
     pub layers: Vec<LayerStat>,
-    /// Bytes written to media for each byte that clients wrote since the volume was opened.
+    /// Write amplification since the volume was opened.
     pub write_amplification: Amplification,
 }
 
-/// The volume itself.
+/// Properties of the volume.
 #[derive(Clone, PartialEq, Default, Debug, Serialize, Deserialize)]
 #[serde(default)]
 pub struct VolumeStat {
-    /// Its directory.
+    /// Directory of the volume.
     pub path: String,
-    /// The name of its stack.
+    /// Name of the stack.
     pub stack: String,
-    /// Size, in bytes.
+    /// Size in bytes.
     pub bytes: u64,
-    /// Mapped page, in bytes.
+    /// Size of a mapped page, in bytes.
     pub page_bytes: u32,
-    /// Why writes are refused, when they are: after a media error, say.
+    /// Reason why writes are refused, for example after a media error. `None`: writes are accepted.
     pub refuses: Option<String>,
 }
 
-/// The process.
+/// Metrics of the server process.
 #[derive(Clone, PartialEq, Default, Debug, Serialize, Deserialize)]
 #[serde(default)]
 pub struct ServerStat {
-    /// Its process id.
+    /// Process ID.
     pub pid: u32,
-    /// Its version.
+    /// Version of the program.
     pub version: String,
-    /// How long it has served, in seconds.
+    /// Time since the start of the server, in seconds.
     pub uptime_s: f64,
-    /// Clients connected now.
+    /// Number of connected clients.
     pub connections: u64,
-    /// Clients connected since it started.
+    /// Number of clients accepted since the start.
     pub connections_accepted: u64,
-    /// Clients turned away since too many were connected.
+    /// Number of clients refused because too many were connected.
     pub connections_refused: u64,
-    /// Clients hung up on: too slow, or silent when others needed the place.
+    /// Number of clients disconnected by the server: too slow, or idle when another client needed
+    /// the slot.
     pub connections_dropped: u64,
-    /// Where it is served: `nbd unix:/run/frit.sock`, `fuse /mnt/frit`.
+    /// Addresses at which the volume is served: `nbd unix:/run/frit.sock`, `fuse /mnt/frit`.
     pub exports: Vec<String>,
-    /// With `--pace model`, by operation, how well replies take the time of the modelled device.
+    /// With `--pace model`: accuracy of the reply times of each operation, relative to the modelled
+    /// device.
     pub pace: Option<Vec<PaceStat>>,
 }
 
-/// Requests of one operation since the server started.
+/// Requests of one operation since the start of the server.
 #[derive(Clone, PartialEq, Default, Debug, Serialize, Deserialize)]
 #[serde(default)]
 pub struct OpStat {
     /// `read`, `write`, `write_zeroes`, `discard`, `flush`, `extents`.
     pub op: String,
-    /// Requests done, failed ones included.
+    /// Number of completed requests, including failed ones.
     pub requests: u64,
-    /// Bytes asked for.
+    /// Number of bytes requested.
     pub bytes: u64,
-    /// Requests that failed.
+    /// Number of failed requests.
     pub errors: u64,
-    /// Time from when the request's turn came (a flush: from when it was asked for) to when its reply may
-    /// go out.
+    /// Time from the request's turn under the lock (for a flush: from its arrival) to the time at
+    /// which its reply may be sent.
     pub latency: LatencyStat,
 }
 
-/// Figures of a distribution of times.
+/// Latency distribution.
 #[derive(Clone, PartialEq, Default, Debug, Serialize, Deserialize)]
 #[serde(default)]
 pub struct LatencyStat {
-    /// All times together, in seconds.
+    /// Sum of all times, in seconds.
     pub sum_s: f64,
     /// Median, in nanoseconds.
     pub p50_ns: u64,
     /// 99th percentile, in nanoseconds.
     pub p99_ns: u64,
-    /// The longest, in nanoseconds.
+    /// Maximum, in nanoseconds.
     pub max_ns: u64,
-    /// Upper ends in nanoseconds, ascending, and how many took longer than the one before and at most so
-    /// long. The last has no end.
+    /// Buckets in ascending order: upper bound in nanoseconds, and number of times above the
+    /// previous bound and up to this one. The last bucket has no bound.
     pub buckets: Vec<(u64, u64)>,
 }
 
-/// A medium.
+/// Metrics of a medium.
 #[derive(Clone, PartialEq, Default, Debug, Serialize, Deserialize)]
 #[serde(default)]
 pub struct MediumStat {
-    /// Its name in the stack.
+    /// Name in the stack.
     pub name: String,
     /// `nand`, `pcm`, `dram`.
     pub kind: String,
-    /// Size, in bytes.
+    /// Size in bytes.
     pub bytes: u64,
-    /// Channels.
+    /// Number of channels.
     pub channels: u32,
-    /// Units that do one thing at a time.
+    /// Number of units; each executes one command at a time.
     pub units: u32,
-    /// Geometry by name.
+    /// Geometry: names and values.
     pub geometry: Vec<(String, u64)>,
     /// Commands by operation and cause.
     pub commands: Vec<CommandStat>,
-    /// Wear.
+    /// Wear of the medium.
     pub wear: WearStat,
 }
 
@@ -124,92 +126,94 @@ pub struct MediumStat {
 #[derive(Clone, PartialEq, Eq, Default, Debug, Serialize, Deserialize)]
 #[serde(default)]
 pub struct CommandStat {
-    /// What: `nand-program` …
+    /// Operation: `nand-program` …
     pub op: String,
-    /// Why: `host`, `gc` …
+    /// Cause: `host`, `gc` …
     pub cause: String,
-    /// How many.
+    /// Number of commands.
     pub commands: u64,
-    /// Payload, in bytes.
+    /// Length of the payload in bytes.
     pub bytes: u64,
 }
 
-/// Wear of a medium, summed up.
+/// Summary of the wear of a medium.
 #[derive(Clone, PartialEq, Default, Debug, Serialize, Deserialize)]
 #[serde(default)]
 pub struct WearStat {
-    /// What a cycle wears: `block`, …
+    /// Unit of wear: `block`, …
     pub per: String,
-    /// Cell groups.
+    /// Number of cell groups.
     pub groups: u64,
-    /// Cycles that a group is specified for.
+    /// Specified number of cycles of a group.
     pub limit: u64,
-    /// Groups out of use.
+    /// Number of groups out of use.
     pub bad: u32,
-    /// Fewest cycles.
+    /// Minimum number of cycles.
     pub min: u32,
-    /// Mean cycles.
+    /// Mean number of cycles.
     pub mean: f64,
-    /// Most cycles.
+    /// Maximum number of cycles.
     pub max: u32,
-    /// Standard deviation.
+    /// Standard deviation of the number of cycles.
     pub deviation: f64,
 }
 
-/// A layer.
+/// Metrics of a layer.
 #[derive(Clone, PartialEq, Default, Debug, Serialize, Deserialize)]
 #[serde(default)]
 pub struct LayerStat {
-    /// Its name.
+    /// Name of the layer.
     pub name: String,
-    /// Figures.
+    /// Metrics defined by the layer.
     pub figures: Vec<Figure>,
-    /// Pages by where they lie, over equal slices of the address space.
+    /// Placement of pages, by equal slices of the address space.
     pub residence: Vec<Slice>,
 }
 
-/// A figure of a layer.
+/// A metric of a layer.
 #[derive(Clone, PartialEq, Default, Debug, Serialize, Deserialize)]
 #[serde(default)]
 pub struct Figure {
-    /// Its name.
+    /// Name.
     pub name: String,
-    /// Its value.
+    /// Value.
     pub value: f64,
-    /// Its unit.
+    /// Unit.
     pub unit: String,
-    /// What it counts.
+    /// Description.
     pub help: String,
 }
 
-/// Pages of a slice of the address space by where they lie.
+/// Number of pages of a slice of the address space, by placement.
 #[derive(Clone, Copy, PartialEq, Eq, Default, Debug, Serialize, Deserialize)]
 #[serde(default)]
 pub struct Slice {
-    /// Never written, or discarded.
+    /// Pages never written, or discarded.
     pub unmapped: u64,
-    /// In NAND.
+    /// Pages in NAND.
     pub nand: u64,
-    /// In PCM as storage.
+    /// Pages in PCM as storage.
     pub pcm_level: u64,
-    /// In PCM as a cache.
+    /// Pages in PCM as a cache.
     pub pcm_cache: u64,
-    /// On a disk alone.
+    /// Pages only on a disk.
     pub disk: u64,
 }
 
-/// Bytes written to media for each byte that clients wrote; none before the first write.
+/// Write amplification: bytes written to media per byte written by clients. `None` before the first
+/// write.
 #[derive(Clone, Copy, PartialEq, Default, Debug, Serialize, Deserialize)]
 #[serde(default)]
 pub struct Amplification {
-    /// To NAND, for all causes.
+    /// Bytes written to NAND for all causes.
     pub nand: Option<f64>,
-    /// To PCM, for all causes.
+    /// Bytes written to PCM for all causes.
     pub pcm: Option<f64>,
 }
 
 impl Stat {
-    /// Takes over what a view shows, where clients wrote `written` bytes since its counts began.
+    /// Sets the metrics of media and layers from a view. `written` is the number of bytes that
+    /// clients wrote since its counters were reset.
     pub fn show(&mut self, view: &Visible, written: u64) {
         self.media = view.media.iter().map(medium).collect();
         self.layers = view.layers.iter().map(layer).collect();
@@ -221,19 +225,19 @@ impl Stat {
         };
     }
 
-    /// A figure of any layer.
+    /// Returns the value of a metric of any layer.
     #[must_use]
     pub fn figure(&self, name: &str) -> Option<f64> {
         self.layers.iter().flat_map(|l| &l.figures).find(|f| f.name == name).map(|f| f.value)
     }
 
-    /// One operation of clients.
+    /// Returns the metrics of one operation of clients.
     #[must_use]
     pub fn op(&self, op: &str) -> Option<&OpStat> {
         self.requests.iter().find(|o| o.op == op)
     }
 
-    /// Where all pages lie.
+    /// Returns the placement of all pages.
     #[must_use]
     pub fn residence(&self) -> Slice {
         let slices = self.layers.iter().flat_map(|l| &l.residence);
@@ -247,7 +251,7 @@ impl Stat {
     }
 }
 
-/// Bytes that commands for any cause wrote to a kind of medium.
+/// Returns the number of bytes written to a kind of medium for all causes.
 fn bytes_written(counts: &Counts, kind: MediumKind) -> u64 {
     use Op::{DramWrite, NandCopyback, NandProgram, PcmWrite, PcmWriteClean};
     let writes = |op: &Op| matches!(op, NandProgram | NandCopyback | PcmWrite | PcmWriteClean | DramWrite);

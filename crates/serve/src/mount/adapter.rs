@@ -1,4 +1,5 @@
-//! The requests of the kernel, each handed to the core. What it asks for more than that is in the files beside.
+//! FUSE adapter of a file system: each request of the kernel is passed to [`Files`]. Longer
+//! operations are in the neighboring modules.
 
 use super::convert::xattr_mode;
 use super::convert::{
@@ -26,7 +27,7 @@ use std::path::Path;
 use std::sync::Arc;
 use std::time::SystemTime;
 
-/// A file system as FUSE asks for it.
+/// A file system, as served to FUSE.
 #[derive(Debug)]
 pub(super) struct Adapter<F> {
     pub(super) files: Arc<F>,
@@ -35,13 +36,15 @@ pub(super) struct Adapter<F> {
     pages: Pages,
     removed: Removed,
     writeback: bool,
-    /// Whether directories are opened without asking.
+    /// `true` if the kernel opens directories without a request.
     free_opendir: bool,
 }
 
 impl<F: Files + 'static> Adapter<F> {
+    /// Creates the adapter of a file system.
+    ///
     /// # Errors
-    /// No thread that has pages dropped.
+    /// The thread for invalidation cannot be started.
     pub(super) fn new(files: Arc<F>, options: &Options) -> io::Result<Adapter<F>> {
         let passthrough = Passthrough::new(options.passthrough);
         let pages = Pages::start(&*files, passthrough.notifier())?;
@@ -66,7 +69,8 @@ impl<F: Files + 'static> Filesystem for Adapter<F> {
     }
 
     fn lookup(&self, request: &Request, dir: INodeNo, name: &OsStr, reply: ReplyEntry) {
-        // A handle is opened again by this name, also one of a file.
+        // The kernel resolves a file handle by the name ".", also for files that are not
+        // directories.
         let found = match name.as_bytes() {
             b"." => self.files.attr(ino(dir)),
             name => self.files.lookup(&caller(request), ino(dir), name),
@@ -111,7 +115,8 @@ impl<F: Files + 'static> Filesystem for Adapter<F> {
         };
         let who = caller(request);
         if changes == Changes::default() {
-            // Before a write (or a change of owner to nobody else): rights are to be taken away.
+            // SETATTR without attributes precedes a write, or a change of owner that changes
+            // nothing. It asks to remove set-ID bits and capabilities.
             let taken = Plain::take_before(&*self.files, ino(number), who.uid == 0);
             let attr = taken.and_then(|()| self.files.attr(ino(number)));
             return reply::attr(reply, &self.passthrough, attr);
@@ -219,7 +224,7 @@ impl<F: Files + 'static> Filesystem for Adapter<F> {
     ) {
         match self.make_open(request, dir, name, mode, flags) {
             Ok(attr) => {
-                // A new file has nothing that could be mapped and written unseen.
+                // A new file cannot have been written through a memory map yet.
                 let ttl = if attr.size == 0 {
                     reply::shorter(TTL, &attr)
                 } else {
@@ -269,8 +274,8 @@ impl<F: Files + 'static> Filesystem for Adapter<F> {
         reply: ReplyWrite,
     ) {
         self.pages.fill(ino(number), owner);
-        // With O_APPEND the kernel says where the end is: it lets one writer at a time extend a file, and its page
-        // cache holds the bytes for that place.
+        // With O_APPEND the kernel determines the offset. It lets only one writer at a time extend
+        // a file, and its page cache holds the bytes for that offset.
         let taken = self.plain.take(&*self.files, ino(number), Loses::by(flags, handle));
         match taken.and_then(|()| self.files.write(ino(number), at, data)) {
             Ok(bytes) => self.pages.answer(reply, ino(number), at, bytes, flags),
@@ -279,7 +284,8 @@ impl<F: Files + 'static> Filesystem for Adapter<F> {
     }
 
     fn flush(&self, _: &Request, _: INodeNo, _: FileHandle, _: LockOwner, reply: ReplyEmpty) {
-        // Only kernels that do not know FOPEN_NOFLUSH ask, and those with a writeback cache: it is written by now.
+        // Only kernels without FOPEN_NOFLUSH, or with a writeback cache, send this request. The
+        // cached data has been written before.
         reply.ok();
     }
 
@@ -303,8 +309,8 @@ impl<F: Files + 'static> Filesystem for Adapter<F> {
 
     fn opendir(&self, _: &Request, _: INodeNo, _: OpenFlags, reply: ReplyOpen) {
         if self.free_opendir {
-            // The kernel does not ask again, and keeps listings in its page cache: walking a tree once more takes
-            // one request a directory, not three.
+            // The kernel then sends no more OPENDIR requests, and caches listings. A repeated walk
+            // of a tree takes one request per directory instead of three.
             return reply.error(Errno::ENOSYS);
         }
         reply.opened(FileHandle(0), FopenFlags::FOPEN_KEEP_CACHE | FopenFlags::FOPEN_CACHE_DIR);
@@ -376,7 +382,7 @@ impl<F: Files + 'static> Filesystem for Adapter<F> {
     }
 
     fn access(&self, _: &Request, _: INodeNo, _: AccessFlags, reply: ReplyEmpty) {
-        // The kernel checks permissions itself (default_permissions), and does not ask.
+        // The kernel checks permissions (default_permissions) and does not send this request.
         reply.ok();
     }
 

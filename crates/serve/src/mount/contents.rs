@@ -1,4 +1,4 @@
-//! Contents of files: flags of opening, reading, copying, looking for holes.
+//! Contents of files: opening, reading, copying, and the search for data and holes.
 
 use super::adapter::Adapter;
 use super::convert::errno;
@@ -12,17 +12,17 @@ use std::io;
 use std::os::fd::OwnedFd;
 use std::sync::Arc;
 
-/// What one request copies at most; programs ask again for the rest.
+/// Maximum number of bytes copied by one request. Programs request the rest again.
 const COPY_MAX: u64 = 64 << 20;
-/// What is copied at a time.
+/// Number of bytes copied at a time.
 const COPY_BYTES: usize = 1 << 20;
 
 thread_local! {
-    /// What a thread reads into.
+    /// Read buffer of a thread.
     static BUFFER: RefCell<Vec<u8>> = const { RefCell::new(Vec::new()) };
 }
 
-/// Hands out `len` bytes of this thread's buffer.
+/// Calls a function with `len` bytes of this thread's buffer.
 fn with_buffer<R>(len: usize, work: impl FnOnce(&mut [u8]) -> R) -> R {
     BUFFER.with_borrow_mut(|buffer| {
         if buffer.len() < len {
@@ -32,13 +32,14 @@ fn with_buffer<R>(len: usize, work: impl FnOnce(&mut [u8]) -> R) -> R {
     })
 }
 
-/// A position in a file, as lseek(2) counts.
+/// Converts an offset of lseek(2) to a position in a file.
 fn position(at: i64) -> Result<u64> {
     u64::try_from(at).map_err(|_| Error::BeyondEnd)
 }
 
 impl<F: Files + 'static> Adapter<F> {
-    /// One more user of an inode that is pinned: the kernel's name of its contents if it reads and writes them itself.
+    /// Adds a user to a pinned inode. Returns the kernel's ID of its backing file if the kernel
+    /// reads and writes the contents itself.
     pub(super) fn backing(
         &self,
         ino: Ino,
@@ -49,24 +50,27 @@ impl<F: Files + 'static> Adapter<F> {
         self.passthrough.open(&*self.files, ino, writes, register)
     }
 
-    /// Returns how the kernel treats an open file whose contents come through requests, and its handle.
+    /// Returns the handle of an open file whose contents are transferred by requests, and the flags
+    /// for the kernel.
     ///
-    /// O_DIRECT goes past the page cache at once (FOPEN_DIRECT_IO), with several writes at a time but those that make
-    /// the file longer. A file with set-ID bits is written in the kernel's slower way for O_DIRECT, because that one
-    /// takes the bits away before (`plain`); so is one whose attributes cannot be read.
+    /// With O_DIRECT, requests bypass the page cache (FOPEN_DIRECT_IO), and several writes run at a
+    /// time, except those that extend the file. A file with set-ID bits is opened without these
+    /// flags even for O_DIRECT, because only then the kernel removes the bits before a write
+    /// (`plain`). The same holds for a file whose attributes cannot be read.
     pub(super) fn how(&self, ino: Ino, flags: OpenFlags) -> (FileHandle, FopenFlags) {
         let direct = flags.0 as u32 & OFlags::DIRECT.bits() != 0;
         if direct && self.files.attr(ino).is_ok_and(|attr| !has_set_id(&attr)) {
             let how = FopenFlags::FOPEN_DIRECT_IO | FopenFlags::FOPEN_PARALLEL_DIRECT_WRITES;
             return (DIRECT, FopenFlags::FOPEN_NOFLUSH | how);
         }
-        // What the page cache has of the file is what the file is; but where bodies are written past it, that may be
-        // from before. Closing promises nothing, so that no request is needed (FOPEN_NOFLUSH).
+        // The page cache stays valid after closing. It is dropped only with passthrough, where
+        // files are written past it. close(2) guarantees nothing, so that no request is needed
+        // (FOPEN_NOFLUSH).
         let keep = if self.passthrough.is_on() { FopenFlags::empty() } else { FopenFlags::FOPEN_KEEP_CACHE };
         (FileHandle(0), FopenFlags::FOPEN_NOFLUSH | keep)
     }
 
-    /// Keeps an inode for an open file, and cuts it to nothing if it is opened so.
+    /// Pins an inode for an open file, and truncates it if the flags contain O_TRUNC.
     pub(super) fn open_file(&self, request: &Request, ino: Ino, flags: OpenFlags) -> Result<()> {
         self.files.pin(ino)?;
         let truncate = flags.0 as u32 & OFlags::TRUNC.bits() != 0;
@@ -91,7 +95,7 @@ impl<F: Files + 'static> Adapter<F> {
         });
     }
 
-    /// Copies between files, or within one; `len` bytes or fewer.
+    /// Copies up to `len` bytes between files, or within one.
     pub(super) fn copy(&self, from: (Ino, u64), to: (Ino, u64), len: u64) -> Result<usize> {
         let len = len.min(COPY_MAX);
         let mut done = 0;
@@ -107,7 +111,8 @@ impl<F: Files + 'static> Adapter<F> {
                             break;
                         }
                     }
-                    // What is copied stays copied; the program meets the error when it goes on.
+                    // Bytes copied so far are kept and reported as success. The program gets the
+                    // error with its next request.
                     Err(e) if done == 0 => return Err(e),
                     Err(_) => break,
                 }

@@ -1,4 +1,4 @@
-//! Between what FUSE says and what `Files` says.
+//! Conversions between the types of FUSE and of [`frit_fs::Files`].
 
 use frit_fs::{Allocate, Attr, Error, Kind, RenameMode, SetTime, Time, XattrMode};
 use fuser::{Errno, FileAttr, FileType, Generation, INodeNo, RenameFlags, TimeOrNow};
@@ -6,11 +6,11 @@ use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 use crate::fuse::mode as falloc;
 
-/// What stat(2) names as the size for efficient I/O. stdio's buffers have it: a request of 4 KiB spends most of its
-/// time on the way through the kernel, one of 64 KiB on its bytes.
+/// Size for efficient I/O, as reported by stat(2) and used by the buffers of stdio. A request of 4
+/// KiB spends most of its time on the way through the kernel, a request of 64 KiB on its bytes.
 const IO_BYTES: u32 = 64 << 10;
 
-/// The bits of a mode that say what an inode is, and their values: inode(7).
+/// Bits of a mode that encode the type of an inode: inode(7).
 mod format {
     pub(super) const MASK: u32 = 0o170_000;
     pub(super) const FILE: u32 = 0o100_000;
@@ -36,7 +36,7 @@ pub(super) fn file_type(kind: Kind) -> FileType {
     }
 }
 
-/// What mknod(2) is to make.
+/// Returns the type of the inode that mknod(2) creates.
 pub(super) fn kind(mode: u32) -> Option<Kind> {
     Some(match mode & format::MASK {
         0 | format::FILE => Kind::File,
@@ -48,7 +48,7 @@ pub(super) fn kind(mode: u32) -> Option<Kind> {
     })
 }
 
-/// The permission bits of a mode.
+/// Returns the permission bits of a mode.
 pub(super) fn permissions(mode: u32) -> u16 {
     (mode & 0o7777) as u16
 }
@@ -82,8 +82,9 @@ fn system_time(time: Time) -> SystemTime {
     if time.0 < 0 { UNIX_EPOCH - since } else { UNIX_EPOCH + since }
 }
 
-/// A time that came from the kernel. fuser 0.18 takes the nanoseconds of times before 1970 off instead of adding
-/// them: the kernel's seconds are the whole seconds before 1970, and its nanoseconds what is left.
+/// Converts a time from the kernel. For times before 1970 fuser 0.18 subtracts the nanoseconds
+/// instead of adding them: the kernel's seconds are rounded down, and its nanoseconds are the
+/// positive remainder.
 pub(super) fn time(time: SystemTime) -> Time {
     match time.duration_since(UNIX_EPOCH) {
         Ok(since) => Time::new(i64::try_from(since.as_secs()).unwrap_or(i64::MAX), since.subsec_nanos()),
@@ -102,7 +103,7 @@ pub(super) fn set_time(time_or_now: TimeOrNow) -> SetTime {
     }
 }
 
-/// `None`: flags that are not known, or contradict each other.
+/// Returns `None` for flags that are unknown or contradict each other.
 pub(super) fn rename_mode(flags: RenameFlags) -> Option<RenameMode> {
     match flags {
         f if f.is_empty() => Some(RenameMode::Replace),
@@ -112,7 +113,7 @@ pub(super) fn rename_mode(flags: RenameFlags) -> Option<RenameMode> {
     }
 }
 
-/// `None`: a mode of fallocate(2) that is not done.
+/// Returns `None` for a mode of fallocate(2) that is not supported.
 pub(super) fn allocate(how: i32) -> Option<Allocate> {
     const PUNCH: i32 = falloc::PUNCH_HOLE | falloc::KEEP_SIZE;
     const ZERO_KEEP: i32 = falloc::ZERO_RANGE | falloc::KEEP_SIZE;
@@ -126,7 +127,7 @@ pub(super) fn allocate(how: i32) -> Option<Allocate> {
     }
 }
 
-/// The flags of setxattr(2): XATTR_CREATE and XATTR_REPLACE of linux/xattr.h.
+/// Converts the flags of setxattr(2): XATTR_CREATE and XATTR_REPLACE of linux/xattr.h.
 pub(super) fn xattr_mode(flags: i32) -> Option<XattrMode> {
     match flags {
         0 => Some(XattrMode::Any),
@@ -142,7 +143,7 @@ mod tests {
 
     #[test]
     fn times_before_1970_keep_their_nanoseconds() {
-        // As fuser makes it of -2 s and 300 ms, which is 1.7 s before 1970.
+        // This is fuser's result for -2 s and 300 ms, which is 1.7 s before 1970.
         let told = UNIX_EPOCH - Duration::new(2, 300_000_000);
         assert_eq!(time(told), Time(-1_700_000_000));
         assert_eq!(system_time(Time(-1_700_000_000)), UNIX_EPOCH - Duration::from_millis(1_700));

@@ -1,4 +1,4 @@
-//! Directories: reading them, and those that are removed while somebody is in them.
+//! Directories: listings, and removed directories that are still in use.
 
 use super::adapter::Adapter;
 use super::convert::{file_attr, file_type, generation};
@@ -13,18 +13,19 @@ use std::os::unix::ffi::OsStrExt;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Duration;
 
-/// Entries that are taken from the core at a time. A reply of the smallest size, 4 KiB, holds about 20 with their
-/// attributes.
+/// Number of entries read from the file system at a time. A reply of the smallest size, 4 KiB,
+/// holds about 20 with their attributes.
 const BATCH: usize = 32;
 
-/// Entries of a directory, copied: their attributes are looked up when the core holds nothing any more.
+/// Entries of a directory, copied. Their attributes are read after the file system has released
+/// its locks.
 #[derive(Default)]
 struct Batch {
     names: Vec<u8>,
     entries: Vec<Copied>,
 }
 
-/// An entry: its name ends at `end` among the names of the batch.
+/// A copied entry. Its name ends at `end` in the names of the batch.
 #[derive(Clone, Copy)]
 struct Copied {
     ino: Ino,
@@ -47,7 +48,8 @@ impl Batch {
 }
 
 impl<F: Files + 'static> Adapter<F> {
-    /// Names and what they are. What is damaged behind names that were added fails the next request.
+    /// Lists names and types. If damage follows entries that were added already, the error is
+    /// returned to the next request.
     pub(super) fn list(&self, dir: Ino, from: u64, reply: &mut ReplyDirectory) -> Result<()> {
         let mut any = false;
         let listed = self.files.read_dir(dir, from, &mut |entry| {
@@ -59,7 +61,7 @@ impl<F: Files + 'static> Adapter<F> {
         if any { Ok(()) } else { listed }
     }
 
-    /// Names with all attributes: the lookups that mostly follow are answered with them.
+    /// Lists names with all attributes, so that the lookups that usually follow need no requests.
     pub(super) fn list_plus(&self, dir: Ino, mut from: u64, reply: &mut ReplyDirectoryPlus) -> Result<()> {
         let mut batch = Batch::default();
         let mut any = false;
@@ -77,15 +79,16 @@ impl<F: Files + 'static> Adapter<F> {
             }
             match (filled, batch.entries.last()) {
                 (Ok(()), Some(last)) if batch.entries.len() == BATCH => from = last.next,
-                // What is damaged behind names that were added fails the next request.
+                // The error is returned to the next request if entries were added already.
                 (filled, _) => return if any { Ok(()) } else { filled },
             }
         }
     }
 
-    /// The attributes of an entry, and how long the kernel may believe them; nothing where the name was removed since
-    /// it was listed, which may be left out. An entry whose inode cannot be read is listed: the kernel is told what its
-    /// name says, to be believed for no time at all, and asks for the inode when somebody does.
+    /// Returns the attributes of an entry, and their lifetime in the kernel's cache. Returns `None`
+    /// if the name was removed after it was listed; such a name may be left out. An entry whose
+    /// inode cannot be read is listed with the type from its directory entry and a lifetime of
+    /// zero, so that the kernel requests the inode when it is used.
     fn attributes(
         &self,
         dir: Ino,
@@ -106,8 +109,9 @@ impl<F: Files + 'static> Adapter<F> {
     }
 }
 
-/// Directories that were removed and that the kernel knows still: someone's working directory, an open one. They are
-/// pinned until the kernel forgets them, so that opening and closing directories needs no request.
+/// Directories that were removed and that the kernel still references: working directories and open
+/// directories. They are pinned until the kernel forgets them, so that opening and closing
+/// directories needs no request.
 #[derive(Debug, Default)]
 pub(super) struct Removed {
     pinned: Mutex<HashSet<Ino>>,
@@ -115,7 +119,7 @@ pub(super) struct Removed {
 }
 
 impl Removed {
-    /// Removes a directory by `remove`, and keeps its inode if it is one.
+    /// Calls `remove`, and keeps the inode of the removed file pinned if it is a directory.
     pub(super) fn removing<F: Files>(
         &self,
         files: &F,
@@ -134,11 +138,11 @@ impl Removed {
         removed
     }
 
-    /// The kernel has forgotten an inode.
+    /// Unpins an inode that the kernel has forgotten.
     pub(super) fn forget<F: Files>(&self, files: &F, ino: Ino) {
         if self.count.load(Ordering::Acquire) > 0 && self.pinned.lock().remove(&ino) {
             self.count.fetch_sub(1, Ordering::Release);
-            // Nobody waits for it, and what cannot be freed now is found by the next check.
+            // FORGET has no reply. Space that cannot be freed now is found by the next check.
             let _ = files.unpin(ino);
         }
     }

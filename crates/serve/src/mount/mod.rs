@@ -1,8 +1,9 @@
-//! A file system as a directory tree of this machine, through FUSE.
+//! A file system as a directory tree of the host, through FUSE.
 //!
-//! [`Mount`] carries any [`frit_fs::Files`] to programs. `adapter` takes the kernel's requests; what needs more than
-//! one call of `Files` is in a file of its own. Nothing of a file is kept here: the core keeps files, and the kernel,
-//! through which all changes come, keeps what it has seen of them. docs/mount.md says what programs see.
+//! [`Mount`] serves any [`frit_fs::Files`] to programs. `adapter` receives the kernel's requests;
+//! operations that need more than one call of `Files` are in modules of their own. Nothing of a
+//! file is cached here: the file system caches files, and the kernel, through which all changes are
+//! made, caches their attributes and contents. docs/mount.md describes what programs observe.
 
 mod adapter;
 mod contents;

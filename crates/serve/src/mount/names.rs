@@ -1,4 +1,4 @@
-//! Names: making what they name, and what is about to lose one.
+//! Operations on names: creation, and lookup before removal.
 
 use super::adapter::Adapter;
 use super::convert::permissions;
@@ -15,7 +15,8 @@ impl<F: Files + 'static> Adapter<F> {
         Ok(attr)
     }
 
-    /// Makes a file and opens it; one that somebody else has just made is opened, unless it has to be new.
+    /// Creates a file and opens it. If another program has just created it, it is opened, unless
+    /// the flags contain O_EXCL.
     pub(super) fn make_open(
         &self,
         request: &Request,
@@ -33,12 +34,12 @@ impl<F: Files + 'static> Adapter<F> {
         };
         if let Err(e) = self.open_file(request, attr.ino, OpenFlags(flags)) {
             if made {
-                // A call that fails makes nothing.
+                // A failed call must not leave a new file.
                 self.files.unlink(&caller(request), ino(dir), name.as_bytes())?;
             }
             return Err(e);
         }
-        // Opening may have cut it, and given it a body.
+        // Opening may have truncated the file, and moved its contents to an external file.
         let opened = self.files.attr(attr.ino);
         if opened.is_err() {
             self.files.unpin(attr.ino)?;
@@ -46,7 +47,7 @@ impl<F: Files + 'static> Adapter<F> {
         opened
     }
 
-    /// Looks at what has a name that is about to be taken away.
+    /// Returns the attributes of the inode whose name is about to be removed or replaced.
     pub(super) fn victim(&self, request: &Request, dir: INodeNo, name: &OsStr) -> Result<Attr> {
         self.files.lookup(&caller(request), ino(dir), name.as_bytes())
     }
@@ -56,7 +57,8 @@ pub(super) fn ino(number: INodeNo) -> Ino {
     Ino(number.0)
 }
 
-/// The names of extended attributes that a user may see: `trusted.` is root's (xattr(7)).
+/// Returns the names of extended attributes that the user may see. Those in `trusted.` are visible
+/// to root only (xattr(7)).
 pub(super) fn visible(request: &Request, names: Vec<u8>) -> Vec<u8> {
     if request.uid() == 0 {
         return names;
@@ -65,7 +67,7 @@ pub(super) fn visible(request: &Request, names: Vec<u8>) -> Vec<u8> {
     seen.flatten().copied().collect()
 }
 
-/// Whose request it is. The kernel has checked permissions (default_permissions).
+/// Returns the caller of a request. The kernel has checked its permissions (default_permissions).
 pub(super) fn caller(request: &Request) -> Caller {
     Caller::trusted(request.uid(), request.gid())
 }

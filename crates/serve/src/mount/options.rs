@@ -1,37 +1,38 @@
-//! How a file system is mounted.
+//! Mount options of a file system.
 
 use fuser::{Config, MountOption, SessionACL};
 use std::fmt;
 
-/// Most threads.
+/// Maximum number of threads.
 pub const THREADS_MAX: usize = 64;
 
-/// What `df -T` and `findmnt` show as the type, after `fuse.`.
+/// File system type that `df -T` and `findmnt` show, after `fuse.`.
 pub(super) const SUBTYPE: &str = "ispfs";
 
-/// How a file system is mounted.
+/// Mount options of a file system.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Options {
-    /// What the kernel's list of mounts names as the source.
+    /// Source in the kernel's list of mounts.
     pub source: String,
-    /// Nothing is changed, access times neither.
+    /// Nothing is changed, not even access times.
     pub read_only: bool,
-    /// Threads that answer requests.
+    /// Number of threads that answer requests.
     pub threads: usize,
-    /// The kernel gathers writes, and keeps sizes and times of what it has not written yet.
+    /// The kernel collects writes in its page cache, and keeps sizes and times of what it has not
+    /// written back yet.
     pub writeback: bool,
-    /// Contents are in files of their own (a pool), which the kernel is to read and write itself if it can. Excludes
-    /// `writeback`.
+    /// The contents are in separate files (a pool), which the kernel reads and writes itself if it
+    /// can. Excludes `writeback`.
     pub passthrough: bool,
-    /// Users other than the one who mounts may use it.
+    /// Users other than the one who mounts may access the file system.
     pub allow_other: bool,
-    /// The directory may hold something, which is hidden then.
+    /// The directory may have entries, which the mount hides.
     pub nonempty: bool,
-    /// What mount(8) knows for all file systems.
+    /// Generic options of mount(8).
     flags: Vec<MountOption>,
 }
 
-/// A word after `-o` that means nothing here.
+/// An unknown word after `-o`.
 #[derive(Debug, PartialEq, Eq, thiserror::Error)]
 #[error(
     "'{0}' is no mount option; there are ro, rw, suid, nosuid, dev, nodev, exec, noexec, atime, noatime, sync, \
@@ -40,8 +41,9 @@ pub struct Options {
 pub struct UnknownOption(String);
 
 impl Options {
-    /// As root mounts for all users, anybody else for oneself. Programs with set-ID bits and device files mean
-    /// nothing, as an image may come from anywhere, unless the options `suid` and `dev` say otherwise.
+    /// Returns the default options: root mounts for all users, any other user only for itself.
+    /// Programs with set-ID bits and device files are ignored, since an image may come from any
+    /// source, unless the options `suid` and `dev` allow them.
     #[must_use]
     pub fn new(source: impl fmt::Display) -> Options {
         Options {
@@ -56,10 +58,10 @@ impl Options {
         }
     }
 
-    /// Takes what follows `-o`: words with commas between them. Later ones count.
+    /// Adds the argument of `-o`: words separated by commas. Later words override earlier ones.
     ///
     /// # Errors
-    /// A word that means nothing here.
+    /// A word is unknown.
     pub fn add(&mut self, words: &str) -> Result<(), UnknownOption> {
         for word in words.split(',').filter(|w| !w.is_empty()) {
             match word {
@@ -67,7 +69,7 @@ impl Options {
                 "rw" => self.read_only = false,
                 "allow_other" => self.allow_other = true,
                 "nonempty" => self.nonempty = true,
-                // What is so anyhow, or is for those who call mount(8).
+                // These options are always in effect, or concern only the callers of mount(8).
                 "defaults"
                 | "default_permissions"
                 | "auto"
@@ -98,14 +100,14 @@ impl Options {
         Ok(())
     }
 
-    /// As fuser takes them.
+    /// Returns the configuration for fuser.
     pub(super) fn config(&self) -> Config {
         let has = |f: &MountOption| self.flags.contains(f);
         let mut config = Config::default();
         let options = &mut config.mount_options;
         options.push(MountOption::FSName(self.source.clone()));
         options.push(if rustix::process::geteuid().is_root() {
-            // fuser passes a subtype to fusermount3 only.
+            // fuser passes a subtype only to fusermount3.
             MountOption::CUSTOM(format!("subtype={SUBTYPE}"))
         } else {
             MountOption::Subtype(SUBTYPE.into())
@@ -122,16 +124,17 @@ impl Options {
         }
         config.acl = if self.allow_other { SessionACL::All } else { SessionACL::Owner };
         config.n_threads = Some(self.threads.clamp(1, THREADS_MAX));
-        // A descriptor of its own for each thread: they do not wait for one another to take a request.
+        // With a descriptor per thread, the threads receive requests without waiting for one
+        // another.
         config.clone_fd = true;
         config
     }
 }
 
-/// A word and what it means.
+/// A word and its option.
 type Word = (&'static str, MountOption);
 
-/// Words and what they undo.
+/// Words and their opposites.
 const PAIRS: [(Word, Word); 6] = [
     (("suid", MountOption::Suid), ("nosuid", MountOption::NoSuid)),
     (("dev", MountOption::Dev), ("nodev", MountOption::NoDev)),
@@ -141,7 +144,8 @@ const PAIRS: [(Word, Word); 6] = [
     (("dirsync", MountOption::DirSync), ("nodirsync", MountOption::Async)),
 ];
 
-/// One for each processor, and two at least: one copies while the other waits for a lock.
+/// Returns one thread per processor, but at least two: one copies data while the other waits for a
+/// lock.
 fn default_threads() -> usize {
     std::thread::available_parallelism().map_or(2, usize::from).clamp(2, 16)
 }
@@ -160,7 +164,7 @@ mod tests {
         let config = o.config();
         let has = |m: &MountOption| config.mount_options.contains(m);
         assert!(has(&MountOption::Dev) && !has(&MountOption::NoDev), "{config:?}");
-        assert!(has(&MountOption::NoSuid) && has(&MountOption::RW), "safe unless told: {config:?}");
+        assert!(has(&MountOption::NoSuid) && has(&MountOption::RW), "safe by default: {config:?}");
         assert_eq!(o.add("suid,colour").unwrap_err(), UnknownOption("colour".into()));
         assert!(o.add("fsnam=x").unwrap_err().to_string().contains("'fsnam=x'"));
     }

@@ -1,9 +1,10 @@
-//! Files that the kernel reads, writes and maps itself (FUSE passthrough): their contents are in files of their own,
-//! which it is told of when they are opened.
+//! FUSE passthrough: the kernel reads, writes and maps the contents of files itself. The contents
+//! are in separate files, which are registered when a file is opened.
 //!
-//! All users of an inode have it in the same way, which the first one decides: the kernel refuses to mix it with its
-//! own page cache, and a second backing file of an inode. It tells nobody of writes through maps, so attributes of
-//! inodes that were ever opened for writing are not kept by it.
+//! All users of an inode have it open in the same way, which the first one determines: the kernel
+//! refuses to mix passthrough with its page cache, and a second backing file of an inode. It does
+//! not report writes through memory maps, so attributes of inodes that were ever opened for writing
+//! are not cached.
 
 use super::reply::TTL;
 use super::setup;
@@ -17,27 +18,27 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, OnceLock};
 use std::time::Duration;
 
-/// What the kernel reads and writes itself.
+/// State of passthrough.
 #[derive(Debug, Default)]
 pub(super) struct Passthrough {
-    /// Whether it is to do so.
+    /// Passthrough is requested.
     wanted: bool,
-    /// Whether it does; told when it is mounted.
+    /// Passthrough is active; determined at mounting.
     on: bool,
-    /// Why it does not although it is to.
+    /// Reason why passthrough is not active although requested.
     without: Arc<OnceLock<&'static str>>,
     open: Mutex<HashMap<Ino, Opened>>,
-    /// Inodes that were opened for writing since it was mounted: a bit each.
+    /// Bitmap of the inodes that were opened for writing since mounting.
     written: Box<[AtomicU64]>,
-    /// Where the kernel is told to forget attributes.
+    /// Connection for invalidation of cached attributes.
     notifier: Arc<OnceLock<Notifier>>,
 }
 
-/// An inode that is open.
+/// An open inode.
 #[derive(Debug)]
 struct Opened {
     users: u64,
-    /// The kernel's name of its contents; without, they come through requests.
+    /// Backing file as registered with the kernel. `None`: contents are transferred by requests.
     backing: Option<Arc<BackingId>>,
 }
 
@@ -46,20 +47,20 @@ impl Passthrough {
         Passthrough { wanted, ..Passthrough::default() }
     }
 
-    /// Asks the kernel for it, where it is wanted.
+    /// Requests passthrough from the kernel, if it is wanted.
     pub(super) fn ask<F: Files>(&mut self, config: &mut KernelConfig, files: &F) {
         if !self.wanted {
             return;
         }
         let why = match refused() {
             None if setup::ask_passthrough(config) => return self.enable(files),
-            None => "it takes Linux 6.9 with CONFIG_FUSE_PASSTHROUGH",
+            None => "it requires Linux 6.9 with CONFIG_FUSE_PASSTHROUGH",
             Some(why) => why,
         };
         let _ = self.without.set(why);
     }
 
-    /// The kernel can do it, and this process has the right to.
+    /// Activates passthrough, after kernel and permissions have been checked.
     fn enable<F: Files>(&mut self, files: &F) {
         let inodes = files.usage().map_or(0, |usage| usage.inodes);
         self.written = (0..=inodes / 64).map(|_| AtomicU64::new(0)).collect();
@@ -70,18 +71,18 @@ impl Passthrough {
         self.on
     }
 
-    /// Where it is said, once it is mounted, why the kernel does not do it.
+    /// Returns the cell with the reason why passthrough is not active. It is filled at mounting.
     pub(super) fn without(&self) -> Arc<OnceLock<&'static str>> {
         Arc::clone(&self.without)
     }
 
-    /// Where the notifier is to be put when there is a connection.
+    /// Returns the cell for the notifier, to be filled when the connection exists.
     pub(super) fn notifier(&self) -> Arc<OnceLock<Notifier>> {
         Arc::clone(&self.notifier)
     }
 
-    /// An inode that is pinned gets one more user. How the kernel calls its contents if it reads and writes them
-    /// itself; `register` names them.
+    /// Adds a user to a pinned inode. Returns the kernel's ID of the backing file if passthrough is
+    /// used for this inode; `register` registers the file.
     pub(super) fn open<F: Files>(
         &self,
         files: &F,
@@ -95,7 +96,8 @@ impl Passthrough {
         let backing = {
             let mut open = self.open.lock();
             let opened = open.entry(ino).or_insert_with(|| {
-                // What cannot be registered, for want of descriptors for example, takes the way through requests.
+                // If registration fails, for example for lack of descriptors, contents are
+                // transferred by requests.
                 let backing = files.body(ino).and_then(|body| register(&body).ok());
                 Opened { users: 0, backing: backing.map(Arc::new) }
             });
@@ -103,13 +105,14 @@ impl Passthrough {
             opened.backing.clone()
         };
         if writes && backing.is_some() && self.mark(ino) {
-            // What it keeps of the inode is from before. It may well know nothing of it.
+            // The kernel's cached attributes must no longer be used. An error means that it has
+            // none.
             let _ = self.notifier.get().map(|kernel| kernel.inval_inode(INodeNo(ino.0), -1, 0));
         }
         backing
     }
 
-    /// A user less.
+    /// Removes a user of an inode.
     pub(super) fn release(&self, ino: Ino) {
         if !self.on {
             return;
@@ -120,12 +123,12 @@ impl Passthrough {
         if opened.users == 0 {
             let last = open.remove(&ino);
             drop(open);
-            // The kernel is asked to forget it.
+            // This closes the registration with the kernel, outside the lock.
             drop(last);
         }
     }
 
-    /// Notes that an inode is written; whether that is new.
+    /// Marks an inode as written. Returns `true` if it was not marked before.
     fn mark(&self, ino: Ino) -> bool {
         let bit = 1 << (ino.0 % 64);
         self.written
@@ -133,7 +136,7 @@ impl Passthrough {
             .is_some_and(|word| word.fetch_or(bit, Ordering::Relaxed) & bit == 0)
     }
 
-    /// How long the kernel may believe attributes.
+    /// Returns the lifetime of attributes in the kernel's cache.
     pub(super) fn ttl(&self, attr: &Attr) -> Duration {
         let ino = attr.ino.0;
         let changes = self.written.get((ino / 64) as usize);
@@ -142,10 +145,10 @@ impl Passthrough {
     }
 }
 
-/// Why this process may not tell the kernel of backing files, in words; nothing where it may.
+/// Returns the reason why this process may not register backing files, or `None` if it may.
 fn refused() -> Option<&'static str> {
     use rustix::thread::{CapabilitySet, capabilities};
 
     let held = capabilities(None).map_or(CapabilitySet::empty(), |sets| sets.effective);
-    (!held.contains(CapabilitySet::SYS_ADMIN)).then_some("it takes CAP_SYS_ADMIN")
+    (!held.contains(CapabilitySet::SYS_ADMIN)).then_some("it requires CAP_SYS_ADMIN")
 }

@@ -1,46 +1,49 @@
-//! Rights that a write takes away: set-user-ID and set-group-ID bits, and the capabilities of a program.
+//! Removal of privileges by a write: set-user-ID and set-group-ID bits, and the capabilities of a
+//! program.
 //!
-//! A kernel that takes them away itself asks for `security.capability` before every write; one that leaves it to the
-//! file system (FUSE_HANDLE_KILLPRIV_V2) does not, and half as many requests come.
+//! A kernel that removes them itself requests `security.capability` before every write. With
+//! FUSE_HANDLE_KILLPRIV_V2 it leaves this to the file system, which halves the number of requests.
 //!
-//! The kernel runs a program with the mode that it remembers, which only the reply to a request of the kernel
-//! changes. So the bits are gone before the bytes are there in this way alone: where the remembered mode has such
-//! bits, the kernel sends SETATTR without any attribute before it writes (`file_remove_privs`, under the lock of the
-//! inode), and the reply carries the mode without them. This holds for writes through the page cache, for
-//! `fallocate`, `copy_file_range` and `splice`, and for files that the kernel writes itself (passthrough). It does
-//! not hold for handles with FOPEN_DIRECT_IO: a file that has such bits when it is opened gets none, and a handle
+//! The kernel runs a program with its cached mode, which only the reply to a request of the kernel
+//! changes. So there is only one way to remove the bits before the bytes are written: if the cached
+//! mode has such bits, the kernel sends SETATTR without any attribute before it writes
+//! (`file_remove_privs`, under the lock of the inode), and the reply carries the mode without them.
+//! This holds for writes through the page cache, for `fallocate`, `copy_file_range` and `splice`,
+//! and for files that the kernel writes itself (passthrough). It does not hold for handles with
+//! FOPEN_DIRECT_IO: a file that has such bits when it is opened gets no such handle, and a handle
 //! that is older than the bits may not write ([`Loses::Refused`]).
 
 use frit_fs::{Attr, Caller, Changes, Error, Files, Ino, Kind, Result};
 use fuser::{FileHandle, Request, WriteFlags};
 use std::sync::atomic::{AtomicU64, Ordering};
 
-/// The attribute in which capabilities are.
+/// Extended attribute that contains the capabilities.
 pub(super) const CAPABILITY: &[u8] = b"security.capability";
-/// Set-user-ID and set-group-ID.
+/// Mode bits of set-user-ID and set-group-ID.
 const SET_ID: u16 = 0o6000;
-/// The handle of a file that is opened with FOPEN_DIRECT_IO.
+/// Handle of files opened with FOPEN_DIRECT_IO.
 pub(super) const DIRECT: FileHandle = FileHandle(1);
-/// Inodes that are remembered.
+/// Number of inodes in the cache.
 const SLOTS: usize = 4096;
-/// Bits of a slot that hold the inode. The others count changes of rights.
+/// Number of bits of a slot that hold the inode. The other bits count changes of privileges.
 const INO_BITS: u32 = 40;
 const INO_MASK: u64 = (1 << INO_BITS) - 1;
 
-/// Which rights a change takes away.
+/// Privileges that a change removes.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(super) enum Loses {
     /// Capabilities.
     Capability,
     /// Capabilities and set-ID bits.
     All,
-    /// Capabilities; the change is refused if there are set-ID bits, because the kernel would go on with the mode
-    /// that it remembers.
+    /// Capabilities. The change is refused if there are set-ID bits, because the kernel would
+    /// continue with its cached mode.
     Refused,
 }
 
 impl Loses {
-    /// Returns what a write takes away: the kernel says whether the writer may keep set-ID bits (CAP_FSETID).
+    /// Returns the privileges that a write removes. The kernel reports if the writer may keep
+    /// set-ID bits (CAP_FSETID).
     pub(super) fn by(flags: WriteFlags, handle: FileHandle) -> Loses {
         match flags.contains(WriteFlags::FUSE_WRITE_KILL_SUIDGID) {
             false => Loses::Capability,
@@ -49,16 +52,18 @@ impl Loses {
         }
     }
 
-    /// What a request takes away with which the kernel says nothing of the kind.
+    /// Returns the privileges that other requests remove, for which the kernel does not report
+    /// CAP_FSETID.
     pub(super) fn of(request: &Request) -> Loses {
         if request.uid() == 0 { Loses::Capability } else { Loses::All }
     }
 }
 
-/// Remembers inodes that were seen to have no such rights, so that most writes look for none.
+/// Cache of inodes known to have no privileges, so that most writes need not check them.
 ///
-/// Rights can change while a write is under way (writeback holds no lock of the inode). So a slot has a count of
-/// changes beside the inode, and what was seen is remembered only if the count is still the same.
+/// Privileges can change while a write is in progress (writeback does not hold the lock of the
+/// inode). So each slot contains a count of changes besides the inode, and the result of a check is
+/// stored only if the count is unchanged.
 #[derive(Debug)]
 pub(super) struct Plain(Box<[AtomicU64]>);
 
@@ -71,14 +76,15 @@ impl Plain {
         &self.0[ino.0 as usize % SLOTS]
     }
 
-    /// Forgets an inode that is new or has got rights: to be called after they are there.
+    /// Removes an inode from the cache. Must be called after the inode was created or has gained
+    /// privileges.
     pub(super) fn forget(&self, ino: Ino) {
         let next = |slot: u64| Some((slot >> INO_BITS).wrapping_add(1) << INO_BITS);
         let _ = self.slot(ino).fetch_update(Ordering::AcqRel, Ordering::Acquire, next);
     }
 
-    /// Remembers an inode that was seen to have no rights after its slot held `before`. If it has been forgotten since,
-    /// or another inode is remembered there, it is not.
+    /// Stores an inode that was found to have no privileges after its slot contained `before`. Has
+    /// no effect if the slot has changed since then.
     fn remember(&self, ino: Ino, before: u64) {
         if ino.0 & !INO_MASK == 0 {
             let seen = before & !INO_MASK | ino.0;
@@ -86,7 +92,7 @@ impl Plain {
         }
     }
 
-    /// Takes from a file what a change of its contents takes.
+    /// Removes the privileges of a file that a change of its contents removes.
     pub(super) fn take<F: Files>(&self, files: &F, ino: Ino, loses: Loses) -> Result<()> {
         let before = self.slot(ino).load(Ordering::Acquire);
         if before & INO_MASK == ino.0 {
@@ -105,15 +111,16 @@ impl Plain {
         }
     }
 
-    /// Takes rights away before a write, because the kernel asks for it: it does so for a capability, and for
-    /// set-ID bits if the writer may not keep them. It does not say for which; a superuser keeps the bits.
+    /// Removes privileges before a write, at the kernel's request. The kernel requests it if there
+    /// is a capability, or if there are set-ID bits that the writer may not keep. It does not
+    /// report which; a superuser keeps the bits.
     pub(super) fn take_before<F: Files>(files: &F, ino: Ino, superuser: bool) -> Result<()> {
         let attr = files.attr(ino)?;
         take_capability(files, ino)?;
         if has_set_id(&attr) && !superuser { take_set_id(files, &attr) } else { Ok(()) }
     }
 
-    /// Adds to changes of an owner or a size what they take away as well.
+    /// Extends changes of the owner or the size by the privileges that they remove.
     pub(super) fn taken_with<F: Files>(
         files: &F,
         who: &Caller,
@@ -129,7 +136,8 @@ impl Plain {
             return Ok(());
         }
         take_capability(files, ino)?;
-        // Who may set them keeps them (CAP_FSETID, which fuser does not pass on) but for a change of owner.
+        // Callers with CAP_FSETID keep the bits, except for a change of owner. fuser does not
+        // report CAP_FSETID, so the user ID decides.
         if changes.mode.is_none() && (owner || who.uid != 0) && has_set_id(&attr) {
             changes.mode = Some(without(&attr));
         }
@@ -150,13 +158,13 @@ fn take_set_id<F: Files>(files: &F, attr: &Attr) -> Result<()> {
     files.set_attr(&Caller::trusted(0, 0), attr.ino, &changes).map(drop)
 }
 
-/// Returns `true` if a file has set-ID bits that a write takes.
+/// Returns `true` if a file has set-ID bits that a write removes.
 pub(super) fn has_set_id(attr: &Attr) -> bool {
     without(attr) != attr.mode
 }
 
-/// The mode without what a write takes. Set-group-ID without the right of the group to execute is not a right (it
-/// was mandatory locking once) and stays.
+/// Returns the mode without the bits that a write removes. Set-group-ID without execute permission
+/// of the group is not a privilege (it once meant mandatory locking) and is kept.
 fn without(attr: &Attr) -> u16 {
     if attr.kind != Kind::File {
         return attr.mode;
@@ -176,12 +184,12 @@ mod tests {
         let before = plain.slot(ino).load(Ordering::Acquire);
         plain.forget(ino);
         plain.remember(ino, before);
-        assert!(!is_known(ino), "it may have rights since");
+        assert!(!is_known(ino), "it may have gained privileges");
         plain.remember(ino, plain.slot(ino).load(Ordering::Acquire));
         assert!(is_known(ino));
         plain.forget(Ino(7 + SLOTS as u64));
         assert!(!is_known(ino));
         plain.remember(far, plain.slot(far).load(Ordering::Acquire));
-        assert!(!is_known(ino) && !is_known(far), "a slot has no room for its number");
+        assert!(!is_known(ino) && !is_known(far), "the number does not fit into a slot");
     }
 }

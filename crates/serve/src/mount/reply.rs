@@ -1,4 +1,4 @@
-//! Replies: what the core answered, or its error.
+//! Conversion of results of the file system to replies.
 
 use super::convert::{errno, file_attr, file_type, generation};
 use super::passthrough::Passthrough;
@@ -9,15 +9,17 @@ use fuser::{
 };
 use std::time::{Duration, UNIX_EPOCH};
 
-/// How long the kernel may believe what it was told: all changes come through it.
+/// Lifetime of entries and attributes in the kernel's cache. It can be long, since all changes are
+/// made through the kernel.
 pub(super) const TTL: Duration = Duration::from_secs(24 * 3600);
 
-/// Returns how long the kernel may believe attributes of an inode.
+/// Returns the lifetime of an inode's attributes in the kernel's cache.
 pub(super) fn ttl(passthrough: &Passthrough, attr: &Attr) -> Duration {
     shorter(passthrough.ttl(attr), attr)
 }
 
-/// Returns `ttl`, or nothing for a file with set-ID bits: the kernel asks again before it runs one.
+/// Returns `ttl`, or zero for a file with set-ID bits, so that the kernel requests its mode before
+/// running it.
 pub(super) fn shorter(ttl: Duration, attr: &Attr) -> Duration {
     if has_set_id(attr) { Duration::ZERO } else { ttl }
 }
@@ -32,7 +34,7 @@ pub(super) fn entry(reply: ReplyEntry, passthrough: &Passthrough, result: Result
     }
 }
 
-/// As [`entry`]; the kernel remembers as well that a name is free.
+/// Replies like [`entry`], but lets the kernel also cache that a name does not exist.
 pub(super) fn looked_up(reply: ReplyEntry, passthrough: &Passthrough, result: Result<Attr>) {
     match result {
         Err(Error::NotFound) => reply.entry(&TTL, &NOBODY, Generation(0)),
@@ -40,7 +42,7 @@ pub(super) fn looked_up(reply: ReplyEntry, passthrough: &Passthrough, result: Re
     }
 }
 
-/// Inode 0, which says: there is none, and this stays so.
+/// Attributes of inode 0, which mark a cacheable negative entry.
 const NOBODY: FileAttr = FileAttr {
     ino: INodeNo(0),
     size: 0,
@@ -59,7 +61,7 @@ const NOBODY: FileAttr = FileAttr {
     flags: 0,
 };
 
-/// The attributes of an inode that cannot be read, as far as its name says them.
+/// Returns attributes for an inode that cannot be read, from its directory entry.
 pub(super) fn unread(ino: Ino, kind: Kind) -> FileAttr {
     FileAttr { ino: INodeNo(ino.0), kind: file_type(kind), nlink: 1, ..NOBODY }
 }
@@ -80,13 +82,13 @@ pub(super) fn empty(reply: ReplyEmpty, result: Result<()>) {
 
 pub(super) fn written(reply: ReplyWrite, result: Result<usize>) {
     match result {
-        // Never more than a request can ask for, which is a u32.
+        // The length never exceeds that of the request, which is a u32.
         Ok(bytes) => reply.written(bytes as u32),
         Err(e) => reply.error(errno(&e)),
     }
 }
 
-/// A value, or its length when the caller has room for nothing: then it only asks.
+/// Replies with a value, or with its length if the caller passes a buffer of size zero.
 pub(super) fn xattr(reply: ReplyXattr, room: u32, result: Result<Vec<u8>>) {
     match result {
         Ok(value) if room == 0 => reply.size(value.len() as u32),

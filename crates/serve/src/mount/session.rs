@@ -1,4 +1,4 @@
-//! Mounting, and the end of it.
+//! Mounting and unmounting of a file system.
 
 use super::adapter::Adapter;
 use super::options::Options;
@@ -11,7 +11,7 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Duration;
 
-/// A mounted file system. When it is dropped it is unmounted, also while it is in use.
+/// A mounted file system. Dropping it unmounts it, even if it is in use.
 #[derive(Debug)]
 pub struct Mount {
     mountpoint: PathBuf,
@@ -23,7 +23,7 @@ impl Mount {
     /// Mounts a file system on a directory.
     ///
     /// # Errors
-    /// No FUSE in this machine, a directory that cannot be mounted on, in words.
+    /// FUSE is not available, or the directory cannot be mounted on.
     pub fn start<F: Files + 'static>(
         files: &Arc<F>,
         directory: &Path,
@@ -39,7 +39,7 @@ impl Mount {
         }
         if options.writeback && options.passthrough {
             let what =
-                "a pool's files are read and written by the kernel itself: --writeback makes no sense there";
+                "a pool's files are read and written by the kernel itself: --writeback is not supported";
             return Err(io::Error::new(io::ErrorKind::InvalidInput, what));
         }
         let adapter = Adapter::new(Arc::clone(files), options)?;
@@ -51,29 +51,31 @@ impl Mount {
         Ok(Mount { mountpoint, session: Some(session), without: without.get().copied() })
     }
 
-    /// Why the kernel does not read and write files itself although that was asked for; they work without.
+    /// Returns the reason why passthrough is not active although it was requested. Files work
+    /// without it.
     #[must_use]
     pub fn without_passthrough(&self) -> Option<&'static str> {
         self.without
     }
 
-    /// Where it is mounted.
+    /// Returns the mountpoint.
     #[must_use]
     pub fn mountpoint(&self) -> &Path {
         &self.mountpoint
     }
 
-    /// Whether it was unmounted, and nobody uses it any more.
+    /// Returns `true` if the file system is unmounted and no longer in use.
     #[must_use]
     pub fn is_over(&self) -> bool {
         self.session.as_ref().is_none_or(|s| s.guard.is_finished())
     }
 
-    /// Unmounts as soon as nobody uses it, within `patience`; then all the same, so that nobody new comes in. Says
-    /// whether somebody still uses it: those are served until they end.
+    /// Unmounts as soon as the file system is not in use, and at the latest after `patience`, so
+    /// that no new users can access it. Returns `true` if it is still in use; its current users are
+    /// served until they end.
     ///
     /// # Errors
-    /// What the kernel or fusermount3 says.
+    /// The error of the kernel or fusermount3.
     pub fn unmount(&self, patience: Duration) -> io::Result<bool> {
         if self.is_over() {
             return Ok(false);
@@ -87,10 +89,10 @@ impl Mount {
         }
     }
 
-    /// Waits until it is unmounted and the last request is answered.
+    /// Waits until the file system is unmounted and the last request is answered.
     ///
     /// # Errors
-    /// The connection to the kernel broke.
+    /// The connection to the kernel failed.
     pub fn join(mut self) -> io::Result<()> {
         self.session.take().map_or(Ok(()), BackgroundSession::join)
     }
@@ -99,7 +101,7 @@ impl Mount {
 impl Drop for Mount {
     fn drop(&mut self) {
         if self.session.is_some() {
-            // There is nobody to report an error to.
+            // An error cannot be returned from here.
             let _ = self.unmount(Duration::ZERO);
         }
     }

@@ -1,4 +1,4 @@
-//! What is mounted at a directory, also when nobody answers there any more.
+//! File systems mounted at a directory, including those whose server no longer exists.
 
 use super::options::SUBTYPE;
 use crate::fuse::mounts::{NOT_CONNECTED, kinds_at};
@@ -9,16 +9,17 @@ use std::path::{Path, PathBuf};
 /// A mounted file system of this module.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Mounted {
-    /// Where, as the kernel names it.
+    /// Mountpoint, as in the kernel's list.
     pub mountpoint: PathBuf,
-    /// The source: the image, unless `fsname` names something else.
+    /// Source: the image, unless `fsname` sets another name.
     pub source: String,
 }
 
-/// What is mounted at a directory, if it is a file system of this module. It asks the kernel's list only.
+/// Returns the file system mounted at a directory, if it belongs to this module. Only the kernel's
+/// list is read.
 ///
 /// # Errors
-/// No /proc; a path that leads nowhere.
+/// /proc cannot be read, or the path does not exist.
 pub fn mounted(directory: &Path) -> io::Result<Option<Mounted>> {
     let mountpoint = whole(directory)?;
     let top = kinds_at(&mountpoint)?.pop();
@@ -26,10 +27,11 @@ pub fn mounted(directory: &Path) -> io::Result<Option<Mounted>> {
     Ok(ours.map(|(_, source)| Mounted { mountpoint, source }))
 }
 
-/// Unmounts what a server left at a directory that was killed, and says whether there was anything.
+/// Unmounts the file system that a killed server left at a directory. Returns `true` if there was
+/// one.
 ///
 /// # Errors
-/// No /proc; what the kernel says.
+/// /proc cannot be read, or the error of the kernel.
 pub fn clear_stale(directory: &Path) -> io::Result<bool> {
     let mut any = false;
     while std::fs::metadata(directory).is_err_and(|e| e.raw_os_error() == Some(NOT_CONNECTED)) {
@@ -37,7 +39,7 @@ pub fn clear_stale(directory: &Path) -> io::Result<bool> {
         if !kinds_at(&mountpoint)?.pop().is_some_and(|(kind, _)| kind.starts_with("fuse")) {
             break;
         }
-        // Programs that still have files open there get errors anyway.
+        // Programs with open files there already get errors.
         unmount(&mountpoint, true)?;
         any = true;
     }

@@ -1,24 +1,24 @@
-//! Where to listen.
+//! Addresses on which a server listens.
 
 use std::fmt;
 use std::net::{IpAddr, SocketAddr, ToSocketAddrs};
 use std::path::PathBuf;
 use std::str::FromStr;
 
-/// Where to listen: `unix:PATH` or `tcp:HOST:PORT`.
+/// Address on which a server listens: `unix:PATH` or `tcp:HOST:PORT`.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub enum Address {
     /// A socket in the file system.
     Unix(PathBuf),
-    /// A port; port 0 lets the system choose one.
+    /// A TCP address; with port 0 the system chooses the port.
     Tcp(SocketAddr),
 }
 
-/// The port that NBD has by convention (IANA).
+/// Default port of NBD (IANA).
 const PORT: u16 = 10809;
 
 impl Address {
-    /// Whether only this machine reaches it.
+    /// Returns `true` if only this machine can connect.
     pub fn is_local(&self) -> bool {
         match self {
             Address::Unix(_) => true,
@@ -26,7 +26,7 @@ impl Address {
         }
     }
 
-    /// As clients name it, with an export.
+    /// Returns the NBD URI of an export at this address.
     pub fn uri(&self, export: &str) -> String {
         let export: String = export.bytes().map(escaped).collect();
         match self {
@@ -39,7 +39,7 @@ impl Address {
     }
 }
 
-/// A byte as a URI may hold it.
+/// Returns a byte as part of a URI, percent-encoded if necessary.
 fn escaped(b: u8) -> String {
     match b {
         b'a'..=b'z' | b'A'..=b'Z' | b'0'..=b'9' | b'-' | b'.' | b'_' | b'~' | b'/' => char::from(b).into(),
@@ -69,13 +69,14 @@ impl FromStr for Address {
                 }
                 let with_port = if rest.contains(':') { rest.into() } else { format!("{rest}:{PORT}") };
                 let found = with_port.to_socket_addrs().map_err(|e| format!("'{rest}': {e}; {HELP}"))?;
-                // Names may have several addresses; one that all clients here know comes first.
+                // A name may have several addresses. IPv4 is preferred, since every client supports
+                // it.
                 found
                     .min_by_key(|a| !a.is_ipv4())
                     .map(Address::Tcp)
                     .ok_or_else(|| format!("'{rest}' has no address"))
             }
-            _ => Err(format!("'{s}' is no address; {HELP}")),
+            _ => Err(format!("'{s}' is not an address; {HELP}")),
         }
     }
 }

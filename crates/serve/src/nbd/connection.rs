@@ -1,6 +1,6 @@
-//! One client, without its socket: bytes in, bytes out.
+//! NBD session of one client without its socket: bytes in, bytes out.
 //!
-//! The same code serves sockets, tests that script every byte, and fuzzing.
+//! Sockets, tests that script every byte, and the fuzz target all use this code.
 
 mod pieces;
 
@@ -19,31 +19,33 @@ use pieces::{Reading, Writing};
 use std::sync::Arc;
 use std::time::Duration;
 
-/// Replies are sent once so many bytes wait: the client has something to do while the rest is done.
+/// Number of bytes of replies after which they are sent, so that the client can continue while the
+/// server executes the remaining requests.
 const OUTPUT_BATCH: usize = 128 << 10;
-/// Requests that are done under one lock at most.
+/// Maximum number of requests executed under one hold of the lock.
 const REQUESTS_BATCH: usize = 64;
-/// Bytes that are written under one lock at most, but for a single larger request.
+/// Maximum number of bytes written under one hold of the lock. A single request may be larger.
 const WRITE_BATCH: usize = 256 << 10;
 
-/// What is to happen next.
+/// Next action of the caller.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Next {
-    /// Call again when so many bytes follow those that were used (or the client has hung up).
+    /// Call again when at least this many bytes follow the used ones, or when the client has
+    /// disconnected.
     More(usize),
-    /// There is more to do with the input as it is. Send the output first.
+    /// Send the output, then call again with the remaining input.
     Again,
-    /// Send the output, then hang up.
+    /// Send the output, then close the connection.
     Close,
 }
 
-/// How far a call came.
+/// Progress made by a call of [`Connection::advance`].
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 #[must_use]
 pub struct Advance {
-    /// Bytes of the input that were used; the next input begins after them.
+    /// Number of input bytes consumed. The next input starts after them.
     pub used: usize,
-    /// What is to happen next.
+    /// Next action of the caller.
     pub next: Next,
 }
 
@@ -51,35 +53,36 @@ pub struct Advance {
 enum Phase {
     Handshake(Handshake),
     Transmission,
-    /// Payload of a request that was refused is passed over: bytes still to come.
+    /// The payload of a refused request is discarded; the number of bytes still to come.
     Skip(usize),
-    /// Payload of a write is taken in pieces.
+    /// The payload of a write is received in pieces.
     Write(Writing),
     /// The reply to a read is sent in pieces.
     Read(Reading),
     Over,
 }
 
-/// A request whose reply waits for a flush.
+/// A request whose reply is sent after the next flush.
 #[derive(Clone, Copy, Debug)]
 struct Waiting {
     cookie: u64,
     done: Done,
-    /// It is a flush itself, not a write with FUA.
+    /// `true` for a flush, `false` for a write with FUA.
     is_flush: bool,
 }
 
-/// The way in which a request was begun.
+/// Progress of a request after `Connection::begin`.
 enum Begun {
-    /// It was done, or another thread does it.
+    /// The request is executed, or was handed to a worker thread.
     Whole,
-    /// There is no room where it has to go.
+    /// The workers are at their limit; the request must be repeated.
     Crowded,
-    /// It is done piece by piece from now on, or was refused: what follows its head comes next.
+    /// The request is executed in pieces from now on, or was refused. Only its header is consumed
+    /// so far.
     Pieces,
 }
 
-/// The lock on the device, taken when it is needed first.
+/// The device lock, taken at its first use.
 struct Lock<'a> {
     device: &'a Device,
     access: Option<Access<'a>>,
@@ -92,31 +95,31 @@ impl<'a> Lock<'a> {
     }
 }
 
-/// One client of an export.
+/// NBD session of one client.
 #[derive(Debug)]
 pub struct Connection {
     export: Arc<Export>,
     phase: Phase,
     agreed: Agreed,
-    /// Replies that wait for a flush.
+    /// Requests whose replies are sent after the next flush.
     after_flush: Vec<Waiting>,
     out: Output,
-    /// Where threads that carry out slow requests answer, until there are any.
+    /// Writer for the replies of worker threads. It moves to `workers` at the end of the handshake.
     outlet: Option<Arc<Outlet>>,
-    /// Who carries out slow requests, where there are such.
+    /// Threads that execute slow requests, for devices that defer accesses.
     workers: Option<Workers>,
-    /// A request that found no room there: the next to be done.
+    /// The request that found the workers at their limit. It is executed next.
     crowded: Option<(Command, Request)>,
-    /// Memory that replies take of the server's budget; without it they take as much as they need.
+    /// Memory of the shared budget that replies use. `None`: replies are not limited.
     grant: Option<Grant>,
-    /// The next request is not held whole.
+    /// The next request does not fit into memory as a whole, and is executed in pieces.
     in_pieces: bool,
-    /// The longest wait for memory.
+    /// Maximum time to wait for memory.
     memory_wait_max: Duration,
 }
 
 impl Connection {
-    /// Greets a client.
+    /// Starts the session of a client and writes the server's greeting.
     pub fn new(export: Arc<Export>) -> Connection {
         let mut out = Output::default();
         let phase = Phase::Handshake(Handshake::new(&mut out));
@@ -135,8 +138,9 @@ impl Connection {
         }
     }
 
-    /// Greets a client whose large requests take memory of a budget, for which a read that cannot be
-    /// answered in pieces waits so long. With an outlet, slow requests are answered by threads of their own.
+    /// Starts the session of a client whose large requests take memory from a budget. A read that
+    /// cannot be answered in pieces waits up to `memory_wait_max` for memory. If `outlet` is given,
+    /// slow requests are executed and answered by worker threads.
     pub(super) fn with_limits(
         export: Arc<Export>,
         budget: &Arc<Budget>,
@@ -146,17 +150,17 @@ impl Connection {
         Connection { outlet, grant: Some(Grant::none(budget)), memory_wait_max, ..Connection::new(export) }
     }
 
-    /// What is to be sent. Clear it when it was.
+    /// Returns the output to be sent. The caller clears it after sending.
     pub fn output(&mut self) -> &mut Output {
         &mut self.out
     }
 
-    /// Whether an export was taken and requests follow.
+    /// Returns `true` if the handshake is complete and the session has not ended.
     pub fn is_transmitting(&self) -> bool {
         !matches!(self.phase, Phase::Handshake(_) | Phase::Over)
     }
 
-    /// Returns `true` if the rest of a request is still to come.
+    /// Returns `true` if the payload of a request is still incomplete.
     pub(super) fn is_within_request(&self) -> bool {
         matches!(self.phase, Phase::Skip(_) | Phase::Write(_))
     }
@@ -166,8 +170,8 @@ impl Connection {
         self.agreed.structured
     }
 
-    /// Takes what it can from the input, and does it. Under the device's lock are at most so many
-    /// requests as a few hundred KiB of data make.
+    /// Consumes complete messages from the input and executes them. One call holds the device lock
+    /// for a bounded number of requests and bytes of data.
     pub fn advance(&mut self, input: &[u8]) -> Advance {
         if !self.after_flush.is_empty() {
             self.flush();
@@ -207,8 +211,10 @@ impl Connection {
         }
     }
 
-    /// Does the complete requests of the input, as many as a batch holds.
+    /// Executes the complete requests of the input, up to the limits of a batch.
     fn requests(&mut self, input: &[u8]) -> Advance {
+        // The request is still in the input and is decoded again below. The wait takes place
+        // here, rather than in `hand_over`, which lets the session send the earlier replies first.
         if let (Some(workers), Some((command, request))) = (&self.workers, self.crowded.take()) {
             workers.wait_for_room(command, &request);
         }
@@ -226,11 +232,12 @@ impl Connection {
             let Some(head) = rest.first_chunk::<REQUEST_BYTES>() else {
                 return self.pause(used, REQUEST_BYTES);
             };
+            // The batch is full. Returning releases the lock and sends the output.
             if count == REQUESTS_BATCH || self.out.len() >= OUTPUT_BATCH || written >= WRITE_BATCH {
                 return Advance { used, next: Next::Again };
             }
             let Some(request) = Request::decode(head) else {
-                // Where the next request begins is not known any more.
+                // Without the magic number the start of the next request is unknown.
                 let next = self.end();
                 return Advance { used, next };
             };
@@ -272,10 +279,11 @@ impl Connection {
         }
     }
 
-    /// Does a request, or hands it over, or begins to do it piece by piece.
+    /// Starts a request: executes it, hands it to a worker thread, or begins to execute it in
+    /// pieces.
     fn begin(&mut self, lock: &mut Lock<'_>, command: Command, request: &Request, data: &[u8]) -> Begun {
         if self.workers.is_some() && slow(lock.take(), command, request) {
-            // Whoever carries it out needs the lock.
+            // The thread that executes the request needs the lock.
             lock.access = None;
             match self.hand_over(command, request, data) {
                 Some(true) => {}
@@ -287,7 +295,8 @@ impl Connection {
                 None => self.execute(lock.take(), command, request, data),
             }
         } else if command == Command::Flush {
-            // Without the lock: it covers what is answered, and others that wait may share it.
+            // The lock is not needed yet. The flush is delayed to the end of the batch, so that it
+            // covers all requests before it and is shared by the flushes that follow.
             self.wait_for_flush(request);
         } else if command == Command::Read && !self.has_room_for(request.len) {
             lock.access = None;
@@ -299,8 +308,8 @@ impl Connection {
         Begun::Whole
     }
 
-    /// Hands a slow request over: `false` when there is no room now, `None` when there is no memory for it
-    /// there and it is to be done here.
+    /// Hands a slow request to a worker thread. Returns `Some(false)` if the workers are at their
+    /// limit, and `None` if the budget has no memory for it, so that this thread must execute it.
     fn hand_over(&mut self, command: Command, request: &Request, data: &[u8]) -> Option<bool> {
         let Some(workers) = &mut self.workers else { return Some(false) };
         if !workers.have_room(command, request) {
@@ -315,6 +324,7 @@ impl Connection {
         };
         match workers.hand(job) {
             None => {}
+            // No thread could be started, so this thread executes the request.
             Some(Job { command: Command::Flush, request, .. }) => self.wait_for_flush(&request),
             Some(Job { command, request, payload, .. }) => {
                 let export = Arc::clone(&self.export);
@@ -337,19 +347,20 @@ impl Connection {
         }
     }
 
-    /// The input ends within a request: what waits for a flush is done first.
+    /// Ends a batch because the input is incomplete. Pending flushes are executed before more input
+    /// is awaited.
     fn pause(&self, used: usize, more: usize) -> Advance {
         let next = if self.after_flush.is_empty() { Next::More(more) } else { Next::Again };
         Advance { used, next }
     }
 
-    /// Ends the session, once what waits for a flush is answered.
+    /// Ends the session after pending flushes have been answered.
     fn end(&mut self) -> Next {
         self.phase = Phase::Over;
         if self.after_flush.is_empty() { Next::Close } else { Next::Again }
     }
 
-    /// One flush for all that wait for one.
+    /// Executes one flush for all requests that wait for one, and replies to them.
     fn flush(&mut self) {
         let asked_for = self.after_flush.iter().any(|w| w.is_flush);
         let result = flush(self.export.device(), asked_for);

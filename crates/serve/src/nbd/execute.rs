@@ -1,4 +1,4 @@
-//! Requests, done: what a checked command asks of the device, and its reply.
+//! Execution of validated requests on the device, and their replies.
 
 use super::handshake::Agreed;
 use super::output::Output;
@@ -10,10 +10,10 @@ use crate::backend::Done;
 use crate::device::{Access, Device, Failure, FailureKind};
 use frit_core::{Hints, Intent};
 
-/// Bytes that CACHE reads at a time.
+/// Number of bytes that CACHE reads at a time.
 const CACHE_PIECE: u32 = 128 << 10;
 
-/// The error number of a failure.
+/// Returns the NBD error number of a failure.
 pub(super) fn errno(failure: &Failure) -> Errno {
     match failure.kind() {
         FailureKind::Stopping => Errno::Shutdown,
@@ -24,16 +24,16 @@ pub(super) fn errno(failure: &Failure) -> Errno {
     }
 }
 
-/// What became of a request.
+/// Result of the execution of a request.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(super) enum Outcome {
-    /// Its reply is in the output.
+    /// The output contains the reply.
     Replied(Done),
-    /// It is to be answered once a flush has succeeded.
+    /// The reply must be sent after a successful flush.
     AfterFlush(Done),
 }
 
-/// Does a request and puts its reply.
+/// Executes a request and appends its reply to the output.
 pub(super) fn execute(
     access: &mut Access<'_>,
     agreed: &Agreed,
@@ -90,7 +90,7 @@ fn apply(
             }
             return Ok(Outcome::Replied(Done::NOW));
         }
-        // The session takes these before anybody asks for them to be done.
+        // The connection handles these commands itself.
         Command::Flush | Command::Disc => Done::NOW,
     };
     let changes = matches!(command, Command::Write | Command::WriteZeroes | Command::Trim);
@@ -101,15 +101,16 @@ fn apply(
     Ok(Outcome::Replied(done))
 }
 
-/// A flush: asked for, or for writes with FUA.
+/// Flushes the device. `asked_for` is `true` for a FLUSH command, `false` for writes with FUA.
 pub(super) fn flush(device: &Device, asked_for: bool) -> Result<Done, Failure> {
     if asked_for { device.flush() } else { device.flush_for_fua() }
 }
 
-/// Puts the reply to a request that waited for a flush.
+/// Appends the reply to a request that waited for a flush.
 pub(super) fn flushed(out: &mut Output, agreed: &Agreed, cookie: u64, result: &Result<Done, Failure>) {
     let Err(failure) = result else { return reply::success(out, cookie) };
-    // To flush is permitted always; here what was written is not kept.
+    // A flush is always permitted, so EPERM would be wrong. Here it means that the written data may
+    // not be durable, which is EIO.
     let number = match errno(failure) {
         Errno::Perm => Errno::Io,
         number => number,
@@ -117,7 +118,7 @@ pub(super) fn flushed(out: &mut Output, agreed: &Agreed, cookie: u64, result: &R
     reply::error(out, agreed.structured, cookie, number, &failure.to_string());
 }
 
-/// Whether a request would wait for a slow medium: a hint.
+/// Returns `true` if a request would wait for a slow medium. The result is a hint.
 pub(super) fn slow(access: &Access<'_>, command: Command, request: &Request) -> bool {
     let (what, changes) = match command {
         Command::Read | Command::Cache => (Intent::Read, false),
@@ -131,10 +132,11 @@ pub(super) fn slow(access: &Access<'_>, command: Command, request: &Request) -> 
         || changes && request.has(flag::FUA) && access.slow(Intent::Flush, 0, 0)
 }
 
-/// Reads a range for its effect on the machine's memory; damage is found as well.
+/// Reads a range and discards the data. This loads the range into the host's memory and detects
+/// damage.
 ///
 /// # Errors
-/// As for reading it.
+/// The errors of reading the range.
 pub(super) fn check(access: &mut Access<'_>, at: u64, len: u32, out: &mut Output) -> Result<Done, Failure> {
     let before = out.len();
     let (mut pos, mut left, mut done) = (at, len, Done::NOW);

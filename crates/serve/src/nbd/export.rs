@@ -1,9 +1,9 @@
-//! What a client can take: a device under a name.
+//! An export: a device that clients select by name.
 
 use crate::Device;
 use std::sync::Arc;
 
-/// A device under a name.
+/// A device that clients select by name.
 #[derive(Debug)]
 pub struct Export {
     device: Arc<Device>,
@@ -12,27 +12,28 @@ pub struct Export {
 }
 
 impl Export {
-    /// A device as an export; the empty name is the default export, which clients take who name none.
+    /// Creates an export of a device. The empty name is the default export, for clients that name
+    /// none.
     pub fn new(device: Arc<Device>, name: &str, description: &str) -> Export {
         Export { device, name: name.into(), description: description.into() }
     }
 
-    /// The device.
+    /// Returns the device.
     pub fn device(&self) -> &Arc<Device> {
         &self.device
     }
 
-    /// Its name.
+    /// Returns the name.
     pub fn name(&self) -> &str {
         &self.name
     }
 
-    /// What it is, for people.
+    /// Returns the description for human readers.
     pub fn description(&self) -> &str {
         &self.description
     }
 
-    /// Whether a client that asks for `name` means it: the name itself, or none.
+    /// Returns `true` if a client that requests `name` means this export: `name` is equal or empty.
     pub fn is(&self, name: &[u8]) -> bool {
         name.is_empty() || name == self.name.as_bytes()
     }

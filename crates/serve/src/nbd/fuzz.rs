@@ -1,4 +1,5 @@
-//! What fuzzing and tests of wrong bytes share: sessions to start from, and what must hold of any.
+//! Helpers of the fuzz target and of tests with invalid bytes: seed sessions, and invariants that
+//! every session must keep.
 
 use super::input::Input;
 use super::wire::{self, CHUNK_MAGIC, OPTION_MAGIC, OPTION_REPLY_MAGIC, Reader, SIMPLE_MAGIC, chunk, option};
@@ -9,12 +10,12 @@ use crate::guard::Budget;
 use std::sync::Arc;
 use std::time::Duration;
 
-/// Serves a session of these bytes and checks what comes back: it ends, memory is bounded, and every
-/// byte of the replies is part of a message that the protocol has. The first byte of the session
-/// chooses how it is cut into pieces. Returns whether it came to requests.
+/// Runs a session of the given bytes and checks the replies: the session ends, memory is bounded,
+/// and every byte of the replies belongs to a valid message. The first byte selects how the input
+/// is cut into pieces. Returns `true` if the session completed the handshake.
 ///
 /// # Panics
-/// When something does not hold.
+/// An invariant is violated.
 #[allow(clippy::panic, reason = "it is a test that others call too")]
 pub fn session(device: &Arc<Device>, bytes: &[u8]) -> bool {
     let (&step, bytes) = bytes.split_first().unwrap_or((&0, &[]));
@@ -34,7 +35,7 @@ pub fn session(device: &Arc<Device>, bytes: &[u8]) -> bool {
             input.extend_from_slice(piece);
         }
         let advance = connection.advance(&input);
-        assert!(advance.used <= input.len(), "more was used than there is");
+        assert!(advance.used <= input.len(), "more bytes were consumed than exist");
         input.drain(..advance.used);
         let out = connection.output();
         assert!(out.capacity() < 80 << 20, "{} bytes for replies", out.capacity());
@@ -52,22 +53,23 @@ pub fn session(device: &Arc<Device>, bytes: &[u8]) -> bool {
                 need = 0;
             }
             Next::More(n) => {
-                assert!(n > input.len(), "it asks for {n} bytes and has {}", input.len());
-                assert!(n <= REQUEST_BYTES_MAX as usize + 28, "it wants to hold {n} bytes");
+                assert!(n > input.len(), "{n} bytes are requested, {} are available", input.len());
+                assert!(n <= REQUEST_BYTES_MAX as usize + 28, "{n} bytes of input are requested");
                 need = n;
             }
         }
     }
 }
 
-/// Memory of the budget in [`limited`]: less than a large request takes.
+/// Size of the budget in [`limited`], in bytes: less than a large request uses.
 const BUDGET: usize = 100 << 10;
 
-/// Serves a session as [`session`] does, of a server that has no memory for large requests: they are done in
-/// pieces, and what is held for the client is bounded. Returns whether it came to requests.
+/// Runs a session like [`session`], with a server that has no memory for large requests. They are
+/// executed in pieces, and the memory held for the client is bounded. Returns `true` if the session
+/// completed the handshake.
 ///
 /// # Panics
-/// When something does not hold.
+/// An invariant is violated.
 #[allow(clippy::panic, reason = "as above")]
 pub fn limited(device: &Arc<Device>, bytes: &[u8]) -> bool {
     let (&step, bytes) = bytes.split_first().unwrap_or((&0, &[]));
@@ -80,7 +82,7 @@ pub fn limited(device: &Arc<Device>, bytes: &[u8]) -> bool {
     let (mut rest, mut transmitting) = (bytes, false);
     loop {
         let advance = connection.advance(input.bytes());
-        assert!(advance.used <= input.bytes().len(), "more was used than there is");
+        assert!(advance.used <= input.bytes().len(), "more bytes were consumed than exist");
         input.used(advance.used);
         let out = connection.output();
         assert!(out.capacity() < (400 << 10) + BUDGET, "{} bytes for replies", out.capacity());
@@ -92,7 +94,7 @@ pub fn limited(device: &Arc<Device>, bytes: &[u8]) -> bool {
             Next::Close => break,
             Next::More(whole) => whole,
         };
-        assert!(whole > input.bytes().len(), "it asks for {whole} bytes, and has them");
+        assert!(whole > input.bytes().len(), "{whole} bytes are requested, but available");
         let room = input.room(whole);
         if room.is_empty() {
             connection.take_in_pieces();
@@ -115,11 +117,12 @@ pub fn limited(device: &Arc<Device>, bytes: &[u8]) -> bool {
     transmitting
 }
 
-/// Checks all that came back in a session: every byte of the handshake's replies belongs to a message. Requests of a
-/// session that reads without structured replies cannot be told apart without their list, so only chunks are followed.
+/// Checks all replies of a session: every byte of the handshake replies belongs to a message. After
+/// the handshake only the chunks of structured replies are checked. Simple replies with data can be
+/// parsed only with the list of requests.
 ///
 /// # Panics
-/// When something does not hold.
+/// An invariant is violated.
 #[allow(clippy::panic, reason = "as above")]
 pub fn check_replies(replies: &[u8], transmitting: bool) {
     let mut r = Reader(replies);
@@ -130,8 +133,8 @@ pub fn check_replies(replies: &[u8], transmitting: bool) {
     while !r.0.is_empty() && !taken {
         let mut look = r;
         if look.u64() != Some(OPTION_REPLY_MAGIC) {
-            // Taken by EXPORT_NAME: size, flags, perhaps zeros.
-            assert!(transmitting, "what is this?");
+            // The export was selected by EXPORT_NAME: size, flags, and possibly zeros.
+            assert!(transmitting, "bytes that belong to no message");
             return;
         }
         let (option, kind, len) = (look.u32(), look.u32(), look.u32());
@@ -151,12 +154,13 @@ pub fn check_replies(replies: &[u8], transmitting: bool) {
                 let len = r.u32().unwrap_or(u32::MAX);
                 assert!(len > 0 && r.bytes(len as usize).is_some(), "a chunk is cut off");
             }
-            other => panic!("{other:x?} begins no reply"),
+            other => panic!("{other:x?} is not the start of a reply"),
         }
     }
 }
 
-/// Makes a session wrong: up to three changes, chosen by `next`, which returns a number below its argument.
+/// Corrupts a session by up to three changes. They are selected by `next`, which returns a number
+/// below its argument.
 pub fn mutate(bytes: &mut Vec<u8>, next: &mut dyn FnMut(u64) -> u64) {
     for _ in 0..next(4) {
         let at = next(bytes.len() as u64) as usize;
@@ -178,7 +182,8 @@ pub fn mutate(bytes: &mut Vec<u8>, next: &mut dyn FnMut(u64) -> u64) {
     }
 }
 
-/// Sessions that reach every option and every command; the first byte says that they come whole.
+/// Returns sessions that cover every option and every command. Their first byte selects that the
+/// input is not cut.
 pub fn seeds() -> Vec<Vec<u8>> {
     let option = |kind: u32, data: &[u8]| {
         [&OPTION_MAGIC.to_be_bytes()[..], &kind.to_be_bytes(), &(data.len() as u32).to_be_bytes(), data]
@@ -218,7 +223,7 @@ pub fn seeds() -> Vec<Vec<u8>> {
         request(0, 2, 0, 0, &[]),
     ]
     .concat();
-    // More than a server without memory holds at a time.
+    // Requests larger than the memory of the server in `limited`.
     let large = [
         request(0, 1, 100, 300_000, &[7; 300_000]),
         request(0, 0, 0, 900_000, &[]),

@@ -1,4 +1,4 @@
-//! The handshake: fixed newstyle, and the options before an export is taken.
+//! The fixed newstyle handshake, and the options before an export is selected.
 
 use super::Export;
 use super::output::Output;
@@ -8,11 +8,13 @@ use super::wire::{
 };
 use crate::device::REQUEST_BYTES_MAX;
 
-/// The longest data of an option that is looked at; longer ones are passed over.
+/// Maximum length of option data that is parsed. Longer data is discarded, and the option is
+/// refused.
 const OPTION_DATA_MAX: usize = 64 << 10;
-/// The longest data of an option that is passed over; a client that sends more is cut off.
+/// Maximum length of option data that is discarded. The session of a client that sends more is
+/// closed.
 const OPTION_SKIPPED_MAX: usize = 16 << 20;
-/// Options that a client may send; more are taken for an attack.
+/// Maximum number of options of a client. More are treated as an attack.
 const OPTIONS_MAX: u32 = 1024;
 
 /// A metadata context.
@@ -20,14 +22,14 @@ const OPTIONS_MAX: u32 = 1024;
 pub enum Context {
     /// `base:allocation`: holes and zeros.
     Allocation = 1,
-    /// `frit:medium`: the medium where an extent lies.
+    /// `frit:medium`: the medium that stores an extent.
     Medium = 2,
 }
 
 impl Context {
     const ALL: [Context; 2] = [Context::Allocation, Context::Medium];
 
-    /// Its name.
+    /// Returns the name of the context.
     pub fn name(self) -> &'static str {
         match self {
             Context::Allocation => "base:allocation",
@@ -43,21 +45,21 @@ impl Context {
     }
 }
 
-/// What both sides agreed upon.
+/// Settings negotiated by client and server.
 #[derive(Clone, Default, Debug)]
 pub struct Agreed {
-    /// Replies may come in chunks.
+    /// Replies may be structured.
     pub structured: bool,
-    /// Contexts that BLOCK_STATUS tells about.
+    /// Metadata contexts selected for BLOCK_STATUS.
     pub contexts: Vec<Context>,
 }
 
-/// How far the handshake is.
+/// State of the handshake.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(super) enum Haggle {
-    /// It goes on.
+    /// The handshake continues.
     On,
-    /// An export was taken: requests follow.
+    /// An export was selected; requests follow.
     Taken,
     /// The session ends.
     Over,
@@ -69,13 +71,13 @@ pub(super) struct Handshake {
     greeted: bool,
     no_zeroes: bool,
     options: u32,
-    /// Data of an option that is passed over, still to come; then the option is answered.
+    /// Number of bytes of option data still to be discarded, and the option, which is then refused.
     skip: Option<(usize, u32)>,
     agreed: Agreed,
 }
 
 impl Handshake {
-    /// Greets a client.
+    /// Starts the handshake and writes the server's greeting.
     pub(super) fn new(out: &mut Output) -> Handshake {
         out.u64(MAGIC);
         out.u64(OPTION_MAGIC);
@@ -83,13 +85,13 @@ impl Handshake {
         Handshake { greeted: false, no_zeroes: false, options: 0, skip: None, agreed: Agreed::default() }
     }
 
-    /// What was agreed upon.
+    /// Returns the negotiated settings.
     pub(super) fn agreed(&mut self) -> Agreed {
         std::mem::take(&mut self.agreed)
     }
 
-    /// Takes one message from the input: bytes that were used (none: more are needed, at least as many
-    /// as the second number), and how it stands.
+    /// Processes one message of the input. Returns the number of bytes consumed, the minimum number
+    /// of bytes needed if none were consumed, and the state of the handshake.
     pub(super) fn take(&mut self, on: &Export, input: &[u8], out: &mut Output) -> (usize, usize, Haggle) {
         if !self.greeted {
             let mut r = Reader(input);
@@ -114,13 +116,13 @@ impl Handshake {
             return (OPTION_BYTES, 0, Haggle::Over);
         }
         if len > OPTION_DATA_MAX {
-            // A client that may only wait for the export is not answered.
+            // EXPORT_NAME has no error reply, so the session ends.
             let over = option == option::EXPORT_NAME;
             self.skip = Some((len, option));
             return (OPTION_BYTES, 0, if over { Haggle::Over } else { Haggle::On });
         }
         let Some(data) = r.bytes(len) else {
-            // It is counted when it is complete.
+            // The option is counted when it is complete.
             self.options -= 1;
             return (0, OPTION_BYTES + len, Haggle::On);
         };
@@ -213,7 +215,7 @@ impl Handshake {
     fn contexts(&mut self, on: &Export, option: u32, data: &[u8], out: &mut Output) {
         let sets = option == option::SET_META_CONTEXT;
         if sets {
-            // Whatever follows, the earlier choice is void.
+            // Every SET_META_CONTEXT discards the earlier selection, even if it fails.
             self.agreed.contexts.clear();
         }
         if !self.agreed.structured {
@@ -231,6 +233,7 @@ impl Handshake {
             return error(out, option, reply::ERR_UNKNOWN, "there is no such export");
         }
         let chosen = |c: &Context| {
+            // SET requires full names, while LIST also accepts a namespace.
             let meant = |q: &[u8]| q == c.name().as_bytes() || (!sets && q == c.namespace());
             (!sets && queries.is_empty()) || queries.iter().any(|q| meant(q))
         };
@@ -245,7 +248,7 @@ impl Handshake {
     }
 }
 
-/// What is announced of an export.
+/// Returns the transmission flags of an export.
 fn flags(on: &Export, structured: bool) -> u16 {
     let mut flags = export::HAS_FLAGS
         | export::SEND_FLUSH
@@ -255,6 +258,7 @@ fn flags(on: &Export, structured: bool) -> u16 {
         | export::CAN_MULTI_CONN
         | export::SEND_CACHE
         | export::SEND_FAST_ZERO;
+    // DF concerns the chunks of structured replies only.
     if structured {
         flags |= export::SEND_DF;
     }
@@ -276,7 +280,7 @@ fn parse_contexts(data: &[u8]) -> Option<(&[u8], Vec<&[u8]>)> {
     let mut r = Reader(data);
     let name = r.string()?;
     let n = r.u32()? as usize;
-    // Each query has at least the four bytes of its length.
+    // Each query has at least the four bytes of its length. The check prevents large allocations.
     if n > r.0.len() / 4 {
         return None;
     }

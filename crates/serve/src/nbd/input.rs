@@ -1,29 +1,29 @@
-//! What came from a client and is not used yet: one buffer that is used again and again.
+//! Receive buffer of a client, reused for all its requests.
 
 use super::wire::OPTION_BYTES;
 use crate::guard::{Budget, Buffer, Grant};
 use std::sync::Arc;
 
-/// Bytes of the buffer that each client has in any case: the longest option fits, and so does a piece of
-/// a write that finds no more memory.
+/// Buffer length that each client may use in any case, in bytes. It holds the longest option, or a
+/// piece of a write for which no more memory is available.
 const BASE: usize = (64 << 10) + OPTION_BYTES;
-/// Bytes of the buffer of a client that sends much. A Unix socket holds about 200 KiB; larger buffers
-/// only leave the processor's cache.
+/// Buffer length of a busy client, in bytes. A Unix socket holds about 200 KiB; larger buffers only
+/// exceed the processor's cache.
 const BUSY: usize = 512 << 10;
-/// The largest buffer that is kept for the next request, in bytes.
+/// Maximum length of a buffer that is kept for the next request, in bytes.
 const KEPT: usize = 4 << 20;
-/// Least room for a read of the socket, in bytes.
+/// Minimum free space for a read from the socket, in bytes.
 const ROOM: usize = 128 << 10;
 
-/// Bytes from a client. Beyond a small base its memory is part of the server's budget, and grows as bytes
-/// come: what a request only announces takes none.
+/// Received bytes that are not consumed yet. Memory beyond a small base belongs to the shared
+/// budget. It grows as bytes arrive, so that a request header alone takes none.
 #[derive(Debug)]
 pub(super) struct Input {
     buffer: Buffer,
     grant: Grant,
     from: usize,
     to: usize,
-    /// The last read filled all the room that there was.
+    /// The last read filled all free space.
     filled: bool,
 }
 
@@ -32,12 +32,12 @@ impl Input {
         Input { buffer: Buffer::default(), grant: Grant::none(budget), from: 0, to: 0, filled: false }
     }
 
-    /// The bytes that are not used yet.
+    /// Returns the bytes that are not consumed yet.
     pub(super) fn bytes(&self) -> &[u8] {
         &self.buffer[self.from..self.to]
     }
 
-    /// `n` of them were used.
+    /// Removes the first `n` bytes, which were consumed.
     pub(super) fn used(&mut self, n: usize) {
         self.from += n;
         if self.from == self.to {
@@ -45,10 +45,11 @@ impl Input {
         }
     }
 
-    /// Returns room to read into, towards holding `whole` bytes together. It is empty when the buffer is
-    /// full and neither the budget nor the system gives more memory.
+    /// Returns free space to read into, towards a total of `whole` bytes. It is empty if the buffer
+    /// is full and neither the budget nor the system has more memory.
     pub(super) fn room(&mut self, whole: usize) -> &mut [u8] {
         let held = self.to - self.from;
+        // A buffer that a very large request has needed is not kept.
         if held == 0 && self.buffer.len() > KEPT && whole <= BUSY {
             self.resize(BUSY);
         }
@@ -58,11 +59,13 @@ impl Input {
         }
         let len = self.buffer.len();
         if whole > len && held == len {
-            // Twice what came, so that the bytes are moved only a few times.
+            // Doubling bounds the number of times that the received bytes are copied.
             self.resize(whole.min((2 * len).max(BUSY)));
         }
         let len = self.buffer.len();
         let needed = (whole.min(len) - held.min(whole.min(len))).max(ROOM.min(len - held));
+        // The bytes are moved only if the space behind them is too small, since moving costs a
+        // copy.
         if self.to + needed > len {
             self.buffer.copy_within(self.from..self.to, 0);
             (self.from, self.to) = (0, held);
@@ -70,20 +73,20 @@ impl Input {
         &mut self.buffer[self.to..]
     }
 
-    /// `n` bytes were read.
+    /// Appends the `n` bytes that were read into the free space.
     pub(super) fn came(&mut self, n: usize) {
         self.to += n;
         self.filled = self.to == self.buffer.len();
     }
 
-    /// Gives memory back while the client is silent.
+    /// Frees the buffer of an idle client, if it is empty.
     pub(super) fn rest(&mut self) {
         if self.from == self.to {
             self.resize(0);
         }
     }
 
-    /// Changes the buffer if it can be; the bytes that are held stay.
+    /// Changes the length of the buffer if memory is available. The bytes in it are kept.
     fn resize(&mut self, len: usize) {
         if len > self.buffer.len() && !self.grant.resize(len.saturating_sub(BASE)) {
             return;
@@ -91,6 +94,7 @@ impl Input {
         if self.buffer.resize(len, self.from..self.to).is_ok() {
             (self.from, self.to) = (0, self.to - self.from);
         }
+        // If the system has no memory, the buffer keeps its length, and the grant must follow it.
         self.grant.resize(self.buffer.len().saturating_sub(BASE));
     }
 }
@@ -122,7 +126,8 @@ mod tests {
         }
     }
 
-    /// Fills all the room that there is, towards a whole request, until there is none.
+    /// Fills all free space, towards a request of `whole` bytes, until there is none. Returns the
+    /// number of bytes held.
     fn fill(input: &mut Input, whole: usize) -> usize {
         while input.bytes().len() < whole {
             let room = input.room(whole).len();
@@ -139,7 +144,7 @@ mod tests {
         let budget = Budget::new(64 << 20);
         let mut input = Input::new(&budget);
         let whole = (32 << 20) + 28;
-        assert_eq!(input.room(whole).len(), BASE, "what is only announced takes no memory");
+        assert_eq!(input.room(whole).len(), BASE, "a request header alone takes no memory");
         assert_eq!(budget.used(), 0);
         input.came(BASE);
         assert_eq!(input.room(whole).len(), BUSY - BASE);
@@ -160,7 +165,7 @@ mod tests {
         assert_eq!(fill(&mut first, 1 << 20), BUSY);
         assert_eq!(fill(&mut second, 1 << 20), BASE);
         second.used(BASE - 100);
-        assert_eq!(second.room(1 << 20).len(), BASE - 100, "it goes on with what it has");
+        assert_eq!(second.room(1 << 20).len(), BASE - 100, "the client continues with its base buffer");
         drop(first);
         assert_eq!(fill(&mut second, BUSY), BUSY);
     }

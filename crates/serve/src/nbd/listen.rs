@@ -1,4 +1,4 @@
-//! Sockets that listen, and their names in the file system.
+//! Listening sockets, and their names in the file system.
 
 use super::Address;
 use super::stream::Stream;
@@ -11,13 +11,13 @@ use std::os::unix::net::{UnixListener, UnixStream};
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
-/// A socket that listens.
+/// A listening socket.
 #[derive(Debug)]
 pub(super) enum Listener {
     Unix {
         socket: UnixListener,
         path: PathBuf,
-        /// Of the name, so that only our own is removed.
+        /// Inode of the name. Only a name that this server created is removed.
         inode: u64,
     },
     Tcp(TcpListener),
@@ -29,7 +29,8 @@ impl Listener {
             Address::Tcp(a) => Ok(Listener::Tcp(TcpListener::bind(a)?)),
             Address::Unix(path) => {
                 remove_stale(path)?;
-                // The user who serves, and root: as for the volume's files.
+                // Only the user who runs the server and root may connect, as for the volume's
+                // files.
                 let socket = crate::unix::listen(path, 0o600)?;
                 let inode = fs::symlink_metadata(path)?.ino();
                 Ok(Listener::Unix { socket, path: path.clone(), inode })
@@ -37,7 +38,7 @@ impl Listener {
         }
     }
 
-    /// Where it listens; the port is the real one.
+    /// Returns the address, with the actual port.
     pub(super) fn address(&self) -> io::Result<Address> {
         match self {
             Listener::Unix { path, .. } => Ok(Address::Unix(path.clone())),
@@ -45,7 +46,7 @@ impl Listener {
         }
     }
 
-    /// Waits for a client, who has to take some of its replies within `patience`.
+    /// Waits for a client. `patience` is the timeout for sending replies to it.
     pub(super) fn accept(&self, patience: Duration) -> io::Result<Stream> {
         match self {
             Listener::Unix { socket, .. } => Stream::unix(socket.accept()?.0, patience),
@@ -53,24 +54,25 @@ impl Listener {
         }
     }
 
-    /// Ends waiting in `accept`, now and later, and gives the name back.
+    /// Ends the current and all later calls of `accept`, and removes the name from the file system.
     pub(super) fn stop(&self) {
         let fd = match self {
             Listener::Unix { socket, path, inode } => {
                 if fs::symlink_metadata(path).is_ok_and(|m| m.ino() == *inode) {
-                    // Whoever removed it first did the same.
+                    // An error means that the name was removed by another process, which is
+                    // harmless.
                     let _ = fs::remove_file(path);
                 }
                 socket.as_fd()
             }
             Listener::Tcp(l) => l.as_fd(),
         };
-        // Linux lets `accept` return from this on sockets that listen.
+        // On Linux this makes `accept` on a listening socket return.
         let _ = rustix::net::shutdown(fd, rustix::net::Shutdown::Both);
     }
 }
 
-/// Removes the name of a socket that nobody listens on any more.
+/// Removes the name of a socket on which no server listens any more.
 fn remove_stale(path: &Path) -> io::Result<()> {
     let Ok(meta) = fs::symlink_metadata(path) else { return Ok(()) };
     let refused = |why: &str| Err(io::Error::new(io::ErrorKind::AddrInUse, why.to_owned()));

@@ -1,8 +1,8 @@
-//! The Network Block Device protocol, as servers speak it.
+//! The server side of the Network Block Device protocol.
 //!
-//! [`Connection`] is the protocol without a socket: it is fed bytes and yields bytes. [`Server`] puts
-//! sockets and threads around it. What is announced to clients, and what each flag promises, is in
-//! `docs/serve.md`.
+//! [`Connection`] is the protocol without a socket: it consumes and produces bytes. [`Server`] adds
+//! sockets and threads. `docs/serve.md` describes the flags announced to clients and the guarantee
+//! behind each.
 
 mod address;
 mod connection;

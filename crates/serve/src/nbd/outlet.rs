@@ -1,4 +1,4 @@
-//! The way out to a client that several threads answer.
+//! Writer for the replies of several threads to one client.
 
 use super::stream::Stream;
 use parking_lot::Mutex;
@@ -6,11 +6,11 @@ use std::io;
 use std::net::Shutdown;
 use std::sync::Arc;
 
-/// A client's socket, to which whole replies go one after the other.
+/// A client's socket, to which whole replies are written one after the other.
 #[derive(Debug)]
 pub(super) struct Outlet {
     stream: Arc<Stream>,
-    /// Whether the client still takes replies; held while one is sent.
+    /// `true` while replies can be sent. The lock is held while one is written.
     open: Mutex<bool>,
 }
 
@@ -22,7 +22,7 @@ impl Outlet {
     /// Sends whole replies.
     ///
     /// # Errors
-    /// A client that is gone; its session ends then.
+    /// The client has disconnected. Its session ends.
     pub(super) fn send(&self, replies: &[u8]) -> io::Result<()> {
         let mut open = self.open.lock();
         if !*open {
@@ -30,14 +30,14 @@ impl Outlet {
         }
         let sent = self.stream.write_all(replies);
         if sent.is_err() {
-            // Half a reply may be out: nothing may follow it.
+            // A part of a reply may have been sent, and nothing may follow it.
             *open = false;
             self.hang_up();
         }
         sent
     }
 
-    /// Ends the session: whoever reads from the socket or writes to it hears of it at once.
+    /// Closes the connection. Threads that read from the socket or write to it notice at once.
     pub(super) fn hang_up(&self) {
         self.stream.shutdown(Shutdown::Both);
     }

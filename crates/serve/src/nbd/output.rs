@@ -1,48 +1,51 @@
-//! Replies that wait to be sent: one buffer that is used again and again.
+//! Send buffer of a client, reused for all its replies.
 
 use crate::guard::Buffer;
 use std::alloc::{Layout, handle_alloc_error};
 use std::time::Instant;
 
-/// A buffer above this is given back once it is empty, in bytes.
+/// Length in bytes above which the buffer is freed once it is empty.
 const KEPT: usize = 4 << 20;
-/// The first buffer, in bytes.
+/// Initial length of the buffer, in bytes.
 const FIRST: usize = 4 << 10;
-/// A buffer up to this length doubles when it has to grow; a larger one grows as far as needed.
+/// Length up to which the buffer doubles when it grows, in bytes. A larger one grows only as far as
+/// needed.
 const GROWTH_MAX: usize = 256 << 10;
 
-/// Bytes for a client, in order.
+/// Bytes to be sent to a client, in order.
 #[derive(Default, Debug)]
 pub struct Output {
-    /// As long as it ever had to be: growing it once costs less than zeroing each reply's place.
+    /// The buffer never shrinks while it is used: growing once is cheaper than zeroing the space of
+    /// each reply.
     buffer: Buffer,
     end: usize,
-    /// For paced devices: where each reply ends, and when it may go out.
+    /// For paced devices: end of each reply in the buffer, and the time before which it must not be
+    /// sent.
     due: Vec<(usize, Option<Instant>)>,
 }
 
 impl Output {
-    /// The bytes that wait.
+    /// Returns the bytes to be sent.
     pub fn bytes(&self) -> &[u8] {
         &self.buffer[..self.end]
     }
 
-    /// How many bytes wait.
+    /// Returns the number of bytes to be sent.
     pub fn len(&self) -> usize {
         self.end
     }
 
-    /// Whether none wait.
+    /// Returns `true` if there is nothing to be sent.
     pub fn is_empty(&self) -> bool {
         self.end == 0
     }
 
-    /// Bytes of memory that it holds.
+    /// Returns the length of the buffer in bytes.
     pub fn capacity(&self) -> usize {
         self.buffer.len()
     }
 
-    /// Forgets all: it was sent.
+    /// Removes all bytes after they were sent.
     pub fn clear(&mut self) {
         self.end = 0;
         self.due.clear();
@@ -51,20 +54,20 @@ impl Output {
         }
     }
 
-    /// Gives all memory back; nothing may wait.
+    /// Frees the buffer. The output must be empty.
     pub(super) fn rest(&mut self) {
         debug_assert!(self.is_empty());
         self.clear();
         self.buffer = Buffer::default();
     }
 
-    /// Makes room for `n` more bytes, and no more than that; returns `false` if the system has no memory.
+    /// Reserves space for exactly `n` more bytes. Returns `false` if the system has no memory.
     pub(super) fn reserve(&mut self, n: usize) -> bool {
         let len = self.end + n;
         len <= self.buffer.len() || self.buffer.resize(len, 0..self.end).is_ok()
     }
 
-    /// The replies with the moments before which they may not go out; for paced devices.
+    /// Returns the replies of a paced device, with the times before which they must not be sent.
     pub fn timed(&self) -> impl Iterator<Item = (Option<Instant>, &[u8])> {
         let mut from = 0;
         self.due.iter().map(move |&(end, when)| {
@@ -74,14 +77,15 @@ impl Output {
         })
     }
 
-    /// What was put since the last mark may not go out before a moment.
+    /// Sets the time before which the bytes since the last mark must not be sent.
     pub(super) fn mark(&mut self, not_before: Option<Instant>) {
         if self.due.last().map_or(0, |d| d.0) < self.end {
             self.due.push((self.end, not_before));
         }
     }
 
-    /// `n` bytes at the end, with whatever they hold: to be filled, or taken back with `truncate`.
+    /// Appends `n` bytes of unspecified contents. The caller fills them, or removes them with
+    /// `truncate`.
     pub(super) fn space(&mut self, n: usize) -> &mut [u8] {
         let from = self.end;
         let needed = from + n;

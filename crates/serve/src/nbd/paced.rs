@@ -1,4 +1,4 @@
-//! Replies that wait for a modelled device: one thread a client sends each when it is due.
+//! Replies delayed by a modelled device. One thread per client sends each when it is due.
 
 use super::output::Output;
 use super::stream::Stream;
@@ -10,16 +10,17 @@ use std::collections::BinaryHeap;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-/// Bytes of replies that may wait in any case. More need memory of the server's budget; without it no more
-/// requests are read from the client until some replies were sent.
+/// Number of bytes of delayed replies allowed in any case. More need memory of the shared budget;
+/// without it the session reads no more requests until some replies were sent.
 const WAITING_BASE: usize = 256 << 10;
-/// Bytes of replies that may wait with it.
+/// Maximum number of bytes of delayed replies with memory of the budget.
 const WAITING_MAX: usize = 40 << 20;
 
-/// So close to a reply's moment it is waited for without sleep, and without looking for earlier ones.
+/// Time before a due time at which the thread stops sleeping and starts polling. Replies that
+/// become due earlier are then no longer considered.
 const CLOSE: Duration = Duration::from_micros(100);
 
-/// Replies by when they are due.
+/// Delayed replies of a client, ordered by due time.
 pub(super) struct Waiting {
     queue: Mutex<Queue>,
     changed: Condvar,
@@ -27,34 +28,36 @@ pub(super) struct Waiting {
 
 struct Queue {
     grant: Grant,
-    /// Due, order of arrival, bytes.
+    /// Due time, sequence number, bytes.
     replies: BinaryHeap<Reverse<(Instant, u64, Vec<u8>)>>,
     bytes: usize,
     number: u64,
-    /// No more will come.
+    /// No more replies follow.
     ended: bool,
-    /// The client does not take them any more.
+    /// The client no longer accepts replies.
     broken: bool,
 }
 
 impl Queue {
-    /// Takes memory for `more` bytes; returns `false` if they have to wait for others to be sent.
+    /// Takes memory for `more` bytes. Returns `false` if earlier replies must be sent first.
     fn take(&mut self, more: usize) -> bool {
         let whole = self.bytes + more;
+        // An empty queue takes a reply of any length, since otherwise it would wait for ever.
         self.replies.is_empty()
             || whole <= WAITING_MAX && self.grant.resize(whole.saturating_sub(WAITING_BASE))
     }
 }
 
 impl Waiting {
-    /// Returns an empty queue whose replies take memory of a budget.
+    /// Creates an empty queue whose replies take memory from a budget.
     pub(super) fn new(budget: &Arc<Budget>) -> Waiting {
         let (replies, grant) = (BinaryHeap::new(), Grant::none(budget));
         let queue = Queue { grant, replies, bytes: 0, number: 0, ended: false, broken: false };
         Waiting { queue: Mutex::new(queue), changed: Condvar::new() }
     }
 
-    /// Takes the replies of an output; waits while too many wait. False when the client is gone.
+    /// Queues the replies of an output, and waits while too many are queued. Returns `false` if the
+    /// client has disconnected.
     pub(super) fn put(&self, out: &Output) -> bool {
         let now = Instant::now();
         let mut queue = self.queue.lock();
@@ -71,13 +74,14 @@ impl Waiting {
         !queue.broken
     }
 
-    /// No more will come: the sender ends once all were sent.
+    /// Ends the queue. The sending thread ends after it has sent all replies.
     pub(super) fn end(&self) {
         self.queue.lock().ended = true;
         self.changed.notify_all();
     }
 
-    /// Sends what is due, until the end; `replied` is told when each was due.
+    /// Sends replies when they are due, until the queue has ended. `replied` is called with the due
+    /// time of each.
     pub(super) fn send(&self, stream: &Stream, replied: &dyn Fn(Instant)) {
         let mut bytes = Vec::new();
         let mut dues = Vec::new();
@@ -94,6 +98,7 @@ impl Waiting {
             if !bytes.is_empty() {
                 let held = queue.bytes.saturating_sub(WAITING_BASE).min(queue.grant.bytes());
                 queue.grant.resize(held);
+                // The lock is released while replies are sent, so that the session can queue more.
                 drop(queue);
                 let sent = stream.write_all(&bytes);
                 bytes.clear();

@@ -1,24 +1,25 @@
-//! Looking for the next request before sleeping.
+//! Adaptive polling: a thread polls for the next request before it sleeps.
 
 use super::stream::Stream;
 use std::io;
 use std::time::{Duration, Instant};
 
-/// How long a thread looks for the next request before it sleeps. Being woken costs both sides more
-/// than that on most machines; a thread that looks in vain does so ever more rarely.
+/// Adaptive polling for the next request. On most machines a wake-up costs both sides more time
+/// than a short poll. The more polls in a row find nothing, the rarer they become.
 #[derive(Default, Debug)]
 pub(super) struct Patience {
-    /// Times in a row that nothing came.
+    /// Number of polls in a row that found nothing.
     in_vain: u32,
-    /// Reads until it is tried again.
+    /// Number of reads until the next poll.
     rest: u32,
 }
 
-/// The longest look, about what a wake-up on another core takes.
+/// Maximum duration of a poll, about as long as a wake-up on another core.
 const LOOK: Duration = Duration::from_micros(25);
 
 impl Patience {
-    /// Reads without sleep, if something comes soon. Others on this processor go first.
+    /// Polls for input for a short time. Returns `None` if there is none. Other threads on this
+    /// processor run first.
     pub(super) fn read(&mut self, stream: &Stream, room: &mut [u8]) -> io::Result<Option<usize>> {
         if self.rest > 0 {
             self.rest -= 1;
@@ -33,6 +34,7 @@ impl Patience {
             std::thread::yield_now();
         }
         self.in_vain = (self.in_vain + 1).min(8);
+        // The pause doubles with each poll that finds nothing, up to 256 reads.
         self.rest = 1 << self.in_vain;
         Ok(None)
     }
@@ -60,6 +62,6 @@ mod tests {
         let found = (0..300).find_map(|_| patience.read(&stream, &mut room).unwrap());
         assert_eq!((found, patience.in_vain), (Some(5), 0));
         drop(theirs);
-        assert_eq!(patience.read(&stream, &mut room).unwrap(), Some(0), "hung up");
+        assert_eq!(patience.read(&stream, &mut room).unwrap(), Some(0), "disconnected");
     }
 }

@@ -1,10 +1,10 @@
-//! Replies as bytes: simple ones, and chunks of structured ones.
+//! Encoding of replies: simple replies, and chunks of structured replies.
 
 use super::output::Output;
 use super::wire::{CHUNK_MAGIC, Errno, SIMPLE_MAGIC, STRING_MAX, chunk};
 
-/// Success without data. It is a simple reply also where structured ones are agreed upon: the protocol
-/// allows it, and it is the shortest.
+/// Appends a reply of success without data. It is a simple reply even if structured replies were
+/// negotiated: the protocol allows this, and it is the shortest form.
 pub(super) fn success(out: &mut Output, cookie: u64) {
     let head = out.space(16);
     head[..4].copy_from_slice(&SIMPLE_MAGIC.to_be_bytes());
@@ -12,7 +12,7 @@ pub(super) fn success(out: &mut Output, cookie: u64) {
     head[8..].copy_from_slice(&cookie.to_be_bytes());
 }
 
-/// An error; words go along when replies are structured.
+/// Appends an error reply. Structured replies contain the message.
 pub(super) fn error(out: &mut Output, structured: bool, cookie: u64, errno: Errno, words: &str) {
     if structured {
         let words = cut(words);
@@ -27,13 +27,13 @@ pub(super) fn error(out: &mut Output, structured: bool, cookie: u64, errno: Errn
     }
 }
 
-/// The head of the reply to a read, and the place of its data.
+/// Appends the header of the reply to a read, and returns the space for its data.
 pub(super) fn data(out: &mut Output, structured: bool, cookie: u64, at: u64, len: u32) -> &mut [u8] {
     data_head(out, structured, cookie, at, len);
     out.space(len as usize)
 }
 
-/// The head of the reply to a read; its data follows.
+/// Appends the header of the reply to a read. The data must follow.
 pub(super) fn data_head(out: &mut Output, structured: bool, cookie: u64, at: u64, len: u32) {
     if structured {
         chunk(out, chunk::OFFSET_DATA, cookie, 8 + len);
@@ -43,14 +43,15 @@ pub(super) fn data_head(out: &mut Output, structured: bool, cookie: u64, at: u64
     }
 }
 
-/// A chunk of the reply to a read, and the place of its data; `last` when no further chunk follows.
+/// Appends a chunk of the reply to a read, and returns the space for its data. `last` is `true` if
+/// no chunk follows.
 pub(super) fn chunk_of_data(out: &mut Output, cookie: u64, at: u64, len: u32, last: bool) -> &mut [u8] {
     chunk_head(out, if last { chunk::DONE } else { 0 }, chunk::OFFSET_DATA, cookie, 8 + len);
     out.u64(at);
     out.space(len as usize)
 }
 
-/// The extents of a context; `last` when no further chunk follows.
+/// Appends a chunk with the extents of a context. `last` is `true` if no chunk follows.
 pub(super) fn extents(out: &mut Output, cookie: u64, context: u32, extents: &[(u32, u32)], last: bool) {
     out.u32(CHUNK_MAGIC);
     out.u16(if last { chunk::DONE } else { 0 });
@@ -64,7 +65,7 @@ pub(super) fn extents(out: &mut Output, cookie: u64, context: u32, extents: &[(u
     }
 }
 
-/// The head of a chunk that is its whole reply.
+/// Appends the header of a chunk that is its whole reply.
 fn chunk(out: &mut Output, kind: u16, cookie: u64, len: u32) {
     chunk_head(out, chunk::DONE, kind, cookie, len);
 }
@@ -78,7 +79,7 @@ fn chunk_head(out: &mut Output, flags: u16, kind: u16, cookie: u64, len: u32) {
     head[16..].copy_from_slice(&len.to_be_bytes());
 }
 
-/// Words that fit into a string of the protocol.
+/// Truncates a message to the maximum length of a string of the protocol.
 fn cut(words: &str) -> &str {
     let mut end = words.len().min(STRING_MAX);
     while !words.is_char_boundary(end) {

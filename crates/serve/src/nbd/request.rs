@@ -1,27 +1,27 @@
-//! A request, and whether it can be: the one place where clients' numbers are checked.
+//! Requests and their validation. All numbers sent by clients are checked here.
 
 use super::wire::{Errno, REQUEST_BYTES, REQUEST_MAGIC, Reader, flag};
 use crate::device::REQUEST_BYTES_MAX;
 
-/// What a client asks for.
+/// Command of a request.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 #[repr(u16)]
 pub enum Command {
-    /// Bytes.
+    /// Reads data.
     Read = 0,
-    /// Take bytes.
+    /// Writes data.
     Write = 1,
-    /// End the session.
+    /// Ends the session.
     Disc = 2,
-    /// Make durable what was acknowledged.
+    /// Makes all acknowledged writes durable.
     Flush = 3,
-    /// Forget a range.
+    /// Discards a range.
     Trim = 4,
-    /// Fetch a range into the machine's memory.
+    /// Loads a range into the host's memory.
     Cache = 5,
-    /// Set a range to zero.
+    /// Sets a range to zero.
     WriteZeroes = 6,
-    /// Where a range lies.
+    /// Queries the extents of a range.
     BlockStatus = 7,
 }
 
@@ -36,12 +36,12 @@ impl Command {
             5 => Command::Cache,
             6 => Command::WriteZeroes,
             7 => Command::BlockStatus,
-            // 8 is RESIZE, an extension that is not offered.
+            // Number 8 is RESIZE, an extension that this server does not support.
             _ => return None,
         })
     }
 
-    /// Flags that it may carry. FUA is allowed with all: the protocol says so.
+    /// Returns the flags allowed for this command. The protocol allows FUA for all commands.
     fn flags(self, structured: bool) -> u16 {
         let own = match self {
             Command::Read if structured => flag::DF,
@@ -53,38 +53,38 @@ impl Command {
     }
 }
 
-/// The head of a request.
+/// Header of a request.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Request {
-    /// Flags.
+    /// Command flags.
     pub flags: u16,
-    /// The number of the command, known or not.
+    /// Number of the command, which may be unknown.
     pub number: u16,
-    /// What the reply is to be called.
+    /// Identifier that the reply repeats.
     pub cookie: u64,
-    /// First byte.
+    /// Address of the first byte.
     pub at: u64,
-    /// Bytes.
+    /// Length in bytes.
     pub len: u32,
 }
 
-/// What a request is measured by.
+/// Limits used to validate requests.
 #[derive(Clone, Copy, Debug)]
 pub struct Limits {
-    /// The export's size, in bytes.
+    /// Size of the export in bytes.
     pub bytes: u64,
-    /// Replies may come in chunks.
+    /// Structured replies were negotiated.
     pub structured: bool,
-    /// Contexts were chosen.
+    /// Metadata contexts were selected.
     pub contexts: bool,
 }
 
-/// Why a request cannot be.
+/// Error number and message of an invalid request.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Wrong(pub Errno, pub &'static str);
 
 impl Request {
-    /// From the wire; `None` when it does not begin as a request has to.
+    /// Decodes a request. Returns `None` if the magic number is wrong.
     pub fn decode(head: &[u8; REQUEST_BYTES]) -> Option<Request> {
         let mut r = Reader(head);
         if r.u32()? != REQUEST_MAGIC {
@@ -93,20 +93,20 @@ impl Request {
         Some(Request { flags: r.u16()?, number: r.u16()?, cookie: r.u64()?, at: r.u64()?, len: r.u32()? })
     }
 
-    /// Bytes that follow the head.
+    /// Returns the number of payload bytes after the header.
     pub fn payload(&self) -> usize {
         if self.number == Command::Write as u16 { self.len as usize } else { 0 }
     }
 
-    /// Whether it carries a flag.
+    /// Returns `true` if the request has a flag.
     pub fn has(&self, flag: u16) -> bool {
         self.flags & flag != 0
     }
 
-    /// The command, if all its numbers can be.
+    /// Validates the request and returns its command.
     ///
     /// # Errors
-    /// What the protocol says for each way in which they cannot.
+    /// The error that the protocol specifies for each kind of invalid request.
     pub fn validate(&self, limits: &Limits) -> Result<Command, Wrong> {
         let Some(command) = Command::from_number(self.number) else {
             return Err(Wrong(Errno::Inval, "this command is not known"));

@@ -1,4 +1,5 @@
-//! Sockets and threads around the protocol: one blocking thread a client, and more for what waits for a disk.
+//! Sockets and threads of an NBD server: one blocking thread per client, and worker threads for
+//! requests that wait for a disk.
 
 mod session;
 
@@ -16,23 +17,23 @@ use std::time::Duration;
 /// Addresses of a server, and limits on its clients.
 #[derive(Clone, Debug)]
 pub struct ServerOptions {
-    /// Where.
+    /// Addresses to listen on.
     pub addresses: Vec<Address>,
-    /// Whether other machines may connect: there is neither TLS nor a password.
+    /// Other machines may connect. There is neither TLS nor a password.
     pub allow_remote: bool,
-    /// Connections at a time. Each has buffers of about 330 KiB while it is used, and a thread; of a volume
-    /// with a disk more threads, while requests wait for the disk.
+    /// Maximum number of connections. Each has a thread, and buffers of about 330 KiB while it is
+    /// used. With a volume on a disk, it has more threads while requests wait for the disk.
     pub connections_max: usize,
-    /// Memory that large requests and busy clients may take beyond that, all together, in bytes. Where it
-    /// is used up, requests are carried out in pieces.
+    /// Memory that large requests and busy clients may use in total beyond that, in bytes. When it
+    /// is exhausted, requests are executed in pieces.
     pub buffers_max: usize,
-    /// How long a client may take to choose an export.
+    /// Maximum time in which a client must select an export.
     pub handshake_max: Duration,
-    /// Time that a client has to send the rest of a request, or to take replies; a second more for each
-    /// 64 KiB. One that says nothing between requests may do so for ever.
+    /// Maximum time in which a client must send the rest of a request, or accept replies, plus one
+    /// second per 64 KiB. The time between requests is not limited.
     pub request_max: Duration,
-    /// When all connections are taken, one that has been idle for so long makes room for a new one; without
-    /// it none does.
+    /// Idle time after which a connection may be evicted for a new one when all are occupied.
+    /// `None`: connections are never evicted for being idle.
     pub idle_evict: Option<Duration>,
 }
 
@@ -50,7 +51,7 @@ impl Default for ServerOptions {
     }
 }
 
-/// A server that runs.
+/// A running server.
 #[derive(Debug)]
 pub struct Server {
     shared: Arc<Shared>,
@@ -64,16 +65,16 @@ struct Shared {
     listeners: Vec<Listener>,
     places: Arc<Places<Stream>>,
     budget: Arc<Budget>,
-    /// It was said that clients are turned away.
+    /// The log already says that clients are refused.
     told: AtomicBool,
     stopping: AtomicBool,
 }
 
 impl Server {
-    /// Listens and serves.
+    /// Starts a server that listens on the addresses of its options.
     ///
     /// # Errors
-    /// An address that cannot be listened on, or that other machines reach without leave.
+    /// An address cannot be listened on, or other machines reach it and `allow_remote` is not set.
     pub fn start(export: Arc<Export>, options: ServerOptions) -> io::Result<Server> {
         let named =
             |a: &Address, e: io::Error| io::Error::new(e.kind(), format!("cannot listen on {a}: {e}"));
@@ -110,13 +111,14 @@ impl Server {
         Ok(Server { shared, addresses, acceptors })
     }
 
-    /// Where it listens; ports are the real ones.
+    /// Returns the addresses, with their actual ports.
     pub fn addresses(&self) -> &[Address] {
         &self.addresses
     }
 
-    /// Takes no more clients, answers what was received, and hangs up. Clients that do not take their
-    /// replies within `grace` are cut off: their number is returned.
+    /// Stops the server: accepts no more clients, answers the received requests, and closes the
+    /// connections. Connections of clients that do not accept their replies within `grace` are
+    /// aborted; returns their number.
     pub fn stop(mut self, grace: Duration) -> usize {
         self.shared.stopping.store(true, Ordering::Release);
         self.shared.listeners.iter().for_each(Listener::stop);
@@ -124,7 +126,7 @@ impl Server {
             let _ = acceptor.join();
         }
         let places = &self.shared.places;
-        // What a socket holds can still be read after this, but nothing follows.
+        // Bytes that the socket holds can still be read after this, but no more arrive.
         places.each(|s| s.shutdown(Shutdown::Read));
         let cut_off = places.wait(Some(grace));
         places.each(|s| s.shutdown(Shutdown::Both));
@@ -143,12 +145,14 @@ fn accept(shared: &Arc<Shared>, i: usize) {
                 admit(shared, stream);
             }
             Err(_) if shared.stopping.load(Ordering::Acquire) => {}
-            // A client that has left before it was taken, or no descriptor is free: others may leave.
+            // A client disconnected before it was accepted, or no descriptor is free. Descriptors
+            // may become free when other clients disconnect, so the loop continues.
             Err(e) => {
                 if e.kind() != io::ErrorKind::ConnectionAborted {
                     if !std::mem::replace(&mut told, true) {
                         log.say(format_args!("a client could not be accepted: {e}"));
                     }
+                    // Avoids a busy loop as long as no descriptor is free.
                     std::thread::sleep(Duration::from_millis(100));
                 }
             }
@@ -156,7 +160,7 @@ fn accept(shared: &Arc<Shared>, i: usize) {
     }
 }
 
-/// Starts a thread for a client, if there is a place for it.
+/// Starts the thread of a client, if a slot is free.
 fn admit(shared: &Arc<Shared>, stream: Stream) {
     let device = shared.export.device();
     let stream = Arc::new(stream);
@@ -178,7 +182,7 @@ fn admit(shared: &Arc<Shared>, stream: Stream) {
             Err(e) if e.kind() == io::ErrorKind::TimedOut => {
                 leave.shared.export.device().clients().was_dropped();
             }
-            // Any other error is a client that has hung up: nothing to be said.
+            // Any other error means that the client has disconnected, which is normal.
             _ => {}
         }
         stream.shutdown(Shutdown::Both);
@@ -188,7 +192,7 @@ fn admit(shared: &Arc<Shared>, stream: Stream) {
     }
 }
 
-/// Takes a client off the list when its thread ends, however it does.
+/// Counts the end of a client when its thread ends, even by a panic.
 struct Leave {
     shared: Arc<Shared>,
     place: Place<Stream>,

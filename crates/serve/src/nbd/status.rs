@@ -1,14 +1,14 @@
-//! BLOCK_STATUS: a range's extents as each context tells them.
+//! Execution of BLOCK_STATUS: extents of a range in each metadata context.
 
 use super::handshake::Context;
 use crate::backend::medium_number;
 use crate::device::{Access, Failure};
 use frit_core::MediumKind;
 
-/// The most extents that one reply tells of a context; the client asks again for the rest.
+/// Maximum number of extents per context in one reply. The client requests the rest separately.
 const EXTENTS_MAX: usize = 2048;
 
-/// Bytes of a range that are looked at before others have their turn.
+/// Number of bytes whose extents are read under one hold of the lock.
 const SLICE: u64 = 16 << 20;
 
 /// `base:allocation`: not allocated.
@@ -16,7 +16,7 @@ const HOLE: u32 = 1;
 /// `base:allocation`: reads as zeros.
 const ZERO: u32 = 2;
 
-/// Extents of one context: length in bytes and flags, neighbours with the same flags joined.
+/// Extents of one context: length in bytes and flags. Adjacent extents with equal flags are merged.
 #[derive(Debug)]
 pub(super) struct Told {
     context: Context,
@@ -39,7 +39,7 @@ impl Told {
             Context::Allocation => 0,
             Context::Medium => medium_number(place),
         };
-        // Requests are shorter than 4 GiB, and so are their parts.
+        // Requests are shorter than 4 GiB, and so are their extents.
         let bytes = bytes as u32;
         let n = self.extents.len();
         match self.extents.last_mut() {
@@ -50,7 +50,8 @@ impl Told {
     }
 }
 
-/// Looks at a range until each context has told enough.
+/// Returns the extents of a range in each context. It stops when every context has reached its
+/// maximum number of extents.
 pub(super) fn look(
     access: &mut Access<'_>,
     (at, len): (u64, u32),

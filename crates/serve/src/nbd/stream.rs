@@ -1,4 +1,4 @@
-//! A client's socket, of either kind.
+//! Client sockets of both kinds: Unix and TCP.
 
 use crate::guard::{HangUp, Peer, write_before};
 use rustix::io::Errno;
@@ -9,12 +9,11 @@ use std::os::fd::AsFd;
 use std::os::unix::net::UnixStream;
 use std::time::Duration;
 
-/// A machine at the other end of a TCP connection that says nothing is asked after this time whether it
-/// is still there.
+/// Time without traffic after which the peer of a TCP connection is probed.
 const KEEPALIVE_IDLE: Duration = Duration::from_secs(60);
-/// Time between such questions.
+/// Interval between keepalive probes.
 const KEEPALIVE_EVERY: Duration = Duration::from_secs(15);
-/// Questions without an answer after which the connection is taken for dead.
+/// Number of unanswered probes after which the connection is considered dead.
 const KEEPALIVE_COUNT: u32 = 4;
 
 #[derive(Debug)]
@@ -23,17 +22,17 @@ enum Socket {
     Tcp(TcpStream),
 }
 
-/// A client's socket.
+/// The socket of a client.
 #[derive(Debug)]
 pub(super) struct Stream {
     socket: Socket,
     peer: Peer,
-    /// Time in which the client has to take some of its replies.
+    /// Maximum time in which the client must accept some bytes of its replies.
     patience: Duration,
 }
 
 impl Stream {
-    /// Of a client of this machine; replies may wait for `patience`.
+    /// Wraps the socket of a client of this machine. `patience` is the timeout for sending replies.
     pub(super) fn unix(socket: UnixStream, patience: Duration) -> io::Result<Stream> {
         socket.set_write_timeout(Some(patience))?;
         let peer = sockopt::socket_peercred(&socket)
@@ -41,7 +40,7 @@ impl Stream {
         Ok(Stream { socket: Socket::Unix(socket), peer, patience })
     }
 
-    /// Of a client over TCP; a machine that disappears is noticed.
+    /// Wraps the socket of a TCP client, with keepalive probes that detect a vanished machine.
     pub(super) fn tcp(socket: TcpStream, patience: Duration) -> io::Result<Stream> {
         socket.set_nodelay(true)?;
         socket.set_write_timeout(Some(patience))?;
@@ -53,12 +52,12 @@ impl Stream {
         Ok(Stream { socket: Socket::Tcp(socket), peer, patience })
     }
 
-    /// The other end.
+    /// Returns the peer of the connection.
     pub(super) fn peer(&self) -> Peer {
         self.peer
     }
 
-    /// Reads what the socket holds, at least a byte; 0 when the client has hung up.
+    /// Reads at least one byte from the socket. Returns 0 if the client has disconnected.
     pub(super) fn read(&self, into: &mut [u8]) -> io::Result<usize> {
         loop {
             let result = match &self.socket {
@@ -72,7 +71,7 @@ impl Stream {
         }
     }
 
-    /// Reads what the socket holds without waiting; `None` when it holds nothing.
+    /// Reads from the socket without waiting. Returns `None` if no bytes are available.
     pub(super) fn try_read(&self, into: &mut [u8]) -> io::Result<Option<usize>> {
         let fd = match &self.socket {
             Socket::Unix(s) => s.as_fd(),
@@ -85,10 +84,10 @@ impl Stream {
         }
     }
 
-    /// Writes all.
+    /// Writes all bytes.
     ///
     /// # Errors
-    /// `TimedOut` when the client does not take its replies, or as the system says.
+    /// `TimedOut` if the client does not accept its replies, or the error of the system.
     pub(super) fn write_all(&self, bytes: &[u8]) -> io::Result<()> {
         match &self.socket {
             Socket::Unix(s) => write_before(s, bytes, self.patience),
@@ -97,7 +96,7 @@ impl Stream {
     }
 
     pub(super) fn shutdown(&self, how: Shutdown) {
-        // It fails when the client has hung up: just as well.
+        // This fails if the client has already disconnected, which is harmless.
         let _ = match &self.socket {
             Socket::Unix(s) => s.shutdown(how),
             Socket::Tcp(s) => s.shutdown(how),

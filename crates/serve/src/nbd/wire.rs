@@ -1,145 +1,145 @@
-//! The protocol's numbers, and messages as bytes.
+//! Constants of the NBD protocol, and decoding of its messages.
 //!
 //! Source: the NBD protocol as its project documents it (NetworkBlockDevice/nbd, doc/proto.md). All
 //! numbers on the wire are big-endian.
 
-/// The first eight bytes of a server.
+/// Magic number at the start of the server's greeting.
 pub const MAGIC: u64 = u64::from_be_bytes(*b"NBDMAGIC");
-/// The second eight bytes of a server, and the first eight of each option.
+/// Magic number after `MAGIC` in the greeting, and at the start of each option.
 pub const OPTION_MAGIC: u64 = u64::from_be_bytes(*b"IHAVEOPT");
-/// Begins the reply to an option.
+/// Magic number of the reply to an option.
 pub const OPTION_REPLY_MAGIC: u64 = 0x0003_e889_0455_65a9;
-/// Begins a request.
+/// Magic number of a request.
 pub const REQUEST_MAGIC: u32 = 0x2560_9513;
-/// Begins a simple reply.
+/// Magic number of a simple reply.
 pub const SIMPLE_MAGIC: u32 = 0x6744_6698;
-/// Begins a chunk of a structured reply.
+/// Magic number of a chunk of a structured reply.
 pub const CHUNK_MAGIC: u32 = 0x668e_33ef;
 
-/// Bytes of a request without its payload.
+/// Length of a request without its payload, in bytes.
 pub const REQUEST_BYTES: usize = 28;
-/// Bytes of an option without its data.
+/// Length of an option without its data, in bytes.
 pub const OPTION_BYTES: usize = 16;
-/// The longest string of the protocol, in bytes.
+/// Maximum length of a string of the protocol, in bytes.
 pub const STRING_MAX: usize = 4096;
 
-/// Handshake flags of both sides.
+/// Handshake flags, of server and client.
 pub mod handshake {
-    /// Options beyond the export's name.
+    /// Options other than `EXPORT_NAME` are supported.
     pub const FIXED_NEWSTYLE: u16 = 1;
-    /// No 124 zeros after an export chosen by name.
+    /// The 124 zeros after the reply to `EXPORT_NAME` are omitted.
     pub const NO_ZEROES: u16 = 2;
 }
 
-/// What a server announces of an export.
+/// Transmission flags of an export.
 pub mod export {
-    /// The other flags mean something.
+    /// The transmission flags are valid.
     pub const HAS_FLAGS: u16 = 1;
     /// Writes are refused.
     pub const READ_ONLY: u16 = 1 << 1;
-    /// FLUSH is there.
+    /// FLUSH is supported.
     pub const SEND_FLUSH: u16 = 1 << 2;
-    /// FUA is there.
+    /// FUA is supported.
     pub const SEND_FUA: u16 = 1 << 3;
-    /// TRIM is there.
+    /// TRIM is supported.
     pub const SEND_TRIM: u16 = 1 << 5;
-    /// `WRITE_ZEROES` is there.
+    /// `WRITE_ZEROES` is supported.
     pub const SEND_WRITE_ZEROES: u16 = 1 << 6;
-    /// DF is understood.
+    /// DF is supported.
     pub const SEND_DF: u16 = 1 << 7;
-    /// A flush on one connection covers what others have written.
+    /// A flush on one connection covers the acknowledged writes of all connections.
     pub const CAN_MULTI_CONN: u16 = 1 << 8;
-    /// CACHE is there.
+    /// CACHE is supported.
     pub const SEND_CACHE: u16 = 1 << 10;
-    /// `FAST_ZERO` is understood.
+    /// `FAST_ZERO` is supported.
     pub const SEND_FAST_ZERO: u16 = 1 << 11;
 }
 
 /// Options of the handshake.
 pub mod option {
-    /// Take an export, without a chance of an error.
+    /// Selects an export; has no error reply.
     pub const EXPORT_NAME: u32 = 1;
-    /// End the session.
+    /// Ends the session.
     pub const ABORT: u32 = 2;
-    /// List exports.
+    /// Lists the exports.
     pub const LIST: u32 = 3;
-    /// Begin TLS.
+    /// Starts TLS.
     pub const STARTTLS: u32 = 5;
-    /// Describe an export.
+    /// Requests information about an export.
     pub const INFO: u32 = 6;
-    /// Describe an export and take it.
+    /// Requests information about an export, and selects it.
     pub const GO: u32 = 7;
-    /// Replies in chunks.
+    /// Enables structured replies.
     pub const STRUCTURED_REPLY: u32 = 8;
-    /// List metadata contexts.
+    /// Lists metadata contexts.
     pub const LIST_META_CONTEXT: u32 = 9;
-    /// Choose metadata contexts.
+    /// Selects metadata contexts.
     pub const SET_META_CONTEXT: u32 = 10;
 }
 
-/// Kinds of replies to options.
+/// Types of replies to options.
 pub mod reply {
-    /// Done.
+    /// Success.
     pub const ACK: u32 = 1;
-    /// An export's name.
+    /// Name of an export.
     pub const SERVER: u32 = 2;
-    /// Something about an export.
+    /// Information about an export.
     pub const INFO: u32 = 3;
     /// A metadata context.
     pub const META_CONTEXT: u32 = 4;
-    /// The option is not known.
+    /// The option is unknown.
     pub const ERR_UNSUP: u32 = 1 << 31 | 1;
-    /// The option is known and not allowed.
+    /// The option is forbidden by policy.
     pub const ERR_POLICY: u32 = 1 << 31 | 2;
-    /// The option's data is wrong.
+    /// The option data is invalid.
     pub const ERR_INVALID: u32 = 1 << 31 | 3;
-    /// There is no such export.
+    /// The export does not exist.
     pub const ERR_UNKNOWN: u32 = 1 << 31 | 6;
-    /// The server is stopping.
+    /// The server is shutting down.
     pub const ERR_SHUTDOWN: u32 = 1 << 31 | 7;
-    /// The option's data is too long.
+    /// The option data is too long.
     pub const ERR_TOO_BIG: u32 = 1 << 31 | 9;
 }
 
-/// What may be told about an export.
+/// Types of information about an export.
 pub mod info {
-    /// Size and flags.
+    /// Size and transmission flags.
     pub const EXPORT: u16 = 0;
-    /// Its full name.
+    /// Full name.
     pub const NAME: u16 = 1;
-    /// A text for people.
+    /// Description for human readers.
     pub const DESCRIPTION: u16 = 2;
-    /// Least, preferred and largest size of requests.
+    /// Minimum, preferred and maximum size of requests.
     pub const BLOCK_SIZE: u16 = 3;
 }
 
-/// Flags of requests.
+/// Command flags of requests.
 pub mod flag {
-    /// Durable before the reply.
+    /// The write must be durable before the reply.
     pub const FUA: u16 = 1;
-    /// Zeros stay allocated.
+    /// The zeroed range must stay allocated.
     pub const NO_HOLE: u16 = 1 << 1;
-    /// One chunk of data.
+    /// The reply to a read must be a single chunk.
     pub const DF: u16 = 1 << 2;
-    /// One extent a context.
+    /// The reply has only one extent per context.
     pub const REQ_ONE: u16 = 1 << 3;
-    /// Zero faster than by writing, or not at all.
+    /// The request fails unless it is faster than writing zeros.
     pub const FAST_ZERO: u16 = 1 << 4;
 }
 
-/// Kinds of chunks of a structured reply.
+/// Types and flags of the chunks of a structured reply.
 pub mod chunk {
-    /// The last chunk of its reply.
+    /// Flag of the last chunk of a reply.
     pub const DONE: u16 = 1;
-    /// Bytes at an offset.
+    /// Data at an offset.
     pub const OFFSET_DATA: u16 = 1;
     /// Extents of a context.
     pub const BLOCK_STATUS: u16 = 5;
-    /// An error, with words.
+    /// An error with a message.
     pub const ERROR: u16 = 1 << 15 | 1;
 }
 
-/// An error as clients see it.
+/// Error number of a reply.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 #[repr(u32)]
 pub enum Errno {
@@ -147,21 +147,21 @@ pub enum Errno {
     Perm = 1,
     /// `EIO`: a medium failed.
     Io = 5,
-    /// `ENOMEM`: no memory for so long a request now.
+    /// `ENOMEM`: not enough memory for a request of this length at present.
     NoMem = 12,
-    /// `EINVAL`: the request cannot be.
+    /// `EINVAL`: the request is invalid.
     Inval = 22,
-    /// `ENOSPC`: no room, or a write past the end.
+    /// `ENOSPC`: no space is left, or a write ends past the end.
     NoSpc = 28,
-    /// `EOVERFLOW`: more than may come in one chunk.
+    /// `EOVERFLOW`: longer than the maximum length of a chunk.
     Overflow = 75,
     /// `ENOTSUP`: not faster than writing zeros.
     NotSup = 95,
-    /// `ESHUTDOWN`: the server is stopping.
+    /// `ESHUTDOWN`: the server is shutting down.
     Shutdown = 108,
 }
 
-/// Reads big-endian numbers and strings from an option's data.
+/// Decoder of big-endian numbers and strings.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Reader<'a>(pub(super) &'a [u8]);
 
@@ -190,7 +190,7 @@ impl<'a> Reader<'a> {
         self.array().map(u64::from_be_bytes)
     }
 
-    /// A string after its length.
+    /// Decodes a string, which follows its length.
     pub(super) fn string(&mut self) -> Option<&'a [u8]> {
         let n = self.u32()? as usize;
         if n > STRING_MAX {

@@ -1,5 +1,6 @@
-//! Requests that wait for a slow medium: carried out beside the others of their client, and answered when they are
-//! done. A client has a thread for each of them, up to a limit; they end with its session.
+//! Worker threads of a client. They execute requests that wait for a slow medium, concurrently with
+//! the client's other requests, and send the replies. A client has up to one thread per such
+//! request, up to a limit; the threads end with its session.
 
 use super::Export;
 use super::execute::{Outcome, execute, flush, flushed};
@@ -15,21 +16,22 @@ use std::collections::VecDeque;
 use std::sync::Arc;
 use std::thread::JoinHandle;
 
-/// Requests of one client that wait for a slow medium at a time: as many as a disk takes by Serial ATA's native
+/// Maximum number of concurrent slow requests of a client: the queue depth of Serial ATA's native
 /// command queuing.
 const REQUESTS_MAX: usize = 32;
-/// Bytes that these move together, at most: a single request may be as large.
+/// Maximum number of bytes that these requests move in total. It equals the maximum for a single
+/// request.
 const BYTES_MAX: usize = REQUEST_BYTES_MAX as usize;
-/// Bytes of a reply's buffer that a thread keeps between requests.
+/// Maximum length of the reply buffer that a thread keeps between requests, in bytes.
 const OUTPUT_KEPT: usize = 16 << 10;
 
-/// A request that was handed over.
+/// A request that is executed by a worker thread.
 #[derive(Debug)]
 pub(super) struct Job {
     pub(super) command: Command,
     pub(super) request: Request,
     pub(super) payload: Vec<u8>,
-    /// The memory that it takes while it is carried out.
+    /// Memory of the shared budget, held while the request is executed.
     _grant: Option<Grant>,
 }
 
@@ -38,20 +40,21 @@ impl Job {
         Job { command, request: *request, payload: data.to_vec(), _grant: grant }
     }
 
-    /// Memory that a request takes while it is carried out: a read of parts of sectors has a buffer for the whole
-    /// ones as well.
+    /// Returns the memory that a request uses while it is executed. An unaligned read needs a
+    /// second buffer for whole sectors.
     pub(super) fn memory_bytes(command: Command, request: &Request) -> usize {
         let whole = (request.at | u64::from(request.len)).is_multiple_of(SECTOR_BYTES);
         Job::bytes(command, request) * if whole { 1 } else { 2 }
     }
 
-    /// Bytes that a request moves.
+    /// Returns the number of bytes that a request moves.
     pub(super) fn bytes(command: Command, request: &Request) -> usize {
         if matches!(command, Command::Read | Command::Write) { request.len as usize } else { 0 }
     }
 }
 
-/// The threads of a client, and what waits for them. Dropping it ends them, once all is answered.
+/// The worker threads of a client, and their queue. Dropping it ends the threads after all requests
+/// have been answered.
 #[derive(Debug)]
 pub(super) struct Workers {
     shared: Arc<Shared>,
@@ -64,19 +67,19 @@ struct Shared {
     agreed: Agreed,
     outlet: Arc<Outlet>,
     queue: Mutex<Queue>,
-    /// There is a request, or there will be no more.
+    /// Signalled when a request was queued, or when no more follow.
     handed: Condvar,
-    /// A request was answered.
+    /// Signalled when a request was answered.
     answered: Condvar,
 }
 
 #[derive(Default, Debug)]
 struct Queue {
     jobs: VecDeque<Job>,
-    /// Requests that are not answered, and the bytes that they move.
+    /// Number of unanswered requests; `bytes` is the number of bytes that they move.
     open: usize,
     bytes: usize,
-    /// Threads that wait for a request.
+    /// Number of threads that wait for a request.
     idle: usize,
     ended: bool,
 }
@@ -90,12 +93,12 @@ impl Workers {
         }
     }
 
-    /// Whether a request can be handed over now.
+    /// Returns `true` if a request can be queued now.
     pub(super) fn have_room(&self, command: Command, request: &Request) -> bool {
         self.shared.queue.lock().has_room(Job::bytes(command, request))
     }
 
-    /// Waits until a request can be handed over.
+    /// Waits until a request can be queued.
     pub(super) fn wait_for_room(&self, command: Command, request: &Request) {
         let mut queue = self.shared.queue.lock();
         while !queue.has_room(Job::bytes(command, request)) {
@@ -103,24 +106,26 @@ impl Workers {
         }
     }
 
-    /// Hands a request over. It comes back when there is no thread for it and none can be started.
+    /// Queues a request. Returns it if there is no thread for it and none can be started.
     pub(super) fn hand(&mut self, job: Job) -> Option<Job> {
         let mut queue = self.shared.queue.lock();
         queue.open += 1;
         queue.bytes += Job::bytes(job.command, &job.request);
         queue.jobs.push_back(job);
+        // There is an idle thread for each queued request.
         if queue.jobs.len() <= queue.idle {
             self.shared.handed.notify_one();
             return None;
         }
-        // One of so many has answered, and looks for the next request.
+        // With fewer than `REQUESTS_MAX` open requests before this one, at least one thread has
+        // sent its reply and will take the request.
         if self.threads.len() >= REQUESTS_MAX {
             return None;
         }
         let shared = Arc::clone(&self.shared);
         match std::thread::Builder::new().name("nbd-slow".into()).spawn(move || shared.work()) {
             Ok(thread) => self.threads.push(thread),
-            // Those that there are take it in their turn.
+            // The existing threads execute the request later.
             Err(_) if !self.threads.is_empty() => {}
             Err(_) => {
                 let job = queue.jobs.pop_back()?;
@@ -137,7 +142,7 @@ impl Drop for Workers {
         self.shared.queue.lock().ended = true;
         self.shared.handed.notify_all();
         for thread in self.threads.drain(..) {
-            // One that panicked has hung up, and the device refuses writes.
+            // A thread that panicked has closed the connection, and the device refuses writes.
             let _ = thread.join();
         }
     }
@@ -145,6 +150,7 @@ impl Drop for Workers {
 
 impl Queue {
     fn has_room(&self, bytes: usize) -> bool {
+        // A single request is always accepted, so that no request waits for ever.
         self.open == 0 || self.open < REQUESTS_MAX && self.bytes + bytes <= BYTES_MAX
     }
 
@@ -154,7 +160,7 @@ impl Queue {
     }
 }
 
-/// A request that a thread has taken counts as answered when the thread is done with it, however that ends.
+/// A request taken by a thread. Dropping it counts the request as answered, even after a panic.
 struct Taken<'a> {
     shared: &'a Shared,
     job: Job,
@@ -163,7 +169,7 @@ struct Taken<'a> {
 impl Drop for Taken<'_> {
     fn drop(&mut self) {
         if std::thread::panicking() {
-            // Its client would wait for ever.
+            // Without a reply the client would wait for ever.
             self.shared.outlet.hang_up();
         }
         self.shared.queue.lock().answered(&self.job);
@@ -172,12 +178,13 @@ impl Drop for Taken<'_> {
 }
 
 impl Shared {
-    /// A thread's life.
+    /// Main loop of a worker thread.
     fn work(&self) {
         let mut out = Output::default();
         while let Some(taken) = self.take() {
             self.carry_out(&taken.job, &mut out);
-            // An error is a client that is gone: whoever reads from it ends the session.
+            // An error means that the client has disconnected. The session ends when its thread
+            // reads from the socket.
             let _ = self.outlet.send(out.bytes());
             out.clear();
             if out.capacity() > OUTPUT_KEPT {
@@ -201,7 +208,7 @@ impl Shared {
         }
     }
 
-    /// Does a request, and the flush that its reply waits for.
+    /// Executes a request, and the flush on which its reply depends.
     fn carry_out(&self, job: &Job, out: &mut Output) {
         let Job { command, request, payload, .. } = job;
         let device = self.export.device();

@@ -1,4 +1,4 @@
-//! A volume whose replies take the time of the modelled device.
+//! A backend whose replies take as long as on the modelled device.
 
 use super::meter::{Meter, Ticket};
 use super::timeline::Timeline;
@@ -9,7 +9,7 @@ use frit_volume::Volume;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-/// A volume over the eager engine, in real time.
+/// A volume on the eager engine, paced in real time.
 #[derive(Debug)]
 pub struct Paced {
     volume: Volume<Eager>,
@@ -20,16 +20,17 @@ pub struct Paced {
 }
 
 impl Paced {
-    /// Paces a volume: time begins now. Recovery and what was done before took the machine's time.
+    /// Paces a volume from now on. Recovery, and earlier requests, ran at the speed of the host.
     #[must_use]
     pub fn new(mut volume: Volume<Eager>, units: u16, meter: Arc<Meter>) -> Paced {
-        // What opening gave the engine to do is not waited for.
+        // The engine is busy with commands of the opening. Time starts at their end, so that no
+        // request waits for them.
         let busy = (0..units).map(|u| busy_until(volume.sink(), UnitId(u))).max().unwrap_or_default();
         let start = Instant::now().checked_sub(busy).unwrap_or_else(Instant::now);
         Paced { volume, units, start, time: Timeline::new(Duration::ZERO), meter }
     }
 
-    /// Carries out a request and says when its reply is due.
+    /// Executes a request and returns the due time of its reply.
     fn timed(&mut self, op: usize, request: impl FnOnce(&mut Volume<Eager>) -> Result<()>) -> Result<Done> {
         let admitted = Instant::now();
         self.time.admit(self.volume.sink(), admitted.saturating_duration_since(self.start));
@@ -89,8 +90,8 @@ impl Backend for Paced {
         self.volume.extents(at, len, each)
     }
 
-    /// A step is taken when every unit is idle: as in a device, background work is done in idle time and
-    /// delays a request by one step at most.
+    /// Executes a step only while all units are idle. As in a device, background work uses idle
+    /// time and delays a request by at most one step.
     fn step(&mut self, budget: u32) -> Result<bool> {
         self.time.admit(self.volume.sink(), self.start.elapsed());
         let engine = self.volume.sink();

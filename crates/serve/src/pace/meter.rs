@@ -1,4 +1,4 @@
-//! How well replies take the time of the model.
+//! Measurement of the accuracy of paced replies.
 
 use frit_core::Nanos;
 use frit_engine::Latency;
@@ -7,43 +7,44 @@ use serde::{Deserialize, Serialize};
 use std::collections::VecDeque;
 use std::time::{Duration, Instant};
 
-/// Replies that are waited for, at most; when their transport forgot them, the oldest go.
+/// Maximum number of outstanding tickets. The oldest are dropped beyond it, if a transport does not
+/// report its replies.
 const WAITING_MAX: usize = 1 << 16;
 
-/// A request whose reply waits.
+/// A request whose reply is not sent yet.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Ticket {
-    /// Which operation, as an index into [`Meter::OPS`].
+    /// Operation, as an index into [`Meter::OPS`].
     pub op: usize,
-    /// When it was admitted.
+    /// Time at which the request was admitted.
     pub admitted: Instant,
-    /// When the modelled device is done with it.
+    /// Time at which the modelled device completes the request.
     pub due: Instant,
 }
 
-/// The achieved time of one operation beside that of the model.
+/// Achieved and modelled latency of one operation.
 #[derive(Clone, PartialEq, Default, Debug, Serialize, Deserialize)]
 #[serde(default)]
 pub struct PaceStat {
-    /// The operation.
+    /// Name of the operation.
     pub op: String,
-    /// Replies.
+    /// Number of replies.
     pub replies: u64,
-    /// Median of the model, in nanoseconds.
+    /// Median of the modelled latency, in nanoseconds.
     pub model_p50_ns: u64,
-    /// 99th percentile of the model, in nanoseconds.
+    /// 99th percentile of the modelled latency, in nanoseconds.
     pub model_p99_ns: u64,
-    /// Median from admission to the reply, in nanoseconds.
+    /// Median of the time from admission to the reply, in nanoseconds.
     pub p50_ns: u64,
-    /// 99th percentile from admission to the reply, in nanoseconds.
+    /// 99th percentile of the time from admission to the reply, in nanoseconds.
     pub p99_ns: u64,
-    /// By which share the achieved median is above that of the model.
+    /// Relative error of the achieved median.
     pub p50_error: f64,
-    /// By which share the achieved 99th percentile is above that of the model.
+    /// Relative error of the achieved 99th percentile.
     pub p99_error: f64,
 }
 
-/// Compares when replies went out with when they should have.
+/// Compares the send times of replies with their due times.
 #[derive(Debug, Default)]
 pub struct Meter(Mutex<Inner>);
 
@@ -60,10 +61,10 @@ struct Op {
 }
 
 impl Meter {
-    /// The operations that are told apart.
+    /// Operations that are measured separately.
     pub const OPS: [&'static str; 5] = ["read", "write", "write_zeroes", "discard", "flush"];
 
-    /// A request was carried out; its reply waits until it is due.
+    /// Records the admission of a request whose reply has a due time.
     pub fn admitted(&self, ticket: Ticket) {
         let mut inner = self.0.lock();
         if inner.waiting.len() >= WAITING_MAX {
@@ -72,7 +73,7 @@ impl Meter {
         inner.waiting.push_back(ticket);
     }
 
-    /// The reply that was due at `due` went out.
+    /// Records the time at which the reply due at `due` was sent.
     pub fn replied(&self, due: Instant, now: Instant) {
         let mut inner = self.0.lock();
         let Some(at) = inner.waiting.iter().position(|t| t.due == due) else { return };
@@ -83,7 +84,7 @@ impl Meter {
         op.achieved.record(nanos(now.saturating_duration_since(t.admitted)));
     }
 
-    /// The figures of the operations that occurred.
+    /// Returns the metrics of the operations that occurred.
     pub fn stat(&self) -> Vec<PaceStat> {
         let inner = self.0.lock();
         let named = Meter::OPS.iter().zip(&inner.ops);
@@ -119,7 +120,7 @@ mod tests {
             let admitted = start + us(1_000 * i);
             meter.admitted(Ticket { op: 0, admitted, due: admitted + us(100) });
         }
-        // In any order; two of a hundred are late.
+        // Replies may come in any order. Two of a hundred are late.
         for i in (0..100).rev() {
             let due = start + us(1_000 * i + 100);
             meter.replied(due, due + us(if i < 2 { 50 } else { 5 }));

@@ -1,12 +1,13 @@
-//! `--pace model`: replies take the time of the modelled device.
+//! Pacing (`--pace model`): replies take as long as on the modelled device.
 //!
-//! The request itself is carried out at once, by the machine. The engine says when the modelled device
-//! would be done with it ([`Timeline`]), and the reply waits until then ([`Timer`], [`wait_until`]). How well that was met is
-//! counted ([`Meter`]).
+//! The request itself is executed at once, at the speed of the host. The engine computes the time
+//! at which the modelled device would complete it ([`Timeline`]), and the reply is delayed until
+//! then ([`Timer`], [`wait_until`]). The accuracy is measured ([`Meter`]).
 //!
-//! The engine is the eager one whatever the stack says: it knows the end of a request when the request
-//! is admitted, so that no thread has to play events in real time. It serves each unit first come,
-//! first served; schedulers that reorder show in `frit run`, not here.
+//! The engine is always the eager one, independent of the stack. It knows the completion time of a
+//! request at its admission, so that no thread has to process events in real time. It serves each
+//! unit in order of arrival; schedulers that reorder commands have an effect in `frit run`, but not
+//! here.
 
 mod backend;
 mod meter;

@@ -1,27 +1,28 @@
-//! Virtual time along the wall clock.
+//! Virtual time that follows the wall clock.
 
 use frit_core::Nanos;
 use frit_engine::Engine;
 use std::time::Duration;
 
-/// The time of an engine, which follows a clock: at each admission it is what the clock says.
+/// Virtual time of an engine that follows a clock: each admission advances it to the time of the
+/// clock.
 ///
-/// Virtual time never goes back: a clock that does is taken as standing still.
+/// Virtual time never goes back. A clock that goes back is treated as if it stood still.
 #[derive(Clone, Copy, PartialEq, Eq, Default, Debug)]
 pub struct Timeline {
-    /// What the clock said when virtual time began.
+    /// Time of the clock at the start of virtual time.
     origin: Duration,
     now: Nanos,
 }
 
 impl Timeline {
-    /// Time zero of the engine is now.
+    /// Starts virtual time at the given time of the clock.
     #[must_use]
     pub fn new(clock: Duration) -> Timeline {
         Timeline { origin: clock, now: Nanos::ZERO }
     }
 
-    /// Takes the engine to what the clock says, and begins a request.
+    /// Advances the engine to the time of the clock, and begins a request.
     pub fn admit<E: Engine>(&mut self, engine: &mut E, clock: Duration) {
         let elapsed = clock.saturating_sub(self.origin).as_nanos().min(u128::from(u64::MAX / 2));
         self.now = self.now.max(Nanos(elapsed as u64));
@@ -29,15 +30,15 @@ impl Timeline {
         engine.begin();
     }
 
-    /// Ends the request that was admitted last: when, by the clock, the modelled device is done with it;
-    /// none when the engine does not know yet.
+    /// Ends the request that was admitted last. Returns the time of the clock at which the modelled
+    /// device completes it, or `None` if the engine does not know it yet.
     pub fn done<E: Engine>(&self, engine: &mut E) -> Option<Duration> {
         let tok = engine.end();
         let at = engine.settle(tok, 0)?;
         Some(self.origin + Duration::from_nanos(at.max(self.now).0))
     }
 
-    /// What the clock said at the last admission.
+    /// Returns the time of the clock at the last admission.
     #[must_use]
     pub fn admitted(&self) -> Duration {
         self.origin + Duration::from_nanos(self.now.0)
@@ -50,7 +51,7 @@ mod tests {
     use frit_core::{Sink, UnitId, UnitState};
     use frit_engine::driver::{Done, Tag};
 
-    /// One unit that takes 100 ns a command.
+    /// An engine with one unit that takes 100 ns per command.
     #[derive(Default)]
     struct Unit {
         now: Nanos,
@@ -116,11 +117,11 @@ mod tests {
     fn requests_end_when_the_model_says_on_the_clock() {
         let (mut t, mut e) = (Timeline::new(Duration::from_nanos(5_000)), Unit::default());
         assert_eq!(request(&mut t, &mut e, 5_000), 5_100);
-        assert_eq!(request(&mut t, &mut e, 5_040), 5_200, "it waits for the one before");
+        assert_eq!(request(&mut t, &mut e, 5_040), 5_200, "the request waits for the previous one");
         assert_eq!(request(&mut t, &mut e, 9_000), 9_100, "the unit was idle");
         assert_eq!(request(&mut t, &mut e, 8_000), 9_200, "a clock that goes back stands still");
         assert_eq!(t.admitted(), Duration::from_nanos(9_000));
         t.admit(&mut e, Duration::from_nanos(9_500));
-        assert_eq!(t.done(&mut e), Some(Duration::from_nanos(9_500)), "nothing to wait for");
+        assert_eq!(t.done(&mut e), Some(Duration::from_nanos(9_500)), "a request without commands");
     }
 }

@@ -1,4 +1,4 @@
-//! Things done at their moments, by one thread.
+//! A thread that runs functions at given times.
 
 use super::wait::wait_until;
 use parking_lot::{Condvar, Mutex};
@@ -10,11 +10,11 @@ use std::sync::Arc;
 use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
-/// From so long before the moment on, the thread looks at the clock instead of waiting for news: what is
-/// asked for meanwhile and earlier is late by as much at most.
+/// Time before a due time from which the thread polls the clock instead of waiting for new entries.
+/// An entry added meanwhile with an earlier due time is late by at most this time.
 const NEAR: Duration = Duration::from_micros(100);
 
-/// Sends replies when they are due.
+/// Runs functions, such as the sending of replies, when they are due.
 pub struct Timer {
     shared: Arc<Shared>,
     thread: Option<JoinHandle<()>>,
@@ -34,14 +34,14 @@ struct State {
 
 struct Entry {
     due: Instant,
-    /// Those due at once go in the order in which they were given.
+    /// Sequence number. Entries with equal due times run in this order.
     number: u64,
     send: Box<dyn FnOnce() + Send>,
 }
 
 impl Ord for Entry {
     fn cmp(&self, other: &Entry) -> Ordering {
-        // The heap gives the greatest first: the earliest has to be.
+        // `BinaryHeap` returns the greatest entry first, so the order is reversed.
         (other.due, other.number).cmp(&(self.due, self.number))
     }
 }
@@ -61,10 +61,10 @@ impl PartialEq for Entry {
 impl Eq for Entry {}
 
 impl Timer {
-    /// Starts the thread.
+    /// Starts the thread of a timer.
     ///
     /// # Errors
-    /// A thread that cannot be started.
+    /// The thread cannot be started.
     pub fn start() -> io::Result<Timer> {
         let shared = Arc::new(Shared { state: Mutex::default(), news: Condvar::new() });
         let seen = shared.clone();
@@ -73,7 +73,7 @@ impl Timer {
         Ok(Timer { shared, thread: Some(thread) })
     }
 
-    /// Does something at a moment, not before.
+    /// Runs a function at a given time, and never earlier.
     pub fn at(&self, due: Instant, send: impl FnOnce() + Send + 'static) {
         let mut state = self.shared.state.lock();
         state.number += 1;
@@ -85,7 +85,7 @@ impl Timer {
 }
 
 impl Drop for Timer {
-    /// What is left is done at once.
+    /// Runs the remaining functions at once and stops the thread.
     fn drop(&mut self) {
         self.shared.state.lock().stop = true;
         self.shared.news.notify_one();
@@ -119,6 +119,7 @@ fn run(shared: &Shared) {
             }
             parking_lot::MutexGuard::unlocked(&mut state, || wait_until(due));
         }
+        // An entry added meanwhile may be taken instead, but only if it is due even earlier.
         let Some(entry) = state.queue.pop() else { continue };
         parking_lot::MutexGuard::unlocked(&mut state, entry.send);
     }
@@ -138,7 +139,7 @@ mod tests {
             timer.at(due, move || done.lock().push((ms, Instant::now() >= due)));
         }
         std::thread::sleep(Duration::from_millis(12));
-        drop(timer); // what a busy machine did not come to
+        drop(timer); // runs the entries that a busy machine has delayed
         let all = done.lock().clone();
         assert_eq!(all.iter().map(|d| d.0).collect::<Vec<_>>(), [3, 3, 6, 9]);
     }

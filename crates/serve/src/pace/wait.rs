@@ -1,31 +1,31 @@
-//! Waiting for a moment, precisely.
+//! Precise waiting until a given time.
 
 use std::num::NonZeroU64;
 use std::time::{Duration, Instant};
 
-/// The last part of a wait is spent looking at the clock: a sleep ends as late as this, since a wake-up of
-/// a core takes 20 to 60 µs.
+/// Last part of a wait, in which the thread polls the clock. A sleep ends late by up to this time,
+/// since the wake-up of a core takes 20 to 60 µs.
 const SPIN: Duration = Duration::from_micros(60);
 
 thread_local! {
     /// Linux adds 50 µs to the sleeps of a thread, unless the thread asks for less once.
     static NO_SLACK: () = {
-        // A kernel that refuses makes it less precise.
+        // If the kernel refuses, waiting is less precise.
         let _ = rustix::thread::set_current_timer_slack(NonZeroU64::new(1));
     };
 }
 
-/// A clock and a way to sleep.
+/// A clock with functions to wait.
 pub trait Sleeper {
-    /// Now.
+    /// Returns the current time.
     fn now(&self) -> Instant;
-    /// Sleeps about this long, often a little longer.
+    /// Sleeps for about this time, often a little longer.
     fn sleep(&mut self, time: Duration);
-    /// Waits a moment without sleeping.
+    /// Waits for a short time without sleeping.
     fn spin(&mut self);
 }
 
-/// The machine's.
+/// The clock of the host.
 struct System;
 
 impl Sleeper for System {
@@ -40,7 +40,8 @@ impl Sleeper for System {
     }
 }
 
-/// Returns at this moment, or at once when it is over. Most of the time is slept, the rest spun.
+/// Waits until a given time, and returns at once if it has passed. The thread sleeps for most of
+/// the time, and spins for the rest.
 pub fn wait_until(moment: Instant) {
     NO_SLACK.with(|()| ());
     wait(&mut System, moment);
@@ -73,7 +74,7 @@ mod tests {
         }
         fn sleep(&mut self, time: Duration) {
             self.slept += time;
-            self.now += time + Duration::from_micros(20); // as late as a machine is
+            self.now += time + Duration::from_micros(20); // sleeps end late, as on a real machine
         }
         fn spin(&mut self) {
             self.spun += 1;
@@ -89,7 +90,7 @@ mod tests {
         assert_eq!((c.slept, c.spun), (Duration::from_micros(940), 40));
         assert_eq!(c.now - start, Duration::from_micros(1_000));
         wait(&mut c, start);
-        assert_eq!(c.now - start, Duration::from_micros(1_000), "a moment that is over");
+        assert_eq!(c.now - start, Duration::from_micros(1_000), "a time in the past");
         wait(&mut c, start + Duration::from_micros(1_030));
         assert_eq!((c.slept, c.spun), (Duration::from_micros(940), 70), "too short to sleep");
     }

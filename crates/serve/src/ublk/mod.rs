@@ -1,8 +1,9 @@
-//! A device as a block device of the kernel, through ublk (Linux 6.0 and newer with `CONFIG_BLK_DEV_UBLK`).
+//! A device as a block device of the kernel, through ublk (Linux 6.0 and newer with
+//! `CONFIG_BLK_DEV_UBLK`).
 //!
-//! Built with the feature `ublk` only. The kernel hands requests over in shared memory; one thread serves the one
-//! queue, since the device serves one request at a time. When the process ends, the kernel ends the requests under
-//! way with errors and removes the disk.
+//! This module requires the feature `ublk`. The kernel passes requests through shared memory. One
+//! thread serves the single queue, since the device executes one request at a time. When the
+//! process ends, the kernel fails the requests in flight and removes the disk.
 
 mod request;
 
@@ -18,14 +19,14 @@ use std::sync::Arc;
 use std::sync::mpsc::{self, Sender};
 use std::thread::JoinHandle;
 
-/// What the driver's control device is called.
+/// Control device of the driver.
 const CONTROL: &str = "/dev/ublk-control";
-/// Requests outstanding at a time.
+/// Queue depth.
 const DEPTH: u16 = 64;
-/// The largest request, in bytes.
+/// Maximum size of a request, in bytes.
 const REQUEST_BYTES_MAX: u32 = 512 << 10;
 
-/// A disk of the kernel.
+/// A block device of the kernel.
 #[derive(Debug)]
 pub struct Export {
     number: i32,
@@ -35,10 +36,10 @@ pub struct Export {
 }
 
 impl Export {
-    /// Makes a disk of a device.
+    /// Creates a block device for a device.
     ///
     /// # Errors
-    /// A kernel without ublk, in words; a user without the right.
+    /// The kernel does not support ublk, or the user lacks the permission.
     pub fn start(device: &Arc<Device>) -> io::Result<Export> {
         if !Path::new(CONTROL).exists() {
             let what = format!(
@@ -65,16 +66,16 @@ impl Export {
         }
     }
 
-    /// The device file.
+    /// Returns the path of the block device.
     #[must_use]
     pub fn path(&self) -> &Path {
         &self.path
     }
 
-    /// Removes the disk; requests under way are done first.
+    /// Removes the block device after the requests in flight have completed.
     ///
     /// # Errors
-    /// What the driver says.
+    /// The error of the driver.
     pub fn stop(mut self) -> io::Result<()> {
         self.end()
     }
@@ -95,7 +96,8 @@ impl Export {
 
 impl Drop for Export {
     fn drop(&mut self) {
-        // An error was reported by `stop`, or there is nobody to report it to.
+        // `stop` has reported an error already, or the caller has dropped the value and gets no
+        // result.
         let _ = self.end();
     }
 }
@@ -104,15 +106,15 @@ fn io_error(e: &UblkError) -> io::Error {
     io::Error::other(format!("ublk: {e}"))
 }
 
-/// Why a thread ended before the disk was there.
+/// Returns the reason why the thread ended before the block device existed.
 fn ended(thread: JoinHandle<Result<(), UblkError>>) -> io::Error {
     match thread.join() {
         Ok(Err(e)) => io_error(&e),
-        Ok(Ok(())) | Err(_) => io::Error::other("ublk: the driver made no disk"),
+        Ok(Ok(())) | Err(_) => io::Error::other("ublk: the driver created no block device"),
     }
 }
 
-/// Makes the disk, says where it is, and serves it until it is removed.
+/// Creates the block device, sends its path, and serves it until it is removed.
 fn serve(device: &Arc<Device>, ready: &Sender<(i32, PathBuf)>) -> Result<(), UblkError> {
     let ctrl = UblkCtrlBuilder::default()
         .name("frit")
@@ -139,14 +141,15 @@ fn serve(device: &Arc<Device>, ready: &Sender<(i32, PathBuf)>) -> Result<(), Ubl
         },
         move |ctrl: &UblkCtrl| {
             let path = PathBuf::from(ctrl.get_bdev_path());
-            // Whoever started it may have given up.
+            // The receiver may have given up, which is harmless.
             let _ = ready.send((ctrl.dev_info().dev_id as i32, path));
         },
     )?;
     Ok(())
 }
 
-/// How the disk looks to the kernel: a volatile cache (so that flushes come), discards of whole pages.
+/// Returns the parameters of the block device: a volatile cache, so that the kernel sends flushes,
+/// and discards of whole pages.
 fn params(bytes: u64, page_bytes: u32, read_only: bool) -> sys::ublk_params {
     let mut attrs = sys::UBLK_ATTR_VOLATILE_CACHE;
     if read_only {

@@ -1,21 +1,22 @@
-//! One request of the kernel.
+//! Execution of one request of the kernel.
 
 use crate::device::{Device, Failure, FailureKind};
 use frit_core::Hints;
 use libublk::sys;
 use rustix::io::Errno;
 
-/// Serves it, from or into `buffer`; the bytes that were moved, or an error number below zero.
+/// Executes a request with the data in `buffer`. Returns the number of bytes moved, or a negative
+/// error number.
 pub(super) fn serve(device: &Device, request: &sys::ublksrv_io_desc, buffer: &mut [u8]) -> i32 {
     let op = request.op_flags & 0xff;
     let fua = request.op_flags & sys::UBLK_IO_F_FUA != 0;
     let (at, len) = (request.start_sector << 9, u64::from(request.nr_sectors) << 9);
-    // Requests without data may be longer than a buffer.
+    // Requests that move no data may be longer than the buffer.
     let moves = matches!(op, sys::UBLK_IO_OP_READ | sys::UBLK_IO_OP_WRITE);
     let Some(part) = buffer.get_mut(..if moves { len as usize } else { 0 }) else {
         return -Errno::INVAL.raw_os_error();
     };
-    // An access takes the device's lock: it is gone before a flush.
+    // `lock` holds the device lock only within its match arm, so that `flush` can take it.
     let done = match op {
         sys::UBLK_IO_OP_READ => device.lock().read(at, part),
         sys::UBLK_IO_OP_WRITE => device.lock().write(at, part, if fua { Hints::FUA } else { Hints::NONE }),

@@ -1,4 +1,4 @@
-//! A volume whose disk stands still when a test says so.
+//! A volume whose disk accesses can be blocked by a test.
 
 use frit_core::{Buffer, Deferred, Error, Hints, Intent, MediumKind, ParamInfo, Result, SlowMedium, Visible};
 use frit_serve::{Backend, Done};
@@ -7,7 +7,7 @@ use std::fs::File;
 use std::sync::{Arc, Condvar, Mutex};
 use std::time::{Duration, Instant};
 
-/// What is done on the disk.
+/// Access to the disk.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) enum Access {
     Read(u64),
@@ -17,24 +17,24 @@ pub(crate) enum Access {
 
 #[derive(Default, Debug)]
 struct Inside {
-    /// What may not pass.
+    /// Selects the accesses that are blocked.
     closed: Option<fn(&Access) -> bool>,
     /// The next sync fails.
     failing: bool,
     /// Reads fail.
     broken: bool,
-    /// Accesses that stand before the gate.
+    /// Number of accesses that have started and not passed the gate.
     waiting: usize,
-    /// Accesses that are done, in order.
+    /// Completed accesses, in order.
     done: Vec<Access>,
 }
 
-/// Lets accesses to the disk pass, or not.
+/// A gate that blocks or passes accesses to the disk.
 #[derive(Default, Debug)]
 pub(crate) struct Gate {
     inside: Mutex<Inside>,
     changed: Condvar,
-    /// Accesses take up to so many µs, each another time.
+    /// Upper bound of the varying duration of accesses, in µs.
     jitter_us: u64,
 }
 
@@ -43,19 +43,19 @@ impl Gate {
         Gate { jitter_us, ..Gate::default() }
     }
 
-    /// Lets nothing pass.
+    /// Blocks all accesses.
     pub(crate) fn close(&self) {
         self.inside.lock().unwrap().closed = Some(|_| true);
     }
 
-    /// Lets no sync pass; the next will fail.
+    /// Blocks all syncs, and lets the next one fail.
     pub(crate) fn close_for_syncs(&self) {
         let mut inside = self.inside.lock().unwrap();
         inside.closed = Some(|a| *a == Access::Sync);
         inside.failing = true;
     }
 
-    /// Lets reads fail, or no longer.
+    /// Switches failure of reads on or off.
     pub(crate) fn break_reads(&self, broken: bool) {
         self.inside.lock().unwrap().broken = broken;
     }
@@ -65,18 +65,18 @@ impl Gate {
         self.changed.notify_all();
     }
 
-    /// Waits until so many accesses stand before the gate.
+    /// Waits until the given number of accesses are blocked.
     pub(crate) fn wait_for(&self, waiting: usize) {
         let until = Instant::now() + Duration::from_secs(20);
         let mut inside = self.inside.lock().unwrap();
         while inside.waiting != waiting {
             let left = until.saturating_duration_since(Instant::now());
-            assert!(!left.is_zero(), "{} accesses wait, and {waiting} should", inside.waiting);
+            assert!(!left.is_zero(), "{} accesses are blocked, expected {waiting}", inside.waiting);
             inside = self.changed.wait_timeout(inside, left).unwrap().0;
         }
     }
 
-    /// What was done on the disk so far.
+    /// Returns the accesses completed so far.
     pub(crate) fn done(&self) -> Vec<Access> {
         self.inside.lock().unwrap().done.clone()
     }
@@ -95,7 +95,7 @@ impl Gate {
             Access::Sync => std::mem::take(&mut inside.failing),
         };
         if failing {
-            let source = std::io::Error::other("it is told to");
+            let source = std::io::Error::other("injected failure");
             return Err(Error::Io { what: "the disk fails".into(), source });
         }
         let number = inside.done.len() as u64;

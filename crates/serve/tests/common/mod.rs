@@ -1,6 +1,7 @@
 //! A small NBD client over real sockets, and servers for it.
 
-// Each test program uses a part of it; helpers of tests are tests, which clippy does not know.
+// Each test program uses only a part of this module. Clippy does not treat helper functions of
+// tests as tests.
 #![allow(dead_code, clippy::unwrap_used, clippy::panic)]
 
 pub(crate) mod gate;
@@ -28,15 +29,15 @@ pub(crate) fn device(backend: impl Backend + 'static) -> Arc<Device> {
     Device::new(Box::new(backend), DeviceOptions::default())
 }
 
-/// A small HFSL volume, PCM and NAND, in a directory.
+/// Creates a small HFSL volume of PCM and NAND in a directory.
 pub(crate) fn volume(dir: &Path) -> Volume {
     let stack = Stack::builtin("hfsl-small", &[]).unwrap();
     Volume::create(dir, &CreateOptions { stack, force: false }).unwrap().close().unwrap();
     reopen(dir)
 }
 
-/// Opens a volume that was just closed. A child that another test started may hold the lock for a
-/// moment, until it begins its program.
+/// Opens a volume that was just closed. A child process started by another test may hold the lock
+/// for a short time, until it executes its program.
 pub(crate) fn reopen(dir: &Path) -> Volume {
     let until = Instant::now() + Duration::from_secs(5);
     loop {
@@ -49,7 +50,7 @@ pub(crate) fn reopen(dir: &Path) -> Volume {
     }
 }
 
-/// A server of a fresh volume, in a directory that goes with it.
+/// A server of a new volume, in a temporary directory.
 pub(crate) struct Served {
     pub(crate) dir: tempfile::TempDir,
     pub(crate) device: Arc<Device>,
@@ -70,17 +71,17 @@ impl Served {
         format!("nbd+unix:///?socket={}", self.socket.display())
     }
 
-    /// Ends it in order.
+    /// Shuts down in order.
     pub(crate) fn end(mut self) {
         let cut_off = self.server.take().unwrap().stop(Duration::from_secs(5));
         assert_eq!(cut_off, 0);
         self.device.close().unwrap();
         let volume = reopen(&self.dir.path().join("volume"));
-        assert!(volume.recovery().recovery.clean, "it was closed in order");
+        assert!(volume.recovery().recovery.clean, "the volume was closed in order");
     }
 }
 
-/// A client that waits for each reply; structured replies are not asked for.
+/// A client that waits for each reply and does not negotiate structured replies.
 pub(crate) struct Client {
     pub(crate) socket: UnixStream,
 }
@@ -108,7 +109,7 @@ impl Client {
         Ok(c)
     }
 
-    /// The next reply: its cookie and error.
+    /// Receives the next reply, and returns its cookie and error.
     pub(crate) fn reply(&mut self) -> Result<(u64, u32)> {
         let mut head = [0; 16];
         self.socket.read_exact(&mut head)?;
@@ -150,17 +151,17 @@ impl Client {
 
     pub(crate) fn bye(mut self) {
         self.socket.write_all(&request(2, 0, 5, 0, 0)).unwrap();
-        assert_eq!(self.socket.read(&mut [0]).unwrap(), 0, "DISC is answered by hanging up");
+        assert_eq!(self.socket.read(&mut [0]).unwrap(), 0, "the server closes the connection after DISC");
     }
 }
 
-/// A block that says what it is: 4 KiB of its address and version.
+/// Returns a self-describing block of 4 KiB, which contains its number and version.
 pub(crate) fn stamped(block: u64, version: u64) -> Vec<u8> {
     let words = [block, version, block ^ version.rotate_left(32) ^ 0x5eed];
     words.iter().flat_map(|w| w.to_be_bytes()).cycle().take(4096).collect()
 }
 
-/// The version of a block that is whole.
+/// Returns the version of a block, and checks that the block is not a mixture.
 pub(crate) fn version(block: u64, bytes: &[u8]) -> u64 {
     if bytes.iter().all(|&b| b == 0) {
         return 0;

@@ -1,4 +1,4 @@
-//! What all tests through the kernel use, whatever holds the contents.
+//! Helpers of all tests through the kernel, for both kinds of storage of contents.
 
 pub(crate) use frit_fs::{Files, Format, Fs, Mapped};
 use frit_serve::mount::{Mount, Options};
@@ -8,21 +8,21 @@ use std::process::Command;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-/// Bytes of the file system.
+/// Size of the file system in bytes.
 pub(crate) const BYTES: u64 = 128 << 20;
-/// Inodes that it can have.
+/// Maximum number of inodes.
 pub(crate) const INODES: u64 = 20_000;
 
 /// A file system in memory.
 pub(crate) type Memory = Fs<Mapped>;
 
-/// Inodes that are used, the root's included.
+/// Returns the number of used inodes, including the root.
 pub(crate) fn inodes(files: &Memory) -> u64 {
     let usage = files.usage().unwrap();
     usage.inodes - usage.inodes_free
 }
 
-/// A mounted memory; unmounted when it is dropped, whatever happened.
+/// A mounted file system in memory. Dropping it unmounts it, even after a failure.
 pub(crate) struct Mounted {
     pub(crate) _dir: tempfile::TempDir,
     pub(crate) at: PathBuf,
@@ -31,12 +31,12 @@ pub(crate) struct Mounted {
 }
 
 impl Mounted {
-    /// `None` where this machine cannot mount.
+    /// Mounts an empty file system. Returns `None` if this machine cannot mount.
     pub(crate) fn new(words: &str) -> Option<Mounted> {
         Self::of(words, crate::memory)
     }
 
-    /// Another file system than an empty one.
+    /// Mounts the given file system.
     pub(crate) fn of(words: &str, files: impl FnOnce() -> Memory) -> Option<Mounted> {
         if !rustix::process::geteuid().is_root() || !Path::new("/dev/fuse").exists() {
             eprintln!("skipped: mounting needs root and /dev/fuse");
@@ -45,7 +45,7 @@ impl Mounted {
         let dir = tempfile::tempdir().unwrap();
         let at = dir.path().canonicalize().unwrap().join("mnt");
         std::fs::create_dir(&at).unwrap();
-        // Other users come in as well.
+        // Other users need access as well.
         for path in [dir.path(), &at] {
             std::fs::set_permissions(path, std::os::unix::fs::PermissionsExt::from_mode(0o755)).unwrap();
         }
@@ -69,13 +69,13 @@ impl Mounted {
 
     pub(crate) fn stop(mut self) -> Arc<Memory> {
         let mount = self.mount.take().unwrap();
-        assert!(!mount.unmount(Duration::from_secs(5)).unwrap(), "nobody uses it");
+        assert!(!mount.unmount(Duration::from_secs(5)).unwrap(), "the file system is not in use");
         mount.join().unwrap();
         Arc::clone(&self.files)
     }
 }
 
-/// The number of an error.
+/// Returns the error number of a failed operation.
 #[track_caller]
 pub(crate) fn error<T>(result: io::Result<T>) -> i32 {
     result.map(drop).unwrap_err().raw_os_error().unwrap()
@@ -85,7 +85,7 @@ pub(crate) fn code(errno: rustix::io::Errno) -> i32 {
     errno.raw_os_error()
 }
 
-/// Waits for what the kernel does when it likes.
+/// Waits for an asynchronous action of the kernel.
 #[track_caller]
 pub(crate) fn soon(what: &str, is: impl Fn() -> bool) {
     let end = Instant::now() + Duration::from_secs(20);
@@ -95,7 +95,7 @@ pub(crate) fn soon(what: &str, is: impl Fn() -> bool) {
     }
 }
 
-/// Runs a script of the shell as a user, in a directory.
+/// Runs a shell script as a user, in a directory. Returns its output.
 pub(crate) fn sh_as(uid: u32, dir: &Path, script: &str) -> String {
     use std::os::unix::process::CommandExt;
     let o = Command::new("sh").args(["-c", script]).current_dir(dir).uid(uid).gid(uid).output().unwrap();
@@ -121,6 +121,6 @@ pub(crate) fn conforms(m: &Mounted, check: &str) {
     };
     let words = String::from_utf8_lossy(&said.stdout) + String::from_utf8_lossy(&said.stderr);
     assert!(said.status.success(), "{check}: {words}");
-    // It is root who tests, on a file system that has all this.
+    // The test runs as root, on a file system that supports everything, so no check may be skipped.
     assert!(!words.contains("skip: "), "{check}: {words}");
 }

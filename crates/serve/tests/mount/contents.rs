@@ -1,4 +1,4 @@
-//! Bytes of files: by read and write, by maps, past the page cache.
+//! Tests of the contents of files: read and write, memory maps, and direct access.
 
 use super::{BYTES, INODES, Mounted, code, conforms, error, sh_as};
 use rustix::fs::{FallocateFlags, OFlags, SeekFrom, fallocate, seek};
@@ -7,7 +7,7 @@ use std::fs::{self, File, OpenOptions};
 use std::io::{Read, Write};
 use std::os::unix::fs::{FileExt, MetadataExt, OpenOptionsExt};
 
-/// Bytes that tell where they belong.
+/// Returns bytes that depend on their position.
 fn pattern(len: usize, seed: u32) -> Vec<u8> {
     (0..len as u32).map(|i| ((i ^ seed).wrapping_mul(2_654_435_761) >> 24) as u8).collect()
 }
@@ -18,7 +18,7 @@ fn both() -> OpenOptions {
     options
 }
 
-/// As a program writes that bypasses the page cache.
+/// Returns the options of a program that bypasses the page cache.
 fn direct() -> OpenOptions {
     let mut options = both();
     options.custom_flags(OFlags::DIRECT.bits() as i32);
@@ -73,7 +73,7 @@ fn s72_the_page_cache_and_direct_access_agree() {
     m.stop();
 }
 
-/// Also while direct writes are under way: a page that is filled then must not stay.
+/// Pages that are filled during direct writes must not remain stale.
 #[test]
 fn asynchronous_direct_writes_leave_no_old_pages() {
     let Some(m) = Mounted::new("") else { return };
@@ -111,7 +111,7 @@ fn s75_an_open_file_lives_without_a_name() {
     let file = both().open(m.path("f")).unwrap();
     file.write_all_at(b"before", 0).unwrap();
     fs::remove_file(m.path("f")).unwrap();
-    // Others get other inodes meanwhile.
+    // Other files use other inodes in the meantime.
     for i in 0..20 {
         fs::write(m.path(&format!("other {i}")), "other").unwrap();
     }
@@ -120,7 +120,7 @@ fn s75_an_open_file_lives_without_a_name() {
     (&file).read_to_string(&mut back).unwrap();
     assert_eq!((back.as_str(), file.metadata().unwrap().nlink()), ("beforeand after", 0));
     drop(file);
-    super::soon("it is freed when it is closed", || super::inodes(&m.files) == 21);
+    super::soon("the inode is freed at closing", || super::inodes(&m.files) == 21);
     m.stop();
 }
 
@@ -165,7 +165,7 @@ fn the_size_of_the_file_system_is_told() {
         return;
     }
     let Some(m) = Mounted::new("") else { return };
-    // The root directory takes a block for its first name.
+    // The root directory allocates a block for its first name.
     fs::write(m.path("first"), "").unwrap();
     let before = rustix::fs::statvfs(&m.at).unwrap();
     assert_eq!((before.f_files, before.f_frsize, before.f_namemax), (INODES, 4096, 255));
@@ -177,7 +177,7 @@ fn the_size_of_the_file_system_is_told() {
     m.stop();
 }
 
-/// Two maps of two processes and a third that reads: the kernel's page cache is one for all.
+/// A script with memory maps in two processes and reads: all share the kernel's page cache.
 const MAPS: &str = "
 import mmap, os, sys
 f = os.open('mapped', os.O_RDWR | os.O_CREAT | int(sys.argv[1]))

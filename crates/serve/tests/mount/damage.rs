@@ -1,4 +1,4 @@
-//! Damage of metadata as programs see it: what cannot be read is listed, and is an error where it is used.
+//! Tests of damaged metadata: damaged entries are listed, and their use is an error.
 
 use super::{BYTES, Files, Format, Fs, Mapped, Memory, Mounted};
 use frit_fs::{Caller, Ino, Medium, New, Open};
@@ -6,10 +6,11 @@ use std::path::Path;
 use std::process::Command;
 
 const ROOT: &Caller = &Caller::ROOT;
-/// Names of the directory, in several blocks.
+/// Number of names in the directory, which occupy several blocks.
 const NAMES: usize = 300;
 
-/// A directory `d` with files and a directory, of which `damage` has turned over some bits.
+/// Returns a file system with a directory `d` of files and one directory. One bit is flipped at
+/// each address that `damage` returns.
 fn damaged(damage: impl FnOnce(&Memory) -> Vec<u64>) -> Memory {
     let fs = Fs::format(Mapped::anonymous(BYTES).unwrap(), Format::default()).unwrap();
     let dir = fs.create(ROOT, Ino::ROOT, b"d", New::directory(0o755)).unwrap().ino;
@@ -18,7 +19,7 @@ fn damaged(damage: impl FnOnce(&Memory) -> Vec<u64>) -> Memory {
         fs.write(ino, 0, format!("contents of {i}").as_bytes()).unwrap();
     }
     fs.create(ROOT, dir, b"sub", New::directory(0o755)).unwrap();
-    // A start carries the last two transactions out again.
+    // Opening executes the last two transactions again, which must not repair the damage.
     let _ = ["x", "y"].map(|name| fs.create(ROOT, Ino::ROOT, name.as_bytes(), New::file(0)).unwrap());
     let places = damage(&fs);
     let medium = fs.close().unwrap();
@@ -30,13 +31,13 @@ fn damaged(damage: impl FnOnce(&Memory) -> Vec<u64>) -> Memory {
     Fs::open(medium, Open::default()).unwrap()
 }
 
-/// Place of the inode of `d/name`.
+/// Returns the address of a byte in the inode of `d/name`.
 fn inode(fs: &Memory, name: &str) -> u64 {
     let dir = fs.lookup(ROOT, Ino::ROOT, b"d").unwrap().ino;
     fs.geometry().inode_at(fs.lookup(ROOT, dir, name.as_bytes()).unwrap().ino.0) + 40
 }
 
-/// Place of a byte of a name of `d`, the `nth` as they were made.
+/// Returns the address of a byte in the `nth` name created in `d`.
 fn name(fs: &Memory, nth: u64) -> u64 {
     let dir = fs.lookup(ROOT, Ino::ROOT, b"d").unwrap().ino;
     let mut extents = Vec::new();
@@ -55,7 +56,7 @@ fn name(fs: &Memory, nth: u64) -> u64 {
     extents[(nth / 128) as usize].1 * 4096 + nth % 128 * 32 + 17
 }
 
-/// The exit status of a command, and what it printed.
+/// Returns the exit status of a command, and its output.
 fn run(dir: &Path, command: &str) -> (i32, String, String) {
     let out = Command::new("sh").args(["-c", command]).current_dir(dir).env("LC_ALL", "C").output().unwrap();
     let text = |bytes: &[u8]| String::from_utf8_lossy(bytes).into_owned();
@@ -67,7 +68,7 @@ fn an_entry_whose_inode_is_damaged_is_listed_and_is_an_error_to_use() {
     let make = || damaged(|fs| ["file-007", "file-150", "sub"].map(|name| inode(fs, name)).to_vec());
     let Some(m) = Mounted::of("", make) else { return };
     let dir = m.path("d");
-    // The kernel has the names with attributes, without, and from its cache.
+    // The kernel lists names with attributes, without them, and from its cache.
     for command in ["ls -l", "ls -U1", "ls -l", "ls -1"] {
         let (status, out, err) = run(&dir, command);
         let listed = format!("{out}{err}");
@@ -99,7 +100,7 @@ fn an_entry_whose_inode_is_damaged_is_listed_and_is_an_error_to_use() {
         let expected = if command == "rmdir ../d" { "not empty" } else { "Input/output error" };
         assert!(status != 0 && err.contains(expected), "{command}: {status}, {err}");
     }
-    // Those who copy everything say what they could not copy, and copy the rest.
+    // Programs that copy everything report the errors, and copy the rest.
     for command in ["tar cf ../all.tar .", "cp -a . ../copy", "find . -type f -exec cat {} + >/dev/null"] {
         let (status, _, err) = run(&dir, command);
         assert!(status != 0 && err.contains("Input/output error"), "{command}: {status}, {err}");

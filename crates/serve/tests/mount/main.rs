@@ -1,6 +1,6 @@
-//! A file system through the kernel. Skipped where nothing can be mounted.
+//! Tests of a mounted file system. Skipped if mounting is not possible.
 
-// Helpers of tests are tests, which clippy does not know.
+// Clippy does not treat helper functions of tests as tests.
 #![allow(clippy::unwrap_used, clippy::panic, clippy::print_stderr)]
 
 mod common;
@@ -13,7 +13,7 @@ mod sessions;
 
 use common::*;
 
-/// Contents are in the image.
+/// `false`: contents are in the image.
 const POOL: bool = false;
 
 fn memory() -> Memory {
@@ -21,7 +21,7 @@ fn memory() -> Memory {
     Fs::format(Mapped::anonymous(BYTES).unwrap(), format).unwrap()
 }
 
-/// Whether a test is of contents in an image alone, and why.
+/// Returns `true` if a test that applies only to contents in an image must be skipped.
 fn image_only(_why: &str) -> bool {
     false
 }

@@ -1,4 +1,4 @@
-//! Names, directories, attributes.
+//! Tests of names, directories and attributes.
 
 use super::{Mounted, code, error, inodes, sh_as, soon};
 use rustix::fs::{CWD, Mode, RenameFlags, Timespec, Timestamps, UTIME_NOW};
@@ -15,7 +15,7 @@ fn files_directories_and_links() {
     assert_eq!(
         fs::read(m.path("none")).unwrap(),
         b"it is there now",
-        "a name that was free is looked up again"
+        "a name that did not exist is looked up again"
     );
     fs::create_dir(m.path("d")).unwrap();
     fs::create_dir(m.path("d/e")).unwrap();
@@ -36,7 +36,7 @@ fn files_directories_and_links() {
         .unwrap();
     assert!(fs::metadata(m.path("fifo")).unwrap().file_type().is_fifo());
     assert_eq!(fs::metadata(&null).unwrap().rdev(), device);
-    assert_eq!(error(File::open(&null)), code(Errno::ACCESS), "devices of an image mean nothing");
+    assert_eq!(error(File::open(&null)), code(Errno::ACCESS), "device files of an image are disabled");
     m.stop();
 }
 
@@ -55,7 +55,7 @@ fn s80_renaming_in_all_its_ways() {
     fs::rename(m.path("a"), m.path("b")).unwrap();
     assert_eq!(error(fs::metadata(m.path("a"))), code(Errno::NOENT));
     assert_eq!(fs::read(m.path("b")).unwrap(), b"b");
-    // A directory over an empty one that somebody is in.
+    // A directory replaces an empty one that is open.
     for name in ["old", "new"] {
         fs::create_dir(m.path(name)).unwrap();
     }
@@ -63,7 +63,7 @@ fn s80_renaming_in_all_its_ways() {
     fs::rename(m.path("new"), m.path("old")).unwrap();
     assert_eq!(inside.metadata().unwrap().nlink(), 0);
     drop(inside);
-    soon("what was replaced is freed", || inodes(&m.files) == 3);
+    soon("the replaced directory is freed", || inodes(&m.files) == 3);
     m.stop();
 }
 
@@ -73,7 +73,7 @@ fn s81_a_removed_directory_can_be_left() {
     fs::create_dir(m.path("d")).unwrap();
     let said = sh_as(0, &m.path("d"), "rmdir ../d && stat -c %h . && touch x; echo $(ls).");
     assert!(said.starts_with("0\n.\n") && said.contains("No such file"), "{said}");
-    soon("it is freed when it is left", || inodes(&m.files) == 1);
+    soon("the directory is freed when it is no longer in use", || inodes(&m.files) == 1);
     m.stop();
 }
 
@@ -96,7 +96,7 @@ fn attributes_are_set_and_kept() {
     rustix::fs::futimens(&file, &Timestamps { last_access: now, last_modification: now }).unwrap();
     let seen = fs::metadata(&path).unwrap();
     assert!(seen.mtime() > 1_700_000_000 && seen.atime() > 1_700_000_000);
-    // By its handle, when it has no name any more.
+    // Through its handle, after its name was removed.
     fs::remove_file(&path).unwrap();
     file.set_len(12_345).unwrap();
     assert_eq!((file.metadata().unwrap().len(), file.metadata().unwrap().nlink()), (12_345, 0));
@@ -125,7 +125,7 @@ fn s82_ten_thousand_names_are_listed_once() {
         assert_eq!(listed.len(), all.len(), "each once");
         assert!(listed.into_iter().collect::<BTreeSet<_>>() == all);
     }
-    // While names are removed and added.
+    // Names are removed and added during a listing.
     let listing = fs::read_dir(&m.at).unwrap();
     let mut seen = BTreeSet::new();
     for (i, entry) in listing.enumerate() {
@@ -134,7 +134,7 @@ fn s82_ten_thousand_names_are_listed_once() {
         }
         assert!(seen.insert(entry.unwrap().file_name()), "each once");
     }
-    assert_eq!(list().len(), 9_000, "no listing is remembered too long");
-    assert!((0..8_000).all(|i| seen.contains(std::ffi::OsStr::new(&name(i)))), "what stayed was listed");
+    assert_eq!(list().len(), 9_000, "cached listings are invalidated");
+    assert!((0..8_000).all(|i| seen.contains(std::ffi::OsStr::new(&name(i)))), "remaining names are listed");
     m.stop();
 }

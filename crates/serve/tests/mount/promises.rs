@@ -1,4 +1,4 @@
-//! What `docs/semantics.md` promises of the mount beyond what the tests beside are about.
+//! Tests of guarantees of `docs/semantics.md` for the mount that the other modules do not cover.
 
 use super::{Mounted, code, error, sh_as, soon};
 use frit_fs::{Files, Format, Fs, Mapped, Medium};
@@ -12,7 +12,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
-/// Two processes that lock ranges of one file; the kernel keeps them apart.
+/// A script with two processes that lock ranges of one file. The kernel manages the locks.
 const RANGES: &str = "
 import fcntl, os
 f = open('f', 'r+')
@@ -56,7 +56,7 @@ fn s85_a_read_from_the_page_cache_moves_no_access_time() {
         let mut room = vec![0; 8192];
         file.read_exact(&mut room).unwrap();
     };
-    // The clock of the file system goes on in steps of a few milliseconds.
+    // The clock of the file system has a resolution of a few milliseconds.
     let wait = || std::thread::sleep(Duration::from_millis(30));
     let made = atime();
     wait();
@@ -66,7 +66,7 @@ fn s85_a_read_from_the_page_cache_moves_no_access_time() {
     read(0);
     assert_eq!(atime(), cached);
     read(OFlags::DIRECT.bits() as i32);
-    assert!(atime() > made, "a read that reaches the server moves it");
+    assert!(atime() > made, "a read that reaches the server updates it");
     m.stop();
 }
 
@@ -84,7 +84,7 @@ fn s86_what_is_not_done_is_refused() {
     m.stop();
 }
 
-/// Memory that counts how often it is synced.
+/// A medium that counts its syncs.
 struct Counted(Mapped, AtomicU64);
 
 impl Medium for Counted {
@@ -173,6 +173,6 @@ fn s88_attributes_that_the_kernel_keeps_are_those_of_the_server() {
         fs::hard_link(m.path("f"), m.path(&format!("{i}"))).unwrap();
         assert!(same(), "{i}");
     }
-    soon("also its size on the medium", || m.files.attr(ino).unwrap().size == 85);
+    soon("the size in the file system is updated", || m.files.attr(ino).unwrap().size == 85);
     m.stop();
 }

@@ -1,4 +1,4 @@
-//! Users, set-ID bits, capabilities, extended attributes.
+//! Tests of users, set-ID bits, capabilities and extended attributes.
 
 use super::{Mounted, code, conforms, error, sh_as};
 use rustix::fs::{XattrFlags, getxattr, listxattr, removexattr, setxattr};
@@ -26,7 +26,8 @@ fn s77_the_kernel_checks_permissions() {
     m.stop();
 }
 
-/// What Linux does on any file system, whoever writes: set-ID bits go unless root writes, capabilities always.
+/// The behavior of Linux on every file system: set-ID bits are removed unless root writes,
+/// capabilities always.
 #[test]
 fn s78_writing_takes_rights_away() {
     let Some(m) = Mounted::new("") else { return };
@@ -36,7 +37,7 @@ fn s78_writing_takes_rights_away() {
         fs::write(&path, "program").unwrap();
         chown(&path, Some(NOBODY), None).unwrap();
         fs::set_permissions(&path, fs::Permissions::from_mode(0o6777)).unwrap();
-        // vfs_cap_data of linux/capability.h, revision 2, with nothing in it.
+        // vfs_cap_data of linux/capability.h, revision 2, without any capability.
         let none = [&[0, 0, 0, 2][..], &[0; 16]].concat();
         setxattr(&path, "security.capability", &none, XattrFlags::empty()).unwrap();
     };
@@ -56,7 +57,7 @@ fn s78_writing_takes_rights_away() {
             assert_eq!((mode(&path), capable()), (left, false), "{script} by {uid}");
         }
     }
-    // A file that was written before gets rights, and loses them again.
+    // A file that has been written gains privileges, and loses them with the next write.
     make();
     for _ in 0..2 {
         assert_eq!(sh_as(NOBODY, &m.at, "echo more >> program; echo again >> program"), "");
@@ -66,7 +67,7 @@ fn s78_writing_takes_rights_away() {
     m.stop();
 }
 
-/// The kernel runs a program with the mode that it remembers, not with the one that the server has.
+/// The kernel runs a program with its cached mode, not with that of the server.
 #[test]
 fn a_program_that_was_written_runs_without_its_rights() {
     let Some(m) = Mounted::new("suid") else { return };
@@ -87,7 +88,7 @@ fn s79_extended_attributes() {
     assert_eq!(setxattr(&path, "user.a", b"value", XattrFlags::REPLACE), Err(Errno::NODATA));
     setxattr(&path, "user.a", b"value", none).unwrap();
     assert_eq!(setxattr(&path, "user.a", b"other", XattrFlags::CREATE), Err(Errno::EXIST));
-    assert_eq!(rustix::fs::getxattr_query(&path, "user.a"), Ok(5), "how long it is");
+    assert_eq!(rustix::fs::getxattr_query(&path, "user.a"), Ok(5), "the length of the value");
     assert_eq!(getxattr(&path, "user.a", &mut [0u8; 4]), Err(Errno::RANGE));
     assert_eq!(getxattr(&path, "user.a", &mut room), Ok(5));
     assert_eq!(&room[..5], b"value");
@@ -101,7 +102,7 @@ fn s79_extended_attributes() {
     assert_eq!(removexattr(&path, "user.a"), Err(Errno::NODATA));
     let script = "python3 -c 'import os; print(os.listxattr(\"f\"))'";
     let said = sh_as(NOBODY, &m.at, script);
-    assert!(said == "[]" || said.contains("not found"), "trusted attributes are root's to see: {said}");
+    assert!(said == "[]" || said.contains("not found"), "only root sees trusted attributes: {said}");
     m.stop();
 }
 

@@ -1,4 +1,4 @@
-//! Mounting, unmounting, and what is in the way.
+//! Tests of mounting, unmounting, and errors of both.
 
 use super::{Mounted, code, error, inodes, memory, soon};
 use frit_serve::fuse::mounts_at;
@@ -20,7 +20,7 @@ fn a_mountpoint_is_an_empty_directory_that_is_there() {
     assert!(refused(&m.path("no/such")).contains("existing directory"));
     let root = m._dir.path().canonicalize().unwrap();
     fs::write(root.join("file"), "").unwrap();
-    assert!(refused(&root.join("file")).contains("is no directory"));
+    assert!(refused(&root.join("file")).contains("not a directory"));
     assert!(refused(&root).contains("not empty"));
     let found = mounted(&m.at).unwrap().unwrap();
     assert_eq!((found.source.as_str(), found.mountpoint.as_path()), ("some image", m.at.as_path()));
@@ -34,24 +34,25 @@ fn who_still_uses_it_at_the_end_is_served_until_it_leaves() {
     let mut file =
         File::options().create(true).read(true).write(true).truncate(false).open(m.path("f")).unwrap();
     let mount = m.mount.as_ref().unwrap();
-    assert!(mount.unmount(Duration::from_millis(100)).unwrap(), "somebody uses it");
-    assert_eq!(mounts_at(&m.at).unwrap(), 0, "nobody new comes in");
+    assert!(mount.unmount(Duration::from_millis(100)).unwrap(), "the file system is in use");
+    assert_eq!(mounts_at(&m.at).unwrap(), 0, "no new users have access");
     file.write_all(b"still").unwrap();
     assert_eq!(file.metadata().unwrap().len(), 5);
     assert!(!mount.is_over());
     drop(file);
-    soon("it ends with its last user", || mount.is_over());
+    soon("the mount ends with its last user", || mount.is_over());
 }
 
 #[test]
 fn it_ends_when_somebody_else_unmounts_it() {
     let Some(m) = Mounted::new("") else { return };
     assert!(Command::new("umount").arg(&m.at).status().unwrap().success());
-    soon("it ends", || m.mount.as_ref().unwrap().is_over());
+    soon("the mount ends", || m.mount.as_ref().unwrap().is_over());
     m.stop();
 }
 
-/// A process of its own, so that it can be killed: this very test, told by the environment to mount and wait.
+/// Environment variable that lets this test run as a child process, which mounts at its value and
+/// can be killed.
 pub(crate) const CHILD: &str = "FRIT_TEST_MOUNT_AT";
 
 #[test]
@@ -67,7 +68,7 @@ fn what_a_killed_server_left_is_cleared() {
     let Some(m) = Mounted::new("") else { return };
     let at = m._dir.path().canonicalize().unwrap().join("other");
     fs::create_dir(&at).unwrap();
-    assert!(!clear_stale(&at).unwrap(), "nothing is there");
+    assert!(!clear_stale(&at).unwrap(), "nothing is mounted there");
     let mut child = Command::new(std::env::current_exe().unwrap())
         .args(["--exact", "sessions::what_a_killed_server_left_is_cleared", "--nocapture"])
         .env(CHILD, &at)
@@ -80,7 +81,7 @@ fn what_a_killed_server_left_is_cleared() {
     while !line.ends_with(b"mounted\n") && out.read_exact(&mut said).is_ok() {
         line.push(said[0]);
     }
-    assert!(!clear_stale(&at).unwrap(), "a server that lives is left alone");
+    assert!(!clear_stale(&at).unwrap(), "the mount of a running server is kept");
     let mut file = File::create(at.join("f")).unwrap();
     child.kill().unwrap();
     child.wait().unwrap();
@@ -89,7 +90,7 @@ fn what_a_killed_server_left_is_cleared() {
     assert!(said.contains("was killed"), "{said}");
     assert!(clear_stale(&at).unwrap());
     assert_eq!((mounts_at(&at).unwrap(), fs::metadata(&at).unwrap().is_dir()), (0, true));
-    assert!(file.write_all(b"lost").is_err(), "who had a file there gets errors");
+    assert!(file.write_all(b"lost").is_err(), "writes to an open file fail");
     m.stop();
 }
 
@@ -114,5 +115,5 @@ fn threads_of_many_programs_at_once() {
         }
     });
     let files = m.stop();
-    assert_eq!(inodes(&files), 1 + 3 + 4, "root, directories, and a file a thread");
+    assert_eq!(inodes(&files), 1 + 3 + 4, "root, directories, and one file per thread");
 }

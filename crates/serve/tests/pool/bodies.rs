@@ -1,4 +1,4 @@
-//! What the kernel does with bodies by itself.
+//! Tests of passthrough: contents that the kernel accesses without the server.
 
 use super::{Mounted, code, error, sh_as, soon};
 use frit_fs::{Files, Ino};
@@ -7,7 +7,7 @@ use std::os::fd::AsRawFd;
 use std::os::unix::fs::{FileExt, MetadataExt};
 use std::time::Duration;
 
-/// A mount whose kernel reads and writes itself; `None`, and a word, where it does not.
+/// Mounts with passthrough. Prints the reason and returns `None` if it is not active.
 fn passing() -> Option<Mounted> {
     let m = Mounted::new("")?;
     match m.mount.as_ref().unwrap().without_passthrough() {
@@ -23,7 +23,8 @@ fn both(m: &Mounted, name: &str) -> File {
     File::options().create(true).truncate(false).read(true).write(true).open(m.path(name)).unwrap()
 }
 
-/// Who reads the body through another descriptor sees at once what a program wrote, without a word to the server.
+/// A reader of the external file sees at once the data written by a program, without a request to
+/// the server.
 #[test]
 fn s100_what_a_program_writes_is_in_the_body() {
     let Some(m) = passing() else { return };
@@ -36,12 +37,12 @@ fn s100_what_a_program_writes_is_in_the_body() {
     assert_eq!(&back, b"passed through");
     body.write_all_at(b"PASSED", 0).unwrap();
     file.read_exact_at(&mut back, 0).unwrap();
-    assert_eq!(&back, b"PASSED through", "no cache is between");
-    // The kernel has the same pages for both: their maps are of one file.
+    assert_eq!(&back, b"PASSED through", "no cache intervenes");
+    // Both use the same pages of the kernel, since the descriptor is that of the pool's file.
     let maps = format!("/proc/self/fd/{}", body.as_raw_fd());
     assert!(fs::read_link(maps).unwrap().to_string_lossy().contains("bodies"));
     drop((file, body));
-    soon("it is let go", || m.files.body(ino).is_none());
+    soon("the external file is closed", || m.files.body(ino).is_none());
     m.stop();
 }
 
@@ -66,7 +67,7 @@ fn several_open_it_in_several_ways() {
     m.stop();
 }
 
-/// A map is written without a request, also behind the last close.
+/// A script that writes through a memory map without a request, even after the last close.
 const MAP: &str = "
 import mmap, os, time
 f = os.open('m', os.O_RDWR)
@@ -88,7 +89,7 @@ fn s101_a_map_that_is_written_moves_times() {
     let Some(m) = passing() else { return };
     fs::write(m.path("m"), vec![0; 8192]).unwrap();
     fs::write(m._dir.path().join("map.py"), MAP).unwrap();
-    // What the kernel kept of it is from before.
+    // The kernel's cached attributes are from before the write.
     let _ = fs::metadata(m.path("m")).unwrap();
     let said = sh_as(0, &m.at, "python3 ../map.py");
     assert!(said == "good" || said.contains("not found"), "{said}");
@@ -100,7 +101,7 @@ fn a_program_runs_from_its_body() {
     let Some(m) = passing() else { return };
     let said =
         sh_as(0, &m.at, "cp /bin/true program && ./program && cp program other && ./other && echo good");
-    // The mount forbids set-ID bits and devices, not programs.
+    // The mount disables set-ID bits and device files, but not programs.
     assert_eq!(said, "good");
     let running = sh_as(0, &m.at, "cp /bin/sleep s && { ./s 2 & sleep 0.2; echo x >> s; }");
     assert!(running.contains("ext file busy"), "{running}");
@@ -119,12 +120,12 @@ fn a_file_without_a_name_keeps_its_body_until_it_is_closed() {
     file.read_exact_at(&mut back, 0).unwrap();
     assert!(back[..100_000] == [7; 100_000] && back[100_000..] == [8; 100_000]);
     drop(file);
-    soon("it is freed", || m.files.attr(ino).is_err());
+    soon("the inode is freed", || m.files.attr(ino).is_err());
     assert_eq!(error(fs::metadata(m.path("f"))), code(rustix::io::Errno::NOENT));
     m.stop();
 }
 
-/// Without passthrough the same files come through requests.
+/// Without passthrough, the contents of the same files are transferred by requests.
 #[test]
 fn without_the_kernel_requests_do() {
     use frit_serve::mount::{Mount, Options};

@@ -1,7 +1,8 @@
-//! The tests of `mount` once more, with contents in a pool that the kernel reads and writes itself. Skipped where nothing
-//! can be mounted; where the kernel cannot do that, or this process has no right to it, requests do, which is said.
+//! The tests of `mount`, repeated with contents in a pool that the kernel reads and writes itself.
+//! Skipped if mounting is not possible. If the kernel has no passthrough, or this process lacks the
+//! permission, contents are transferred by requests, and a message says so.
 
-// Helpers of tests are tests, which clippy does not know.
+// Clippy does not treat helper functions of tests as tests.
 #![allow(clippy::unwrap_used, clippy::panic, clippy::print_stderr)]
 
 mod bodies;
@@ -24,16 +25,17 @@ use std::cell::RefCell;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-/// Contents are in a pool.
+/// `true`: contents are in a pool.
 const POOL: bool = true;
 
 thread_local! {
-    /// Where the pools of a test are; gone with its thread.
+    /// Directories of the pools of a test. They are removed when its thread ends.
     static DIRECTORIES: RefCell<Vec<tempfile::TempDir>> = const { RefCell::new(Vec::new()) };
 }
 
 fn memory() -> Memory {
-    // That of a child which is killed goes with the directory of its parent.
+    // The pool of a child process that is killed is created in the directory of its parent, and
+    // removed with it.
     let child = std::env::var_os(sessions::CHILD).map(PathBuf::from);
     let shared = child.as_ref().and_then(|at| at.parent()).unwrap_or(Path::new("/dev/shm"));
     let dir = if shared.is_dir() { tempfile::tempdir_in(shared) } else { tempfile::tempdir() }.unwrap();
@@ -43,7 +45,8 @@ fn memory() -> Memory {
     Fs::format(Mapped::anonymous(BYTES).unwrap(), format).unwrap()
 }
 
-/// Whether a test is of contents in an image alone, and why.
+/// Prints why a test applies only to contents in an image, and returns `true`, so that it is
+/// skipped.
 fn image_only(why: &str) -> bool {
     eprintln!("not of a pool: {why}");
     true

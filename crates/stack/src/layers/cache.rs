@@ -1,4 +1,4 @@
-//! A disk behind a durable write cache in PCM.
+//! The cache layer: a disk behind a durable write cache in PCM.
 
 use super::{Choice, Durability, Role, Setting, keyword, policy};
 use crate::Bytes;
@@ -21,9 +21,9 @@ pub(super) const ROLES: &[Role] = &[
         key: "pcm",
         medium: MediumKind::Pcm,
         optional: false,
-        help: "where cached blocks and their records lie",
+        help: "holds the cached blocks and their records",
     },
-    Role { key: "disk", medium: MediumKind::Disk, optional: false, help: "what is cached" },
+    Role { key: "disk", medium: MediumKind::Disk, optional: false, help: "the disk that is cached" },
 ];
 
 pub(super) const CHOICES: &[Choice] = &[
@@ -38,16 +38,16 @@ pub(super) const DURABILITY: Durability = Durability {
     each_request: &[Setting {
         key: "record_copies",
         value: "2",
-        why: "a damaged record is told from one that a stop tore",
+        why: "a damaged record can be distinguished from a write torn by a crash",
     }],
     over_files: &[Setting {
         key: "over_files",
         value: "true",
-        why: "wear leveling keeps its registers as of the last flush as well",
+        why: "wear leveling also keeps its registers as of the last flush",
     }],
 };
 
-/// Keys of the layer, and of its policies, in one table.
+/// Keys of the layer, of its policies and of wear leveling, in one table.
 pub(super) fn keys() -> &'static [&'static str] {
     static KEYS: OnceLock<Vec<&str>> = OnceLock::new();
     KEYS.get_or_init(|| [keys_of::<CacheConfig>(), keys_of::<PolicyConfig>(), keys_of::<WearKeys>()].concat())
@@ -68,14 +68,14 @@ pub(super) fn reread(table: &toml::Table) -> Option<CacheConfig> {
     })
 }
 
-/// Parameters that do nothing, given others.
+/// Returns the parameters without effect under the given configuration, each with the reason.
 pub(super) fn idle(c: &CacheConfig) -> Vec<(&'static str, &'static str)> {
     let mut idle = Vec::new();
     if c.bypass_bytes == 0 {
-        idle.push(("bypass_streams", "no stream passes the cache"));
+        idle.push(("bypass_streams", "no stream bypasses the cache"));
     }
     if c.mode == Mode::WriteAround {
-        idle.push(("bypass_bytes", "all writes pass the cache"));
+        idle.push(("bypass_bytes", "all writes bypass the cache"));
         if !c.read_caching {
             idle.push(("policy", "nothing is cached: writes go around, and reads are not cached"));
         }
@@ -87,7 +87,7 @@ pub(super) fn idle(c: &CacheConfig) -> Vec<(&'static str, &'static str)> {
     idle
 }
 
-/// Parameters that one policy alone has: the policy, what is said of them elsewhere, their keys.
+/// Parameters that only one policy has: the policy, the reason given for other policies, the keys.
 const OF_POLICIES: [(&str, &str, &[&str]); 5] = [
     ("halo", "the policy is not halo", &["TH_BCOUNTS", "TH_RECENCY", "OUTDATE_RECENCY", "halo_scan"]),
     ("2q", "the policy is not 2q", &["two_q_in", "two_q_out"]),
@@ -100,14 +100,14 @@ const OF_POLICIES: [(&str, &str, &[&str]); 5] = [
     ),
 ];
 
-/// A stack to ask a layer for its parameters.
+/// A small stack that is built to list the parameters of the layer.
 pub(super) const SMALL: &str = r#"
 media.pcm = { profile = "pcm-p8p-2016", chip_bytes = "256K" }
 media.disk = { profile = "st3500320as-2008", bytes = "64M" }
 cache = {}
 "#;
 
-/// The layer over its media.
+/// Builds the layer over its media.
 pub(crate) fn build<S: Sink>(
     config: CacheConfig,
     mut pcm: PcmConfig,

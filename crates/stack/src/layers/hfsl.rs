@@ -1,4 +1,4 @@
-//! HFSL: PCM and NAND fused by software-defined methods.
+//! The HFSL layer: PCM and NAND fused by software-defined methods.
 
 use super::{Choice, Durability, Role, Setting, keyword, policy};
 use crate::Bytes;
@@ -19,18 +19,18 @@ pub(super) const ABOUT: &str = "PCM and NAND under one page map, fused as cache,
      a page-mapped FTL (Li et al., J. Syst. Archit. 2016)";
 
 pub(super) const ROLES: &[Role] = &[
-    Role { key: "nand", medium: MediumKind::Nand, optional: false, help: "where pages lie" },
+    Role { key: "nand", medium: MediumKind::Nand, optional: false, help: "holds the pages" },
     Role {
         key: "pcm",
         medium: MediumKind::Pcm,
         optional: true,
-        help: "where the map lies, and what the fusion method puts there; \"none\" leaves a PCM of the stack out",
+        help: "holds the map, and data as the fusion method decides; \"none\" disables a PCM of the stack",
     },
     Role {
         key: "dram",
         medium: MediumKind::Dram,
         optional: true,
-        help: "a buffer for pages that are read from NAND; \"none\" leaves a DRAM of the stack out",
+        help: "a buffer for pages that are read from NAND; \"none\" disables a DRAM of the stack",
     },
 ];
 
@@ -49,16 +49,16 @@ pub(super) const DURABILITY: Durability = Durability {
     each_request: &[Setting {
         key: "map_persist",
         value: "each",
-        why: "map entries are written down before a request is acknowledged",
+        why: "map entries are durable before a request is acknowledged",
     }],
     over_files: &[Setting {
         key: "flush_map",
         value: "true",
-        why: "a second map is kept as of the last flush",
+        why: "a second map keeps the state of the last flush",
     }],
 };
 
-/// Parameters that do nothing, given others.
+/// Returns the parameters without effect under the given configuration, each with the reason.
 pub(super) fn idle(c: &HfslConfig) -> Vec<(&'static str, &'static str)> {
     let method = c.fusion_method;
     let level = matches!(method, FusionMethod::SameLevel | FusionMethod::Both);
@@ -68,10 +68,10 @@ pub(super) fn idle(c: &HfslConfig) -> Vec<(&'static str, &'static str)> {
             idle.extend(keys.iter().map(|&k| (k, why)));
         }
     };
-    add(!level, &["SSW", "ssw_compare", "placement"], "only same-level and both place by it");
-    add(level && c.placement != "ssw", &["SSW", "ssw_compare"], "only the placement ssw looks at sizes");
-    add(method == FusionMethod::None, &["pcm_low", "pcm_high"], "PCM takes no data");
-    add(method != FusionMethod::Both, &["cache_ratio"], "only both divides PCM");
+    add(!level, &["SSW", "ssw_compare", "placement"], "only the methods same-level and both use it");
+    add(level && c.placement != "ssw", &["SSW", "ssw_compare"], "only the placement ssw uses it");
+    add(method == FusionMethod::None, &["pcm_low", "pcm_high"], "PCM holds no data");
+    add(method != FusionMethod::Both, &["cache_ratio"], "only the method both divides PCM");
     add(c.wear_leveling != "static", &["wear_threshold"], "only static wear leveling has a threshold");
     add(c.heat == "off", &["heat_window"], "the heat module is off");
     idle
@@ -81,14 +81,14 @@ pub(super) fn keys() -> &'static [&'static str] {
     keys_of::<HfslConfig>()
 }
 
-/// A stack to ask a layer for its parameters.
+/// A small stack that is built to list the parameters of the layer.
 const SMALL: &str = r#"
 media.nand = { profile = "slc-k9-2016", blocks_per_plane = 16 }
 media.pcm = { profile = "pcm-p8p-2016", chip_bytes = "64K" }
 hfsl = {}
 "#;
 
-/// Parameters that follow from the media unless they are given.
+/// Parameters that are derived from the media unless the stack gives them.
 const DERIVED: [&str; 8] = [
     "ADDR_GRAN_flash",
     "SUBPAGE_SIZE",
@@ -108,14 +108,14 @@ pub(super) fn parameters() -> crate::Result<Vec<ParamInfo>> {
     Ok(all)
 }
 
-/// The media that the layer lies on.
+/// The media below the layer.
 pub(crate) struct Media {
     pub(crate) nand: NandConfig,
     pub(crate) pcm: Option<PcmConfig>,
     pub(crate) dram: Option<DramConfig>,
 }
 
-/// The layer over its media.
+/// Builds the layer over its media.
 pub(crate) fn build<S: Sink>(
     config: HfslConfig,
     mut media: Media,
@@ -131,7 +131,7 @@ where
     }
     match bytes {
         Bytes::None => compose(config, media, hardware, |_, _| Ok(NoStore), |_| NoStore),
-        // What DRAM holds does not outlive the process: it has no file.
+        // The contents of DRAM do not outlive the process, so DRAM has no file.
         _ => compose(
             config,
             media,

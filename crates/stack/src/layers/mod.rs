@@ -1,4 +1,5 @@
-//! The kinds of layers that a stack can have. A kind is one file here, and one line in [`Kind`].
+//! The kinds of layers that a stack can have. To add a kind, add a file here and a line in
+//! [`Kind`].
 
 pub(crate) mod cache;
 pub(crate) mod hfsl;
@@ -15,63 +16,65 @@ use frit_layer::{CacheConfig, HfslConfig, NtlConfig};
 use serde::Deserialize;
 use strum::{EnumString, IntoStaticStr, VariantArray, VariantNames};
 
-/// A kind of layer, by the name that stack files use.
+/// The kinds of layers, by the names that stack files use.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, EnumString, IntoStaticStr, VariantNames, VariantArray)]
 #[strum(serialize_all = "kebab-case")]
 pub enum Kind {
     /// PCM and NAND, fused.
     Hfsl,
-    /// A disk behind PCM.
+    /// A disk behind a cache in PCM.
     Cache,
-    /// Byte-addressable memory alone.
+    /// Address mapping for byte-addressable memory alone.
     Ntl,
 }
 
-/// What a layer lies on: a key of its table that names a medium.
+/// A role that a medium fills below a layer: a key of the layer's table that names a medium.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Role {
-    /// The key.
+    /// Key in the layer's table.
     pub key: &'static str,
-    /// What has to fill it.
+    /// Required kind of medium.
     pub medium: MediumKind,
-    /// Whether the layer works without.
+    /// `true` if the layer works without this medium.
     pub optional: bool,
-    /// What it is for.
+    /// Purpose of the medium, for help texts.
     pub help: &'static str,
 }
 
-/// Policies of a layer that are chosen by name.
+/// A parameter of a layer whose value is a name from a list.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Choice {
-    /// The parameter.
+    /// Name of the parameter.
     pub key: &'static str,
-    /// The names it can have.
+    /// Names that the parameter accepts.
     pub names: &'static [&'static str],
-    /// Whether more can be added by a file of code: a policy, as against a keyword.
+    /// `true` for a policy, to which new names are added by a file of code; `false` for a fixed
+    /// keyword.
     pub open: bool,
 }
 
-/// A parameter without which a layer is not durable.
+/// A parameter value that a layer needs to be durable.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Setting {
-    /// The parameter.
+    /// Name of the parameter.
     pub key: &'static str,
-    /// What it has to be.
+    /// Required value.
     pub value: &'static str,
-    /// What for.
+    /// Reason, for messages.
     pub why: &'static str,
 }
 
-/// What a layer needs, beside its defaults, so that nothing that it promised is lost.
+/// Settings that a layer needs, beside its defaults, so that acknowledged data is never lost.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Durability {
-    /// At any stop of the program, or of modelled media.
+    /// Settings for durability of each request after a crash, or after a power loss of modelled
+    /// media.
     pub each_request: &'static [Setting],
-    /// When the machine stops under media in files.
+    /// Settings for durability after a power loss of the machine, with media in files.
     pub over_files: &'static [Setting],
 }
 
-/// The parameters of the layer of a small stack, with their values there.
+/// Returns the parameters of the layer of a small stack, with their values there.
 fn parameters_in(small: &str) -> crate::Result<Vec<ParamInfo>> {
     let mut built = Stack::parse("small", small, &[])?.build::<Null>(&Bytes::None)?;
     Ok(built.layer.params().list())
@@ -85,31 +88,31 @@ const fn policy(key: &'static str, names: &'static [&'static str]) -> Choice {
     Choice { key, names, open: true }
 }
 
-/// A layer's parameters, read from its table.
+/// Configuration of a layer, read from its table.
 #[derive(Clone, PartialEq, Debug)]
 pub enum LayerConfig {
-    /// Of HFSL.
+    /// Configuration of HFSL.
     Hfsl(Box<HfslConfig>),
-    /// Of a disk's cache.
+    /// Configuration of a disk cache.
     Cache(Box<CacheConfig>),
-    /// Of address mapping on byte-addressable memory.
+    /// Configuration of NTL.
     Ntl(Box<NtlConfig>),
 }
 
 impl Kind {
-    /// All kinds.
+    /// Returns all kinds.
     #[must_use]
     pub fn all() -> &'static [Kind] {
         <Kind as VariantArray>::VARIANTS
     }
 
-    /// Its name.
+    /// Returns the name that stack files use.
     #[must_use]
     pub fn name(self) -> &'static str {
         self.into()
     }
 
-    /// What it does, in a sentence, and where it comes from.
+    /// Returns a sentence about what the layer does, with its source.
     #[must_use]
     pub fn about(self) -> &'static str {
         match self {
@@ -119,7 +122,7 @@ impl Kind {
         }
     }
 
-    /// What it lies on.
+    /// Returns the roles of media below the layer.
     #[must_use]
     pub fn roles(self) -> &'static [Role] {
         match self {
@@ -129,7 +132,7 @@ impl Kind {
         }
     }
 
-    /// The names of its parameters.
+    /// Returns the names of the parameters.
     #[must_use]
     pub fn keys(self) -> &'static [&'static str] {
         match self {
@@ -139,7 +142,7 @@ impl Kind {
         }
     }
 
-    /// The policies that are chosen by name.
+    /// Returns the parameters whose values are names from a list.
     #[must_use]
     pub fn choices(self) -> &'static [Choice] {
         match self {
@@ -149,10 +152,11 @@ impl Kind {
         }
     }
 
-    /// Its parameters with their defaults; those that follow from the media are shown for a small stack.
+    /// Returns the parameters with their defaults. Parameters derived from the media have the
+    /// values of a small stack.
     ///
     /// # Errors
-    /// None, as a test shows.
+    /// None for the builtin kinds, as a test shows.
     pub fn parameters(self) -> crate::Result<Vec<ParamInfo>> {
         match self {
             Kind::Hfsl => hfsl::parameters(),
@@ -161,7 +165,7 @@ impl Kind {
         }
     }
 
-    /// What it needs to be durable.
+    /// Returns the settings that the layer needs to be durable.
     #[must_use]
     pub fn durability(self) -> Durability {
         match self {
@@ -171,7 +175,7 @@ impl Kind {
         }
     }
 
-    /// Reads the parameters of a table.
+    /// Decodes the parameters of a table and reports unknown names of policies.
     pub(crate) fn decode(
         self,
         path: &str,
@@ -187,7 +191,7 @@ impl Kind {
         for choice in self.choices() {
             let Some(entry) = table.get(choice.key) else { continue };
             let unknown = entry.value.as_str().filter(|g| !choice.names.contains(g));
-            // What is no policy but a keyword of the layer was reported by its type.
+            // A wrong keyword was already reported when its type was decoded.
             if let Some(given) = unknown.filter(|_| choice.open) {
                 problems.push(unknown_name(path, entry, given, choice.names));
             }
@@ -201,7 +205,7 @@ impl Kind {
         (problems.len() == before).then_some(config)
     }
 
-    /// Reads parameters that were read before.
+    /// Decodes parameters that were decoded without errors before.
     pub(crate) fn reread(self, table: &toml::Table) -> Option<LayerConfig> {
         match self {
             Kind::Hfsl => HfslConfig::deserialize(table.clone()).ok().map(|c| LayerConfig::Hfsl(Box::new(c))),
@@ -212,7 +216,7 @@ impl Kind {
 }
 
 impl LayerConfig {
-    /// Parameters that are given and have no effect, each with the reason.
+    /// Returns the given parameters that have no effect, each with the reason.
     pub(crate) fn idle(&self) -> Vec<(&'static str, &'static str)> {
         match self {
             LayerConfig::Hfsl(c) => hfsl::idle(c),
@@ -221,7 +225,7 @@ impl LayerConfig {
         }
     }
 
-    /// Checks what can be checked without the media.
+    /// Checks the constraints that do not depend on the media.
     fn check(&self) -> frit_core::Result<()> {
         match self {
             LayerConfig::Hfsl(c) => c.validate(),

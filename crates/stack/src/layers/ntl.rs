@@ -16,7 +16,7 @@ pub(super) const ABOUT: &str = "address mapping for an SSD made of byte-addressa
      block-level, with logs (Kwon, IEEE Access 2019)";
 
 pub(super) const ROLES: &[Role] =
-    &[Role { key: "pcm", medium: MediumKind::Pcm, optional: false, help: "the chips: a channel is one" }];
+    &[Role { key: "pcm", medium: MediumKind::Pcm, optional: false, help: "the chips, one per channel" }];
 
 pub(super) const CHOICES: &[Choice] = &[
     policy("mapping", MappingKind::VARIANTS),
@@ -32,16 +32,16 @@ pub(super) const DURABILITY: Durability = Durability {
     each_request: &[Setting {
         key: "protect",
         value: "redo",
-        why: "pages have records, and what overwrites one is in the log before",
+        why: "pages have records, and an overwrite is in the log before it reaches its page",
     }],
     over_files: &[Setting {
         key: "over_files",
         value: "true",
-        why: "wear leveling keeps its registers as of the last flush as well",
+        why: "wear leveling also keeps its registers as of the last flush",
     }],
 };
 
-/// Keys of the layer in one table.
+/// Keys of the layer and of wear leveling, in one table.
 pub(super) fn keys() -> &'static [&'static str] {
     static KEYS: OnceLock<Vec<&str>> = OnceLock::new();
     KEYS.get_or_init(|| [keys_of::<NtlConfig>(), keys_of::<WearKeys>()].concat())
@@ -57,12 +57,12 @@ pub(super) fn reread(table: &toml::Table) -> Option<NtlConfig> {
     Some(NtlConfig { wear: reread_keys(table)?, ..reread_keys(table)? })
 }
 
-/// Parameters that do nothing, given others.
+/// Returns the parameters without effect under the given configuration, each with the reason.
 pub(super) fn idle(c: &NtlConfig) -> Vec<(&'static str, &'static str)> {
     let mut idle = super::wear::idle(&c.wear);
     let log = c.log_kind();
     if c.mapping == "static" {
-        idle.push(("placement", "static mapping leaves no chip open"));
+        idle.push(("placement", "static mapping fixes the chip of each page"));
     }
     if c.mapping != "block" {
         idle.push(("block_pages", "only the mapping `block` has blocks"));
@@ -75,9 +75,9 @@ pub(super) fn idle(c: &NtlConfig) -> Vec<(&'static str, &'static str)> {
     }
     if c.log != LogKind::Full {
         idle.push(("log_buffer", "only `log` = full collects updates"));
-        idle.push(("log_request_pages", "only `log` = full leaves large requests out"));
+        idle.push(("log_request_pages", "only `log` = full excludes large requests"));
     } else if c.protect == Protect::Redo {
-        idle.push(("log_request_pages", "all that is protected goes to the log"));
+        idle.push(("log_request_pages", "all protected updates go to the log"));
     }
     if log != LogKind::Remap {
         idle.push(("hot_updates", "only `log` = remap, unprotected, looks for hot pages"));
@@ -85,13 +85,13 @@ pub(super) fn idle(c: &NtlConfig) -> Vec<(&'static str, &'static str)> {
     idle
 }
 
-/// A stack to ask a layer for its parameters.
+/// A small stack that is built to list the parameters of the layer.
 pub(super) const SMALL: &str = r#"
 media.pcm = { profile = "bnvm-pcm-2019", chip_bytes = "1M" }
 ntl = {}
 "#;
 
-/// The layer over its memory.
+/// Builds the layer over its memory.
 pub(crate) fn build<S: Sink>(
     config: NtlConfig,
     mut pcm: PcmConfig,

@@ -1,13 +1,13 @@
-//! Wear leveling below a layer: keys of the layer's table.
+//! Keys for wear leveling below a layer. They are part of the layer's table.
 
 use frit_layer::wear::WearKeys;
 
-/// Parameters that do nothing, given others.
+/// Returns the parameters without effect under the given configuration, each with the reason.
 pub(super) fn idle(wear: &WearKeys) -> Vec<(&'static str, &'static str)> {
     let mut idle = Vec::new();
     let leveler = &wear.wear_leveling[..];
     if leveler == "none" {
-        idle.push(("wear_interval", "nothing levels wear"));
+        idle.push(("wear_interval", "wear leveling is off"));
     }
     if leveler != "sfc" {
         idle.push(("wear_cubes", "only `wear_leveling` = sfc has cubes"));

@@ -1,24 +1,24 @@
-//! Carrying operations out on any file system, and what they answer in terms that can be compared.
+//! Applies operations to any file system, with results in a form that can be compared.
 
 use super::op::{Act, Op, Path, SLOTS, Target, Who, expand};
 use frit_fs::{Attr, Caller, Changes, Files, Ino, Kind, New, Time};
 
-/// What is the same of an inode in all correct file systems.
+/// Attributes of an inode that are the same in all correct file systems.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 pub struct Seen {
-    /// What it is.
+    /// Kind of the inode.
     pub kind: Kind,
     /// Permission bits.
     pub mode: u16,
-    /// Hard links.
+    /// Number of hard links.
     pub links: u32,
-    /// The owner.
+    /// User ID of the owner.
     pub uid: u32,
-    /// The group.
+    /// Group ID.
     pub gid: u32,
-    /// The device's number.
+    /// Device number.
     pub rdev: u32,
-    /// Size in bytes; 0 of directories, which have sizes of all sorts.
+    /// Size in bytes; 0 for directories, whose sizes differ between file systems.
     pub size: u64,
 }
 
@@ -29,32 +29,32 @@ impl From<Attr> for Seen {
     }
 }
 
-/// What an operation that went well answers.
+/// Result of an operation that succeeded.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub enum Outcome {
-    /// It is done.
+    /// The operation is complete and returns no data.
     Done,
-    /// Nothing was open in its slot, so nothing was done.
+    /// The slot had no open file, so the operation did nothing.
     Nothing,
-    /// An inode.
+    /// Attributes of an inode.
     Inode(Seen),
-    /// An inode, and the times that were set to a moment.
+    /// Attributes of an inode, and the access and modification times that were set explicitly.
     Times(Seen, Option<Time>, Option<Time>),
-    /// Bytes: contents, a target, the value of an attribute.
+    /// Bytes: contents, the target of a symbolic link, or the value of an attribute.
     Bytes(Vec<u8>),
-    /// How many bytes were written.
+    /// Number of bytes written.
     Written(usize),
-    /// Where the end is, and how many bytes were written.
+    /// End of the file after the write, and number of bytes written.
     Appended(u64, usize),
-    /// A position.
+    /// A position in a file.
     At(u64),
-    /// Names of a directory in the order of bytes, with kinds.
+    /// Names of a directory with kinds, sorted by bytes.
     Names(Vec<(Vec<u8>, Kind)>),
-    /// Names of extended attributes in the order of bytes.
+    /// Names of extended attributes, sorted by bytes.
     Keys(Vec<Vec<u8>>),
 }
 
-/// The bytes that a write with this stamp puts at `at`; 0 means zeros.
+/// Returns the bytes that a write with this stamp puts at `at`; stamp 0 stands for zeros.
 #[must_use]
 pub fn bytes(stamp: u8, at: u64, len: u32) -> Vec<u8> {
     if stamp == 0 {
@@ -64,7 +64,7 @@ pub fn bytes(stamp: u8, at: u64, len: u32) -> Vec<u8> {
     (0..u64::from(len)).map(|i| ((at + i).wrapping_mul(odd).wrapping_add((at + i) >> 8) as u8) | 1).collect()
 }
 
-/// A program that uses a file system: it holds files open.
+/// A program that uses a file system and holds files open.
 #[derive(Clone)]
 pub struct Session<'a> {
     fs: &'a dyn Files,
@@ -80,42 +80,42 @@ impl std::fmt::Debug for Session<'_> {
 type Answer<T> = frit_fs::Result<T>;
 
 impl<'a> Session<'a> {
-    /// One that has nothing open.
+    /// Creates a session without open files.
     #[must_use]
     pub fn new(fs: &'a dyn Files) -> Self {
         Self { fs, open: [None; SLOTS as usize] }
     }
 
-    /// The same program on a copy of its file system.
+    /// Returns the same session on a copy of its file system.
     #[must_use]
     pub fn on<'b>(&self, fs: &'b dyn Files) -> Session<'b> {
         Session { fs, open: self.open }
     }
 
-    /// The file system.
+    /// Returns the file system.
     #[must_use]
     pub fn fs(&self) -> &'a dyn Files {
         self.fs
     }
 
-    /// What is open, by slot.
+    /// Returns the open files by slot.
     #[must_use]
     pub fn open(&self) -> &[Option<Ino>] {
         &self.open
     }
 
-    /// Does it.
+    /// Applies an operation.
     ///
     /// # Errors
-    /// The error number.
+    /// The error number of the operation.
     pub fn apply(&mut self, op: &Op) -> Result<Outcome, i32> {
         self.act(&op.who.caller(), &op.act).map_err(|e| e.errno())
     }
 
-    /// The inode that is meant. `None` when the slot is empty.
+    /// Returns the inode of a target, or `None` if the slot is empty.
     ///
     /// # Errors
-    /// What lookups on the way say.
+    /// Errors of the lookups on the path.
     pub fn find(&self, who: &Caller, target: &Target) -> Answer<Option<Ino>> {
         match target {
             Target::Slot(slot) => Ok(self.open.get(usize::from(*slot)).copied().flatten()),
@@ -127,7 +127,8 @@ impl<'a> Session<'a> {
         names.iter().try_fold(Ino::ROOT, |dir, name| Ok(self.fs.lookup(who, dir, name)?.ino))
     }
 
-    /// The directory that a path's last name is in, and the name; `.` of the root for the root.
+    /// Returns the directory of a path's last name, and the name. For the root it returns the root
+    /// and `.`.
     fn parent(&self, who: &Caller, path: &Path) -> Answer<(Ino, Vec<u8>)> {
         let mut names = path.names();
         let last = names.pop().unwrap_or_else(|| b".".to_vec());
@@ -172,7 +173,7 @@ impl<'a> Session<'a> {
             },
             Act::Sync => fs.sync().map(|()| Outcome::Done),
             _ => {
-                // Reading and writing is of what is open, so it is found as the superuser finds it.
+                // These calls act on an open file, so the lookup is made as the superuser.
                 let finder = if is_of_contents(act) { Who::Root.caller() } else { who.clone() };
                 let found = act.target().map_or(Ok(None), |t| self.find(&finder, t))?;
                 found.map_or(Ok(Outcome::Nothing), |ino| self.act_on(who, act, ino))
@@ -219,7 +220,7 @@ impl<'a> Session<'a> {
             Act::Allocate { how, at, len, .. } => fs.allocate(ino, *how, *at, *len).map(done),
             Act::Seek { kind, at, .. } => fs.seek(ino, *kind, *at).map(Outcome::At),
             Act::SyncFile { data_only, .. } => fs.sync_file(ino, *data_only).map(done),
-            // In how many pieces a file is says nothing to those who read it.
+            // The number of extents is invisible to readers, so it is not compared.
             Act::Gather(_) => fs.gather(ino).map(|_| Outcome::Done),
             Act::Xattr { name, .. } => fs.xattr(ino, &expand(name)).map(Outcome::Bytes),
             Act::SetXattr { name, len, stamp, mode, .. } => {
@@ -231,7 +232,7 @@ impl<'a> Session<'a> {
     }
 }
 
-/// Whether no caller is asked for its permission.
+/// Returns `true` if the operation checks no permissions of the caller.
 fn is_of_contents(act: &Act) -> bool {
     matches!(
         act,
@@ -239,10 +240,10 @@ fn is_of_contents(act: &Act) -> bool {
     )
 }
 
-/// Names of a directory, listed in bits of three with a new call for each, in the order of bytes.
+/// Returns the names of a directory, sorted by bytes. Each call lists three entries.
 ///
 /// # Errors
-/// What the listing says.
+/// Errors of the listing.
 pub fn list(fs: &dyn Files, dir: Ino) -> Answer<Vec<(Vec<u8>, Kind)>> {
     let (mut names, mut from) = (Vec::new(), 0);
     loop {
@@ -261,15 +262,15 @@ pub fn list(fs: &dyn Files, dir: Ino) -> Answer<Vec<(Vec<u8>, Kind)>> {
     Ok(names)
 }
 
-/// Names of extended attributes in the order of bytes.
+/// Returns the names of the extended attributes, sorted by bytes.
 ///
 /// # Errors
-/// What the listing says.
+/// Errors of the listing.
 pub fn keys(fs: &dyn Files, ino: Ino) -> Answer<Vec<Vec<u8>>> {
     let all = fs.xattrs(ino)?;
     let mut keys: Vec<Vec<u8>> = all.split_inclusive(|&b| b == 0).map(<[u8]>::to_vec).collect();
     for key in &mut keys {
-        // A name that is not ended by its zero stays as it is, so that it differs from all others.
+        // A name without its terminating zero is marked, so that it differs from all others.
         if key.pop_if(|&mut b| b == 0).is_none() {
             key.extend_from_slice(b" (not ended)");
         }

@@ -1,4 +1,4 @@
-//! Whether two file systems hold the same tree, and a short value that says so of many.
+//! Comparison of the trees of two file systems, and a digest of a tree.
 
 use super::apply::{Seen, keys};
 use super::op::{Path, shorten};
@@ -8,31 +8,32 @@ use std::collections::btree_map::Entry;
 use std::collections::hash_map::DefaultHasher;
 use std::hash::{Hash, Hasher};
 
-/// Bytes read in one piece.
+/// Bytes of a page.
 const PAGE: usize = 4096;
-/// Files up to this size are read as a whole, holes too; of larger ones only what is said to be data.
+/// Files up to this size are read completely, including holes. Of larger files only the data
+/// segments are read.
 const WHOLE: u64 = 1 << 20;
 
-/// What is compared of an inode.
+/// Properties of an inode that are compared.
 #[derive(Clone, PartialEq, Eq, Hash, Debug)]
 pub struct Node {
     /// Attributes.
     pub seen: Seen,
-    /// The first path of the inode, when this is another one: a hard link.
+    /// First path of the inode, if this path is another hard link to it.
     pub same_as: Option<Path>,
     /// Pages that are not all zeros, by number.
     pub pages: BTreeMap<u64, Vec<u8>>,
-    /// Where a symbolic link points.
+    /// Target of a symbolic link.
     pub target: Vec<u8>,
     /// Extended attributes.
     pub xattrs: BTreeMap<Vec<u8>, Vec<u8>>,
 }
 
-/// All that is reached from the root, by paths.
+/// All inodes that are reachable from the root, by path.
 #[derive(Clone, PartialEq, Eq, Hash, Default, Debug)]
 pub struct Tree(pub BTreeMap<Path, Node>);
 
-/// The pages of a file that hold something else than zeros.
+/// Returns the pages of a file that are not all zeros.
 fn pages(fs: &dyn Files, ino: Ino, size: u64) -> frit_fs::Result<BTreeMap<u64, Vec<u8>>> {
     let mut pages = BTreeMap::new();
     let mut at = 0;
@@ -66,10 +67,10 @@ fn pages(fs: &dyn Files, ino: Ino, size: u64) -> frit_fs::Result<BTreeMap<u64, V
 }
 
 impl Node {
-    /// One inode.
+    /// Reads the properties of one inode.
     ///
     /// # Errors
-    /// What the file system says to any of the questions.
+    /// Errors of the file system.
     pub fn of(fs: &dyn Files, ino: Ino) -> frit_fs::Result<Node> {
         let seen: Seen = fs.attr(ino)?.into();
         let pages = if seen.kind == Kind::File { pages(fs, ino, seen.size)? } else { BTreeMap::default() };
@@ -82,7 +83,7 @@ impl Node {
         Ok(Node { seen, same_as: None, pages, target, xattrs })
     }
 
-    /// The first thing that differs.
+    /// Describes the first difference.
     #[must_use]
     pub fn difference(&self, other: &Node) -> Option<String> {
         if self.seen != other.seen {
@@ -109,7 +110,7 @@ impl Node {
     }
 }
 
-/// What a directory must say of itself whatever is in it, and the names in it with their inodes.
+/// Verifies the `.` and `..` entries of a directory, and returns its other names with their inodes.
 fn entries(fs: &dyn Files, dir: Ino, parent: Ino) -> Result<Vec<(Vec<u8>, Ino, Kind)>, String> {
     let mut listed = Vec::new();
     let each = &mut |e: &frit_fs::Entry<'_>| {
@@ -133,7 +134,7 @@ impl Tree {
     /// Walks a file system as the superuser.
     ///
     /// # Errors
-    /// What contradicts itself, or what the file system says to a question that has an answer.
+    /// An inconsistency of the file system, or an error that it returns.
     pub fn of(fs: &dyn Files) -> Result<Tree, String> {
         let mut tree = Tree::default();
         let mut first: BTreeMap<Ino, Path> = BTreeMap::new();
@@ -149,7 +150,8 @@ impl Tree {
                 if node.same_as.is_some() {
                     return Err(wrong("a directory that has two names".to_string()));
                 }
-                // Taken from the end: names in the order of bytes, so that hard links have the same first path.
+                // Names are pushed in reverse and popped in the order of their bytes, so hard links
+                // have the same first path in all file systems.
                 for (name, child, kind) in entries(fs, ino, parent).map_err(wrong)?.into_iter().rev() {
                     let below = path.join(&shorten(&name));
                     let found = fs.lookup(&Caller::ROOT, ino, &name).map_err(|e| format!("{below}: {e}"))?;
@@ -168,7 +170,7 @@ impl Tree {
         Ok(tree)
     }
 
-    /// Counts of hard links must be what is counted.
+    /// Verifies that the link count of each inode is its number of names.
     fn links(&self) -> Result<(), String> {
         let mut counts: BTreeMap<&Path, u32> = BTreeMap::new();
         for (path, node) in &self.0 {
@@ -187,13 +189,13 @@ impl Tree {
         let wrong = |(path, _): &(&Path, &u32)| self.0[*path].seen.links != counts[*path];
         match counts.iter().find(|(p, c)| wrong(&(**p, *c))) {
             Some((path, count)) => {
-                Err(format!("{path}: says {} hard links, has {count}", self.0[*path].seen.links))
+                Err(format!("{path}: link count {}, but {count} links", self.0[*path].seen.links))
             }
             None => Ok(()),
         }
     }
 
-    /// The first difference, in the order of paths.
+    /// Describes the first difference, in the order of paths.
     #[must_use]
     pub fn difference(&self, other: &Tree) -> Option<String> {
         let paths = self.0.keys().chain(other.0.keys());
@@ -206,7 +208,8 @@ impl Tree {
         Some(format!("{path}: {what}"))
     }
 
-    /// A value that is the same for equal trees, and for others only with a chance of 2^-128.
+    /// Returns a digest of the tree. Different trees have equal digests with a probability of
+    /// 2^-128.
     #[must_use]
     pub fn digest(&self) -> u128 {
         let half = |salt: u8| {
@@ -218,28 +221,29 @@ impl Tree {
     }
 }
 
-/// Walks both.
+/// Walks two file systems and compares them.
 ///
 /// # Errors
-/// The first difference, or what one of them contradicts itself in.
+/// The first difference, or an inconsistency of one of them.
 pub fn compare(first: &dyn Files, second: &dyn Files) -> Result<(), String> {
     let one = Tree::of(first).map_err(|e| format!("the first: {e}"))?;
     let two = Tree::of(second).map_err(|e| format!("the second: {e}"))?;
     one.difference(&two).map_or(Ok(()), Err)
 }
 
-/// [`Tree::digest`] of a file system.
+/// Returns the [`Tree::digest`] of a file system.
 ///
 /// # Errors
-/// What it contradicts itself in.
+/// An inconsistency of the file system.
 pub fn digest(fs: &dyn Files) -> Result<u128, String> {
     Ok(Tree::of(fs)?.digest())
 }
 
-/// Pieces of a file must come in order, lie apart from each other, and hold all bytes that are not zero.
+/// Verifies that the extents of a file are in order, do not overlap, and hold all bytes that are
+/// not zero.
 ///
 /// # Errors
-/// The first piece or byte that does not.
+/// The first extent or byte that violates this.
 pub fn pieces(fs: &dyn Files, ino: Ino, node: &Node) -> Result<(), String> {
     let mut all: Vec<frit_fs::Piece> = Vec::new();
     fs.pieces(ino, 0, &mut |piece| {

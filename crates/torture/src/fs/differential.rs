@@ -1,4 +1,5 @@
-//! The same operations on a subject and on the model: where the two part, and with how few operations.
+//! Differential testing: the same operations on a subject and on the model, and a reduction to the
+//! fewest operations that still diverge.
 
 use super::apply::{Outcome, Session};
 use super::compare::{self, Node, Tree};
@@ -11,32 +12,32 @@ use frit_fs::{Error, Files, Kind};
 use std::fmt;
 use std::time::{Duration, Instant};
 
-/// How long one divergence is worked on.
+/// Time limit for reducing one divergence.
 const TIME: Duration = Duration::from_secs(20);
 
-/// What an operation answered: its outcome or its error number.
+/// Result of an operation, or its error number.
 pub type Answer = Result<Outcome, i32>;
 
-/// What is compared, and what a subject is excused from.
+/// Properties that are compared, and deviations that a subject is allowed.
 #[derive(Clone, Copy, Debug)]
 pub struct Rules {
-    /// Whether space may run out: then ENOSPC and EDQUOT are right where the model has an answer, and nothing
-    /// may have changed; and a write may stop early.
+    /// `true` if space may run out. Then ENOSPC and EDQUOT are allowed where the model succeeds,
+    /// provided that nothing changed, and a write may be short.
     pub limited: bool,
-    /// Trees are compared after so many operations, and at the end; 0: at the end only.
+    /// Interval, in operations, at which trees are compared; 0 for a comparison at the end only.
     pub trees: usize,
-    /// Changes of times are compared for one of so many operations; 0: never.
+    /// Interval, in operations, at which changes of times are compared; 0 for never.
     pub times: usize,
-    /// Whether times can be set at will, as [`Watch::new`] does; if not, it waits.
+    /// `true` if times can be set explicitly. Otherwise [`Watch::new`] waits for the clock.
     pub age: bool,
-    /// Whether [`Files::pieces`] is asked.
+    /// `true` if [`Files::pieces`] is called.
     pub pieces: bool,
-    /// Whether offsets go up to the largest size of a file.
+    /// `true` if offsets go up to the largest size of a file.
     pub limits: bool,
-    /// Whether errors are compared. If not, any error is as good as another, and what kernels refuse for all
-    /// file systems is left out.
+    /// `true` if errors are compared. Otherwise all errors are equal, and operations that kernels
+    /// refuse for every file system are left out.
     pub errors: bool,
-    /// Operations that the subject is not asked for.
+    /// Returns `true` for an operation that is not applied.
     pub leave_out: fn(&Op) -> bool,
 }
 
@@ -55,13 +56,13 @@ impl Default for Rules {
     }
 }
 
-/// Where a subject and the model part. Displayed, it is a list of operations, one a line, which
-/// [`parse`](super::parse) reads when it is pasted into a test.
+/// The first difference between a subject and the model. Its text is a list of operations, one per
+/// line, which [`parse`](super::parse) reads when it is pasted into a test.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Divergence {
-    /// The operations up to the one that shows it.
+    /// Operations up to the one that shows the difference.
     pub ops: Vec<Op>,
-    /// What is different.
+    /// Description of the difference.
     pub what: String,
 }
 
@@ -74,7 +75,7 @@ impl fmt::Display for Divergence {
     }
 }
 
-/// A subject and the model side by side.
+/// A subject and the model, with a session on each.
 #[derive(Debug)]
 struct Pair<'a> {
     subject: Session<'a>,
@@ -83,7 +84,7 @@ struct Pair<'a> {
     rules: Rules,
 }
 
-/// An answer, short enough to be read.
+/// Formats an answer, shortened if it is long.
 fn shown(answer: &Answer) -> String {
     let text = match answer {
         Ok(outcome) => format!("{outcome:?}"),
@@ -92,7 +93,7 @@ fn shown(answer: &Answer) -> String {
     if text.len() > 400 { format!("{}... ({} letters)", &text[..400], text.len()) } else { text }
 }
 
-/// What stands between the two answers of a divergence.
+/// Separator between the answers of the subject and the model in a divergence.
 const ANSWER: &str = "; the model: ";
 
 fn parted(got: &Answer, want: &Answer) -> String {
@@ -100,7 +101,8 @@ fn parted(got: &Answer, want: &Answer) -> String {
 }
 
 impl Pair<'_> {
-    /// One operation on both; watched, the times that it changes too.
+    /// Applies one operation to both. With `watched` it also compares the times that the operation
+    /// changes.
     fn step(&mut self, op: &Op, watched: bool) -> Result<(), String> {
         if !watched || left_open(&op.act) {
             return self.answers(op);
@@ -122,6 +124,7 @@ impl Pair<'_> {
             return Ok(());
         }
         let got = self.subject.apply(op);
+        // This comes first: the model must do only as much as the subject did.
         if self.rules.limited
             && let Some(wrong) = self.out_of_space(op, &got)
         {
@@ -135,8 +138,8 @@ impl Pair<'_> {
         Err(parted(&got, &want))
     }
 
-    /// Whether kernels refuse it for all file systems and ask none: the mode of a symbolic link, and the names of
-    /// a directory that was removed.
+    /// Returns `true` if kernels refuse the operation without calling any file system: a change of
+    /// a symbolic link's mode, and a listing of a removed directory.
     fn is_never_asked(&self, op: &Op) -> bool {
         let (Act::Chmod { what, .. } | Act::List(what)) = &op.act else { return false };
         let found = self.known.find(&Who::Root.caller(), what).ok().flatten();
@@ -145,12 +148,14 @@ impl Pair<'_> {
         if mode { attr.kind == Kind::Symlink } else { attr.links == 0 }
     }
 
-    /// For answers that say that space ran out: whether the model could do all of it. The model does as much
-    /// as the subject did. `None` for all other answers.
+    /// Handles answers of a full file system: verifies that the model can complete the operation,
+    /// and lets the model do as much as the subject did. Returns `None` for all other answers.
     fn out_of_space(&mut self, op: &Op, got: &Answer) -> Option<Result<(), String>> {
         let full = [Error::NoSpace.errno(), Error::Quota.errno()];
         match (got, &op.act) {
             (Err(e), _) if full.contains(e) => {
+                // The operation is tried on a copy: it failed on the subject, so it must not change
+                // the model.
                 let copy = self.model.clone();
                 let want = self.known.on(&copy).apply(op);
                 let excused = want.is_ok() || want == *got;
@@ -177,7 +182,7 @@ impl Pair<'_> {
         if want == *got { Ok(()) } else { Err(parted(got, &want)) }
     }
 
-    /// Whether another answer than the model's is right too.
+    /// Returns `true` if the answer is correct although it differs from the model's.
     fn fits(&self, op: &Op, got: &Answer) -> Result<bool, String> {
         let Act::Seek { what, kind, at } = &op.act else { return Ok(false) };
         let answer = match got {
@@ -191,7 +196,7 @@ impl Pair<'_> {
         }
     }
 
-    /// Both trees, and what is open besides.
+    /// Compares the trees, and the open files, which may have no name.
     fn trees(&self) -> Result<(), String> {
         let (subject, model) = (self.subject.fs(), self.known.fs());
         compare::compare(subject, model)?;
@@ -220,7 +225,8 @@ impl Pair<'_> {
         Ok(())
     }
 
-    /// All operations that `next` gives; it is told the paths that there are.
+    /// Applies all operations that `next` returns. `next` receives the model, and so the existing
+    /// paths.
     fn all(&mut self, next: &mut dyn FnMut(&Model) -> Option<Op>) -> Result<(), Divergence> {
         let mut ops: Vec<Op> = Vec::new();
         while let Some(op) = next(self.model) {
@@ -251,11 +257,11 @@ fn side_by_side(
     Pair { subject: one, model: &model, known: two, rules: *rules }.all(next)
 }
 
-/// Applies `count` operations of a seed to a fresh subject and to the model, and compares all answers, and
-/// trees and times as often as the rules say.
+/// Applies `count` operations of a seed to a new subject and to the model. Compares all answers,
+/// and trees and times as often as the rules say.
 ///
 /// # Errors
-/// Where the two part first.
+/// The first divergence.
 pub fn run(seed: u64, count: usize, subject: &dyn Files, rules: &Rules) -> Result<(), Divergence> {
     let mut drawer = Drawer::new(seed);
     drawer.limits = rules.limits;
@@ -269,24 +275,24 @@ pub fn run(seed: u64, count: usize, subject: &dyn Files, rules: &Rules) -> Resul
     })
 }
 
-/// The same with given operations.
+/// Applies given operations to a new subject and to the model.
 ///
 /// # Errors
-/// Where the two part first.
+/// The first divergence.
 pub fn replay(ops: &[Op], subject: &dyn Files, rules: &Rules) -> Result<(), Divergence> {
     let mut ops = ops.iter().cloned();
     side_by_side(subject, rules, &mut |_| ops.next())
 }
 
-/// Whether a divergence may stand for another one: it is not an answer that is wrong in some other way, or it
-/// shows what is wrong earlier, in a tree.
+/// Returns `true` if a divergence may replace another one: it has the same wrong answer, apart from
+/// numbers, or it shows an earlier error in a tree.
 fn stands_for(one: &Divergence, other: &Divergence) -> bool {
     let letters = |d: &Divergence| d.what.chars().filter(|c| !c.is_ascii_digit()).collect::<String>();
     !one.what.contains(ANSWER) || letters(one) == letters(other)
 }
 
-/// Drops operations of a divergence while fresh subjects still part from the model in the same way, trees and
-/// times being looked at after each.
+/// Removes operations from a divergence while new subjects still diverge from the model in the same
+/// way. Trees and times are compared after each operation.
 #[must_use]
 pub fn smallest(found: &Divergence, fresh: &dyn Fn() -> Box<dyn Files>, rules: &Rules) -> Divergence {
     let mut best = found.clone();
@@ -309,7 +315,7 @@ pub fn smallest(found: &Divergence, fresh: &dyn Fn() -> Box<dyn Files>, rules: &
 }
 
 impl Model {
-    /// The paths of all that there is, in the order of names.
+    /// Returns the paths of all inodes, in the order of names.
     #[must_use]
     pub fn paths(&self) -> Vec<Path> {
         self.walked().into_iter().map(|names| Path(names.join("/"))).collect()

@@ -1,4 +1,4 @@
-//! Operations by chance, over a small universe of names, so that they meet.
+//! Random operations over a small set of names, so that operations affect each other.
 
 use super::op::{Act, Op, Path, SLOTS, Target, Who};
 use frit_fs::{Allocate, FILE_MAX, Kind, RenameMode, Seek, SetTime, Time, XattrMode};
@@ -6,24 +6,24 @@ use rand::rngs::SmallRng;
 use rand::seq::IndexedRandom;
 use rand::{Rng, SeedableRng};
 
-/// Names of the universe; the last is as long as names can be.
+/// Names of the set; the last one has the largest length.
 const NAMES: [&str; 6] = ["a", "b", "c", "d", "e", "n*255"];
-/// Names that are special, or none.
+/// Special and invalid names, and an ordinary one.
 const STRANGE: [&str; 4] = [".", "..", "n*256", "a"];
 const ATTRIBUTES: [&str; 5] = ["user.a", "user.b", "trusted.t", "user.n*250", "system.none"];
 const EDGES: [u64; 12] = [0, 1, 100, 4095, 4096, 4097, 8192, 12_287, 65_536, 102_400, 1 << 40, (1 << 41) + 5];
 const MODES: [u16; 10] = [0, 0o400, 0o644, 0o666, 0o700, 0o755, 0o777, 0o1777, 0o2775, 0o6755];
 
-/// Draws operations; the same seed gives the same ones for the same trees.
+/// Draws operations. Equal seeds give equal operations for equal trees.
 #[derive(Clone, Debug)]
 pub struct Drawer {
     rng: SmallRng,
-    /// Whether offsets go up to the largest size of a file.
+    /// `true` if offsets go up to the largest size of a file.
     pub limits: bool,
 }
 
 impl Drawer {
-    /// From a seed.
+    /// Creates a drawer from a seed.
     #[must_use]
     pub fn new(seed: u64) -> Self {
         Self { rng: SmallRng::seed_from_u64(seed), limits: true }
@@ -42,7 +42,7 @@ impl Drawer {
         self.of(if strange { &STRANGE[..] } else { &NAMES[..] }).unwrap_or("a")
     }
 
-    /// A path: mostly of something that is there, or a name in one of the directories that are.
+    /// Draws a path, mostly of an existing inode or of a name in an existing directory.
     fn path(&mut self, there: &[Path]) -> Path {
         let known = there.choose(&mut self.rng).cloned().unwrap_or_else(|| Path::new(""));
         let depth = known.0.split('/').filter(|w| !w.is_empty()).count();
@@ -59,7 +59,7 @@ impl Drawer {
         }
     }
 
-    /// A path that is likely to be free.
+    /// Draws a path that probably does not exist.
     fn free(&mut self, there: &[Path]) -> Path {
         let known = there.choose(&mut self.rng).cloned().unwrap_or_else(|| Path::new(""));
         let mut words: Vec<&str> = known.0.split('/').filter(|w| !w.is_empty()).collect();
@@ -84,7 +84,7 @@ impl Drawer {
             1 if self.limits => FILE_MAX + 1,
             2..12 => self.rng.random_range(0..110_000),
             12..16 => edge,
-            // Far away is rare enough that files stay small mostly.
+            // Large offsets are rare, so most files stay small.
             _ if edge > 1 << 30 => 4096 * self.rng.random_range(0..16),
             _ => edge,
         }
@@ -112,7 +112,7 @@ impl Drawer {
         }
     }
 
-    /// The next operation, for a tree with these paths.
+    /// Draws the next operation for a tree with these paths.
     pub fn draw(&mut self, there: &[Path]) -> Op {
         let who = match self.rng.random_range(0..100) {
             0..60 => Who::Root,

@@ -1,11 +1,11 @@
-//! Every operation on a small fixed tree: for each of them alone, and for every pair.
+//! All operations on a small fixed tree, for tests of each operation and of each pair.
 
 use super::op::{Act, Op, Path, Target, Who};
 use super::text::parse;
 use frit_fs::{Allocate, Kind, RenameMode, Seek, SetTime, Time, XattrMode};
 
-/// The tree that [`every`] works on: two directories, a file with data, an empty one, a symbolic link, a hard
-/// link, a sparse file and one in three pieces.
+/// Operations that create the tree for [`every`]: directories, a file with data, an empty file, a
+/// symbolic link, a hard link, a sparse file and a file of three extents.
 const BASE: &str = "
     root chmod / 777
     root create dir a 755 0
@@ -25,7 +25,7 @@ const BASE: &str = "
     root set-xattr a/f user.x 20 3 any
 ";
 
-/// What makes the base tree in an empty file system.
+/// Returns the operations that create the base tree in an empty file system.
 #[must_use]
 pub fn base() -> Vec<Op> {
     parse(BASE).unwrap_or_default()
@@ -38,7 +38,7 @@ fn at(path: &str) -> Target {
     Target::Path(Path::new(path))
 }
 
-/// Names that come and go.
+/// Adds operations that create and remove names.
 fn names(all: &mut Vec<Act>) {
     let path = Path::new;
     for free in ["n", "a/n", "a/f", "a/f/n", "none/n", "b/."] {
@@ -63,7 +63,7 @@ fn names(all: &mut Vec<Act>) {
     }
 }
 
-/// Contents of files.
+/// Adds operations on contents of files.
 fn contents(all: &mut Vec<Act>) {
     for file in FILES {
         for (start, len) in [(0, 1), (4095, 2), (4096, 4096), (8192, 0), (1 << 40, 4097)] {
@@ -89,7 +89,7 @@ fn contents(all: &mut Vec<Act>) {
     }
 }
 
-/// What is known of inodes.
+/// Adds operations on attributes of inodes.
 fn attributes(all: &mut Vec<Act>) {
     for there in THERE {
         all.push(Act::Stat(at(there)));
@@ -117,7 +117,8 @@ fn attributes(all: &mut Vec<Act>) {
     all.push(Act::Sync);
 }
 
-/// Every operation on the base tree, by the superuser; some of names and of attributes also by a user.
+/// Returns every operation on the base tree by the superuser, and a third of those on names and
+/// attributes also by a user.
 #[must_use]
 pub fn every() -> Vec<Op> {
     let (mut of_names, mut others) = (Vec::new(), Vec::new());

@@ -1,5 +1,6 @@
-//! What a file system is tested against: a model that is right by POSIX and Linux, operations that are drawn,
-//! printed and read again, and a tester that applies them to both and says where they part.
+//! Tests of file systems against a model of POSIX and Linux semantics. Operations are drawn,
+//! printed and parsed. A tester applies them to a subject and to the model and reports the first
+//! difference.
 //!
 //! Everything goes through [`frit_fs::Files`], so the subject may be any file system that implements it.
 

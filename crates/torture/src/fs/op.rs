@@ -1,11 +1,11 @@
-//! Operations of programs, by paths.
+//! Operations of programs, addressed by paths.
 
 use frit_fs::{Allocate, Caller, Kind, RenameMode, Seek, SetTime, XattrMode};
 
-/// Open files that a session can hold.
+/// Number of open files that a session can hold.
 pub const SLOTS: u8 = 3;
 
-/// Who does it.
+/// User that performs an operation.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, strum::EnumString, strum::IntoStaticStr, strum::EnumIter)]
 #[strum(serialize_all = "lowercase")]
 pub enum Who {
@@ -13,14 +13,14 @@ pub enum Who {
     Root,
     /// User 1000 of group 1000.
     Alice,
-    /// User 1001 of group 1001, who is in group 1000 too.
+    /// User 1001 of group 1001, who is also in group 1000.
     Bob,
-    /// User 1002 of group 1002, whose permissions a kernel has checked.
+    /// User 1002 of group 1002, whose permissions were checked by a kernel.
     Trusted,
 }
 
 impl Who {
-    /// The caller.
+    /// Returns the caller for the file system.
     #[must_use]
     pub fn caller(self) -> Caller {
         match self {
@@ -32,11 +32,13 @@ impl Who {
     }
 }
 
-/// Names from the root on, between slashes; none is the root itself. A name `n*255` is 255 times `n`.
+/// Names from the root on, separated by slashes; an empty path is the root. A name `n*255` stands
+/// for 255 times `n`.
 #[derive(Clone, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
 pub struct Path(pub String);
 
-/// What a word of an operation stands for: `n*255` is 255 times `n`, everything else is itself.
+/// Returns the bytes that a name of an operation stands for: `n*255` is 255 times `n`, any other
+/// name is itself.
 #[must_use]
 pub fn expand(word: &str) -> Vec<u8> {
     match word.split_once('*') {
@@ -45,7 +47,7 @@ pub fn expand(word: &str) -> Vec<u8> {
     }
 }
 
-/// The word for a name: the opposite of [`expand`].
+/// Returns the short form of a name: the inverse of [`expand`].
 #[must_use]
 pub fn shorten(name: &[u8]) -> String {
     match name.first() {
@@ -57,77 +59,78 @@ pub fn shorten(name: &[u8]) -> String {
 }
 
 impl Path {
-    /// From its words.
+    /// Creates a path from its text form.
     #[must_use]
     pub fn new(words: &str) -> Self {
         Self(words.trim_matches('/').to_string())
     }
 
-    /// The names on it.
+    /// Returns the names of the path.
     #[must_use]
     pub fn names(&self) -> Vec<Vec<u8>> {
         self.0.split('/').filter(|w| !w.is_empty()).map(expand).collect()
     }
 
-    /// A name below it.
+    /// Returns the path of a name below this path.
     #[must_use]
     pub fn join(&self, word: &str) -> Self {
         if self.0.is_empty() { Self(word.to_string()) } else { Self(format!("{}/{word}", self.0)) }
     }
 }
 
-/// Which inode is meant.
+/// Inode that an operation applies to.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub enum Target {
-    /// What has this path; links are not followed.
+    /// The inode with this path. Symbolic links are not followed.
     Path(Path),
-    /// What was opened last in this slot. If nothing was, the operation does nothing.
+    /// The file that was opened last in this slot. If the slot is empty, the operation does
+    /// nothing.
     Slot(u8),
 }
 
-/// What is done.
+/// Operation of a program.
 #[derive(Clone, PartialEq, Eq, Debug)]
 #[allow(missing_docs)] // The fields are those of the calls of `Files`.
 pub enum Act {
-    /// Looks at one inode.
+    /// Reads the attributes of an inode.
     Stat(Target),
-    /// Makes an inode that is no symbolic link.
+    /// Creates an inode that is not a symbolic link.
     Create { path: Path, kind: Kind, mode: u16, rdev: u32 },
-    /// Makes a symbolic link; the target is a word as names are.
+    /// Creates a symbolic link. The target is written in the form of a name.
     Symlink { path: Path, to: String },
-    /// Gives an inode one more name.
+    /// Adds a name to an inode.
     Link { what: Target, path: Path },
-    /// Takes a name away.
+    /// Removes a name.
     Unlink(Path),
     /// Removes a directory.
     Rmdir(Path),
-    /// Renames.
+    /// Renames an inode.
     Rename { from: Path, to: Path, mode: RenameMode },
     /// Reads a symbolic link.
     ReadLink(Target),
     /// Changes the mode.
     Chmod { what: Target, mode: u16 },
-    /// Changes owner or group or both.
+    /// Changes the owner, the group or both.
     Chown { what: Target, uid: Option<u32>, gid: Option<u32> },
-    /// Sets times.
+    /// Sets access and modification times.
     Times { what: Target, atime: Option<SetTime>, mtime: Option<SetTime> },
     /// Sets the size.
     Truncate { what: Target, size: u64 },
-    /// Reads.
+    /// Reads bytes.
     Read { what: Target, at: u64, len: u32 },
-    /// Writes bytes that `stamp` determines; 0: zeros.
+    /// Writes bytes that `stamp` determines; 0 stands for zeros.
     Write { what: Target, at: u64, len: u32, stamp: u8 },
-    /// Writes at the end.
+    /// Appends bytes.
     Append { what: Target, len: u32, stamp: u8 },
-    /// Allocates, punches or zeroes.
+    /// Allocates, punches or zeroes a range.
     Allocate { what: Target, how: Allocate, at: u64, len: u64 },
-    /// Looks for data or holes.
+    /// Finds the next data or hole.
     Seek { what: Target, kind: Seek, at: u64 },
-    /// Makes one file durable.
+    /// Syncs a file.
     SyncFile { what: Target, data_only: bool },
-    /// Makes everything durable.
+    /// Syncs the file system.
     Sync,
-    /// Puts the pieces of a file together.
+    /// Defragments a file.
     Gather(Target),
     /// Lists a directory.
     List(Target),
@@ -135,27 +138,29 @@ pub enum Act {
     Xattr { what: Target, name: String },
     /// Lists extended attributes.
     Xattrs(Target),
-    /// Sets an extended attribute to so many bytes of `stamp`.
+    /// Sets an extended attribute to `len` bytes that `stamp` determines.
     SetXattr { what: Target, name: String, len: u32, stamp: u8, mode: XattrMode },
     /// Removes an extended attribute.
     RemoveXattr { what: Target, name: String },
-    /// Opens: pins an inode. What the slot held is closed.
+    /// Opens a file: pins its inode. The file that the slot held is closed.
     Open { slot: u8, path: Path },
-    /// Closes.
+    /// Closes the file of a slot.
     Close(u8),
 }
 
-/// Who does what. Displayed as one line, which [`str::parse`] reads: `alice write a/f 4095 100 7`.
+/// An operation and its user. Its text is one line, which [`str::parse`] reads:
+/// `alice write a/f 4095 100 7`.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Op {
-    /// Who.
+    /// User.
     pub who: Who,
-    /// What.
+    /// Operation.
     pub act: Act,
 }
 
 impl Act {
-    /// The inode that it is about, where that is not given as a name in a directory.
+    /// Returns the inode that the operation applies to, unless it is given as a name in a
+    /// directory.
     #[must_use]
     pub fn target(&self) -> Option<&Target> {
         match self {

@@ -1,11 +1,11 @@
-//! Operations as lines: printing and reading.
+//! Text form of operations: printing and parsing.
 
 use super::op::{Act, Op, Path, Target, Who};
 use frit_fs::{Allocate, Kind, RenameMode, Seek, SetTime, Time, XattrMode};
 use std::fmt;
 use std::str::{FromStr, SplitWhitespace};
 
-/// Words for the values of an enum of `frit_fs`, which does not print them itself.
+/// Names of the values of an enum of `frit_fs`, which has no text form of its own.
 type Words<T> = &'static [(&'static str, T)];
 
 const KINDS: Words<Kind> = &[
@@ -111,7 +111,7 @@ impl fmt::Display for Op {
     }
 }
 
-/// The words of a line that were not read yet.
+/// Parser of one line.
 struct Line<'a> {
     whole: &'a str,
     words: SplitWhitespace<'a>,
@@ -119,7 +119,7 @@ struct Line<'a> {
 
 impl<'a> Line<'a> {
     fn wrong(&self) -> String {
-        format!("'{}' is no operation; one looks like: alice write a/f 4095 100 7", self.whole)
+        format!("'{}' is not an operation; an example is: alice write a/f 4095 100 7", self.whole)
     }
 
     fn next(&mut self) -> Result<&'a str, String> {
@@ -170,7 +170,7 @@ impl<'a> Line<'a> {
         }
     }
 
-    /// Operations on names.
+    /// Parses an operation on names; other operations go to `act_on`.
     fn act(&mut self) -> Result<Act, String> {
         Ok(match self.next()? {
             "create" => {
@@ -192,7 +192,7 @@ impl<'a> Line<'a> {
         })
     }
 
-    /// Operations on an inode.
+    /// Parses an operation on an inode.
     fn act_on(&mut self, verb: &str, what: Target) -> Result<Act, String> {
         Ok(match verb {
             "stat" => Act::Stat(what),
@@ -238,10 +238,10 @@ impl FromStr for Op {
     }
 }
 
-/// Reads operations, one a line; empty lines and what follows `//` are left out.
+/// Parses operations, one per line. Empty lines, and text after `//`, are ignored.
 ///
 /// # Errors
-/// The first line that is none.
+/// The first line that is not an operation.
 pub fn parse(text: &str) -> Result<Vec<Op>, String> {
     let lines = text.lines().map(|l| l.split("//").next().unwrap_or_default().trim());
     lines.filter(|l| !l.is_empty()).map(str::parse).collect()

@@ -1,22 +1,22 @@
-//! Which times an operation changes, whatever the clock says.
+//! Detection of the times that an operation changes, independent of the clock's resolution.
 
 use super::op::{Act, Path, shorten};
 use frit_fs::{Caller, Changes, Files, Ino, Kind, SetTime, Time};
 use std::collections::BTreeMap;
 use std::time::Duration;
 
-/// What inodes are made as old as, in 1970, so that a change shows however coarse a clock is.
+/// Time in 1970 that inodes are set to, so that a change is visible on a clock of any resolution.
 const OLD: Time = Time(777_000_000_777);
 
-/// More than the coarsest clock of kernels goes on by, 100 times a second.
+/// Longer than the interval of the coarsest kernel clock, which advances 100 times a second.
 const TICK: Duration = Duration::from_millis(11);
 
-/// Which times of an inode are not what they were.
+/// Times of an inode that changed.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Changed {
-    /// That of contents.
+    /// Time of the last change of contents.
     pub mtime: bool,
-    /// That of the inode.
+    /// Time of the last change of the inode.
     pub ctime: bool,
 }
 
@@ -25,11 +25,11 @@ pub struct Changed {
 pub struct Watch(BTreeMap<Path, (Ino, Time, Time)>);
 
 impl Watch {
-    /// Notes the times of all that is reached from the root. With `age` all times are set to one long ago
-    /// first; without, its clock is given time to go on.
+    /// Records the times of all inodes that are reachable from the root. With `age` it first sets
+    /// all times to a time long ago. Otherwise it waits for the clock to advance.
     ///
     /// # Errors
-    /// What the file system says.
+    /// Errors of the file system.
     pub fn new(fs: &dyn Files, age: bool) -> frit_fs::Result<Watch> {
         if !age {
             std::thread::sleep(TICK);
@@ -56,7 +56,7 @@ impl Watch {
         Ok(Watch(seen))
     }
 
-    /// What changed since, by the path before; what is gone is left out.
+    /// Returns the changes since, by the former path. Removed inodes are left out.
     #[must_use]
     pub fn changed(&self, fs: &dyn Files) -> BTreeMap<Path, Changed> {
         let mut changed = BTreeMap::new();
@@ -70,8 +70,8 @@ impl Watch {
     }
 }
 
-/// Whether POSIX leaves open which times the operation changes: truncate(2) to the size that is there, and
-/// fallocate(2).
+/// Returns `true` if POSIX leaves open which times the operation changes: truncate(2) to the
+/// current size, and fallocate(2).
 #[must_use]
 pub fn left_open(act: &Act) -> bool {
     matches!(act, Act::Truncate { .. } | Act::Allocate { .. })

@@ -1,4 +1,4 @@
-//! Small stacks of every kind, and what the tests share.
+//! Small stacks of every kind, and functions that the tests share.
 
 #![allow(dead_code, clippy::expect_used, clippy::print_stdout)]
 
@@ -8,17 +8,17 @@ use frit_torture::case::Mode;
 use frit_torture::scale;
 use frit_torture::subject::StackSubject;
 
-/// The stacks in `stacks/`, fast ones first.
+/// Names of the stacks in `stacks/`, fast ones first.
 pub(crate) const STACKS: [&str; 7] =
     ["none-512", "none-4k", "cache-1k", "cache-4k", "level-2k", "both-4k", "level-16k"];
 
-/// The builtin stack of a disk behind a cache, changed: names, and overrides.
+/// The built-in stack of a disk behind a cache, which variants change by overrides.
 pub(crate) const HALO: &str = "halo-small";
 
-/// Half a region of the disk: quick to look at.
+/// Size of the disk that is half a region, for fast examinations.
 const HALF: &str = "media.disk.bytes=640K";
 
-/// Variants of [`HALO`] by name: its modes. Policies and levelers are variants by their own names.
+/// Modes of [`HALO`] by name. Policies and wear levelers are variants with their own names.
 const MODES: [(&str, &str); 8] = [
     ("halo", ""),
     ("halo-half", HALF),
@@ -30,7 +30,7 @@ const MODES: [(&str, &str); 8] = [
     ("bypass", "cache.bypass_bytes=8K cache.policy=lru"),
 ];
 
-/// The builtin stack of memory alone, changed likewise.
+/// The built-in NTL stack, which variants change by overrides.
 pub(crate) const NTL: &str = "ntl-small";
 
 /// Variants of [`NTL`] by name.
@@ -61,7 +61,7 @@ pub(crate) fn subject(name: &str) -> StackSubject {
         .expect("a variant of these tests")
 }
 
-/// The builtin stack that a variant is one of, and its overrides.
+/// Returns the built-in stack of a variant, and its overrides.
 fn variant_of(name: &str) -> Option<(&'static str, Vec<String>)> {
     let words = |text: &str| text.split_whitespace().map(str::to_owned).collect();
     if let Some(leveler) = name.strip_prefix("ntl-leveler-") {
@@ -81,7 +81,7 @@ fn variant_of(name: &str) -> Option<(&'static str, Vec<String>)> {
     Some((HALO, words(&text)))
 }
 
-/// Says what does not hold, with the line that reproduces it.
+/// Prints violations, each with the command line that reproduces it.
 pub(crate) fn complain(name: &str, r: &Report) {
     let stack = match variant_of(name) {
         Some((base, sets)) => sets.iter().fold(base.to_owned(), |s, set| format!("{s} --set {set}")),
@@ -93,7 +93,7 @@ pub(crate) fn complain(name: &str, r: &Report) {
     }
 }
 
-/// Tortures a variant and prints a row of the table that [`head`] begins.
+/// Tortures a variant and prints a row of the table that [`many_images`] begins.
 pub(crate) fn torture(name: &str, options: Options) -> Report {
     let options = Options { nested_every: 256, alive_every: 32, ..options };
     let r = run(&subject(name), &options, &|_| {});
@@ -115,13 +115,14 @@ pub(crate) fn torture(name: &str, options: Options) -> Report {
     r
 }
 
-/// Environment variables narrow a search by hand: `ONLY` a name, `SEED`, `MODES`, `ITEMS`.
+/// Returns the value of an environment variable. `ONLY` (a name), `SEED`, `MODES` and `ITEMS`
+/// narrow a search by hand.
 pub(crate) fn asked<V: std::str::FromStr>(key: &str) -> Option<V> {
     std::env::var(key).ok()?.parse().ok()
 }
 
-/// Cuts of many workloads of each variant, which has to give so many distinct images; how many there were, of those
-/// asked for.
+/// Cuts many workloads of each variant, which must give the wanted number of distinct images.
+/// Returns the total of distinct images, or `usize::MAX` if `ONLY` is set.
 pub(crate) fn many_images(variants: &[(String, usize)]) -> usize {
     println!(
         "| variant | workloads | requests | commands | images | of recoveries | distinct images | states | faults | s |"
@@ -154,7 +155,8 @@ pub(crate) fn many_images(variants: &[(String, usize)]) -> usize {
     if only.is_some() { usize::MAX } else { distinct }
 }
 
-/// Failing and damaged media: faults that struck, and of which the client was told.
+/// Injects faults and damage into each variant. Returns the number of faults that struck, and of
+/// those that were reported to a client.
 pub(crate) fn many_faults(variants: &[(String, usize)], modes: &[Mode]) -> (u64, u64) {
     let (mut struck, mut seen, mut violations) = (0, 0, 0);
     for (name, _) in variants {
@@ -165,7 +167,7 @@ pub(crate) fn many_faults(variants: &[(String, usize)], modes: &[Mode]) -> (u64,
         seen += r.faults_seen;
         violations += r.violations.len();
     }
-    println!("{struck} faults struck, {seen} were told of, {violations} violations");
+    println!("{struck} faults struck, {seen} were reported, {violations} violations");
     assert_eq!(violations, 0);
     (struck, seen)
 }

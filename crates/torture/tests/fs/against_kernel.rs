@@ -1,4 +1,4 @@
-//! The model gives the answers of the kernel, and has its trees and its times.
+//! The model gives the same answers, trees and changes of times as the kernel.
 
 use crate::kernel::Kernel;
 use crate::user;
@@ -8,8 +8,8 @@ use frit_torture::fs::every::{base, every};
 use frit_torture::fs::{Act, Divergence, Op, Rules, Who, replay, run};
 use std::path::{Path, PathBuf};
 
-/// Directories of the kernel's file systems to compare with: one on a disk, one in memory. None for users that
-/// cannot become others.
+/// Returns directories of the kernel's file systems to compare with: one on a disk, one in memory.
+/// Returns none without root, since the test acts for several users.
 fn places() -> Vec<(PathBuf, Rules)> {
     if !user::is_root() {
         println!("skipped: only the superuser can act for several users");
@@ -25,23 +25,23 @@ fn places() -> Vec<(PathBuf, Rules)> {
     all
 }
 
-/// What cannot be asked of a kernel.
+/// Returns `true` for operations that the kernel cannot perform in the same way.
 fn leave_out(op: &Op) -> bool {
     match &op.act {
-        // Its callers have permissions.
+        // The permissions of this caller count as checked, which has no equivalent in a process.
         _ if op.who == Who::Trusted => true,
-        // `fs.protected_hardlinks` is the kernel's own rule above all file systems.
+        // `fs.protected_hardlinks` is a rule of the kernel above all file systems.
         Act::Link { .. } => op.who != Who::Root,
         _ => false,
     }
 }
 
-/// tmpfs has no ranges of zeros.
+/// Returns `true` also for ranges of zeros, which tmpfs does not support.
 fn leave_out_of_memory(op: &Op) -> bool {
     leave_out(op) || matches!(op.act, Act::Allocate { how: Allocate::Zero | Allocate::ZeroKeep, .. })
 }
 
-/// A kernel's directory that goes with it.
+/// A directory of the kernel that is removed when dropped.
 struct Fresh {
     kernel: Kernel,
     _dir: tempfile::TempDir,
@@ -54,7 +54,7 @@ impl Fresh {
     }
 }
 
-/// Says with how few operations the two part.
+/// Fails with the fewest operations that still diverge.
 fn complain(place: &Path, rules: &Rules, found: &Divergence) {
     let fresh = || -> Box<dyn Files> {
         let dir = tempfile::tempdir_in(place).unwrap();
@@ -79,7 +79,7 @@ fn sequences_by_chance_are_as_the_kernel_has_them() {
 fn every_operation_is_as_the_kernel_has_it() {
     let all = every();
     for (place, rules) in places() {
-        // Each alone, and each after another one that chance has put before it.
+        // Each operation runs alone, and after a pseudo-random other one.
         for (i, op) in all.iter().enumerate().filter(|(_, op)| !(rules.leave_out)(op)) {
             let before = &all[(i * 7919 + 13) % all.len()];
             for some in [vec![op.clone()], vec![before.clone(), op.clone()]] {
@@ -96,7 +96,8 @@ fn every_operation_is_as_the_kernel_has_it() {
 #[test]
 fn times_change_as_the_kernel_changes_them() {
     for (place, rules) in places() {
-        // Only the last operation is watched: the clock is given time for each that is.
+        // Times are compared only for the last operation, because each comparison waits for the
+        // clock.
         let rules = Rules { times: base().len() + 1, ..rules };
         for op in every().iter().step_by(2).filter(|op| !(rules.leave_out)(op)) {
             let ops: Vec<Op> = base().into_iter().chain([op.clone()]).collect();

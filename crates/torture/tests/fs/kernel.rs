@@ -1,7 +1,8 @@
-//! A directory of the running kernel as a file system: what the model is held against.
+//! A directory of the running kernel as a file system, for comparison with the model.
 //!
-//! Inodes are held by descriptors that are opened with O_PATH, so they have the numbers of the kernel and live
-//! as long as they are known. Callers become users of the kernel for the call, which takes the superuser.
+//! Inodes are held by descriptors opened with O_PATH. They have the inode numbers of the kernel and
+//! exist as long as the descriptor. A call for a user runs with that user's IDs, which requires
+//! root.
 
 use crate::user::as_user;
 use frit_fs::{
@@ -20,7 +21,7 @@ use std::os::unix::fs::FileExt;
 use std::path::PathBuf;
 use std::sync::{Arc, Mutex};
 
-/// A directory, and what is known of it.
+/// A directory, with descriptors of its inodes.
 pub(crate) struct Kernel {
     root: u64,
     known: Mutex<BTreeMap<u64, Arc<OwnedFd>>>,
@@ -49,7 +50,7 @@ fn kind_of(mode: u32) -> Kind {
 }
 
 impl Kernel {
-    /// Over an empty directory.
+    /// Creates it over an empty directory.
     pub(crate) fn new(path: &std::path::Path) -> Kernel {
         let root = open_at(rustix::fs::CWD, path.as_os_str().as_encoded_bytes()).unwrap();
         rustix::fs::chmod(path, Mode::from_raw_mode(0o755)).unwrap();
@@ -65,7 +66,7 @@ impl Kernel {
         self.known.lock().unwrap().get(&self.real(ino)).cloned().ok_or(Error::Stale)
     }
 
-    /// Where the inode is reached without a name.
+    /// Returns a path of the inode that does not depend on its names.
     fn path(&self, ino: Ino) -> Result<PathBuf> {
         Ok(format!("/proc/self/fd/{}", self.fd(ino)?.as_raw_fd()).into())
     }
@@ -90,7 +91,8 @@ impl Kernel {
         })
     }
 
-    /// Keeps an inode; those that are neither pinned nor needed for long go when there are many.
+    /// Keeps the descriptor of an inode. If there are many descriptors, those of unlinked inodes
+    /// without a pin are closed.
     fn keep(&self, fd: OwnedFd) -> Result<Attr> {
         let attr = self.stat(&fd)?;
         let mut known = self.known.lock().unwrap();
@@ -106,7 +108,7 @@ impl Kernel {
         Ok(attr)
     }
 
-    /// A regular file as the superuser opens it; others have no contents.
+    /// Opens a regular file as the superuser; other inodes have no contents.
     fn open(&self, ino: Ino, flags: OFlags) -> Result<File> {
         match self.attr(ino)?.kind {
             Kind::File => {}
@@ -137,7 +139,7 @@ fn io(e: std::io::Error) -> Error {
     Error::Os { what: "the kernel's", path: PathBuf::new(), error: e }
 }
 
-/// Whether it is a name of every directory.
+/// Returns `true` for `.` and `..`, which every directory has.
 fn dots(name: &[u8]) -> bool {
     matches!(name, b"." | b"..")
 }
@@ -157,7 +159,7 @@ impl Files for Kernel {
 
     fn lookup(&self, who: &Caller, dir: Ino, name: &[u8]) -> Result<Attr> {
         let fd = self.fd(dir)?;
-        // Above the root of the test is a directory that is none of its business.
+        // The directory above the root of the test does not belong to it.
         let name = if self.real(dir) == self.root && name == b".." { b"." } else { name };
         self.keep(as_user(who, || open_at(&*fd, name))?)
     }
@@ -320,7 +322,8 @@ impl Files for Kernel {
             };
             all.push((name, if ino == self.root { Ino::ROOT } else { Ino(ino) }, kind));
         }
-        // Positions are places in the order of names (`.` and `..` first), right while nothing comes or goes.
+        // Positions are indexes in the order of names (`.` and `..` first), which is correct while
+        // no name is added or removed.
         all.sort_by(|a, b| dots(&b.0).cmp(&dots(&a.0)).then(a.0.cmp(&b.0)));
         for (i, (name, ino, kind)) in all.iter().enumerate().skip(from as usize) {
             if !each(&Entry { name, ino: *ino, kind: *kind, next: i as u64 + 1 }) {

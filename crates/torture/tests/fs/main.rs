@@ -1,4 +1,4 @@
-//! The model of a file system against the running kernel, and operations of all sorts on the model.
+//! The model of a file system against the running kernel, and operations of all kinds on the model.
 
 #![allow(clippy::panic, clippy::print_stdout, clippy::unwrap_used)]
 

@@ -1,4 +1,4 @@
-//! The tester finds what is wrong with a file system, and nothing with the model.
+//! The tester finds planted bugs of a file system, and no divergence in the model.
 
 use frit_fs::{
     Allocate, Attr, Caller, Changes, Entry, Error, Files, Ino, New, Piece, RenameMode, Result, Seek, Usage,
@@ -11,12 +11,13 @@ use frit_torture::fs::every::{base, every};
 use frit_torture::fs::{Divergence, Model, Rules, parse, replay, run};
 use std::sync::atomic::{AtomicU64, Ordering};
 
-/// What is wrong.
+/// A planted bug.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 enum Bug {
-    /// Space runs out now and then, before anything is done; writes then stop early. No bug where it may.
+    /// Space runs out sometimes, before an operation has an effect, and writes are short. This is
+    /// correct where space is limited.
     Full,
-    /// The same, but what failed was done.
+    /// The same, but the failed operation had its effect.
     FullButDone,
     /// Punched holes keep their first byte.
     Punch,
@@ -24,17 +25,17 @@ enum Bug {
     SameInode,
     /// Links do not change the time of the inode.
     LinkTime,
-    /// Listings leave a name out when they are gone on with.
+    /// Listings skip a name when they are continued.
     Listing,
-    /// Data is not found behind the first 100 KiB.
+    /// Data beyond the first 100 KiB is not found.
     Seek,
-    /// Values of attributes that are set again are kept.
+    /// An extended attribute that is set again keeps its old value.
     Xattr,
-    /// Pieces beyond the first page are not told.
+    /// Extents beyond the first page are not listed.
     Pieces,
 }
 
-/// The model with something wrong.
+/// The model with a planted bug.
 struct Wrong {
     model: Model,
     bug: Bug,
@@ -46,7 +47,7 @@ impl Wrong {
         Wrong { model: Model::new(), bug, calls: AtomicU64::new(0) }
     }
 
-    /// Whether space has run out for this call.
+    /// Returns `true` if space has run out for this call.
     fn full(&self) -> bool {
         matches!(self.bug, Bug::Full | Bug::FullButDone)
             && self.calls.fetch_add(1, Ordering::Relaxed) % 5 == 4
@@ -162,7 +163,7 @@ impl Files for Wrong {
     }
 }
 
-/// The first divergence of some seeds, with the bug.
+/// Returns the first divergence of some seeds, with the bug.
 fn found(bug: Bug, rules: &Rules) -> Option<Divergence> {
     (0..160).find_map(|seed| run(seed, 400, &Wrong::new(bug), rules).err())
 }
@@ -185,7 +186,7 @@ fn what_is_wrong_is_found_with_few_operations() {
         let few = smallest(&first, &|| Box::new(Wrong::new(bug)), &rules);
         println!("{bug:?}: {} operations, {} needed\n{few}", first.ops.len(), few.ops.len());
         assert!(few.ops.len() <= 12, "{bug:?} needs {} operations:\n{few}", few.ops.len());
-        // What is printed shows it again.
+        // The printed form reproduces the divergence.
         assert_eq!(parse(&few.to_string()).unwrap(), few.ops);
     }
 }

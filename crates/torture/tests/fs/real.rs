@@ -1,4 +1,4 @@
-//! The file system on byte-addressable memory gives the answers of the model.
+//! The file system on byte-addressable memory gives the same answers as the model.
 
 use frit_fs::{Allocate, Bodies, Files, Format, Fs, Mapped, Open, Pool, check, check_pool};
 use frit_torture::fs::compare::Tree;
@@ -10,7 +10,7 @@ use std::sync::Arc;
 
 /// Bytes of a medium that no sequence fills.
 const LARGE: u64 = 16 << 20;
-/// Bytes of the smallest medium, which long sequences fill: 50 blocks.
+/// Bytes of a minimal medium, which long sequences fill: 50 blocks.
 const SMALL: u64 = 256 << 10;
 
 fn fresh(bytes: u64) -> Fs<Mapped> {
@@ -18,18 +18,20 @@ fn fresh(bytes: u64) -> Fs<Mapped> {
     Fs::format(Mapped::anonymous(bytes).unwrap(), Format { inodes, ..Format::default() }).unwrap()
 }
 
-/// As a mount asks: the kernel has checked permissions, and most of what is refused, before it asks.
+/// Returns the rules of a mount: the kernel checks permissions, and refuses most invalid
+/// operations, before it calls the file system.
 fn mounted() -> Rules {
     Rules { errors: false, leave_out: |op| matches!(op.who, Who::Alice | Who::Bob), ..Rules::default() }
 }
 
-/// Says with how few operations the two part.
+/// Fails with the fewest operations that still diverge.
 fn complain(bytes: u64, rules: &Rules, found: &Divergence) {
     let again = || -> Box<dyn Files> { Box::new(fresh(bytes)) };
     panic!("{} operations, of which these are needed:\n{}", found.ops.len(), smallest(found, &again, rules));
 }
 
-/// Closed, nothing is wrong on the medium; opened again, it holds the same.
+/// Closes the file system, which must leave a clean medium, and opens it again, which must give the
+/// same tree.
 fn close_and_open(fs: Fs<Mapped>, seed: u64) {
     let before = Tree::of(&fs).unwrap();
     let medium = fs.close().unwrap();
@@ -54,7 +56,7 @@ fn sequences_of_a_mount_are_as_the_model_has_them() {
     sequences(LARGE, &mounted(), 120, 600);
 }
 
-/// Long sequences on a small medium, of which some must fill it.
+/// Runs long sequences on a small medium. Some of them must fill it.
 fn until_full(rules: &Rules) {
     let (seeds, count) = (60, 2000);
     let is_full = |seed: &u64| run(*seed, count, &fresh(SMALL), rules).is_err();
@@ -77,7 +79,7 @@ fn so_they_are_where_space_runs_out() {
     until_full(&mounted());
 }
 
-/// Each operation alone, and after some others, which differ from one to the next.
+/// Runs each operation alone, and after some others that vary from one operation to the next.
 fn every_after_others(rules: &Rules) {
     let all = every();
     for (i, op) in all.iter().enumerate() {
@@ -106,7 +108,7 @@ fn sequences_of_all_users_are_as_the_model_has_them() {
     sequences(LARGE, &Rules::default(), 200, 600);
 }
 
-/// Contents in a pool on tmpfs, where that is.
+/// Creates a file system with contents in a pool, on tmpfs if that exists.
 fn with_pool() -> (tempfile::TempDir, Arc<Pool>, Fs<Mapped>) {
     let memory = Path::new("/dev/shm");
     let dir = if memory.is_dir() { tempfile::tempdir_in(memory) } else { tempfile::tempdir() }.unwrap();
@@ -116,7 +118,8 @@ fn with_pool() -> (tempfile::TempDir, Arc<Pool>, Fs<Mapped>) {
     (dir, pool, Fs::format(Mapped::anonymous(LARGE).unwrap(), format).unwrap())
 }
 
-/// What a pool has otherwise: where bytes lie, how large a file can be, and ranges that would take all of tmpfs.
+/// Returns the rules for a pool. Positions of bytes and the largest size of a file differ there,
+/// and some ranges would fill all of tmpfs.
 fn of_pool() -> Rules {
     Rules { pieces: false, limits: false, ..Rules::default() }
 }

@@ -1,15 +1,16 @@
-//! Being another user for one call.
+//! Calls with the IDs of another user.
 
 use frit_fs::Caller;
 use rustix::process::{Gid, Uid};
 use rustix::thread::{set_thread_groups, set_thread_res_gid, set_thread_res_uid};
 
-/// Whether this process may become anyone.
+/// Returns `true` if this process may change its user IDs.
 pub(crate) fn is_root() -> bool {
     rustix::process::geteuid().is_root()
 }
 
-/// Makes a call as another user. Only this thread becomes that user, and it remains one that can come back.
+/// Makes a call as another user. Only this thread changes its IDs, and it keeps the saved ID of
+/// root to change back.
 pub(crate) fn as_user<T>(who: &Caller, call: impl FnOnce() -> T) -> T {
     if who.uid == 0 {
         return call();

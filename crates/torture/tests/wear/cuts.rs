@@ -1,14 +1,14 @@
-//! Power cuts at every command, and registers that are damaged.
+//! Power cuts at every command, and damaged registers.
 
 use crate::rig::Rig;
 use frit_core::Stop;
 use frit_torture::apply::{Applier, Tearing, first_open};
 use frit_torture::cut::{Cutting, choose};
 
-/// Cuts of a run, at most.
+/// Largest number of cuts of a run.
 const CUTS: usize = 300;
 
-/// Cuts a recorded run everywhere; returns how many images were looked at.
+/// Cuts a recorded run everywhere. Returns the number of images.
 pub(crate) fn power(rig: &Rig, seed: u64) -> Result<usize, String> {
     let store = rig.blank(false);
     let run = rig.record(&store, seed)?;
@@ -25,7 +25,7 @@ pub(crate) fn power(rig: &Rig, seed: u64) -> Result<usize, String> {
         let found = rig.recover(&stores[0], Stop::Process)?;
         run.history.check(&found, |r| lasted.has(r), true)?;
         if rig.recover(&stores[0], Stop::Process)? != found {
-            return Err("a second recovery finds something else".into());
+            return Err("a second recovery gives different contents".into());
         }
         if i % 8 == 0 {
             rig.alive(&stores[0], &found, seed)?;
@@ -34,7 +34,7 @@ pub(crate) fn power(rig: &Rig, seed: u64) -> Result<usize, String> {
     Ok(order.len())
 }
 
-/// Damages one line of the registers after the other: what is found is right, or refused.
+/// Damages each line of the registers in turn. Recovery must give the correct contents or fail.
 pub(crate) fn damage(rig: &Rig, seed: u64) -> Result<usize, String> {
     let store = rig.blank(false);
     let run = rig.record(&store, seed)?;
@@ -59,7 +59,7 @@ pub(crate) fn damage(rig: &Rig, seed: u64) -> Result<usize, String> {
             if let Ok(found) = rig.recover(&stores[0], Stop::Process)
                 && found != right
             {
-                return Err(format!("registers damaged at {at}: what is found is wrong"));
+                return Err(format!("registers damaged at {at}: recovery gives wrong contents"));
             }
             stores[0].lock().undo();
             lines += 1;

@@ -1,4 +1,4 @@
-//! Stops of the program and of the machine, over a file behind a page cache.
+//! Crashes and power losses, over a file behind a page cache.
 
 use crate::rig::{Rig, Run};
 use frit_core::{Null, Stop};
@@ -7,12 +7,12 @@ use frit_torture::medium::Shared;
 use frit_torture::tap::Tap;
 use std::sync::Arc;
 
-/// Stops of a run.
+/// Number of stops of a run.
 const STOPS: usize = 220;
-/// Stops of a recovery.
+/// Number of stops of a recovery.
 const NESTED: usize = 12;
 
-/// Stops a recorded run everywhere; returns how many images were looked at.
+/// Stops a recorded run everywhere. Returns the number of images.
 pub(crate) fn stops(rig: &Rig, seed: u64) -> Result<usize, String> {
     let mut images = 0;
     for stop in [Stop::Process, Stop::Machine] {
@@ -42,14 +42,14 @@ fn look(rig: &Rig, run: &Run, store: &Shared, cut: FileCut) -> Result<(), String
     };
     let found = rig.recover(store, cut.stop)?;
     run.history.check(&found, lasted, cut.stop == Stop::Process)?;
-    // The machine has come up: from here on it is the program that stops.
+    // The machine is running again, so only crashes of the process follow.
     if rig.recover(store, Stop::Process)? != found {
-        return Err("a second recovery finds something else".into());
+        return Err("a second recovery gives different contents".into());
     }
     rig.alive(store, &found, cut.seed)
 }
 
-/// The recovery, stopped in the same way, or by the program's end.
+/// Stops the recovery in the same way, or by a crash.
 fn nested(rig: &Rig, store: &Shared, cut: FileCut) -> Result<(), String> {
     let copy = rig.blank(true);
     copy.lock().copy_from(&store.lock());
@@ -79,7 +79,7 @@ fn nested(rig: &Rig, store: &Shared, cut: FileCut) -> Result<(), String> {
         files.apply(FileCut { stop: cut.stop, back, ..inner });
         if rig.recover(&copies[0], cut.stop)? != want {
             return Err(format!(
-                "a recovery that was cut off at access {} converges to something else",
+                "a recovery that was cut off at access {} gives different contents",
                 inner.at
             ));
         }
@@ -87,7 +87,7 @@ fn nested(rig: &Rig, store: &Shared, cut: FileCut) -> Result<(), String> {
     Ok(())
 }
 
-/// The program ends in the recovery from a stop of the machine, once that has begun to write.
+/// Crashes the process in the recovery after a power loss, at each access of that recovery.
 fn ended(rig: &Rig, store: &Shared, log: &frit_torture::tap::Log, want: &[u8]) -> Result<(), String> {
     for at in 1..=log.accesses.len() {
         let copy = rig.blank(true);
@@ -95,7 +95,7 @@ fn ended(rig: &Rig, store: &Shared, log: &frit_torture::tap::Log, want: &[u8]) -
         let copies = [copy];
         Files::new(log, &copies).apply(FileCut { at, stop: Stop::Process, back: Back::All(0), seed: 1 });
         if rig.recover(&copies[0], Stop::Process)? != want {
-            return Err(format!("the program ended at access {at} of recovery, and finds something else"));
+            return Err(format!("a crash at access {at} of recovery gives different contents"));
         }
     }
     Ok(())

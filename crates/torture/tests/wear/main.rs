@@ -1,5 +1,5 @@
-//! Wear leveling of PCM under power cuts at every command, under stops of programs and machines over files, and
-//! with damaged registers; and the proof that bugs of it are found.
+//! Wear leveling of PCM under power cuts at every command, under crashes and power losses over
+//! files, and with damaged registers. Planted bugs prove that the tests find such bugs.
 
 #![allow(clippy::print_stdout, clippy::unwrap_used, clippy::expect_used, clippy::panic)]
 
@@ -15,10 +15,10 @@ use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Mutex;
 use strum::IntoEnumIterator;
 
-/// Bugs are planted in the whole process.
+/// Lock of the tests: planted bugs affect the whole process.
 static PLANTED: Mutex<()> = Mutex::new(());
 
-/// One way to look for violations: `Err` says what was found.
+/// A method to find violations. `Err` describes the violation.
 type Hunt = fn(&Rig, u64) -> Result<usize, String>;
 
 const HUNTS: [(&str, Hunt); 3] =
@@ -28,7 +28,7 @@ fn rigs() -> Vec<Rig> {
     LevelerKind::iter().flat_map(|kind| [64, 256].map(|interleave| Rig::new(kind, interleave))).collect()
 }
 
-/// A panic of the code under test is a finding as well.
+/// Runs a method and reports a panic as a violation.
 fn guarded(hunt: Hunt, rig: &Rig, seed: u64) -> Result<usize, String> {
     catch_unwind(AssertUnwindSafe(|| hunt(rig, seed))).unwrap_or_else(|_| Err("panicked".into()))
 }
@@ -49,19 +49,19 @@ fn what_was_acknowledged_is_there_after_any_stop() {
     }
 }
 
-/// Rounds over all rigs that are tried before a bug counts as missed.
+/// Number of rounds over all rigs after which a bug counts as missed.
 const ROUNDS: u64 = 12;
 
 fn find(bug: Bug) -> Option<String> {
     for seed in 1..=ROUNDS {
-        // Only an exchange of two stripes has steps in between.
+        // Only the exchange of two stripes has intermediate steps.
         for rig in rigs().into_iter().filter(|r| bug != Bug::WearSwapNotNoted || r.exchanges()) {
             for (name, hunt) in HUNTS {
                 planted::set(Some(bug));
                 let found = guarded(hunt, &rig, seed);
                 planted::set(None);
                 if let Err(v) = found {
-                    // What fails without the bug as well is not its doing.
+                    // A violation that also occurs without the bug does not count.
                     assert!(hunt(&rig, seed).is_ok(), "{rig:?} {name} {seed}");
                     return Some(format!("{name:<10} | {rig:?}, seed {seed} | {v:.100}"));
                 }

@@ -1,15 +1,15 @@
-//! What may be there after a stop, word by word.
+//! Allowed contents after a crash or power loss, by word.
 
-/// What a request asks for in one of its parts: words, with a version or as zeros.
+/// A part of a request: words to write or to refresh.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Ask {
     pub(crate) first: u64,
     pub(crate) len: u64,
-    /// A refresh.
+    /// `true` for a refresh, which sets the words to zeros.
     pub(crate) empties: bool,
 }
 
-/// A part of a request: words, and the version that it gave them.
+/// A recorded part of a request: words, and their new version.
 #[derive(Clone, Copy, Debug)]
 struct Part {
     first: u64,
@@ -17,26 +17,27 @@ struct Part {
     version: u32,
 }
 
-/// The versions that a word may be at: one, but several leave zeros.
+/// Range of the versions that a word may have. Versions with equal contents, such as zeros, make it
+/// more than one.
 #[derive(Clone, Copy, Debug)]
 struct Found {
     least: u32,
     most: u32,
 }
 
-/// All that was written, in order.
+/// All requests, in order.
 #[derive(Clone, Debug)]
 pub(crate) struct History {
     words: u64,
-    /// For each version, whether it is a refresh. Version 0 is what was never written.
+    /// For each version, `true` if its words are zeros. Version 0 is the initial one.
     empties: Vec<bool>,
-    /// For each word, its versions in order, the first one certain.
+    /// For each word, its versions in order. The first one is certain.
     versions: Vec<Vec<u32>>,
-    /// Requests: the second part is behind the first.
+    /// Requests of two parts. The second part follows the first after a fence.
     requests: Vec<[Part; 2]>,
 }
 
-/// What a write leaves in a word; never zero.
+/// Returns the value that a write stores in a word; never zero.
 fn stamp(word: u64, version: u32) -> u64 {
     let check = (word << 32 | u64::from(version)).wrapping_mul(0x9E37_79B9_7F4A_7C15) >> 32;
     u64::from(version) << 32 | check
@@ -47,7 +48,7 @@ impl History {
         History { words, empties: vec![true], versions: vec![vec![0]; words as usize], requests: Vec::new() }
     }
 
-    /// What was written so far is certain; requests count from here.
+    /// Makes everything written so far certain, and restarts the count of requests.
     pub(crate) fn settle(&mut self) {
         for v in &mut self.versions {
             v.drain(..v.len() - 1);
@@ -55,7 +56,7 @@ impl History {
         self.requests.clear();
     }
 
-    /// Notes a request of two parts; says what to write for each that is no refresh.
+    /// Records a request of two parts. Returns the bytes of each part.
     pub(crate) fn request(&mut self, parts: [Ask; 2]) -> [Vec<u8>; 2] {
         let noted = parts.map(|Ask { first, len, empties }| {
             let version = self.empties.len() as u32;
@@ -70,7 +71,7 @@ impl History {
         noted.map(|p| bytes(p).collect())
     }
 
-    /// Which versions of a word leave this value.
+    /// Returns the range of versions of a word that have this value.
     fn find(&self, word: usize, value: u64) -> Option<Found> {
         let leaves = |v: u32| if self.empties[v as usize] { 0 } else { stamp(word as u64, v) };
         let mut may = self.versions[word].iter().copied().filter(|&v| leaves(v) == value);
@@ -78,8 +79,8 @@ impl History {
         Some(Found { least, most: may.next_back().unwrap_or(least) })
     }
 
-    /// Whether an image can be: `lasted` says which requests are there for certain, `ordered` whether the second
-    /// part of a request needs the first.
+    /// Verifies an image. `lasted` returns `true` for requests that certainly persist. `ordered` is
+    /// `true` if the second part of a request may persist only with the first.
     pub(crate) fn check(
         &self,
         image: &[u8],

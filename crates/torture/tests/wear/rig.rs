@@ -14,29 +14,29 @@ use rand::rngs::SmallRng;
 use rand::{Rng, SeedableRng};
 use std::sync::Arc;
 
-/// Bytes of the device: with stripes of 256 bytes, 2 × 2 banks of a few stripes.
+/// Size of the device in bytes: with stripes of 256 bytes, 2 × 2 banks of a few stripes.
 const BYTES: u64 = 9 << 10;
 const CHANNELS: u32 = 2;
-/// A refresh unit: half a stripe, on both channels when they interleave by 64 bytes.
+/// Bytes of a refresh unit: half a stripe. It spans both channels when they interleave by 64 bytes.
 const REFRESH: u32 = 128;
-/// Requests of a run that is recorded.
+/// Number of requests of a recorded run.
 const REQUESTS: u32 = 40;
 
-/// A leveler and a device.
+/// A wear leveler and a device.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Rig {
     kind: LevelerKind,
     interleave: u32,
 }
 
-/// A run that was recorded.
+/// A recorded run.
 pub(crate) struct Run {
     pub(crate) graph: Graph,
     pub(crate) log: Log,
     pub(crate) history: History,
-    /// Accesses when each request had ended.
+    /// Number of accesses at the end of each request.
     pub(crate) ends: Vec<usize>,
-    /// For each flush: requests before it, and accesses when it had ended.
+    /// For each flush: number of requests before it, and number of accesses at its end.
     pub(crate) flushes: Vec<(u32, usize)>,
 }
 
@@ -118,7 +118,7 @@ impl Rig {
         Leveled::new(pcm, wear).map_err(|e| e.to_string())
     }
 
-    /// What is there after a recovery.
+    /// Returns the contents after a recovery.
     pub(crate) fn recover(&self, store: &Shared, stop: Stop) -> Result<Vec<u8>, String> {
         let mut d = self.open::<()>(store)?;
         d.recover(&mut Null, stop).map_err(|e| e.to_string())?;
@@ -126,13 +126,13 @@ impl Rig {
         d.read(&mut Null, 0, Target::Bytes(&mut all), Cause::Host, ()).map_err(|e| e.to_string())?;
         for (at, word) in (0u64..).step_by(8).zip(all.chunks_exact(8)) {
             if d.is_clean(at, 8) != (word == [0; 8]) {
-                return Err(format!("the word at {at} holds {word:?}, and is clean or not against that"));
+                return Err(format!("the word at {at} holds {word:?}, which contradicts its clean state"));
             }
         }
         Ok(all)
     }
 
-    /// Records a run over media that were used before. The media hold what was there before it.
+    /// Records a run over used media. The media keep their contents from before the run.
     pub(crate) fn record(&self, store: &Shared, seed: u64) -> Result<Run, String> {
         let volatile = store.lock().volatile;
         let tap = Arc::new(Tap::default());
@@ -173,7 +173,7 @@ impl Rig {
         Ok(Run { graph, log, history: client.history, ends, flushes })
     }
 
-    /// Goes on with what was recovered: it has to work, and last.
+    /// Writes to a recovered device. The data must be readable, also after another recovery.
     pub(crate) fn alive(&self, store: &Shared, before: &[u8], seed: u64) -> Result<(), String> {
         let text = |e: frit_core::Error| e.to_string();
         let mut d = self.open::<()>(store)?;
@@ -195,11 +195,12 @@ impl Rig {
         drop(d);
         let found = self.recover(store, Stop::Process)?;
         let differs = found.iter().zip(&plain).position(|(a, b)| a != b);
-        differs.map_or(Ok(()), |at| Err(format!("written after a recovery, and not there: byte {at}")))
+        differs.map_or(Ok(()), |at| Err(format!("data written after a recovery is lost at byte {at}")))
     }
 }
 
-/// Writes in place and refreshes, as a log and what it is for: the second part of a request is written behind a fence.
+/// A client that writes in place and refreshes, like a log and the data that it protects. A fence
+/// separates the second part of a request from the first.
 struct Client {
     rng: SmallRng,
     words: u64,
@@ -214,7 +215,7 @@ impl Client {
     fn request<S: Sink>(&mut self, d: &mut Leveled<S::Tok, AnyStore>, sink: &mut S) -> Result<(), String> {
         let mut after = sink.start();
         let parts = [0, 1].map(|_| {
-            // Two thirds of the writes go to a small part. Every fourth part of a request is a refresh.
+            // Two thirds of the writes go to a small range. One part in four is a refresh.
             let near = if self.rng.random_ratio(2, 3) { self.words / 6 } else { self.words };
             let empties = self.rng.random_ratio(1, 4);
             if empties {

@@ -1,4 +1,4 @@
-//! Operations for cuts of the machine.
+//! Operations for power losses under an image file.
 
 use frit_torture::fs::apply::Session;
 use frit_torture::fs::draw::Drawer;
@@ -6,7 +6,7 @@ use frit_torture::fs::every::base;
 use frit_torture::fs::op::Path;
 use frit_torture::fs::{Act, Model, Op, Target};
 
-/// Random operations on the base tree that change something, without open files.
+/// Returns random operations on the base tree that change it, without open files.
 pub(crate) fn workload(seed: u64, len: usize) -> Vec<Op> {
     let model = Model::new();
     let mut session = Session::new(&model);
@@ -21,7 +21,7 @@ pub(crate) fn workload(seed: u64, len: usize) -> Vec<Op> {
         let op = drawer.draw(&there);
         let slot = matches!(op.act.target(), Some(Target::Slot(_)));
         let idle = matches!(op.act, Act::Open { .. } | Act::Close(_) | Act::Sync | Act::SyncFile { .. });
-        // Most draws are refused or only look: those that do something count.
+        // Most drawn operations fail or change nothing; only those that change the tree count.
         let before = frit_torture::fs::compare::digest(&model);
         if !slot && !idle && session.apply(&op).is_ok() && frit_torture::fs::compare::digest(&model) != before
         {
@@ -31,7 +31,7 @@ pub(crate) fn workload(seed: u64, len: usize) -> Vec<Op> {
     ops
 }
 
-/// A number from the environment.
+/// Returns a number from the environment.
 #[allow(dead_code)]
 pub(crate) fn number(name: &str, otherwise: u64) -> u64 {
     std::env::var(name).ok().and_then(|text| text.parse().ok()).unwrap_or(otherwise)

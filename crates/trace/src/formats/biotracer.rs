@@ -1,9 +1,9 @@
 //! BIOTracer (Nexus 5 eMMC): `sector sectors bytes flags t_generate t_dequeue t_submit t_finish`.
 //!
-//! Source: Zhou et al., "I/O Characteristics of Smartphone Applications and Their Implications for eMMC Design",
-//! IISWC 2015, and its published traces. Times are in seconds, flags bit 0 means a write. A request
-//! arrives when it is generated. Sizes need not be whole pages: the driver
-//! added a sector to many ([`crate::Options::whole_pages`]).
+//! Source: Zhou et al., "I/O Characteristics of Smartphone Applications and Their Implications for
+//! eMMC Design", IISWC 2015, and its published traces. Times are in seconds; bit 0 of the flags
+//! marks a write. The time of generation is the arrival time. Sizes are not always whole pages: the
+//! driver added a sector to many requests ([`crate::Options::whole_pages`]).
 
 use super::{Decoded, Format, Head};
 use crate::problems::Reason;
@@ -12,7 +12,7 @@ use crate::text::{Cursor, LineParser, Lines};
 use crate::{ReqOp, TimeUnit};
 use frit_core::{Hints, SECTOR_BYTES};
 
-/// The format.
+/// The BIOTracer format.
 pub static FORMAT: Format = Format {
     name: "biotracer",
     about: "BIOTracer trace (sector sectors bytes flags and four times)",

@@ -1,8 +1,9 @@
-//! Text that blkparse prints: `major,minor cpu seq time pid action RWBS sector + sectors [process]`.
+//! Text output of blkparse: `major,minor cpu seq time pid action RWBS sector + sectors [process]`.
 //!
-//! Source: blkparse(1), default output format, and the kernel's `blk_fill_rwbs`: an F before the operation is a preflush, after it a
-//! forced unit access; S synchronous, M metadata, A read-ahead. One event kind stands for a request: Q (queued)
-//! when the head has any, else D, I, C. All other events and the summary at the end are skipped.
+//! Source: blkparse(1), default output format, and the kernel's `blk_fill_rwbs`: an F before the
+//! operation is a preflush, after it a forced unit access; S is synchronous, M metadata, A
+//! read-ahead. One kind of event represents a request: Q (queued) if the head contains any, else D,
+//! I, C. All other events and the summary at the end are skipped.
 
 use super::{Decoded, Format, Head};
 use crate::options::{Event, TimeUnit};
@@ -12,7 +13,7 @@ use crate::text::{Cursor, LineParser, Lines};
 use crate::{Options, ReqOp};
 use frit_core::Hints;
 
-/// The format.
+/// The blkparse format.
 pub static FORMAT: Format = Format {
     name: "blkparse",
     about: "blkparse text (major,minor cpu seq time pid action RWBS sector + sectors)",
@@ -31,7 +32,7 @@ pub static FORMAT: Format = Format {
     },
 };
 
-/// The preferred event among those in the head.
+/// Returns the preferred event among those in the head.
 fn present(head: &Head<'_>) -> Option<u8> {
     let actions: Vec<u8> = head
         .lines()
@@ -47,7 +48,7 @@ fn present(head: &Head<'_>) -> Option<u8> {
         .find(|e| actions.contains(e))
 }
 
-/// How lines of blkparse's summary begin, and other lines that are no events.
+/// Prefixes of the lines of blkparse's summary, and of other lines that are not events.
 const SUMMARY: [&[u8]; 13] = [
     b"CPU",
     b"Total",
@@ -95,7 +96,7 @@ impl LineParser for Blk {
         let Some(rwbs) = Rwbs::parse(c.word()?)? else { return Ok(()) };
         c.blanks();
         let range = match c.rest {
-            // A flush carries no sectors.
+            // A flush has no sectors.
             [] | [b'[', ..] => None,
             _ => Some(range(&mut c)?).filter(|r| r.1 > 0),
         };
@@ -109,6 +110,7 @@ impl LineParser for Blk {
         };
         super::check(sector, sectors)?;
         let device = out.names.name(device)?;
+        // A preflush precedes the data of the request, so it becomes a flush request of its own.
         if rwbs.preflush || rwbs.op == ReqOp::Flush {
             out.push_flush(at, Hints::NONE, device);
         }
@@ -129,7 +131,7 @@ fn range(c: &mut Cursor<'_>) -> Result<(u64, u64), Reason> {
     Ok((sector, sectors))
 }
 
-/// What the RWBS column says.
+/// Contents of the RWBS column.
 struct Rwbs {
     op: ReqOp,
     hints: Hints,
@@ -137,7 +139,7 @@ struct Rwbs {
 }
 
 impl Rwbs {
-    /// `None` for what is no request for sectors (N: pass-through commands).
+    /// Parses the column. Returns `None` for a request without sectors (N: pass-through commands).
     fn parse(word: &[u8]) -> Result<Option<Rwbs>, Reason> {
         let (preflush, rest) = match word {
             [b'F', rest @ ..] => (true, rest),

@@ -1,7 +1,7 @@
-//! Any text with one request a line and columns that the user names.
+//! Generic text with one request per line and columns that the user names.
 //!
-//! `time=ts:us,op=type,sector=lba,bytes=len` reads the columns of those names (from the header) or numbers
-//! (`time=1:us`, from 1), with their units.
+//! `time=ts:us,op=type,sector=lba,bytes=len` reads the columns with those names in the header.
+//! Columns can also be given by number (`time=1:us`, from 1). Each has a unit.
 
 use super::{Decoded, Format, Head};
 use crate::options::{ReadDigit, SizeUnit, TimeUnit};
@@ -13,11 +13,11 @@ use crate::{Error, Options, Reading, ReqOp, Result};
 use frit_core::{Hints, SECTOR_BYTES};
 use std::str::FromStr;
 
-/// The format.
+/// The generic CSV format.
 pub static FORMAT: Format = Format {
     name: "csv",
     about: "columns as the user names them",
-    // Without named columns nothing is known of it.
+    // The format is never recognised by content: without named columns, nothing is known about it.
     score: |_| 0.0,
     open: |head: &Head<'_>, options: &Options, reading| {
         let Some(columns) = &options.columns else {
@@ -30,14 +30,14 @@ pub static FORMAT: Format = Format {
     },
 };
 
-/// A column by its name in the header or its number from 1.
+/// A column, by its name in the header or by its number from 1.
 #[derive(Clone, PartialEq, Eq, Debug)]
 enum Column {
     Name(String),
     Number(usize),
 }
 
-/// Which columns hold what, in which units.
+/// Assignment of columns to the fields of a request, with units.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Columns {
     time: Option<(Column, TimeUnit)>,
@@ -50,7 +50,7 @@ pub struct Columns {
     text: String,
 }
 
-/// What `--columns` understands, for error messages.
+/// Syntax of `--columns`, for error messages.
 const HELP: &str = "write KEY=COLUMN[:UNIT],…: time=COLUMN:s|ms|us|ns|filetime; op=COLUMN[:0|1, the digit of a read]; \
     sector=COLUMN[:UNIT] or offset=COLUMN (bytes); sectors=COLUMN[:UNIT] or bytes=COLUMN; device=COLUMN; \
     flags=COLUMN (letters M, S, F, P); delimiter=comma|tab|semicolon|pipe|space. A column is a name in the header or a number from 1";
@@ -119,7 +119,7 @@ fn byte(name: &str) -> Option<u8> {
     })
 }
 
-/// Columns that a line may have.
+/// Maximum number of columns of a line.
 const FIELDS: usize = 64;
 
 struct Csv {
@@ -174,12 +174,13 @@ impl Csv {
         let device = columns.device.as_ref().map(&mut find).transpose()?;
         let flags = columns.flags.as_ref().map(&mut find).transpose()?;
         if columns.device.is_some() {
-            reading.fact("device", "as the columns say", How::Stated);
+            reading.fact("device", "by --columns", How::Stated);
         }
         reading.fact("columns", columns.text.clone(), How::Stated);
         reading.fact("delimiter", delimiter.escape_ascii().to_string(), how);
         let mut csv = Csv { delimiter, header: None, time, op, place, size, device, flags, most };
-        // A first line whose address is no number is a header, even when columns go by number.
+        // If the address in the first line is not a number, the line is a header, even if columns
+        // are given by number.
         let header = named
             || csv.line(Cursor::new(first), &mut Decoded::default()).is_err()
                 && number(fields[place.0]).is_err();
@@ -188,7 +189,8 @@ impl Csv {
     }
 }
 
-/// Splits a line; a blank as delimiter means any run of blanks. Returns how many fields there are.
+/// Splits a line into fields and returns their number. A blank as delimiter matches any run of
+/// blanks.
 fn split<'a>(line: &'a [u8], delimiter: u8, fields: &mut [&'a [u8]; FIELDS]) -> usize {
     let mut n = 0;
     let mut put = |f: &'a [u8]| {
@@ -208,6 +210,7 @@ fn split<'a>(line: &'a [u8], delimiter: u8, fields: &mut [&'a [u8]; FIELDS]) -> 
 
 impl LineParser for Csv {
     fn line(&mut self, c: Cursor<'_>, out: &mut Decoded) -> std::result::Result<(), Reason> {
+        // Only the first line can be the header; a later line with the same text is parsed as data.
         if out.problems.lines <= 1 && self.header.as_deref() == Some(c.rest) {
             return Ok(());
         }

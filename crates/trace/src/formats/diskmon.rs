@@ -1,7 +1,7 @@
 //! DiskMon for Windows, saved as text: `seq time duration disk Read-or-Write sector sectors`.
 //!
-//! Source: Sysinternals DiskMon's columns (#, Time, Duration, Disk, Request, Sector, Length). Times are in
-//! seconds since the recording began.
+//! Source: the columns of Sysinternals DiskMon (#, Time, Duration, Disk, Request, Sector, Length).
+//! Times are in seconds since the start of the recording.
 
 use super::{Decoded, Format, Head};
 use crate::problems::Reason;
@@ -10,7 +10,7 @@ use crate::text::{Cursor, LineParser, Lines};
 use crate::{ReqOp, TimeUnit};
 use frit_core::Hints;
 
-/// The format.
+/// The DiskMon format.
 pub static FORMAT: Format = Format {
     name: "diskmon",
     about: "DiskMon trace (seq time duration disk op sector sectors)",

@@ -1,8 +1,9 @@
-//! DiskSim ASCII, which MQSim, FlashSim and SSDsim read too: `time device sector size op`.
+//! DiskSim ASCII, which MQSim, FlashSim and SSDsim also read: `time device sector size op`.
 //!
-//! Source: the DiskSim 4.0 reference manual, section "Traces" (ASCII: arrival time in ms, device, block, size in
-//! blocks, flags with bit 0 set for a read). Files in circulation differ: time in s, ms, µs or ns, size in sectors or in
-//! 4 KiB pages. Both are taken from the user, or recognised (see `disksim_units`), and reported.
+//! Source: the DiskSim 4.0 reference manual, section "Traces" (ASCII: arrival time in ms, device,
+//! block, size in blocks, flags with bit 0 set for a read). Files in circulation differ: time in s,
+//! ms, µs or ns, size in sectors or in 4 KiB pages. The user gives both units, or they are
+//! recognised (see `disksim_units`) and reported.
 
 use super::disksim_units as units;
 use super::{Decoded, Format, Head};
@@ -13,7 +14,7 @@ use crate::reading::How;
 use crate::text::{Cursor, LineParser, Lines};
 use frit_core::{Hints, SECTOR_BYTES};
 
-/// The format.
+/// The DiskSim ASCII format.
 pub static FORMAT: Format = Format {
     name: "disksim",
     about: "DiskSim ASCII trace (time device sector size op)",

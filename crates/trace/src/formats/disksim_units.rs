@@ -1,25 +1,28 @@
-//! Which units a DiskSim ASCII file is in, told from its head.
+//! Recognition of the units of a DiskSim ASCII file from its head.
 //!
-//! **Size.** Streams leave a trail: a request begins where one of the last few on its device ended. That end
-//! depends on the unit, so the unit under which more requests continue another is the right one. When
-//! neither stands out, sizes that are all multiples of 8 can hardly be pages (nobody writes only multiples
-//! of 32 KiB), and otherwise sectors are assumed.
+//! **Size.** Sequential streams show the unit: a request begins where one of the last few requests
+//! on its device ended. That end depends on the unit, so the unit under which more requests
+//! continue another one is the right one. If neither unit is clearly ahead, sizes that are all
+//! multiples of 8 are assumed to be sectors (as pages, all sizes would be multiples of 32 KiB,
+//! which is unlikely). Otherwise sectors are assumed.
 //!
-//! **Time.** Recorders resolve microseconds (or 100 ns, or ns), so digits that end at the third decimal mean ms and
-//! integers in whole thousands mean ns (MQSim's converter). What remains is decided by the mean gap
-//! between requests: traces are recorded where it is between some µs and some seconds.
+//! **Time.** Recorders have a resolution of microseconds, 100 ns or ns. So at most three decimals
+//! indicate ms, and integers that are multiples of a thousand indicate ns (MQSim's converter). The
+//! other cases are decided by the mean gap between requests: in recorded traces it is between some
+//! µs and some seconds.
 
 use super::Head;
 use crate::options::{SizeUnit, TimeUnit};
 use crate::reading::How;
 use crate::text::Cursor;
 
-/// Lines of the head that are looked at.
+/// Number of lines of the head that are examined.
 const LINES: usize = 8192;
-/// How many requests back a stream may have been interrupted. Less than 8: in a plain stream of equal sizes in sectors,
-/// the eighth request back ends, counted in pages, exactly here.
+/// Maximum distance, in requests, between a request and the one that it continues. It must be less
+/// than 8: in a plain stream of requests of equal size in sectors, the eighth request back, if
+/// counted in pages, ends exactly at the current one.
 const WINDOW: usize = 7;
-/// Continuations needed before they count as evidence.
+/// Number of continuations that count as evidence.
 const ENOUGH: u32 = 4;
 
 struct Row<'a> {
@@ -45,7 +48,7 @@ fn rows<'a>(head: &Head<'a>) -> Vec<Row<'a>> {
     head.lines().take(LINES).filter_map(row).collect()
 }
 
-/// The size unit.
+/// Recognises the size unit.
 pub(super) fn size(head: &Head<'_>) -> (SizeUnit, How) {
     let rows = rows(head);
     let (mut sectors, mut pages) = (0u32, 0u32);
@@ -73,7 +76,7 @@ pub(super) fn size(head: &Head<'_>) -> (SizeUnit, How) {
     }
 }
 
-/// The time unit.
+/// Recognises the time unit.
 pub(super) fn time(head: &Head<'_>) -> (TimeUnit, How) {
     let rows = rows(head);
     let decimals = rows.iter().map(|r| decimals(r.time)).max().unwrap_or(0);
@@ -109,13 +112,14 @@ pub(super) fn time(head: &Head<'_>) -> (TimeUnit, How) {
     }
 }
 
-/// Integers: the unit that brings the mean gap nearest to a millisecond.
+/// Recognises the unit of integers: the unit that brings the mean gap closest to a millisecond.
 fn integers(gap: f64) -> (TimeUnit, How) {
     let off = |u: TimeUnit| (gap.log10() + f64::from(u.power()) - 6.0).abs();
     let mut units = [TimeUnit::Us, TimeUnit::Ns, TimeUnit::Ms];
     units.sort_by(|a, b| off(*a).total_cmp(&off(*b)));
     let why = format!("integers with a mean gap of {gap:.0}");
-    // Half an order of magnitude between the best two is the least that may be called recognised.
+    // The unit counts as recognised only if the second best is at least half an order of magnitude
+    // worse.
     if off(units[1]) - off(units[0]) > 0.5 {
         (units[0], How::Recognised(why))
     } else {
@@ -123,7 +127,7 @@ fn integers(gap: f64) -> (TimeUnit, How) {
     }
 }
 
-/// Decimals of a number without trailing zeros.
+/// Returns the number of decimals of a number, without trailing zeros.
 fn decimals(text: &[u8]) -> usize {
     match text.iter().position(|&b| b == b'.') {
         Some(dot) => text[dot + 1..].iter().rposition(|&b| b != b'0').map_or(0, |i| i + 1),

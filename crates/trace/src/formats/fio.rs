@@ -1,9 +1,10 @@
 //! fio's iolog, versions 2 and 3.
 //!
-//! Source: fio's manual, "Trace file format v2" and "v3". After a line `fio version N iolog`, files are added, opened
-//! and closed, and `[timestamp] filename action offset length` is a request: read, write, trim, sync, datasync.
-//! Version 3 begins each line with microseconds. Version 2 has only `wait`, in µs after the wait before it: all
-//! requests between two waits arrive together.
+//! Source: fio's manual, "Trace file format v2" and "v3". After a line `fio version N iolog`, files
+//! are added, opened and closed. A line `[timestamp] filename action offset length` is a request:
+//! read, write, trim, sync, datasync. In version 3 each line begins with a time in microseconds.
+//! Version 2 has only `wait`, in µs after the previous wait: all requests between two waits arrive
+//! together.
 
 use super::{Decoded, Format, Head};
 use crate::problems::Reason;
@@ -13,7 +14,7 @@ use crate::text::{Cursor, LineParser, Lines};
 use crate::{ReqOp, TimeUnit};
 use frit_core::Hints;
 
-/// Version 2.
+/// fio iolog version 2.
 pub static V2: Format = Format {
     name: "fio2",
     about: "fio iolog version 2 (file action offset length)",
@@ -26,7 +27,7 @@ pub static V2: Format = Format {
     },
 };
 
-/// Version 3.
+/// fio iolog version 3.
 pub static V3: Format = Format {
     name: "fio3",
     about: "fio iolog version 3 (us file action offset length)",

@@ -1,7 +1,8 @@
 //! FIU traces: `ns pid process sector sectors R-or-W major minor MD5`.
 //!
-//! Source: the description of the FIU traces at SNIA IOTTA (sets 390 and 391). A process name may hold blanks, so
-//! everything after it is read from the end. Newer sets leave out the MD5.
+//! Source: the description of the FIU traces at SNIA IOTTA (sets 390 and 391). A process name may
+//! contain blanks, so all fields after it are read from the end of the line. Newer sets omit the
+//! MD5.
 
 use super::{Decoded, Format, Head};
 use crate::problems::Reason;
@@ -11,7 +12,7 @@ use crate::text::{Cursor, LineParser, Lines};
 use crate::{ReqOp, TimeUnit};
 use frit_core::Hints;
 
-/// The format.
+/// The FIU format.
 pub static FORMAT: Format = Format {
     name: "fiu",
     about: "FIU trace (ns pid process sector sectors op major minor MD5)",

@@ -1,20 +1,20 @@
-//! The first bytes of a trace, from which its format is told.
+//! The first bytes of a trace, from which its format is recognised.
 
 use super::Decoded;
 use crate::text::{Cursor, LineParser};
 
 /// The first bytes of a trace.
 pub(crate) struct Head<'a> {
-    /// The bytes.
+    /// Contents of the head.
     pub(crate) bytes: &'a [u8],
-    /// Whether the trace ends with them.
+    /// `true` if the trace ends with these bytes.
     pub(crate) whole: bool,
-    /// How many lines a format is judged by.
+    /// Number of lines on which the score of a format is based.
     pub(crate) judged: usize,
 }
 
 impl<'a> Head<'a> {
-    /// Its whole lines, without blank ones, padding and comments.
+    /// Returns the complete lines, without blank lines, padding and comments.
     pub(crate) fn lines(&self) -> impl Iterator<Item = &'a [u8]> + use<'a> {
         let end = match memchr::memrchr(b'\n', self.bytes) {
             Some(n) if !self.whole => n,
@@ -26,8 +26,8 @@ impl<'a> Head<'a> {
             .filter(|l| l.iter().any(|&b| b > b' ') && !l.trim_ascii_start().starts_with(b"#"))
     }
 
-    /// The share of lines that a parser takes, among those that it does not skip; 0 when it delivers
-    /// no request.
+    /// Returns the share of lines that a parser accepts, among those that it does not skip; 0 if it
+    /// yields no request.
     pub(crate) fn share(&self, parser: &mut impl LineParser) -> f32 {
         let mut out = Decoded::default();
         let mut bad = 0usize;

@@ -1,4 +1,4 @@
-//! The formats that frit reads: one file each, and one line each in [`FORMATS`].
+//! The trace formats that frit reads. To add a format, add a file here and a line in [`FORMATS`].
 
 pub mod biotracer;
 pub mod blkparse;
@@ -22,19 +22,20 @@ use crate::request::SECTOR_LIMIT;
 use crate::{Options, Reading, ReqOp, Request, Result};
 use frit_core::{Hints, Nanos, SECTOR_BYTES, Sector};
 
-/// A format: what it is called, how it is told from the others, and how it is read.
+/// A trace format: name, recognition and decoder.
 pub struct Format {
-    /// Its name in options and reports.
+    /// Name of the format in options and reports.
     pub name: &'static str,
-    /// What it is, in words.
+    /// Description of the format.
     pub about: &'static str,
-    /// How much of the head it understands, from 0 (not this format) to 1.
+    /// Returns the degree to which the head matches the format, from 0 (not this format) to 1.
     pub(crate) score: fn(&Head<'_>) -> f32,
-    /// Makes a reader for a trace with this head and says how it will read it.
+    /// Creates a decoder for a trace with this head, and records units and conventions in the
+    /// reading.
     pub(crate) open: fn(&Head<'_>, &Options, &mut Reading) -> Result<Box<dyn Decoder + Send>>,
 }
 
-/// All formats. Among equal scores the earlier wins.
+/// All formats. Among equal scores, the first one wins.
 pub static FORMATS: &[&Format] = &[
     &recorded::FORMAT,
     &fio::V3,
@@ -50,39 +51,39 @@ pub static FORMATS: &[&Format] = &[
     &csv::FORMAT,
 ];
 
-/// How many requests a reader delivers at a time.
+/// Number of requests in a batch.
 pub(crate) const BATCH: usize = 4096;
 
-/// Takes bytes and delivers requests.
+/// Decodes bytes to requests.
 pub(crate) trait Decoder {
-    /// Takes whole records from the front of `bytes` while `out` wants more, and says how many bytes
-    /// it took. `last` says that nothing follows `bytes`.
+    /// Consumes complete records from the front of `bytes` while `out` accepts more, and returns
+    /// the number of bytes consumed. `last` is `true` if `bytes` is the end of the input.
     fn decode(&mut self, bytes: &[u8], last: bool, out: &mut Decoded) -> usize;
 }
 
-/// What a reader delivers.
+/// Output of a decoder.
 #[derive(Default)]
 pub(crate) struct Decoded {
-    /// Requests, with times as the trace has them.
+    /// Requests, with the times of the trace.
     pub(crate) requests: Vec<Request>,
     /// Device names.
     pub(crate) names: Names,
-    /// What was wrong.
+    /// Problems of the input.
     pub(crate) problems: Problems,
-    /// Whether the first malformed line ends it all.
+    /// `true` if decoding ends at the first malformed line.
     pub(crate) strict: bool,
     /// Set by a malformed line in strict mode.
     pub(crate) stop: bool,
 }
 
 impl Decoded {
-    /// Whether a reader should go on.
+    /// Returns `true` if the decoder should continue.
     #[inline]
     pub(crate) fn wants(&self) -> bool {
         self.requests.len() < BATCH && !self.stop
     }
 
-    /// Delivers a read, write or discard of whole sectors.
+    /// Adds a read, write or discard of whole sectors.
     #[inline]
     pub(crate) fn push(
         &mut self,
@@ -99,7 +100,7 @@ impl Decoded {
         Ok(())
     }
 
-    /// Delivers a read, write or discard of bytes, widened to whole sectors.
+    /// Adds a read, write or discard of bytes, widened to whole sectors.
     #[inline]
     pub(crate) fn push_bytes(
         &mut self,
@@ -117,14 +118,14 @@ impl Decoded {
         self.push(at, op, sector, sectors, hints, device)
     }
 
-    /// Delivers a flush.
+    /// Adds a flush.
     pub(crate) fn push_flush(&mut self, at: u64, hints: Hints, device: u16) {
         let at = Nanos(at);
         self.requests.push(Request { at, sector: Sector(0), sectors: 0, device, op: ReqOp::Flush, hints });
     }
 }
 
-/// Whether a request of these sectors can be.
+/// Checks that a request of these sectors is valid.
 #[inline]
 pub(crate) fn check(sector: u64, sectors: u64) -> std::result::Result<(), Reason> {
     if sectors == 0 {
@@ -139,7 +140,7 @@ pub(crate) fn check(sector: u64, sectors: u64) -> std::result::Result<(), Reason
     }
 }
 
-/// The whole sectors around a range of bytes.
+/// Returns the whole sectors that cover a range of bytes.
 #[inline]
 pub(crate) fn whole(offset: u64, bytes: u64) -> std::result::Result<(u64, u64), Reason> {
     if bytes == 0 {
@@ -150,7 +151,7 @@ pub(crate) fn whole(offset: u64, bytes: u64) -> std::result::Result<(u64, u64), 
     Ok((sector, end.div_ceil(SECTOR_BYTES) - sector))
 }
 
-/// The operation that a word stands for, in the spellings that traces use.
+/// Parses a word for an operation, in any spelling that traces use.
 pub(crate) fn op_word(word: &[u8]) -> std::result::Result<ReqOp, Reason> {
     if let [c] = word {
         return match c {

@@ -1,6 +1,7 @@
 //! MSR Cambridge traces: `FILETIME,host,disk,Read or Write,byte offset,bytes,response time`.
 //!
-//! Source: the README of the traces at SNIA IOTTA (set 388). FILETIME and response time are in 100 ns.
+//! Source: the README of the traces at SNIA IOTTA (set 388). FILETIME and response time are in
+//! units of 100 ns.
 
 use super::{Decoded, Format, Head};
 use crate::problems::Reason;
@@ -9,7 +10,7 @@ use crate::text::{Cursor, LineParser, Lines};
 use crate::{ReqOp, TimeUnit};
 use frit_core::Hints;
 
-/// The format.
+/// The MSR Cambridge format.
 pub static FORMAT: Format = Format {
     name: "msr",
     about: "MSR Cambridge trace (FILETIME,host,disk,op,byte offset,bytes,response)",
@@ -33,7 +34,7 @@ impl LineParser for Msr {
         let host = c.field(b',')?;
         c.expect(b',')?;
         c.u64()?;
-        // "host,disk" as it stands is the device's key; its name is made readable below.
+        // The text "host,disk" is the key of the device, so that no string is built per line.
         let key = &from[..from.len() - c.rest.len()];
         c.expect(b',')?;
         let op = match c.field(b',')? {
@@ -45,7 +46,7 @@ impl LineParser for Msr {
         let offset = c.u64()?;
         c.expect(b',')?;
         let bytes = c.u64()?;
-        // The response time may be missing; when there is one it must be a number.
+        // The response time is optional, but must be a number if present.
         if !c.rest.is_empty() {
             c.expect(b',')?;
             c.u64()?;

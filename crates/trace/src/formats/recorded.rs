@@ -1,8 +1,9 @@
-//! frit's own recorded CSV: `time_us,op,sector,sectors,flags`, with that line as its header.
+//! frit's own CSV for recorded traces: `time_us,op,sector,sectors,flags`, with that line as the
+//! header.
 //!
-//! op: R read, W write, D discard, F flush. flags: M metadata or journal, S synchronous, F force unit
-//! access, P preflush. A preflush becomes a flush request before the write. A sixth column `device` is
-//! read when the header has it. Times may have decimals.
+//! op: R read, W write, D discard, F flush. flags: M metadata or journal, S synchronous, F forced
+//! unit access, P preflush. A preflush becomes a flush request before the write. A sixth column
+//! `device` is read if the header has it. Times may have decimals.
 
 use super::{Decoded, Format, Head};
 use crate::problems::Reason;
@@ -11,15 +12,15 @@ use crate::text::{Cursor, LineParser, Lines};
 use crate::{ReqOp, TimeUnit};
 use frit_core::Hints;
 
-/// The header of the format.
+/// Header line of the format.
 pub(crate) const HEADER: &[u8] = b"time_us,op,sector,sectors,flags";
 
-/// The format.
+/// The recorded CSV format.
 pub static FORMAT: Format = Format {
     name: "recorded",
     about: "recorded CSV (time_us,op,sector,sectors,flags)",
     score: |head| match head.lines().next() {
-        // The header settles it, were all lines below it damaged.
+        // The header decides, even if all lines below it are damaged.
         Some(first) if first.starts_with(HEADER) => head.share(&mut Recorded).max(0.9),
         _ => head.share(&mut Recorded),
     },

@@ -1,8 +1,8 @@
 //! SPC traces (UMass Financial, WebSearch): `ASU,LBA,bytes,opcode,seconds[,…]`.
 //!
-//! Source: "SPC Trace File Format Specification", revision 1.0.1, Storage Performance Council. LBA is in
-//! sectors of 512 bytes, size in bytes, opcode R or W in either case; fields after the fifth are allowed
-//! and not used.
+//! Source: "SPC Trace File Format Specification", revision 1.0.1, Storage Performance Council. LBA
+//! is in sectors of 512 bytes, size in bytes, opcode R or W in either case. Fields after the fifth
+//! are allowed and ignored.
 
 use super::{Decoded, Format, Head};
 use crate::problems::Reason;
@@ -11,7 +11,7 @@ use crate::text::{Cursor, LineParser, Lines};
 use crate::{ReqOp, TimeUnit};
 use frit_core::{Hints, SECTOR_BYTES};
 
-/// The format.
+/// The SPC format.
 pub static FORMAT: Format = Format {
     name: "spc",
     about: "SPC trace (ASU,LBA,bytes,op,seconds)",

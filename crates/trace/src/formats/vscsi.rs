@@ -1,8 +1,9 @@
 //! CloudPhysics VSCSI traces, versions 1 and 2: little-endian records.
 //!
-//! Source: the record layout published with the CloudPhysics traces (Waldspurger et al., FAST 2015). Version 1, 32 bytes: `u32 sn,
-//! len, nSG; u16 cmd, ver; u64 lbn, ts`; version 2, 40 bytes: `u16 cmd, ver; u32 sn, len, nSG; u64 lbn, ts, rt`.
-//! The version is the high byte of `ver`, `cmd` the SCSI operation code, `len` in bytes, `ts` in µs.
+//! Source: the record layout published with the CloudPhysics traces (Waldspurger et al., FAST
+//! 2015). Version 1, 32 bytes: `u32 sn, len, nSG; u16 cmd, ver; u64 lbn, ts`; version 2, 40 bytes:
+//! `u16 cmd, ver; u32 sn, len, nSG; u64 lbn, ts, rt`. The version is the high byte of `ver`, `cmd`
+//! is the SCSI operation code, `len` is in bytes, `ts` in µs.
 
 use super::{Decoded, Decoder, Format, Head};
 use crate::problems::Reason;
@@ -10,7 +11,7 @@ use crate::reading::How;
 use crate::{ReqOp, TimeUnit};
 use frit_core::{Hints, SECTOR_BYTES};
 
-/// The format.
+/// The VSCSI format.
 pub static FORMAT: Format = Format {
     name: "vscsi",
     about: "VSCSI binary trace",
@@ -18,7 +19,7 @@ pub static FORMAT: Format = Format {
     open: |head: &Head<'_>, _, reading| {
         let (version, how) = match Version::of(head) {
             Some(v) => (v, How::Recognised("the version field of the records".into())),
-            None => (Version::V1, How::Assumed("the version field says neither 1 nor 2".into())),
+            None => (Version::V1, How::Assumed("the version field is neither 1 nor 2".into())),
         };
         reading.fact("version", if version == Version::V1 { "1" } else { "2" }, how);
         reading.fact("time unit", TimeUnit::Us.name(), How::Fixed);
@@ -33,7 +34,7 @@ enum Version {
     V2,
 }
 
-/// One record.
+/// A record of the trace.
 struct Record {
     cmd: u16,
     ver: u16,
@@ -77,7 +78,7 @@ impl Version {
         }
     }
 
-    /// The share of the head's records that carry this version.
+    /// Returns the share of the head's records that have this version.
     fn share(self, head: &Head<'_>) -> f32 {
         let records = head.bytes.chunks_exact(self.bytes()).take(64);
         let (n, good) = records.fold((0u32, 0u32), |(n, good), b| {
@@ -104,7 +105,8 @@ impl Vscsi {
             return Err("record of another version");
         }
         let at = r.ts.checked_mul(1000).ok_or("number too large")?;
-        // SCSI operation codes: READ, WRITE and WRITE AND VERIFY with 6, 10, 12 and 16 bytes; SYNCHRONIZE CACHE.
+        // SCSI operation codes: READ, WRITE and WRITE AND VERIFY with 6, 10, 12 and 16 bytes;
+        // SYNCHRONIZE CACHE.
         let op = match r.cmd {
             0x08 | 0x28 | 0xa8 | 0x88 => ReqOp::Read,
             0x0a | 0x2a | 0xaa | 0x8a | 0x2e | 0xae | 0x8e => ReqOp::Write,
@@ -113,7 +115,7 @@ impl Vscsi {
                 out.push_flush(at, Hints::NONE, device);
                 return Ok(());
             }
-            // Other commands move no blocks (TEST UNIT READY, RESERVE …).
+            // Other commands transfer no blocks (TEST UNIT READY, RESERVE …).
             0x00..=0xff => return Ok(()),
             _ => return Err("unknown SCSI command"),
         };

@@ -1,7 +1,8 @@
-//! A permutation of 0…n−1 without a table: it scatters popular places over the address space.
+//! A permutation of 0…n−1 without a table. It scatters popular slots over the address space.
 //!
-//! Four Feistel rounds over the next even power of two, walking in the cycle until the value lies below n (Black and
-//! Rogaway, "Ciphers with Arbitrary Finite Domains", 2002). The domain is less than 4 n, so a walk is short.
+//! Four Feistel rounds over the next even power of two, with cycle walking until the value is below
+//! n (Black and Rogaway, "Ciphers with Arbitrary Finite Domains", 2002). The domain is less than 4
+//! n, so a walk is short.
 
 use super::random::split_mix;
 
@@ -15,6 +16,8 @@ impl Bijection {
     pub(super) fn new(n: u64, seed: u64) -> Bijection {
         let bits = (64 - n.saturating_sub(1).leading_zeros()).max(2);
         let mut s = seed ^ 0x5ca7_7e2d;
+        // The number of bits is rounded up to an even one, because a Feistel network splits a value
+        // in halves.
         Bijection { n, half: bits.div_ceil(2), keys: [0; 4].map(|_| split_mix(&mut s)) }
     }
 

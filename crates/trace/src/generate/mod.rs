@@ -1,7 +1,8 @@
-//! Workloads that are made up: patterns, mixes, and models fitted to published tables.
+//! Synthetic workloads: patterns, mixes, and models fitted to published tables.
 //!
-//! `NAME,key=value,…`; the same specification and [`VERSION`] give the same requests on every machine: the random
-//! numbers are PCG-64-MCG's, and logarithms come from a portable library.
+//! A specification is `NAME,key=value,…`. The same specification and [`VERSION`] give the same
+//! requests on every machine: random numbers come from PCG-64-MCG, and logarithms from a portable
+//! library.
 
 mod bijection;
 mod models;
@@ -24,25 +25,25 @@ use random::Random;
 use sizes::Sizes;
 use spec::Spec;
 
-/// The version of the generators: it changes when a specification gives other requests than before.
+/// Version of the generators. It changes when a specification yields other requests than before.
 pub const VERSION: u32 = 1;
 
-/// The patterns, with what they are.
+/// All patterns: name and description.
 pub const PATTERNS: [(&str, &str); 5] = [
     ("uniform", "every place equally likely"),
-    ("zipf", "the k-th most popular place as likely as k^-theta; popular places are scattered"),
+    ("zipf", "popularity of the k-th address is proportional to k^-theta; popular addresses are scattered"),
     (
         "sequential",
-        "one request after another, from the start again at the end; reads and writes each in their half",
+        "consecutive addresses; reads begin at the start of the span, writes at its middle, and both wrap",
     ),
-    ("hotcold", "a share of the requests goes to a share of the space"),
+    ("hotcold", "a share of the requests goes to a share of the address space"),
     (
         "mix",
         "several weighted patterns: gen:mix,count=1M+uniform,weight=3,size=4K+sequential,weight=1,size=128K",
     ),
 ];
 
-/// One pattern of a workload.
+/// One pattern of a workload, with its weight.
 struct Pattern {
     weight: f64,
     place: Place,
@@ -54,7 +55,7 @@ struct Pattern {
     writes_done: u64,
 }
 
-/// How requests arrive.
+/// Process by which requests arrive.
 #[derive(Clone, Copy, PartialEq, Debug)]
 enum Arrival {
     Poisson,
@@ -62,7 +63,7 @@ enum Arrival {
     AtOnce,
 }
 
-/// A workload that is made up.
+/// A generator of a synthetic workload.
 pub struct Generator {
     name: String,
     canonical: String,
@@ -76,10 +77,10 @@ pub struct Generator {
 }
 
 impl Generator {
-    /// From `NAME,key=value,…`.
+    /// Creates a generator from `NAME,key=value,…`.
     ///
     /// # Errors
-    /// A name or key that is not known, or a value that cannot be.
+    /// A name or key that is not known, or a value that is not valid.
     pub fn parse(text: &str) -> Result<Generator> {
         let spec = Spec::parse(text)?;
         if let Some(model) = MODELS.iter().find(|m| m.name == spec.name) {
@@ -91,25 +92,25 @@ impl Generator {
         }
     }
 
-    /// Its name ("uniform", "hfsl-fin1").
+    /// Returns the name ("uniform", "hfsl-fin1").
     #[must_use]
     pub fn name(&self) -> &str {
         &self.name
     }
 
-    /// The specification with every value spelled out.
+    /// Returns the specification with all values written out.
     #[must_use]
     pub fn canonical(&self) -> String {
         self.canonical.clone()
     }
 
-    /// What it is, as a trace says how it was read.
+    /// Returns a description in the form of a [`Reading`], as for a trace.
     #[must_use]
     pub fn reading(&self) -> Reading {
         self.reading.clone()
     }
 
-    /// Puts the next requests into `out`, replacing what is there; false at the end.
+    /// Replaces the contents of `out` by the next requests; returns `false` at the end.
     pub fn fill(&mut self, out: &mut Vec<Request>) -> bool {
         out.clear();
         while self.left > 0 && out.len() < BATCH {
@@ -146,13 +147,14 @@ impl Generator {
         }
     }
 
-    /// Which pattern is next; weights add up to one.
+    /// Draws the next pattern by weight. The weights add up to one.
     fn pick(&mut self) -> usize {
         if self.patterns.len() == 1 {
             return 0;
         }
         let mut u = self.random.unit();
         let last = self.patterns.len() - 1;
+        // The last pattern is the default, so that rounding errors of the weights have no effect.
         for (i, p) in self.patterns.iter().enumerate().take(last) {
             if u < p.weight {
                 return i;
@@ -163,7 +165,7 @@ impl Generator {
     }
 }
 
-/// How a generator describes itself.
+/// Returns the description of a generator in the form of a reading.
 fn reading(about: &str) -> Reading {
     let mut reading =
         Reading { format: "generated".into(), about: format!("generated: {about}"), ..Reading::default() };

@@ -1,8 +1,9 @@
 //! Models fitted to published tables.
 //!
-//! Published: write ratio, mean sizes, and (HALO) the size of the data set. Everything else a request needs is our
-//! assumption, and each model says so: which sizes make up the mean, where requests go, how they
-//! arrive. Sizes are whole sectors; their mixture has exactly the published mean in expectation.
+//! Published are the write ratio, mean sizes and (HALO) the size of the data set. All other
+//! properties of the requests are our assumptions, which each model states: the sizes behind the
+//! mean, the addresses and the arrivals. All sizes are whole sectors; their mixture has exactly the
+//! published mean in expectation.
 
 use super::bijection::Bijection;
 use super::place::{Law, Place};
@@ -13,10 +14,10 @@ use super::{Generator, Pattern};
 use crate::reading::How;
 use crate::{Error, Result};
 
-/// Sizes in sectors with their weights.
+/// A table of sizes in sectors, with weights.
 type Table = &'static [(u32, f64)];
 
-/// How requests choose their place.
+/// Distribution of addresses.
 #[derive(Clone, Copy, Debug)]
 enum Locality {
     Uniform,
@@ -26,19 +27,19 @@ enum Locality {
 /// A model of a published workload.
 #[derive(Debug)]
 pub struct Model {
-    /// Its name in `gen:NAME`.
+    /// Name of the model, as in `gen:NAME`.
     pub name: &'static str,
-    /// Which workload it stands for, and which table it is fitted to.
+    /// Name of the workload, and the table to which the model is fitted.
     pub about: &'static str,
-    /// Published: writes among all requests.
+    /// Published: share of writes among all requests.
     pub write_ratio: f64,
     /// Published: mean size of a write, in KB of 1024 bytes.
     pub write_kb: f64,
-    /// Published: mean size of a read, in KB; `None` when the table gives one mean for both.
+    /// Published: mean size of a read, in KB; `None` if the table gives one mean for both.
     pub read_kb: Option<f64>,
-    /// Published: data set in GiB, taken as the span of addresses.
+    /// Published: data set in GiB, used as the span of addresses.
     pub data_set: Option<&'static str>,
-    /// What the paper says of it in words, and what we make of that.
+    /// Description in the paper's words, and our assumptions based on it.
     pub assumed: &'static str,
     span: &'static str,
     small: Table,
@@ -87,7 +88,7 @@ pub static MODELS: &[Model] = &[
         read_kb: Some(0.27),
         data_set: None,
         assumed: "\"many repeated writes\": zipf 1.1 at any sector; mostly 1-4 sectors; span 8 GiB; the published mean read of 0.27 KB \
-                  is less than a sector and cannot be: reads are 1 sector",
+                  is less than a sector, which is not possible: reads are 1 sector",
         span: "8G",
         small: FINANCIAL_SMALL,
         large: FINANCIAL_LARGE,
@@ -222,7 +223,7 @@ pub static MODELS: &[Model] = &[
         write_kb: 4.0,
         read_kb: None,
         data_set: Some("5.9G"),
-        assumed: "nothing but the arrival",
+        assumed: "only the arrival",
         span: "5.9G",
         small: PAGE,
         large: PAGE,
@@ -233,13 +234,13 @@ pub static MODELS: &[Model] = &[
 ];
 
 impl Model {
-    /// The mean size of a write, in sectors.
+    /// Returns the mean size of a write, in sectors.
     #[must_use]
     pub fn write_sectors(&self) -> f64 {
         self.write_kb * 2.0
     }
 
-    /// The mean size of a read, in sectors: what is published, but at least one.
+    /// Returns the mean size of a read, in sectors: the published value, but at least one.
     #[must_use]
     pub fn read_sectors(&self) -> f64 {
         (self.read_kb.unwrap_or(self.write_kb) * 2.0).max(1.0)
@@ -247,6 +248,7 @@ impl Model {
 
     fn sizes(&self, mean: f64) -> Sizes {
         match (self.small, self.large) {
+            // A mixture of two equal sizes would divide by zero in `with_mean`.
             ([(n, _)], [(m, _)]) if n == m => Sizes::Fixed(*n),
             _ if mean <= 1.0 => Sizes::Fixed(1),
             (small, large) => Sizes::with_mean(mean, small, large),
@@ -268,11 +270,12 @@ impl Model {
     }
 }
 
-/// A generator from a model; its user may change count, seed, arrival, rate and span.
+/// Builds a generator from a model. The user may change count, seed, arrival, rate and span.
 pub(super) fn build(model: &Model, mut spec: Spec) -> Result<Generator> {
     let common = common(&mut spec)?;
     let align = u64::from(model.align);
-    // Published data sets are not whole sectors; a span is.
+    // Published data sets are not whole sectors, but a span must be. It is rounded down to whole
+    // MiB.
     let default = frit_core::size::parse(model.span).map_err(|why| Error::spec(model.span, why))? >> 20 << 20;
     let span = span(&mut spec, &default.to_string())? / align * align;
     let largest = model.sizes(model.read_sectors()).max().max(model.sizes(model.write_sectors()).max());
@@ -286,19 +289,20 @@ pub(super) fn build(model: &Model, mut spec: Spec) -> Result<Generator> {
     };
     let mut patterns = vec![model.pattern(1.0 - model.sequential, span, random)];
     if model.sequential > 0.0 {
+        // The second element is the start of the writes: the middle of the span.
         let law = Law::Sequential([0, span / 2 / align * align]);
         patterns.push(model.pattern(model.sequential, span, law));
     }
     let mut g = finish(&spec, &common, patterns, model.about)?;
     let reads = match model.read_kb {
         Some(kb) => format!("reads of {kb} KB"),
-        None => "reads alike".into(),
+        None => "reads of the same size".into(),
     };
     let data = model.data_set.map_or(String::new(), |d| format!(", data set {d}"));
     let published =
         format!("{:.1} % writes of {} KB, {reads}{data}", model.write_ratio * 100.0, model.write_kb);
     g.reading.fact("published", published, How::Fixed);
-    let why = "the table does not say".into();
+    let why = "not published".into();
     g.reading.fact(
         "locality, sizes, arrival",
         format!("{}; poisson arrival", model.assumed),

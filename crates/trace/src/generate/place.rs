@@ -1,22 +1,23 @@
-//! Where requests go.
+//! Distribution of the addresses of requests.
 
 use super::bijection::Bijection;
 use super::random::Random;
 use super::zipf::Zipf;
 
-/// Which places are likely.
+/// Distribution over the slots of a span.
 pub(super) enum Law {
-    /// All alike.
+    /// All slots have the same probability.
     Uniform,
-    /// By popularity, scattered.
+    /// Zipf distribution by popularity rank, with popular slots scattered over the span.
     Zipf(Zipf, Bijection),
-    /// A share of the requests to a share of the slots: hot slots, share of requests; scattered or not.
+    /// A share of the requests goes to a share of the slots: number of hot slots, share of
+    /// requests, and the permutation that scatters the hot slots, if any.
     HotCold(u64, f64, Option<Bijection>),
-    /// In order; the next slot-aligned sector for reads and for writes.
+    /// Consecutive slots: the next slot-aligned sector for reads and for writes.
     Sequential([u64; 2]),
 }
 
-/// Where requests go: a law over slots of `align` sectors in a span.
+/// Distribution of addresses: a law over slots of `align` sectors in a span.
 pub(super) struct Place {
     pub(super) base: u64,
     pub(super) span: u64,
@@ -25,12 +26,12 @@ pub(super) struct Place {
 }
 
 impl Place {
-    /// Slots in the span.
+    /// Returns the number of slots in the span.
     pub(super) fn slots(span: u64, align: u64) -> u64 {
         (span / align).max(1)
     }
 
-    /// The first sector of a request of this size, which lies in the span as a whole.
+    /// Draws the first sector of a request of this size. The whole request is inside the span.
     #[inline]
     pub(super) fn draw(&mut self, random: &mut Random, sectors: u32, read: bool) -> u64 {
         let size = u64::from(sectors);
@@ -57,7 +58,7 @@ impl Place {
                 return self.base + at;
             }
         };
-        // A request that would reach over the end begins earlier.
+        // A request that would extend past the end begins earlier.
         let last = (self.span - size) / self.align;
         self.base + slot.min(last) * self.align
     }

@@ -1,4 +1,4 @@
-//! Random numbers that stay the same for a seed, on every machine and in every version.
+//! Random numbers that depend only on the seed, on every machine and in every version.
 
 use rand_core::RngCore;
 use rand_pcg::Pcg64Mcg;
@@ -22,19 +22,19 @@ impl Random {
         Random(Pcg64Mcg::new(u128::from(high) << 64 | u128::from(low)))
     }
 
-    /// From 0 to 1, without 1: 53 bits.
+    /// Returns a number in [0, 1) with 53 random bits.
     #[inline]
     pub(super) fn unit(&mut self) -> f64 {
         (self.0.next_u64() >> 11) as f64 * (1.0 / (1u64 << 53) as f64)
     }
 
-    /// Below `n` (Lemire 2019 without the rejection: the bias is below n / 2^64).
+    /// Returns a number below `n` (Lemire 2019 without the rejection: the bias is below n / 2^64).
     #[inline]
     pub(super) fn below(&mut self, n: u64) -> u64 {
         ((u128::from(self.0.next_u64()) * u128::from(n)) >> 64) as u64
     }
 
-    /// Exponentially distributed with mean 1.
+    /// Returns an exponentially distributed number with mean 1.
     #[inline]
     pub(super) fn exponential(&mut self) -> f64 {
         -libm::log(1.0 - self.unit())

@@ -1,29 +1,31 @@
-//! Mixes that stand for applications of which little is published.
+//! Mixes that represent applications for which little data is published.
 //!
-//! The workloads of the BNVM-SSD paper (Kwon, IEEE Access 2019) are recordings of a Nexus 5 (Zhou et al., "I/O
-//! Characteristics of Smartphone Applications and Their Implications for eMMC Design", IISWC 2015). Published here: what
-//! the paper says each is, and Zhou's finding that in 15 of the 18 recordings 44.9 to 57.4 % of the requests are of
-//! one page of 4 KB. All else is assumed, after the recordings Booting and Installing: requests begin at 4 KB, small
-//! ones update databases and journals that are small, large ones of up to 512 KB write new files one after the other.
+//! The workloads of the BNVM-SSD paper (Kwon, IEEE Access 2019) are recordings of a Nexus 5 (Zhou
+//! et al., "I/O Characteristics of Smartphone Applications and Their Implications for eMMC Design",
+//! IISWC 2015). Published are the paper's description of each workload, and Zhou's finding that in
+//! 15 of the 18 recordings 44.9 to 57.4 % of the requests have a size of one page of 4 KB. All
+//! other properties are assumed, based on the recordings Booting and Installing: requests are
+//! aligned to 4 KB; small ones update small databases and journals; large ones of up to 512 KB
+//! write new files one after the other.
 
 use super::Generator;
 use super::spec::{Spec, common, finish, parts};
 use crate::Result;
 use crate::reading::How;
 
-/// A mix that stands for an application.
+/// A mix that represents an application.
 #[derive(Debug)]
 pub struct Recipe {
-    /// Its name in `gen:NAME`.
+    /// Name of the recipe, as in `gen:NAME`.
     pub name: &'static str,
-    /// Which workload it stands for.
+    /// Description of the workload that it represents.
     pub about: &'static str,
-    /// What it is made of.
+    /// Assumed composition.
     pub assumed: &'static str,
     mix: &'static str,
 }
 
-/// Share of requests of 4 KB in 15 of 18 recordings (Zhou et al., abstract).
+/// Range of the share of 4 KB requests in 15 of 18 recordings (Zhou et al., abstract).
 pub const PAGES: (f64, f64) = (0.449, 0.574);
 
 /// All recipes: traces A, B, D, E and F of the BNVM-SSD paper.
@@ -78,7 +80,7 @@ pub static RECIPES: &[Recipe] = &[
     },
 ];
 
-/// A generator from a recipe; its user may change count, seed, arrival and rate.
+/// Builds a generator from a recipe. The user may change count, seed, arrival and rate.
 pub(super) fn build(recipe: &Recipe, mut spec: Spec) -> Result<Generator> {
     let common = common(&mut spec)?;
     let patterns = parts(&mut Spec::parse(recipe.mix)?.into_parts(), common.seed)?;
@@ -89,7 +91,7 @@ pub(super) fn build(recipe: &Recipe, mut spec: Spec) -> Result<Generator> {
         PAGES.1 * 100.0
     );
     g.reading.fact("published", published, How::Fixed);
-    let why = "no more is published of it".into();
+    let why = "not published".into();
     g.reading.fact("mix, sizes, locality, arrival", recipe.assumed.to_owned(), How::Assumed(why));
     Ok(g)
 }

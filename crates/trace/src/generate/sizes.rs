@@ -3,19 +3,19 @@
 use super::random::Random;
 use frit_core::{SECTOR_BYTES, size};
 
-/// How large requests are.
+/// Distribution of request sizes.
 #[derive(Clone, Debug, PartialEq)]
 pub(super) enum Sizes {
-    /// All the same.
+    /// All requests have the same size.
     Fixed(u32),
-    /// Every multiple of a step in a range, equally likely: first, step, how many.
+    /// Every multiple of a step in a range with equal probability: first, step, number of sizes.
     Even(u32, u32, u32),
-    /// Sizes with their cumulative probabilities.
+    /// A table of sizes with cumulative probabilities.
     Table(Vec<(u32, f64)>),
 }
 
 impl Sizes {
-    /// From weighted sizes in sectors.
+    /// Creates a distribution from weighted sizes in sectors.
     pub(super) fn table(weighted: &[(u32, f64)]) -> Sizes {
         let sum: f64 = weighted.iter().map(|w| w.1).sum();
         let mut total = 0.0;
@@ -26,13 +26,14 @@ impl Sizes {
         Sizes::Table(cumulative.collect())
     }
 
-    /// A mixture of small and large sizes with exactly this mean, in sectors; the mean must lie between
-    /// those of both.
+    /// Creates a mixture of small and large sizes with exactly this mean, in sectors. The mean must
+    /// be between the means of the small and the large sizes.
     pub(super) fn with_mean(mean: f64, small: &[(u32, f64)], large: &[(u32, f64)]) -> Sizes {
         let mean_of = |t: &[(u32, f64)]| {
             t.iter().map(|&(n, w)| f64::from(n) * w).sum::<f64>() / t.iter().map(|t| t.1).sum::<f64>()
         };
         let (s, l) = (mean_of(small), mean_of(large));
+        // p is the share of small sizes: p s + (1 - p) l = mean.
         let p = ((l - mean) / (l - s)).clamp(0.0, 1.0);
         let part = |t: &[(u32, f64)], p: f64| {
             let sum: f64 = t.iter().map(|t| t.1).sum();
@@ -41,7 +42,7 @@ impl Sizes {
         Sizes::table(&[part(small, p), part(large, 1.0 - p)].concat())
     }
 
-    /// From `4K`, `4K..64K` (multiples of the first) or `4K:3/16K:1`.
+    /// Parses `4K`, `4K..64K` (multiples of the first) or `4K:3/16K:1`.
     pub(super) fn parse(text: &str) -> Result<Sizes, String> {
         let sectors = |t: &str| {
             let bytes = size::parse(t)?;
@@ -53,14 +54,14 @@ impl Sizes {
         if let Some((low, high)) = text.split_once("..") {
             let (low, high) = (sectors(low)?, sectors(high)?);
             if low > high {
-                return Err(format!("'{text}' runs backwards"));
+                return Err(format!("in '{text}' the first size is larger than the last"));
             }
             return Ok(Sizes::Even(low, low, (high - low) / low + 1));
         }
         let mut weighted = Vec::new();
         for part in text.split('/') {
             let (bytes, weight) = part.split_once(':').unwrap_or((part, "1"));
-            let weight: f64 = weight.parse().map_err(|_| format!("'{weight}' is no weight"))?;
+            let weight: f64 = weight.parse().map_err(|_| format!("'{weight}' is not a weight"))?;
             if !(weight > 0.0 && weight.is_finite()) {
                 return Err(format!("the weight {weight} is not positive"));
             }
@@ -72,7 +73,7 @@ impl Sizes {
         }
     }
 
-    /// The mean, in sectors.
+    /// Returns the mean, in sectors.
     #[cfg(test)]
     pub(super) fn mean(&self) -> f64 {
         match self {
@@ -93,7 +94,7 @@ impl Sizes {
         }
     }
 
-    /// The largest, in sectors.
+    /// Returns the largest size, in sectors.
     pub(super) fn max(&self) -> u32 {
         match self {
             Sizes::Fixed(n) => *n,
@@ -102,7 +103,7 @@ impl Sizes {
         }
     }
 
-    /// Whether all are multiples of so many sectors.
+    /// Returns `true` if all sizes are multiples of the given number of sectors.
     pub(super) fn multiples_of(&self, sectors: u32) -> bool {
         match self {
             Sizes::Fixed(n) => n % sectors == 0,

@@ -1,4 +1,4 @@
-//! Generator specifications: `NAME,key=value,…`, and for mixes `mix,…+NAME,…+NAME,…`.
+//! Specifications of generators: `NAME,key=value,…`, and for mixes `mix,…+NAME,…+NAME,…`.
 
 use super::bijection::Bijection;
 use super::place::{Law, Place};
@@ -10,7 +10,7 @@ use crate::workload::GENERATOR_PREFIX;
 use crate::{Error, Result};
 use frit_core::{SECTOR_BYTES, size};
 
-/// A specification taken apart.
+/// A parsed specification. Keys that were read are removed from `pairs` and added to `spelled`.
 pub(super) struct Spec {
     text: String,
     pub(super) name: String,
@@ -49,7 +49,7 @@ impl Spec {
         Ok(spec)
     }
 
-    /// The parts of a mix.
+    /// Returns the parts of a mix.
     pub(super) fn into_parts(self) -> Vec<Spec> {
         self.parts
     }
@@ -58,7 +58,8 @@ impl Spec {
         Error::spec(format!("{GENERATOR_PREFIX}{}", self.text), why)
     }
 
-    /// Takes a value, or its default, and remembers it for the canonical form.
+    /// Removes and parses the value of a key, or its default, and records it for the canonical
+    /// form.
     fn take<T>(
         &mut self,
         key: &str,
@@ -72,15 +73,15 @@ impl Spec {
         Ok(parsed)
     }
 
-    /// Every key must have been taken.
+    /// Checks that every given key was read.
     fn done(&self) -> Result<()> {
         let Some((key, _)) = self.pairs.first() else { return Ok(()) };
         let known: Vec<&str> = self.spelled.iter().filter_map(|s| s.split('=').next()).collect();
-        Err(self.bad(&format!("there is no {key} here; there are {}", known.join(", "))))
+        Err(self.bad(&format!("there is no {key} here; known keys: {}", known.join(", "))))
     }
 }
 
-/// What all generators have.
+/// Values that all generators have.
 pub(super) struct Common {
     pub(super) count: u64,
     pub(super) seed: u64,
@@ -105,7 +106,7 @@ pub(super) fn common(spec: &mut Spec) -> Result<Common> {
     Ok(Common { count, seed, arrival, gap_ns: 1e9 / rate })
 }
 
-/// A whole number, with k, M or G for powers of ten.
+/// Parses a whole number, with k, M or G for powers of ten.
 fn count(text: &str) -> std::result::Result<u64, String> {
     let bad = || "a count is a whole number, or one with k, M or G (powers of ten)".to_owned();
     let (digits, factor) = match text.char_indices().next_back() {
@@ -129,7 +130,7 @@ fn share(text: &str) -> std::result::Result<f64, String> {
     }
 }
 
-/// A size in bytes as sectors.
+/// Parses a size in bytes and returns it in sectors.
 pub(super) fn sectors(text: &str) -> std::result::Result<u64, String> {
     let bytes = size::parse(text)?;
     if bytes == 0 || bytes % SECTOR_BYTES != 0 {
@@ -138,12 +139,12 @@ pub(super) fn sectors(text: &str) -> std::result::Result<u64, String> {
     Ok(bytes / SECTOR_BYTES)
 }
 
-/// A span that a model's user may have changed.
+/// Reads the span, which the user of a model may change.
 pub(super) fn span(spec: &mut Spec, default: &str) -> Result<u64> {
     spec.take("span", default, sectors)
 }
 
-/// Puts a generator together.
+/// Assembles a generator.
 pub(super) fn finish(
     spec: &Spec,
     common: &Common,
@@ -168,7 +169,7 @@ pub(super) fn finish(
     })
 }
 
-/// A generator of patterns.
+/// Builds a generator from patterns.
 pub(super) fn build(mut spec: Spec) -> Result<Generator> {
     let about = match PATTERNS.iter().find(|p| p.0 == spec.name) {
         Some((name, about)) => format!("{name}, {}", about.split(':').next().unwrap_or(about)),
@@ -176,7 +177,7 @@ pub(super) fn build(mut spec: Spec) -> Result<Generator> {
             let models = MODELS.iter().map(|m| m.name).chain(RECIPES.iter().map(|r| r.name));
             let known: Vec<&str> = PATTERNS.iter().map(|p| p.0).chain(models).collect();
             return Err(spec.bad(&format!(
-                "there is no generator '{}'; there are {}",
+                "there is no generator '{}'; known generators: {}",
                 spec.name,
                 known.join(", ")
             )));
@@ -198,7 +199,7 @@ pub(super) fn build(mut spec: Spec) -> Result<Generator> {
     finish(&spec, &common, patterns, &about)
 }
 
-/// The patterns of a mix.
+/// Returns the patterns of a mix.
 pub(super) fn parts(parts: &mut [Spec], seed: u64) -> Result<Vec<Pattern>> {
     let mut patterns = Vec::new();
     for (i, part) in parts.iter_mut().enumerate() {
@@ -206,6 +207,8 @@ pub(super) fn parts(parts: &mut [Spec], seed: u64) -> Result<Vec<Pattern>> {
             Ok(w) if w > 0.0 && w.is_finite() => Ok(w),
             _ => Err("a weight is more than 0".into()),
         })?;
+        // Each part has a seed of its own, so that the hot addresses of the parts are scattered
+        // independently.
         let mut p = pattern(part, seed.wrapping_add(1 + i as u64))?;
         p.weight = weight;
         part.done()?;
@@ -227,7 +230,7 @@ fn pattern(spec: &mut Spec, seed: u64) -> Result<Pattern> {
         let agrees = |v: &str| match v {
             "read" if read >= 1.0 => Ok(()),
             "write" if read <= 0.0 => Ok(()),
-            "read" | "write" => Err("read= says otherwise; leave one of both out".into()),
+            "read" | "write" => Err("read= contradicts it; remove one of the two".into()),
             _ => Err("use ops=read or ops=write, or read=0.3 for a mixture".to_owned()),
         };
         spec.take("ops", "", agrees)?;

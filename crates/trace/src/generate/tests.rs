@@ -1,4 +1,4 @@
-//! Generators keep their promises: determinism, ratios, means, places.
+//! Properties of the generators: determinism, ratios, means, addresses.
 
 use super::*;
 use crate::{Options, Scan};
@@ -40,7 +40,7 @@ fn the_first_requests_of_a_seed_are_pinned() {
     assert_eq!(got, PINNED, "a change here is a change of VERSION");
 }
 
-/// The first requests of `uniform,count=3,seed=1` in version 1.
+/// First requests of `uniform,count=3,seed=1` in version 1.
 const PINNED: [(u64, u64); 3] = [(0, 1_409_528), (53_323, 1_785_776), (1_003_445, 1_581_552)];
 
 #[test]
@@ -52,7 +52,7 @@ fn mistakes_are_named() {
         ("uniform,count=0", "count"),
         ("uniform,size=100", "512"),
         ("uniform,span=4K,size=8K", "smaller"),
-        ("uniform,ops=read,read=0.5", "otherwise"),
+        ("uniform,ops=read,read=0.5", "contradicts"),
         ("uniform,seed=1,seed=2", "twice"),
         ("mix", "needs parts"),
         ("mix+mix", "cannot be part"),
@@ -108,14 +108,15 @@ fn patterns_go_where_they_should() {
     let s = scan("gen:uniform,count=20k,span=16M,ops=read");
     assert_eq!((s.writes.count, s.reads.count), (0, 20_000));
     assert!(s.footprint_pages > 4000 && s.footprint_pages <= 4096);
-    // 80 % of the traffic to 20 % of the space: hot pages (seen more often than the mean) get about that.
+    // 80 % of the traffic goes to 20 % of the space: the hot pages (accessed more often than the
+    // mean) get about 80 %.
     let mut hits = std::collections::HashMap::<u64, u32>::new();
     let rs = all("hotcold,count=100k,span=4M,space=0.2,traffic=0.8");
     rs.iter().for_each(|r| *hits.entry(r.sector.0).or_default() += 1);
     let hot: Vec<u32> = hits.values().copied().filter(|&h| h > 200).collect();
     assert_eq!(hot.len(), 205);
     assert!((f64::from(hot.iter().sum::<u32>()) / 1e5 - 0.8).abs() < 0.01);
-    // A flush after every tenth write, and the mean rate.
+    // One flush after every tenth write, and the mean rate.
     let s = scan("gen:uniform,count=20k,flush=10,rate=500,meta=0.25");
     assert_eq!(s.flushes, 2000);
     assert!((s.metadata as f64 / 2e4 - 0.25).abs() < 0.02);

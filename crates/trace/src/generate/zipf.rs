@@ -1,7 +1,7 @@
 //! Zipf-distributed ranks for any exponent above 0, in constant time and memory.
 //!
-//! Rejection-inversion (Hörmann and Derflinger, "Rejection-inversion to generate variates from monotone discrete
-//! distributions", 1996).
+//! Method: rejection-inversion (Hörmann and Derflinger, "Rejection-inversion to generate variates
+//! from monotone discrete distributions", 1996).
 
 use super::random::Random;
 
@@ -14,7 +14,7 @@ pub(super) struct Zipf {
 }
 
 impl Zipf {
-    /// Ranks 0…n−1, rank k with weight (k+1)^−theta.
+    /// Creates a distribution over the ranks 0…n−1, in which rank k has weight (k+1)^−theta.
     pub(super) fn new(n: u64, theta: f64) -> Zipf {
         let mut z = Zipf { n: n as f64, theta, h_first: 0.0, h_last: 0.0, cut: 0.0 };
         z.h_first = z.integral(1.5) - 1.0;
@@ -23,13 +23,13 @@ impl Zipf {
         z
     }
 
-    /// The integral of x^−theta, up to a constant: (x^(1−theta) − 1) / (1 − theta).
+    /// Returns the integral of x^−theta, up to a constant: (x^(1−theta) − 1) / (1 − theta).
     fn integral(&self, x: f64) -> f64 {
         let log = libm::log(x);
         log * expm1_over(log * (1.0 - self.theta))
     }
 
-    /// Its inverse.
+    /// Returns the inverse of the integral.
     fn inverse(&self, y: f64) -> f64 {
         let t = (y * (1.0 - self.theta)).max(-1.0);
         libm::exp(y * log1p_over(t))
@@ -41,6 +41,7 @@ impl Zipf {
             let u = self.h_last + random.unit() * (self.h_first - self.h_last);
             let x = self.inverse(u);
             let k = (x + 0.5).floor().clamp(1.0, self.n);
+            // The first condition accepts most draws without evaluating the integral.
             if k - x <= self.cut || u >= self.integral(k + 0.5) - libm::pow(k, -self.theta) {
                 return k as u64 - 1;
             }
@@ -48,12 +49,12 @@ impl Zipf {
     }
 }
 
-/// (e^x − 1) / x, also near 0.
+/// Returns (e^x − 1) / x; a series is used near 0, where the quotient is not defined.
 fn expm1_over(x: f64) -> f64 {
     if x.abs() > 1e-8 { libm::expm1(x) / x } else { 1.0 + x * 0.5 * (1.0 + x / 3.0) }
 }
 
-/// ln(1 + x) / x, also near 0.
+/// Returns ln(1 + x) / x; a series is used near 0, where the quotient is not defined.
 fn log1p_over(x: f64) -> f64 {
     if x.abs() > 1e-8 { libm::log1p(x) / x } else { 1.0 - x * (0.5 - x / 3.0) }
 }

@@ -1,26 +1,27 @@
-//! One file out of a tar archive, as a stream. An archive that ends too early is normal: people ship heads of
-//! large ones.
+//! Reads one file of a tar archive as a stream. Truncated archives are normal: often only the head
+//! of a large archive is distributed.
 
 use super::peel::{Shared, lock};
 use std::io::{self, ErrorKind, Read};
 use std::sync::{Arc, Mutex};
 use tar::{EntryType, Header};
 
-/// Bytes of a tar block.
+/// Size of a tar block in bytes.
 pub(super) const BLOCK: usize = 512;
 
-/// Whether a first block is a tar header: the magic, and a checksum that holds.
+/// Returns `true` if a first block is a tar header: the magic is there and the checksum matches.
 pub(super) fn is_tar(first: &[u8]) -> bool {
     first.len() == BLOCK && header(first).is_some()
 }
 
-/// A header whose checksum holds.
+/// Returns the header if its checksum matches.
 fn header(block: &[u8]) -> Option<Header> {
     let mut h = Header::new_old();
     h.as_mut_bytes().copy_from_slice(block.get(..BLOCK)?);
     if &block[257..262] != b"ustar" {
         return None;
     }
+    // The checksum is computed with its own field, bytes 148 to 155, filled with spaces.
     let spaced = h
         .as_bytes()
         .iter()
@@ -29,7 +30,7 @@ fn header(block: &[u8]) -> Option<Header> {
     (h.cksum().ok()? == spaced.sum::<u32>()).then_some(h)
 }
 
-/// One file of an archive.
+/// Reader for one file of an archive.
 pub(super) struct Member {
     inner: Box<dyn Read + Send>,
     shared: Arc<Mutex<Shared>>,
@@ -40,7 +41,7 @@ pub(super) struct Member {
 }
 
 impl Member {
-    /// Finds the first regular file that is not empty and whose name contains `wanted`.
+    /// Opens the first regular file that is not empty and whose name contains `wanted`.
     pub(super) fn open(
         inner: Box<dyn Read + Send>,
         wanted: Option<&str>,
@@ -58,17 +59,18 @@ impl Member {
         }
         let why = match wanted {
             Some(w) => {
-                format!("no file of the tar archive has '{w}' in its name; it holds {}", names.join(", "))
+                format!("no file of the tar archive has '{w}' in its name; it contains {}", names.join(", "))
             }
-            None => "the tar archive holds no file with anything in it".into(),
+            None => "the tar archive contains no file that is not empty".into(),
         };
         Err(io::Error::new(ErrorKind::NotFound, why))
     }
 
-    /// Goes to the next regular file and returns its name; `None` at the archive's end.
+    /// Advances to the next regular file and returns its name, or `None` at the end of the archive.
     fn next(&mut self) -> io::Result<Option<String>> {
         let (mut long_name, mut size) = (None, None);
         loop {
+            // Skips the rest of the current file, and its padding to whole blocks.
             io::copy(&mut (&mut self.inner).take(self.left.saturating_add(self.padding)), &mut io::sink())?;
             (self.left, self.padding) = (0, 0);
             let mut block = Vec::with_capacity(BLOCK);
@@ -107,14 +109,15 @@ impl Member {
         }
     }
 
-    /// The member is through: tells of others, and reads on to the end when the hash wants it.
+    /// Ends the member: adds a note if other files follow, and reads the rest of the archive if it
+    /// has to be hashed.
     fn close(&mut self) -> io::Result<()> {
         self.over = true;
         let next = self.next()?;
         let mut shared = lock(&self.shared);
         if let Some(next) = next {
             let note = format!(
-                "only {} was read; the archive goes on with {next} (choose with --member)",
+                "only {} was read; the next file of the archive is {next} (choose with --member)",
                 self.name
             );
             shared.notes.push(note);

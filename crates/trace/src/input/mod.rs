@@ -1,4 +1,5 @@
-//! From a path to plain bytes: decompression and tar are seen through, the bytes are counted and hashed.
+//! Opening of a trace as plain bytes: decompression and unpacking are transparent, the bytes are
+//! counted and hashed.
 
 mod archive;
 mod peel;
@@ -13,10 +14,10 @@ use std::sync::{Arc, Mutex};
 
 pub(crate) use peel::lock;
 
-/// Bytes that are held at a time; also the most that a format is recognised by.
+/// Size of the buffer; also the number of bytes that recognition of a format sees.
 pub(crate) const BUFFER: usize = 256 << 10;
 
-/// Plain bytes of a trace, through one buffer that is used again and again.
+/// Plain bytes of a trace, read through one buffer.
 pub(crate) struct Input {
     path: String,
     reader: Box<dyn Read + Send>,
@@ -44,7 +45,7 @@ impl Input {
         Input::from_reader(path, raw, options, hash)
     }
 
-    /// From anything that can be read; `path` is what errors call it.
+    /// Creates an input from a reader. Errors refer to it as `path`.
     pub(crate) fn from_reader(
         path: &str,
         raw: Box<dyn Read + Send>,
@@ -63,6 +64,7 @@ impl Input {
             eof: false,
             failed: None,
         };
+        // A truncated header of a compressed file is not an error here: `finish` reports it.
         match peel(raw, options.member.as_deref(), &shared) {
             Ok(reader) => input.reader = reader,
             Err(source) if lock(&shared).cut_off(&source) => input.failed = Some(source),
@@ -74,6 +76,7 @@ impl Input {
 
     /// Reads until the buffer is full or the input ends.
     pub(crate) fn fill(&mut self) {
+        // The rest of an incomplete record moves to the front of the buffer.
         self.buffer.copy_within(self.start..self.end, 0);
         self.end -= self.start;
         self.start = 0;
@@ -87,33 +90,34 @@ impl Input {
         }
     }
 
-    /// What is in the buffer and was not taken.
+    /// Returns the bytes in the buffer that are not consumed yet.
     pub(crate) fn bytes(&self) -> &[u8] {
         &self.buffer[self.start..self.end]
     }
 
-    /// Takes bytes off the front.
+    /// Consumes bytes from the front of the buffer.
     pub(crate) fn take(&mut self, n: usize) {
         self.start += n;
     }
 
-    /// Whether nothing follows what is in the buffer: the input has ended, or failed.
+    /// Returns `true` if nothing follows the contents of the buffer: the input has ended or failed.
     pub(crate) fn at_end(&self) -> bool {
         self.eof || self.failed.is_some()
     }
 
-    /// Whether the input ended where it should, so that its last line is whole.
+    /// Returns `true` if the input has ended without error or truncation, so that its last line is
+    /// complete.
     pub(crate) fn ended_well(&self) -> bool {
         self.eof && self.failed.is_none() && lock(&self.shared).tar_cut.is_none()
     }
 
-    /// What the bytes were wrapped in.
+    /// Returns the containers around the bytes, outermost first.
     pub(crate) fn container(&self) -> Vec<String> {
         lock(&self.shared).layers.clone()
     }
 
-    /// At the end of the input: says how it ended. A cut is a remark (an error in strict mode), anything else that failed
-    /// is an error.
+    /// Reports how the input ended. A truncation is added to the problems (an error in strict
+    /// mode); any other failure is an error.
     pub(crate) fn finish(&mut self, strict: bool, problems: &mut Problems) -> Result<()> {
         let shared = lock(&self.shared);
         problems.notes.extend(shared.notes.iter().cloned());
@@ -121,8 +125,8 @@ impl Input {
         let cut = match self.failed.take() {
             None => shared.tar_cut.clone(),
             Some(e) if shared.cut_off(&e) => Some(format!(
-                "the compressed input is cut off after {} compressed bytes ({at} uncompressed): the requests before that were read, \
-                 a last line that is not whole was left out",
+                "the compressed input is truncated after {} compressed bytes ({at} uncompressed): the requests before that were read, \
+                 an incomplete last line was skipped",
                 shared.compressed
             )),
             Some(source) => return Err(Error::Read { path: self.path.clone(), at, source }),
@@ -134,7 +138,7 @@ impl Input {
         Ok(())
     }
 
-    /// Reads to the very end, so that the hash covers everything, and returns it.
+    /// Reads to the end of the input, so that the hash covers all bytes, and returns the hash.
     pub(crate) fn digest(&mut self) -> Option<String> {
         self.start = 0;
         self.end = 0;

@@ -1,4 +1,5 @@
-//! Taking the wrapping off: gzip, zstd, xz, bzip2 and tar, by magic bytes, one inside another.
+//! Decompression and unpacking: gzip, zstd, xz, bzip2 and tar, recognised by magic bytes and nested
+//! in any order.
 
 use super::archive;
 use sha2::{Digest, Sha256};
@@ -7,41 +8,41 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 type Reader = Box<dyn Read + Send>;
 
-/// How many wrappings may lie inside each other (`.tar.gz` with `.gz` files in it has three).
+/// Maximum nesting of containers (a `.tar.gz` that contains `.gz` files has three).
 const DEPTH: usize = 5;
 
-/// What the layers of an input have in common.
+/// State that the nested readers of an input share.
 #[derive(Default)]
 pub(crate) struct Shared {
-    /// What was taken off, outermost first.
+    /// Containers that were unpacked, outermost first.
     pub(super) layers: Vec<String>,
-    /// Bytes of the file that were read.
+    /// Number of bytes read from the file.
     pub(super) compressed: u64,
-    /// Bytes after the outermost decompression.
+    /// Number of bytes after the outermost decompression.
     pub(super) plain: u64,
-    /// Their hash.
+    /// Hash of those bytes.
     pub(super) hash: Option<Sha256>,
-    /// Whether a tar archive is read to its end, for the hash.
+    /// A tar archive is read to its end, for the hash.
     pub(super) drain: bool,
-    /// Set when a tar archive ends inside a file.
+    /// Set if a tar archive ends inside a file.
     pub(super) tar_cut: Option<String>,
-    /// Remarks.
+    /// Notes for the user.
     pub(super) notes: Vec<String>,
 }
 
 impl Shared {
-    /// Whether an error means that the compressed input ends too early.
+    /// Returns `true` if an error means that the compressed input is truncated.
     pub(super) fn cut_off(&self, e: &io::Error) -> bool {
         e.kind() == ErrorKind::UnexpectedEof
     }
 }
 
-/// The shared state; no holder can panic, so a poisoned lock cannot be.
+/// Locks the shared state. No holder of the lock can panic, so it is never poisoned.
 pub(crate) fn lock(shared: &Mutex<Shared>) -> MutexGuard<'_, Shared> {
     shared.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
-/// Counts (and hashes) what passes.
+/// Counts, and optionally hashes, the bytes that pass.
 struct Meter {
     inner: Reader,
     shared: Arc<Mutex<Shared>>,
@@ -64,7 +65,7 @@ impl Read for Meter {
     }
 }
 
-/// Reads the first bytes and puts them back.
+/// Reads the first bytes and returns them with a reader that delivers them again.
 fn peek(mut reader: Reader) -> io::Result<(Vec<u8>, Reader)> {
     let mut first = vec![0; archive::BLOCK];
     let mut n = 0;
@@ -73,7 +74,8 @@ fn peek(mut reader: Reader) -> io::Result<(Vec<u8>, Reader)> {
             Ok(0) => break,
             Ok(m) => n += m,
             Err(e) if e.kind() == ErrorKind::Interrupted => {}
-            // What was read stands; the error comes again when the rest is read.
+            // The bytes before a truncation are kept; the error is reported again when the rest is
+            // read.
             Err(e) if n > 0 && e.kind() == ErrorKind::UnexpectedEof => {
                 first.truncate(n);
                 let rest = Cursor::new(first.clone()).chain(Failing(Some(e)));
@@ -96,7 +98,8 @@ impl Read for Failing {
     }
 }
 
-/// Reads little at a time: the xz decoder loses what it decoded in a call that then runs into a cut.
+/// Limits the size of reads: the xz decoder loses the data that it decoded in a call that ends in a
+/// truncation.
 struct Sips<R>(R);
 
 impl<R: Read> Read for Sips<R> {
@@ -106,7 +109,7 @@ impl<R: Read> Read for Sips<R> {
     }
 }
 
-/// Unwraps one layer of compression.
+/// Removes one layer of compression, if there is one.
 fn decompress(first: &[u8], reader: Reader) -> io::Result<Result<(&'static str, Reader), Reader>> {
     Ok(match first {
         [0x1f, 0x8b, ..] => Ok(("gzip", Box::new(flate2::read::MultiGzDecoder::new(reader)) as Reader)),
@@ -121,7 +124,7 @@ fn decompress(first: &[u8], reader: Reader) -> io::Result<Result<(&'static str, 
     })
 }
 
-/// Takes everything off that a trace is wrapped in.
+/// Removes all layers of compression and archives around a trace.
 pub(super) fn peel(raw: Reader, member: Option<&str>, shared: &Arc<Mutex<Shared>>) -> io::Result<Reader> {
     let meter = |inner, plain| -> Reader { Box::new(Meter { inner, shared: Arc::clone(shared), plain }) };
     let mut reader = meter(raw, false);
@@ -132,6 +135,8 @@ pub(super) fn peel(raw: Reader, member: Option<&str>, shared: &Arc<Mutex<Shared>
         reader = match decompress(&first, rest)? {
             Ok((name, inner)) => {
                 lock(shared).layers.push(name.into());
+                // Only the outermost decompression is metered: the identity of a trace is the hash
+                // of those bytes.
                 if std::mem::replace(&mut metered, true) { inner } else { meter(inner, true) }
             }
             Err(plain) => {

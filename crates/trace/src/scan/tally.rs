@@ -1,4 +1,4 @@
-//! Counting requests, one at a time.
+//! Statistics of requests, updated one request at a time.
 
 use super::Scan;
 use crate::devices::Layout;
@@ -11,57 +11,58 @@ use hdrhistogram::Histogram;
 use roaring::RoaringTreemap;
 use serde::Serialize;
 
-/// Sectors of a page that footprints are counted in.
+/// Number of sectors of a page, the unit of footprints.
 const PAGE: u64 = 8;
-/// How many requests back an interleaved stream may have been.
+/// Number of previous requests that are searched for the end of an interleaved stream.
 const STREAMS: usize = 16;
 
-/// Sizes of the requests of one kind, in bytes.
+/// Statistics of the requests with one operation; all sizes are in bytes.
 #[derive(Clone, Copy, PartialEq, Default, Debug, Serialize)]
 pub struct Sizes {
-    /// How many.
+    /// Number of requests.
     pub count: u64,
-    /// All their bytes.
+    /// Total number of bytes.
     pub bytes: u64,
-    /// The smallest.
+    /// Smallest size.
     #[serde(rename = "min_bytes")]
     pub min: u64,
-    /// The mean.
+    /// Mean size.
     #[serde(rename = "mean_bytes")]
     pub mean: f64,
-    /// Half are at most this large.
+    /// Median size.
     #[serde(rename = "p50_bytes")]
     pub p50: u64,
-    /// 90 % are at most this large.
+    /// 90th percentile.
     #[serde(rename = "p90_bytes")]
     pub p90: u64,
-    /// 99 % are at most this large.
+    /// 99th percentile.
     #[serde(rename = "p99_bytes")]
     pub p99: u64,
-    /// The largest.
+    /// Largest size.
     #[serde(rename = "max_bytes")]
     pub max: u64,
 }
 
-/// How requests arrive.
+/// Statistics of arrivals and of the gaps between requests.
 #[derive(Clone, Copy, PartialEq, Default, Debug, Serialize)]
 pub struct Arrivals {
-    /// Requests a second, over the whole duration; 0 when no time passes.
+    /// Requests per second, over the whole duration; 0 if the duration is zero.
     pub mean_per_s: f64,
-    /// Most requests in one second of the trace.
+    /// Maximum number of requests in one second of the trace.
     pub peak_per_s: u64,
-    /// Half of the gaps between requests are at most this long.
+    /// Median gap between requests.
     #[serde(rename = "gap_p50_ns")]
     pub gap_p50: Nanos,
-    /// 99 % of the gaps are at most this long.
+    /// 99th percentile of the gaps.
     #[serde(rename = "gap_p99_ns")]
     pub gap_p99: Nanos,
-    /// The longest gap.
+    /// Longest gap.
     #[serde(rename = "gap_max_ns")]
     pub gap_max: Nanos,
 }
 
-/// A histogram with exact values up to 2047 (sizes up to 1 MiB in sectors) and 0.1 % beyond.
+/// A histogram with exact values up to 2047 (sizes up to 1 MiB in sectors) and a precision of 0.1 %
+/// beyond.
 struct Hist {
     histogram: Option<Histogram<u64>>,
     sum: u128,
@@ -75,7 +76,7 @@ impl Hist {
     }
 
     fn add(&mut self, value: u64) {
-        // It grows as it must; a value beyond 2^63 is counted at the end it has then.
+        // The histogram grows as needed. A value beyond 2^63 is counted at the current maximum.
         if let Some(h) = &mut self.histogram
             && h.record(value).is_err()
         {
@@ -113,17 +114,18 @@ impl Hist {
     }
 }
 
-/// What is known of one device.
+/// Statistics of the address space of one device.
 #[derive(Default)]
 struct Space {
     touched: RoaringTreemap,
     written: RoaringTreemap,
     chunks: RoaringTreemap,
+    /// Ends of the last requests, a ring buffer.
     ends: [u64; STREAMS],
     next: usize,
 }
 
-/// Counts of everything.
+/// Statistics of a workload.
 pub(super) struct Tally {
     pub(super) requests: u64,
     merge: bool,
@@ -211,6 +213,7 @@ impl Tally {
         }
         self.last = at;
         let second = at.since(self.first).0 / 1_000_000_000;
+        // Times never run backwards, so one counter for the current second is enough.
         if second != self.second.0 {
             self.second = (second, 0);
         }
@@ -223,7 +226,7 @@ impl Tally {
         let (start, end) = (r.sector.0, r.end());
         self.aligned += u64::from((start | end) % PAGE == 0);
         let latest = space.ends[(space.next + STREAMS - 1) % STREAMS];
-        // Sector 0 follows nothing: an end of 0 means that there was no request yet.
+        // Sector 0 continues no request: an end of 0 means that there was no request yet.
         if start > 0 {
             self.sequential += u64::from(latest == start);
             self.streams += u64::from(space.ends.contains(&start));
@@ -256,7 +259,7 @@ impl Tally {
         let share = |n: u64, of: u64| if of == 0 { 0.0 } else { n as f64 / of as f64 };
         let duration = self.last.since(self.first);
         let seconds = duration.as_secs();
-        // The layout is that of the whole trace; with a limit, what is used of it may end earlier.
+        // The layout is that of the whole trace. With a limit, the used part may end earlier.
         let end = |(i, &e): (usize, &u64)| match (e, layout.base(i as u16)) {
             (0, _) | (_, None) => 0,
             (e, Some(base)) => base.saturating_add(e),

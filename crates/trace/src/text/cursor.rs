@@ -1,16 +1,16 @@
-//! Numbers and fields of one line, exact and without allocation.
+//! Parsing of numbers and fields of one line, exact and without allocation.
 
 use crate::problems::Reason;
 
-/// What is wrong when digits were expected.
+/// Reason if digits were expected.
 pub(crate) const NO_NUMBER: Reason = "a number is missing or not a number";
-/// What is wrong with a minus sign.
+/// Reason for a minus sign.
 pub(crate) const NEGATIVE: Reason = "negative number";
-/// What is wrong with a number that is too large.
+/// Reason for a number that is too large.
 pub(crate) const OVERFLOW: Reason = "number too large";
-/// What is wrong when a line ends early.
+/// Reason if a line ends early.
 pub(crate) const TOO_FEW: Reason = "too few fields";
-/// What is wrong when a line goes on.
+/// Reason if a line has more fields than expected.
 pub(crate) const TOO_MANY: Reason = "too many fields";
 
 const POW10: [u64; 20] = {
@@ -23,10 +23,10 @@ const POW10: [u64; 20] = {
     t
 };
 
-/// The rest of a line.
+/// Parser for the rest of a line.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Cursor<'a> {
-    /// What was not read yet.
+    /// Bytes that are not parsed yet.
     pub(crate) rest: &'a [u8],
 }
 
@@ -44,7 +44,7 @@ impl<'a> Cursor<'a> {
         }
     }
 
-    /// One byte that must be there, with blanks around it.
+    /// Expects one byte, with optional blanks around it.
     #[inline]
     pub(crate) fn expect(&mut self, byte: u8) -> Result<(), Reason> {
         if let [b, rest @ ..] = self.rest
@@ -68,7 +68,7 @@ impl<'a> Cursor<'a> {
         }
     }
 
-    /// Blanks that must be there.
+    /// Expects at least one blank, and a field after it.
     #[inline]
     pub(crate) fn gap(&mut self) -> Result<(), Reason> {
         match self.rest {
@@ -81,20 +81,20 @@ impl<'a> Cursor<'a> {
         }
     }
 
-    /// Nothing but blanks may follow.
+    /// Expects the end of the line, after optional blanks.
     #[inline]
     pub(crate) fn done(&mut self) -> Result<(), Reason> {
         self.blanks();
         if self.rest.is_empty() { Ok(()) } else { Err(TOO_MANY) }
     }
 
-    /// Digits up to the next other byte.
+    /// Parses digits up to the next other byte.
     #[inline]
     pub(crate) fn u64(&mut self) -> Result<u64, Reason> {
         let mut n = 0u64;
         let mut i = 0;
         while let Some(d) = self.digit(i) {
-            // 19 digits always fit; from the 20th on every step is checked.
+            // 19 digits always fit; from the 20th on, each step is checked for overflow.
             if i < 19 {
                 n = n * 10 + d;
             } else {
@@ -124,7 +124,8 @@ impl<'a> Cursor<'a> {
         }
     }
 
-    /// A decimal number times `10^power`, exactly; what lies below one is cut off.
+    /// Parses a decimal number and returns it times `10^power`, exactly; a fraction below one is
+    /// cut off.
     #[inline]
     pub(crate) fn decimal(&mut self, power: u32) -> Result<u64, Reason> {
         let start = *self;
@@ -153,7 +154,7 @@ impl<'a> Cursor<'a> {
         Ok(value)
     }
 
-    /// The same for numbers with an exponent, such as 3.8e-05.
+    /// Parses a number with an exponent, such as 3.8e-05, for [`Cursor::decimal`].
     #[cold]
     fn scientific(&mut self, power: u32) -> Result<u64, Reason> {
         let (mut mantissa, mut scale, mut point) = (0u128, power as i32, false);
@@ -161,7 +162,7 @@ impl<'a> Cursor<'a> {
             match self.rest {
                 [b'.', rest @ ..] if !point => (point, self.rest) = (true, rest),
                 [d @ b'0'..=b'9', rest @ ..] => {
-                    // Past 30 digits only the magnitude counts.
+                    // After 30 digits only the magnitude matters.
                     if mantissa < 10u128.pow(30) {
                         mantissa = mantissa * 10 + u128::from(d - b'0');
                         scale -= i32::from(point);
@@ -193,14 +194,15 @@ impl<'a> Cursor<'a> {
         u64::try_from(value).map_err(|_| OVERFLOW)
     }
 
-    /// Everything up to the next blank; at least one byte.
+    /// Returns all bytes up to the next blank; at least one byte.
     #[inline]
     pub(crate) fn word(&mut self) -> Result<&'a [u8], Reason> {
         let n = self.rest.iter().position(|b| matches!(b, b' ' | b'\t')).unwrap_or(self.rest.len());
         self.take(n)
     }
 
-    /// Everything up to the next separator or the end, without blanks around it; the separator stays.
+    /// Returns all bytes up to the next separator or the end, without blanks around them. The
+    /// separator is not consumed.
     #[inline]
     pub(crate) fn field(&mut self, separator: u8) -> Result<&'a [u8], Reason> {
         let n = self.rest.iter().position(|&b| b == separator).unwrap_or(self.rest.len());
@@ -217,7 +219,7 @@ impl<'a> Cursor<'a> {
         Ok(word)
     }
 
-    /// The last blank-separated word, taken off the end.
+    /// Removes the last blank-separated word from the end and returns it.
     #[inline]
     pub(crate) fn last_word(&mut self) -> Result<&'a [u8], Reason> {
         let line = self.rest.trim_ascii_end();
@@ -228,7 +230,7 @@ impl<'a> Cursor<'a> {
     }
 }
 
-/// A whole field as a number.
+/// Parses a whole field as a number.
 #[inline]
 pub(crate) fn number(field: &[u8]) -> Result<u64, Reason> {
     let mut c = Cursor::new(field);

@@ -1,21 +1,21 @@
-//! Lines out of a buffer: counted, parsed, and put aside when malformed.
+//! Splitting of a buffer into lines: lines are counted and parsed, malformed ones are recorded.
 
 use crate::formats::{Decoded, Decoder};
 use crate::problems::Reason;
 use crate::text::Cursor;
 use memchr::memchr;
 
-/// A line longer than this is malformed; no format comes near it.
+/// A line longer than this is malformed; no format has such lines.
 pub(crate) const LINE_MAX: usize = 64 << 10;
 
-/// A format in which a line is at most one request.
+/// Parser of a format in which a line is at most one request.
 pub(crate) trait LineParser {
-    /// Reads one line, without its end; blank lines and comments never get here. Pushing nothing means
-    /// that the line is none of a request (a header, a summary).
+    /// Parses one line, without its line end. A line that yields no request (a header, a summary)
+    /// adds nothing to `out`.
     fn line(&mut self, line: Cursor<'_>, out: &mut Decoded) -> Result<(), Reason>;
 }
 
-/// A [`Decoder`] out of a [`LineParser`].
+/// A [`Decoder`] based on a [`LineParser`].
 pub(crate) struct Lines<P> {
     parser: P,
     skipping: bool,
@@ -35,7 +35,7 @@ impl<P: LineParser> Lines<P> {
     }
 }
 
-/// Puts a line aside that a parser did not take, unless it is blank, a comment or padding.
+/// Records a line that the parser rejected, unless it is blank, a comment or padding.
 #[cold]
 fn reject(line: &[u8], reason: Reason, out: &mut Decoded) {
     let text = line.trim_ascii();
@@ -70,6 +70,7 @@ impl<P: LineParser> Decoder for Lines<P> {
                         out.problems.lines += 1;
                         reject(rest, "line longer than 64 KiB", out);
                     }
+                    // The line is too long; the rest of it is skipped when it arrives.
                     self.skipping = true;
                     return bytes.len();
                 }

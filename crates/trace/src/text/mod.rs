@@ -1,4 +1,4 @@
-//! Parsing of text at the speed of bytes: numbers, fields, lines.
+//! Fast parsing of text: numbers, fields, lines.
 
 pub(crate) mod cursor;
 pub(crate) mod lines;

@@ -1,4 +1,4 @@
-//! One line a request, in each writable format.
+//! One line for each request, in every writable format.
 
 use crate::{Error, ReqOp, Request};
 use frit_core::{Hints, Nanos};
@@ -8,13 +8,13 @@ use std::str::FromStr;
 /// A format that can be written.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum WriteFormat {
-    /// frit's recorded CSV: keeps everything.
+    /// frit's recorded CSV; keeps all properties of a request.
     Recorded,
-    /// MSR Cambridge, times to 100 ns from 0.
+    /// MSR Cambridge, times in units of 100 ns from 0.
     Msr,
     /// DiskSim ASCII: ms with six decimals, sizes in sectors, 1 = read.
     DiskSim,
-    /// The same as MQSim takes it: time in whole ns.
+    /// DiskSim ASCII for MQSim: times in whole ns.
     MqSim,
     /// SPC, times in seconds with nine decimals.
     Spc,
@@ -36,7 +36,7 @@ pub const WRITABLE: [(&str, WriteFormat); 7] = [
 ];
 
 impl WriteFormat {
-    /// Its name.
+    /// Returns the name of the format.
     #[must_use]
     pub fn name(self) -> &'static str {
         WRITABLE.iter().find(|w| w.1 == self).map_or("?", |w| w.0)
@@ -76,12 +76,12 @@ impl Line {
         Line { format, devices, waited_us: 0, opened: Vec::new() }
     }
 
-    /// Whether the format can say metadata, FUA and SYNC.
+    /// Returns `true` if the format has metadata, FUA and SYNC hints.
     pub(super) fn has_hints(&self) -> bool {
         self.format == WriteFormat::Recorded
     }
 
-    /// Writes one request; false when the format cannot say it.
+    /// Writes one request; returns `false` if the format cannot represent it.
     pub(super) fn put(&mut self, r: &Request, names: &[String], out: &mut Vec<u8>) -> bool {
         let name = match names.get(usize::from(r.device)) {
             Some(name) if self.devices => name.as_str(),
@@ -111,7 +111,7 @@ impl Line {
         true
     }
 
-    /// Writes what a file ends with.
+    /// Writes the end of the file.
     pub(super) fn end(&mut self, out: &mut Vec<u8>) {
         if self.format == WriteFormat::Fio3 {
             for (i, _) in self.opened.iter().enumerate().filter(|(_, o)| **o) {
@@ -140,12 +140,14 @@ impl Line {
         }
         if self.devices {
             out.push(b',');
+            // Separators inside a name would add columns.
             out.extend(name.bytes().map(|b| if matches!(b, b',' | b' ' | b'\t') { b'.' } else { b }));
         }
         out.push(b'\n');
     }
 
-    /// Files are named by the number of the device: fio takes names for paths.
+    /// Writes a request to an iolog. Files are named by the number of the device, because fio
+    /// interprets names as paths.
     fn fio(&mut self, r: &Request, out: &mut Vec<u8>) {
         let device = if self.devices { r.device } else { 0 };
         let now = r.at.0 / 1000;
@@ -180,13 +182,14 @@ impl Line {
     }
 }
 
-/// The file that stands for a device in an iolog.
+/// Returns the file that represents a device in an iolog.
 fn file(device: u16) -> String {
     format!("device{device}")
 }
 
 fn msr(r: &Request, name: &str, out: &mut Vec<u8>) {
-    // A host is a word and a disk a number; other names become a host with disk 0.
+    // In this format a host is a word and a disk is a number; any other name becomes a host with
+    // disk 0.
     let (host, disk) = match name.split_once(',') {
         Some((host, disk)) if !host.is_empty() && disk.parse::<u64>().is_ok() => (host, disk),
         _ if name.parse::<u64>().is_ok() => ("frit", name),
@@ -202,12 +205,13 @@ fn disksim(r: &Request, name: &str, out: &mut Vec<u8>) {
     let _ = writeln!(out, " {} {} {} {op}", number(name, r.device), r.sector.0, r.sectors);
 }
 
-/// A device as a number: its own when it has one, else the order of its appearance.
+/// Returns a device as a number: its name if that is a number, else its index in order of
+/// appearance.
 fn number(name: &str, device: u16) -> u64 {
     name.parse().unwrap_or_else(|_| u64::from(device))
 }
 
-/// Nanoseconds in a larger unit, exactly.
+/// Writes nanoseconds in a larger unit, exactly.
 fn decimal(at: Nanos, unit: u64, digits: usize, out: &mut Vec<u8>) {
     let _ = write!(out, "{}.{:0digits$}", at.0 / unit, at.0 % unit);
 }

@@ -1,4 +1,5 @@
-//! Writing requests in formats that other tools read; compressed when the file's name says so.
+//! Writes requests in formats that other tools read, compressed according to the extension of the
+//! file name.
 
 mod line;
 mod sink;
@@ -11,34 +12,34 @@ use line::Line;
 use serde::Serialize;
 use sink::Sink;
 
-/// What was written, and what the format could not hold.
+/// Counts of the requests that were written and of the data that the format cannot represent.
 #[derive(Clone, Copy, PartialEq, Eq, Default, Debug, Serialize)]
 pub struct Written {
-    /// Requests that were written.
+    /// Number of requests that were written.
     pub requests: u64,
-    /// Flushes that the format cannot say; they were left out.
+    /// Number of flushes that were dropped because the format cannot represent them.
     pub flushes_lost: u64,
-    /// Discards that the format cannot say; they were left out.
+    /// Number of discards that were dropped because the format cannot represent them.
     pub discards_lost: u64,
-    /// Written requests whose hints (metadata, FUA, SYNC) the format cannot say.
+    /// Number of written requests whose hints (metadata, FUA, SYNC) the format cannot represent.
     pub hints_lost: u64,
 }
 
 impl Written {
-    /// One sentence a loss, ready to be shown.
+    /// Returns one sentence for each kind of loss, for display.
     #[must_use]
     pub fn sentences(&self, format: WriteFormat) -> Vec<String> {
         let name = format.name();
         let mut out = Vec::new();
         if self.flushes_lost > 0 {
-            out.push(format!("{} flushes were left out: {name} has none", self.flushes_lost));
+            out.push(format!("{} flushes were left out: {name} cannot represent them", self.flushes_lost));
         }
         if self.discards_lost > 0 {
-            out.push(format!("{} discards were left out: {name} has none", self.discards_lost));
+            out.push(format!("{} discards were left out: {name} cannot represent them", self.discards_lost));
         }
         if self.hints_lost > 0 {
             out.push(format!(
-                "the hints (metadata, FUA, SYNC) of {} requests were left out: {name} has none",
+                "the hints (metadata, FUA, SYNC) of {} requests were left out: {name} cannot represent them",
                 self.hints_lost
             ));
         }
@@ -56,16 +57,19 @@ pub struct Writer {
 }
 
 impl Writer {
-    /// Writes a file, which takes the place of what has its name when it is finished, or to standard output for `-`. `.gz` and `.zst` compress. With `devices`, the format's device
-    /// column (if it has one) holds each request's device; without, everything is on device 0.
+    /// Creates a writer to a file, or to standard output for `-`. The file replaces an existing one
+    /// of the same name when it is finished. The extensions `.gz` and `.zst` select compression.
+    /// With `devices`, the format's device column (if it has one) contains each request's device;
+    /// without, all requests are on device 0.
     ///
     /// # Errors
-    /// The file cannot be created, or its name asks for a compression that is only read.
+    /// The file cannot be created, or its extension selects a compression that is only supported
+    /// for reading.
     pub fn create(path: &str, format: WriteFormat, devices: bool) -> Result<Writer> {
         Writer::over(Sink::create(path, false)?, path, format, devices)
     }
 
-    /// Creates a file that readers see while it grows; what is there already is not replaced.
+    /// Creates a file that readers can follow while it grows; an existing file is not replaced.
     ///
     /// # Errors
     /// As for [`Writer::create`].
@@ -79,7 +83,7 @@ impl Writer {
         Ok(Writer { path: path.into(), sink, line, buffer, written: Written::default() })
     }
 
-    /// Writes requests; `names` are the device names of their workload.
+    /// Writes requests. `names` are the device names of their workload.
     ///
     /// # Errors
     /// The file cannot be written.
@@ -97,8 +101,8 @@ impl Writer {
         self.drain()
     }
 
-    /// Hands what was written so far to the file, so that it can be read up to here: for a writer that
-    /// stays open for long. Compression is a little worse for it.
+    /// Passes all data to the file, so that a reader can see it, for a writer that stays open for
+    /// long. Compression becomes slightly worse.
     ///
     /// # Errors
     /// The file cannot be written.
@@ -114,7 +118,7 @@ impl Writer {
         Ok(())
     }
 
-    /// Writes what is left and says what the file holds.
+    /// Writes the remaining data and returns the counts.
     ///
     /// # Errors
     /// The file cannot be written.

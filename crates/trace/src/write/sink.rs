@@ -1,4 +1,4 @@
-//! Where written bytes go: a file or standard output, plain or compressed.
+//! Destination of written bytes: a file or standard output, plain or compressed.
 
 use crate::{Error, Result};
 use flate2::Compression;
@@ -11,12 +11,12 @@ use std::path::Path;
 
 type Raw = BufWriter<Target>;
 
-/// A file or standard output.
+/// Uncompressed destination: a file or standard output.
 pub(super) enum Target {
     Stdout(io::Stdout),
-    /// It has its name from the start, for readers while it grows.
+    /// The file has its name from the start, so that readers can follow it while it grows.
     Growing(File),
-    /// It gets its name when it is complete.
+    /// The file gets its name when it is complete.
     Whole(OutputFile),
 }
 
@@ -56,12 +56,13 @@ impl Write for Target {
     }
 }
 
-/// A new file for its owner alone: it says which addresses a user's programs write to.
+/// Creates a new file that only its owner can read: a trace reveals which addresses a user's
+/// programs write to.
 fn new_private(path: &str) -> io::Result<File> {
     OpenOptions::new().write(true).create_new(true).mode(0o600).open(path)
 }
 
-/// Where bytes go.
+/// Destination with optional compression.
 pub(super) enum Sink {
     Plain(Raw),
     Gzip(GzEncoder<Raw>),
@@ -69,17 +70,18 @@ pub(super) enum Sink {
 }
 
 impl Sink {
-    /// Creates a file, which is seen while it grows or only when it is complete.
+    /// Creates a file that is visible while it grows, or only when it is complete.
     pub(super) fn create(path: &str, grows: bool) -> Result<Sink> {
         let extension = path.rsplit('.').next().unwrap_or_default().to_ascii_lowercase();
         if matches!(extension.as_str(), "xz" | "bz2") && path.contains('.') {
-            return Err(Error::spec(path, "frit writes .gz and .zst; xz and bzip2 are only read"));
+            return Err(Error::spec(path, "frit writes .gz and .zst; xz and bzip2 can only be read"));
         }
         let open = |source| Error::Open { path: path.into(), source };
         let raw = BufWriter::with_capacity(1 << 16, Target::create(path, grows).map_err(open)?);
         Ok(match extension.as_str() {
             "gz" => Sink::Gzip(GzEncoder::new(raw, Compression::default())),
-            // Level 9 shrinks traces by a third more than the default, still faster than gzip.
+            // Level 9 makes traces a third smaller than the default level, and is still faster than
+            // gzip.
             "zst" => Sink::Zstd(zstd::Encoder::new(raw, 9).map_err(open)?),
             _ => Sink::Plain(raw),
         })
@@ -93,7 +95,7 @@ impl Sink {
         }
     }
 
-    /// Hands all that was put to the file, so that a reader finds it.
+    /// Passes all data to the file, so that a reader sees it.
     pub(super) fn flush(&mut self) -> io::Result<()> {
         match self {
             Sink::Plain(w) => w.flush(),
@@ -102,7 +104,7 @@ impl Sink {
         }
     }
 
-    /// Completes the file, and gives it its name.
+    /// Completes the file, and gives it its final name.
     pub(super) fn finish(self) -> io::Result<()> {
         let raw = match self {
             Sink::Plain(w) => w,

@@ -1,6 +1,7 @@
-//! A small trace in every format, with what is odd about each; used by the tests of damage.
+//! A small trace in every format, with the peculiarities of each; used by the tests of damaged
+//! input.
 
-/// Format, bytes, requests.
+/// Returns format, bytes and number of requests of each sample.
 #[allow(clippy::too_many_lines, reason = "a table")]
 pub(crate) fn samples() -> Vec<(&'static str, Vec<u8>, usize)> {
     let text = |s: &str| s.as_bytes().to_vec();
@@ -82,7 +83,7 @@ pub(crate) fn samples() -> Vec<(&'static str, Vec<u8>, usize)> {
     ]
 }
 
-/// Three moves, a flush and a TEST UNIT READY, in version 1.
+/// Returns three reads and writes, a flush and a TEST UNIT READY, in version 1.
 fn vscsi() -> Vec<u8> {
     let record = |i: u32, cmd: u16, len: u32, lbn: u64| {
         let mut b = Vec::new();

@@ -1,19 +1,19 @@
-//! The holders of a lock, as `/proc/locks` tells them.
+//! Holders of a lock, read from `/proc/locks`.
 
 use std::fs::{File, Metadata};
 use std::os::unix::fs::MetadataExt;
 use std::path::Path;
 
-/// Rights of the group and of others.
+/// Permission bits of the group and of others.
 const OTHERS: u32 = 0o077;
 const OTHERS_WRITE: u32 = 0o022;
 
 /// A process that took a lock.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub(super) struct Holder {
-    /// 0: of another namespace of processes.
+    /// Process ID; 0 if the process is in another PID namespace.
     pid: u32,
-    /// The user that started it; `None`: it cannot be looked at.
+    /// Real user ID of the process; `None` if it cannot be read.
     user: Option<u32>,
 }
 
@@ -32,8 +32,9 @@ impl Holder {
         self.pid != 0
     }
 
-    /// Returns `true` if the holder cannot be a program that changes the file: another user's, without the right to
-    /// write to it. A process that took the lock and ended has handed its descriptor on, which frit never does.
+    /// Returns `true` if the holder cannot be a program that changes the file: it belongs to
+    /// another user without the right to write to the file. A process that took the lock and ended
+    /// has passed its descriptor to another process, which frit never does.
     fn is_reader_of(&self, file: &Metadata) -> bool {
         if file.mode() & OTHERS == 0 || file.mode() & OTHERS_WRITE != 0 || self.pid == 0 {
             return false;
@@ -46,19 +47,19 @@ impl Holder {
     }
 }
 
-/// Returns `true` if processes of other users are shown (no `hidepid`).
+/// Returns `true` if `/proc` shows processes of other users (no `hidepid`).
 fn others_are_shown() -> bool {
     std::fs::read_to_string("/proc/1/status").is_ok()
 }
 
-/// The holders of locks (flock) on a file.
+/// Returns the holders of locks (flock) on a file.
 pub(super) fn holders(file: &Metadata) -> Vec<Holder> {
     let locks = std::fs::read_to_string("/proc/locks").unwrap_or_default();
     let known = |pid| Holder { pid, user: user_of(pid) };
     pids_in(&locks, file.dev(), file.ino()).into_iter().map(known).collect()
 }
 
-/// Returns `true` if a file is locked, and by nobody but users who may read it and not write to it.
+/// Returns `true` if a file is locked, and only by users who may read it and not write to it.
 #[must_use]
 pub fn are_readers(file: &File) -> bool {
     let Ok(meta) = file.metadata() else { return false };
@@ -66,24 +67,25 @@ pub fn are_readers(file: &File) -> bool {
     !all.is_empty() && all.iter().all(|holder| holder.is_reader_of(&meta))
 }
 
-/// The first holder that may write to a file.
+/// Returns the first holder that may write to a file.
 pub(super) fn writer(file: &Metadata) -> Option<Holder> {
     holders(file).into_iter().find(|holder| !holder.is_reader_of(file))
 }
 
-/// The real user of a process: a program with the set-user-ID bit that inherits a lock does not lend it its rights.
+/// Returns the real user of a process. The real user counts because a set-user-ID program that
+/// inherits a lock does not lend it its rights.
 fn user_of(pid: u32) -> Option<u32> {
     let status = std::fs::read_to_string(format!("/proc/{pid}/status")).ok()?;
     let line = status.lines().find_map(|line| line.strip_prefix("Uid:"))?;
     line.split_whitespace().next()?.parse().ok()
 }
 
-/// A line is `1: FLOCK  ADVISORY  WRITE 1234 fd:01:5678 0 EOF`; the pid is 0 when it belongs to another
-/// namespace.
+/// Returns the processes that hold a lock on a file. A line is `1: FLOCK  ADVISORY  WRITE 1234
+/// fd:01:5678 0 EOF`; the process ID is 0 if it belongs to another PID namespace.
 fn pids_in(locks: &str, dev: u64, inode: u64) -> Vec<u32> {
     let file = format!("{:02x}:{:02x}:{inode}", rustix::fs::major(dev), rustix::fs::minor(dev));
     let line = locks.lines().map(|l| l.split_whitespace().collect::<Vec<_>>());
-    // Those who wait for a lock have an arrow in their line.
+    // The lines of processes that wait for a lock contain an arrow.
     let holders = line.filter(|w| !w.contains(&"->") && w.get(1) == Some(&"FLOCK"));
     let of_file = holders.filter(|w| w.get(5) == Some(&file.as_str()));
     of_file.filter_map(|words| words.get(4)?.parse().ok()).collect()

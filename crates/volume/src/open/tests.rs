@@ -1,4 +1,5 @@
-//! Which stop it was is told by the boot id, also when recovery is stopped itself.
+//! The boot ID tells a power loss from a crash of the process, also when the recovery is
+//! interrupted.
 
 use super::*;
 use crate::create::CreateOptions;
@@ -20,7 +21,7 @@ fn now(dir: &Path) -> Superblock {
     SuperblockFile::open(dir, true).unwrap().now().clone()
 }
 
-/// As another boot of the machine left it.
+/// Marks the volume as left by another boot of the machine.
 fn left(dir: &Path, state: State) {
     let mut file = SuperblockFile::open(dir, false).unwrap();
     file.update(|s| (s.state, s.boot_id) = (state, OTHER_BOOT)).unwrap();
@@ -54,7 +55,7 @@ fn a_recovery_that_does_not_end_is_repeated_as_what_it_was() {
     assert!(Volume::open(&dir, &OpenOptions::default()).is_err());
     assert_eq!(now(&dir).boot_id, OTHER_BOOT);
     std::fs::write(&nand, bytes).unwrap();
-    // Looking at it changes nothing either.
+    // A read-only opening changes nothing either.
     let look = OpenOptions { read_only: true, stop: None };
     assert!(Volume::open(&dir, &look).unwrap().recovery().machine);
     assert_eq!(now(&dir).boot_id, OTHER_BOOT);
@@ -70,7 +71,7 @@ fn a_stack_that_is_not_the_one_of_its_hash_is_refused() {
     file.update(|s| s.stack.push_str("# more\n")).unwrap();
     drop(file);
     let e = Volume::open(&dir, &OpenOptions::default()).unwrap_err().to_string();
-    assert!(e.contains("not the one that its hash names"), "{e}");
+    assert!(e.contains("does not match its hash"), "{e}");
     let mut file = SuperblockFile::open(&dir, false).unwrap();
     file.update(|s| {
         s.stack = "[hfsl]\nfrom_the_future = 1\n".into();

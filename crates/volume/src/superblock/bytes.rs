@@ -1,20 +1,20 @@
-//! A copy of the superblock as bytes: little endian, fixed fields, then records and texts, then CRC32C.
+//! Encoding of a superblock copy: little-endian, fixed fields, then records and texts, then CRC32C.
 
 use super::{Backing, Features, MediumRecord, RecoveryRecord, State, Superblock, VERSION};
 use frit_core::MediumKind;
 
 const MAGIC: [u8; 8] = *b"fritVOL\0";
-/// Bytes before the media records.
+/// Size of the fixed fields before the media records, in bytes.
 const FIXED: usize = 224;
-/// Bytes of a media record before its texts.
+/// Size of the fixed fields of a media record, in bytes.
 const MEDIUM_FIXED: usize = 16;
 
-/// Why bytes are no superblock.
+/// Reason why bytes are not a usable superblock.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub(super) enum Bad {
-    /// Not one at all, or a torn or damaged one: the other copy counts.
+    /// No superblock, or a torn or damaged one: the other copy is used.
     Damaged(String),
-    /// A whole one, of another version of frit: the other copy must not be taken in its place.
+    /// A valid superblock of another version of frit: the other copy must not be used instead.
     Refused(String),
 }
 
@@ -31,7 +31,7 @@ fn kind_number(kind: MediumKind) -> u8 {
     }
 }
 
-/// Texts of params: a line each.
+/// Returns the parameters as text, one a line.
 fn params_text(params: &[(String, String)]) -> String {
     params.iter().map(|(k, v)| format!("{k}={v}\n")).collect()
 }
@@ -42,7 +42,7 @@ pub(super) fn encode(s: &Superblock) -> Vec<u8> {
     b.extend(MAGIC);
     let u32s = |b: &mut Vec<u8>, all: &[u32]| all.iter().for_each(|n| b.extend(n.to_le_bytes()));
     let u64s = |b: &mut Vec<u8>, all: &[u64]| all.iter().for_each(|n| b.extend(n.to_le_bytes()));
-    // The length is put in at the end.
+    // The length is filled in at the end.
     u32s(&mut b, &[VERSION, 0]);
     u64s(&mut b, &[s.sequence]);
     let state = match s.state {
@@ -86,19 +86,19 @@ pub(super) fn encode(s: &Superblock) -> Vec<u8> {
     b
 }
 
-/// Takes fields from the front of bytes.
+/// Reader of fields from the front of a byte slice.
 struct Fields<'a>(&'a [u8]);
 
 impl<'a> Fields<'a> {
     fn take(&mut self, n: usize) -> Result<&'a [u8], Bad> {
-        let Some((now, rest)) = self.0.split_at_checked(n) else { return damaged("it is cut short") };
+        let Some((now, rest)) = self.0.split_at_checked(n) else { return damaged("it is truncated") };
         self.0 = rest;
         Ok(now)
     }
 
     fn array<const N: usize>(&mut self) -> Result<[u8; N], Bad> {
         let bytes = self.take(N)?;
-        bytes.try_into().map_err(|_| Bad::Damaged("it is cut short".into()))
+        bytes.try_into().map_err(|_| Bad::Damaged("it is truncated".into()))
     }
 
     fn u16(&mut self) -> Result<u16, Bad> {
@@ -115,21 +115,21 @@ impl<'a> Fields<'a> {
 
     fn text(&mut self, n: usize) -> Result<String, Bad> {
         let bytes = self.take(n)?;
-        String::from_utf8(bytes.into()).map_err(|_| Bad::Damaged("a text in it is no UTF-8".into()))
+        String::from_utf8(bytes.into()).map_err(|_| Bad::Damaged("a text in it is not valid UTF-8".into()))
     }
 }
 
-/// The bytes that the checksum covers, when it is right.
+/// Returns the bytes that the checksum covers, if the checksum matches.
 fn checked(b: &[u8]) -> Result<&[u8], Bad> {
     if !b.starts_with(&MAGIC) {
-        return damaged("it does not start as a superblock does");
+        return damaged("it does not start with the magic number of a superblock");
     }
     let mut f = Fields(&b[MAGIC.len()..]);
     let version = f.u32()?;
     let len = f.u32()? as usize;
-    // A version that is newer may be laid out otherwise, but for these fields and the checksum.
+    // A newer version may have another layout; only these fields and the checksum are fixed.
     let Some(copy) = b.get(..len).filter(|c| c.len() >= MAGIC.len() + 12) else {
-        return damaged(format!("its length of {len} bytes cannot be"));
+        return damaged(format!("its length of {len} bytes is invalid"));
     };
     let (body, crc) = copy.split_at(len - 4);
     if crc != crc32c::crc32c(body).to_le_bytes() {
@@ -142,7 +142,7 @@ fn checked(b: &[u8]) -> Result<&[u8], Bad> {
         return Err(Bad::Refused(why));
     }
     if version == 0 || len < FIXED + 4 {
-        return damaged(format!("version {version} with {len} bytes cannot be"));
+        return damaged(format!("version {version} with {len} bytes is invalid"));
     }
     Ok(body)
 }
@@ -163,7 +163,7 @@ pub(super) fn decode(b: &[u8]) -> Result<Superblock, Bad> {
         0 => State::Creating,
         1 => State::Clean,
         2 => State::Dirty,
-        n => return damaged(format!("state {n} cannot be")),
+        n => return damaged(format!("state {n} is invalid")),
     };
     let (uuid, boot_id) = (f.array()?, f.array()?);
     let created_unix = f.u64()?;
@@ -174,7 +174,8 @@ pub(super) fn decode(b: &[u8]) -> Result<Superblock, Bad> {
     }
     let recovery = recovery(&mut f)?;
     let mut f = Fields(&body[FIXED..]);
-    // A record takes some bytes: a wrong count runs out of them.
+    // Every record takes some bytes, so a wrong count fails at the end of the input and cannot
+    // allocate without limit.
     let media = (0..lens[0]).map(|_| medium(&mut f)).collect::<Result<_, _>>()?;
     let created_by = f.text(lens[1])?;
     let name = f.text(lens[2])?;
@@ -222,13 +223,13 @@ fn medium(f: &mut Fields<'_>) -> Result<MediumRecord, Bad> {
         2 => MediumKind::Pcm,
         3 => MediumKind::Dram,
         4 => MediumKind::Disk,
-        n => return damaged(format!("a medium of kind {n} cannot be")),
+        n => return damaged(format!("a medium of kind {n} is invalid")),
     };
     let backing = match backing {
         0 => Backing::File,
         1 => Backing::BlockDevice,
         2 => Backing::DaxFile,
-        n => return damaged(format!("a medium held by {n} cannot be")),
+        n => return damaged(format!("the backing {n} of a medium is invalid")),
     };
     let (name, path) = (usize::from(f.u16()?), f.u32()? as usize);
     let bytes = f.u64()?;
@@ -238,7 +239,7 @@ fn medium(f: &mut Fields<'_>) -> Result<MediumRecord, Bad> {
 fn params(text: &str) -> Result<Vec<(String, String)>, Bad> {
     let pair = |line: &str| match line.split_once('=') {
         Some((k, v)) => Ok((k.to_owned(), v.to_owned())),
-        None => damaged(format!("'{line}' is no parameter with its value")),
+        None => damaged(format!("'{line}' is not a parameter with its value")),
     };
     text.lines().map(pair).collect()
 }

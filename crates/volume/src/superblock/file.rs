@@ -1,4 +1,4 @@
-//! The file with the two copies: lock, read, update.
+//! The superblock file with its two copies: locking, reading, updating.
 
 use super::bytes::{Bad, decode, encode};
 use super::{State, Superblock};
@@ -10,25 +10,25 @@ use std::io::ErrorKind;
 use std::os::unix::fs::{FileExt, MetadataExt};
 use std::path::{Path, PathBuf};
 
-/// The superblock's name in a volume.
+/// Name of the superblock file in a volume.
 pub const FILE_NAME: &str = "frit.volume";
-/// What it is called until it is whole.
+/// Name of the superblock file until it is complete.
 pub(crate) const NEW_NAME: &str = "frit.volume.new";
-/// Room for one copy.
+/// Maximum size of one copy, in bytes.
 pub const COPY_BYTES: usize = 64 << 10;
 
-/// How often a superblock that others may be writing is read again.
+/// Maximum number of repeated reads of a superblock that another process may be writing.
 const PEEKS: u32 = 5;
 
-/// The superblock in its file, locked for as long as this lives.
+/// The superblock file. The volume is locked until this is dropped.
 #[derive(Debug)]
 pub struct SuperblockFile {
     lock: VolumeLock,
     file: File,
     path: PathBuf,
-    /// As it is in the file.
+    /// The current contents of the file.
     pub(crate) now: Superblock,
-    /// What was wrong with the other copy, if anything.
+    /// The defect of the other copy, if any.
     other: Option<String>,
 }
 
@@ -36,13 +36,13 @@ impl SuperblockFile {
     /// Opens and locks the superblock of the volume in `dir`: exclusively, or shared for reading only.
     ///
     /// # Errors
-    /// No volume, one that is in use, no valid copy, or a version or features that this version of frit
-    /// does not know.
+    /// The directory is not a volume; the volume is in use; no copy is valid; the version or
+    /// features are unknown to this version of frit.
     pub fn open(dir: &Path, read_only: bool) -> Result<SuperblockFile> {
         let path = dir.join(FILE_NAME);
         drop(open(dir, &path, read_only)?);
         let lock = VolumeLock::take(dir, read_only)?;
-        // Until it was locked, another one could take its place.
+        // The superblock may have been replaced before it was locked: it is opened again.
         let file = open(dir, &path, read_only)?;
         lock::lock_beside(&file, read_only, dir)?;
         let (now, other) = read(&file, &path)?;
@@ -57,12 +57,12 @@ impl SuperblockFile {
         Ok(SuperblockFile { lock, file, path, now, other })
     }
 
-    /// Its contents, and the lock of the volume without it.
+    /// Returns the lock of the volume and the contents, without the file.
     pub(crate) fn into_lock(self) -> (VolumeLock, Superblock) {
         (self.lock, self.now)
     }
 
-    /// Why the file is no longer what was opened, if it is not: what is written to it would be gone with it.
+    /// Returns the reason if the file was deleted since it was opened; updates of it would be lost.
     pub(crate) fn vanished(&self) -> Option<String> {
         let gone = self.file.metadata().is_ok_and(|m| m.nlink() == 0);
         gone.then(|| {
@@ -73,8 +73,9 @@ impl SuperblockFile {
         })
     }
 
-    /// Reads the superblock without a lock: what it says, what is wrong with its other copy, and who has
-    /// the volume open. An update that goes on at the same time hides one copy, and the other is read.
+    /// Reads the superblock without a lock. Returns its contents, the defect of its other copy, and
+    /// the process that has the volume open. A concurrent update invalidates one copy at most; the
+    /// other one is read.
     pub(crate) fn peek(dir: &Path) -> Result<(Superblock, Option<String>, Option<String>)> {
         let path = dir.join(FILE_NAME);
         let file = open(dir, &path, true)?;
@@ -84,15 +85,15 @@ impl SuperblockFile {
             if found.is_ok() || in_use.is_none() {
                 break;
             }
-            // Two updates in a row may have met both copies while they were read.
+            // Two updates in a row may have invalidated each copy while it was read.
             found = read(&file, &path);
         }
         let (now, other) = found?;
         Ok((now, other, in_use))
     }
 
-    /// Makes the file in a directory that has none, or replaces the one there, under the lock of the volume. It is
-    /// written under another name first, so that there is a whole superblock or none.
+    /// Creates the file, or replaces an existing one, under the lock of the volume. It is written
+    /// under another name first, so that the superblock is either complete or missing.
     pub(crate) fn create(dir: &Path, first: Superblock, lock: VolumeLock) -> Result<SuperblockFile> {
         let path = dir.join(FILE_NAME);
         let new = dir.join(NEW_NAME);
@@ -111,19 +112,19 @@ impl SuperblockFile {
         Ok(made)
     }
 
-    /// What the superblock says.
+    /// Returns the contents of the superblock.
     #[must_use]
     pub fn now(&self) -> &Superblock {
         &self.now
     }
 
-    /// What is wrong with the older copy, if anything: the next update mends it.
+    /// Returns the defect of the older copy, if any; the next update repairs it.
     #[must_use]
     pub fn damaged_copy(&self) -> Option<&str> {
         self.other.as_deref()
     }
 
-    /// Changes the superblock; durable when it returns.
+    /// Changes the superblock; the change is durable when this returns.
     pub(crate) fn update(&mut self, change: impl FnOnce(&mut Superblock)) -> Result<()> {
         let mut next = self.now.clone();
         change(&mut next);
@@ -131,7 +132,7 @@ impl SuperblockFile {
         self.write(next)
     }
 
-    /// Marks it, when it is not marked so.
+    /// Sets the state and the boot ID, unless they are current.
     pub(crate) fn set_state(&mut self, state: State, boot_id: [u8; 16]) -> Result<()> {
         if (self.now.state, self.now.boot_id) == (state, boot_id) {
             return Ok(());
@@ -139,12 +140,12 @@ impl SuperblockFile {
         self.update(|s| (s.state, s.boot_id) = (state, boot_id))
     }
 
-    /// Writes the copy that is not the newest: even sequences are the first copy's.
+    /// Overwrites the older copy. Even sequence numbers go to the first copy.
     fn write(&mut self, next: Superblock) -> Result<()> {
         let bytes = encode(&next);
         if bytes.len() > COPY_BYTES {
             let why = format!(
-                "stack and parameters take {} bytes, and there is room for {COPY_BYTES}; make the stack's texts shorter",
+                "stack and parameters take {} bytes, and there is room for {COPY_BYTES}; shorten the stack's texts",
                 bytes.len()
             );
             return Err(Error::Superblock { path: self.path.clone(), why });
@@ -152,6 +153,7 @@ impl SuperblockFile {
         let at = (next.sequence % 2) * COPY_BYTES as u64;
         let cannot = |source| io(format!("cannot write the superblock {}", self.path.display()))(source);
         self.file.write_all_at(&bytes, at).map_err(cannot)?;
+        // `next` replaces `self.now` only when it is durable.
         self.file.sync_data().map_err(cannot)?;
         self.now = next;
         self.other = None;
@@ -159,7 +161,7 @@ impl SuperblockFile {
     }
 }
 
-/// Removes what a creation that stopped has left, unless an older frit is at it.
+/// Removes the file of an interrupted creation, unless an older frit holds a lock on it.
 fn remove_left(new: &Path, dir: &Path) -> Result<()> {
     let cannot = |e| io(format!("cannot remove {}", new.display()))(e);
     let Ok(meta) = new.symlink_metadata() else { return Ok(()) };
@@ -169,7 +171,7 @@ fn remove_left(new: &Path, dir: &Path) -> Result<()> {
     std::fs::remove_file(new).map_err(cannot)
 }
 
-/// The same for the directory that something lies in.
+/// Syncs the directory that contains `path`.
 pub(crate) fn sync_parent(path: &Path) -> Result<()> {
     match path.parent() {
         Some(parent) if parent.as_os_str().is_empty() => sync_dir(Path::new(".")),
@@ -185,7 +187,7 @@ fn open(dir: &Path, path: &Path, read_only: bool) -> Result<File> {
             why: if dir.is_dir() {
                 format!("the directory has no {FILE_NAME}; frit create makes one")
             } else if dir.exists() {
-                "it is no directory, and a volume is one".into()
+                "it is not a directory, and a volume is one".into()
             } else {
                 "there is no such directory; frit create makes one".into()
             },
@@ -194,13 +196,13 @@ fn open(dir: &Path, path: &Path, read_only: bool) -> Result<File> {
     })
 }
 
-/// Makes what was created or renamed in a directory outlive the machine.
+/// Syncs a directory, so that created and renamed files in it survive a power loss.
 pub(crate) fn sync_dir(dir: &Path) -> Result<()> {
     let cannot = io(format!("cannot sync the directory {}", dir.display()));
     File::open(dir).and_then(|d| d.sync_all()).map_err(cannot)
 }
 
-/// The newest valid copy, and what is wrong with the other.
+/// Returns the newest valid copy, and the defect of the other one.
 fn read(file: &File, path: &Path) -> Result<(Superblock, Option<String>)> {
     let mut bytes = vec![0; 2 * COPY_BYTES];
     let mut len = 0;
@@ -215,28 +217,29 @@ fn read(file: &File, path: &Path) -> Result<(Superblock, Option<String>)> {
     newest(&bytes[..len]).map_err(|why| Error::Superblock { path: path.into(), why })
 }
 
-/// The newest valid copy in the bytes of a superblock file, and what is wrong with the other.
+/// Returns the newest valid copy in the bytes of a superblock file, and the defect of the other
+/// one.
 ///
 /// # Errors
-/// In a sentence: no copy is valid, or one is of a version or has features that this frit does not know.
+/// A message: no copy is valid, or a copy has a version or features that this frit does not know.
 pub fn newest(bytes: &[u8]) -> std::result::Result<(Superblock, Option<String>), String> {
     let part =
         |n: usize| bytes.get(n * COPY_BYTES..bytes.len().min((n + 1) * COPY_BYTES)).unwrap_or_default();
     match (decode(part(0)), decode(part(1))) {
-        // A newer frit wrote one of them: the other is what it has replaced.
+        // A copy that a newer frit wrote is never ignored: the other copy is older and obsolete.
         (Err(Bad::Refused(why)), _) | (_, Err(Bad::Refused(why))) => Err(why),
         (Ok(a), Ok(b)) if a.sequence >= b.sequence => Ok((a, None)),
         (Ok(_), Ok(b)) => Ok((b, None)),
         (Ok(a), Err(Bad::Damaged(why))) => Ok((a, other(why, part(1)))),
         (Err(Bad::Damaged(why)), Ok(b)) => Ok((b, other(why, part(0)))),
         (Err(Bad::Damaged(a)), Err(Bad::Damaged(b))) => Err(format!(
-            "neither copy of the superblock is valid (first: {a}; second: {b}); nothing was changed. With a copy of \
-             the file from before, put it back; the media files alone cannot say which stack they are"
+            "neither copy of the superblock is valid (first: {a}; second: {b}); nothing was changed. Restore the \
+             file from a backup; the media files alone do not identify the stack"
         )),
     }
 }
 
-/// A copy that was never written is not damaged.
+/// Returns the defect of a copy; `None` if it was never written.
 fn other(why: String, bytes: &[u8]) -> Option<String> {
     let blank = bytes.len() == COPY_BYTES && bytes.iter().all(|&b| b == 0);
     (!blank).then_some(why)

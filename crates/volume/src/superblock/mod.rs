@@ -1,7 +1,8 @@
-//! The superblock: what a volume is, and how it was left.
+//! The superblock: identity, configuration and state of a volume.
 //!
-//! Two copies of 64 KiB in `frit.volume`, written in turn: a power cut while one is written leaves the
-//! other. The newest valid one counts. `docs/format.md` draws the bytes.
+//! `frit.volume` holds two copies of 64 KiB that are written in turn: a power loss during a write
+//! leaves the other copy intact. The newest valid copy is used. `docs/format.md` documents the
+//! format.
 
 mod bytes;
 mod file;
@@ -12,89 +13,89 @@ pub(crate) use file::{NEW_NAME, sync_dir, sync_parent};
 use frit_core::{MediumKind, Recovery, Stop};
 use std::time::{SystemTime, UNIX_EPOCH};
 
-/// The format that this version writes, and the newest that it reads.
+/// Format version that this frit writes, and the newest that it reads.
 pub const VERSION: u32 = 1;
 
-/// Feature bits. None is used yet: they are there so that a later version can say what an older one
-/// has to refuse.
+/// Feature bits. None is used yet: they let a later version mark volumes that an older one has to
+/// refuse.
 #[derive(Clone, Copy, PartialEq, Eq, Default, Debug, serde::Serialize)]
 pub struct Features {
-    /// A program that does not know these can open the volume.
+    /// Features that a program may ignore.
     pub compatible: u32,
-    /// ... only for reading.
+    /// Features that allow a program that does not know them to read the volume only.
     pub read_only: u32,
-    /// ... not at all.
+    /// Features that a program has to know to open the volume.
     pub incompatible: u32,
 }
 
-/// How a volume was left.
+/// State in which a volume was left.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, serde::Serialize)]
 #[serde(rename_all = "lowercase")]
 pub enum State {
-    /// Its making was not finished.
+    /// Its creation was not finished.
     Creating,
-    /// Closed in order.
+    /// Closed properly.
     Clean,
-    /// Open, or stopped while it was.
+    /// Open, or not closed because of a crash or power loss.
     Dirty,
 }
 
-/// What holds the bytes of a medium.
+/// Kind of file that holds the bytes of a medium.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, serde::Serialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Backing {
-    /// A file, mapped.
+    /// A mapped regular file.
     File,
-    /// A block device, mapped.
+    /// A mapped block device.
     BlockDevice,
-    /// A file on a DAX file system: the mapping is the memory itself.
+    /// A file on a DAX file system: the mapping accesses the memory directly.
     DaxFile,
 }
 
-/// A medium as the superblock knows it.
+/// Description of a medium in the superblock.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct MediumRecord {
     /// Its name in the stack.
     pub name: String,
-    /// What it is.
+    /// Kind of the medium.
     pub kind: MediumKind,
-    /// What holds its bytes.
+    /// Kind of file that holds its bytes.
     pub backing: Backing,
-    /// How many there are.
+    /// Size in bytes.
     pub bytes: u64,
-    /// The file, where the stack names one; relative to the volume. Empty: `<name>.medium`.
+    /// Path of the file if the stack names one, relative to the volume. Empty: `<name>.medium`.
     pub path: String,
 }
 
-/// The last recovery that had something to do, for `frit inspect`.
+/// The last recovery that had work to do, for `frit inspect`.
 #[derive(Clone, Copy, PartialEq, Eq, Default, Debug, serde::Serialize)]
 pub struct RecoveryRecord {
-    /// When, in seconds since 1970.
+    /// Time of the recovery, in seconds since 1970.
     pub unix: u64,
-    /// The machine had stopped, not just the program.
+    /// `true` after a power loss, `false` after a crash of the process alone.
     pub machine: bool,
-    /// As [`Recovery::from_flush`].
+    /// See [`Recovery::from_flush`].
     pub from_flush: bool,
-    /// As [`Recovery::pages`].
+    /// See [`Recovery::pages`].
     pub pages: u64,
-    /// As [`Recovery::pages_in_pcm`].
+    /// See [`Recovery::pages_in_pcm`].
     pub pages_in_pcm: u64,
-    /// As [`Recovery::redone`].
+    /// See [`Recovery::redone`].
     pub redone: u32,
-    /// As [`Recovery::padded`].
+    /// See [`Recovery::padded`].
     pub padded: u32,
-    /// As [`Recovery::suspect_blocks`].
+    /// See [`Recovery::suspect_blocks`].
     pub suspect_blocks: u32,
-    /// How many pages were lost.
+    /// Number of lost pages.
     pub lost: u32,
-    /// As [`Recovery::bytes_read`].
+    /// See [`Recovery::bytes_read`].
     pub bytes_read: u64,
-    /// How long it took, in microseconds.
+    /// Duration, in microseconds.
     pub micros: u64,
 }
 
 impl RecoveryRecord {
-    /// Of a recovery that just ended.
+    /// Returns the record of a recovery that has just ended.
     #[must_use]
     pub fn new(r: &Recovery, stop: Stop, micros: u64) -> RecoveryRecord {
         RecoveryRecord {
@@ -113,22 +114,22 @@ impl RecoveryRecord {
     }
 }
 
-/// What a volume is, and how it was left.
+/// Contents of the superblock: identity, configuration and state of a volume.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Superblock {
-    /// Counts the updates; the valid copy with the larger one counts.
+    /// Number of updates; the valid copy with the larger number is used.
     pub sequence: u64,
     /// Feature bits.
     pub features: Features,
-    /// How it was left.
+    /// State in which the volume was left.
     pub state: State,
-    /// Which volume it is; kept when it grows.
+    /// UUID of the volume; kept when the volume grows.
     pub uuid: [u8; 16],
-    /// The boot of the machine in which it was last opened for writing.
+    /// Boot ID of the machine when the volume was last opened for writing.
     pub boot_id: [u8; 16],
-    /// When it was made, in seconds since 1970. Only shown.
+    /// Creation time, in seconds since 1970; informational.
     pub created_unix: u64,
-    /// The version that made it.
+    /// Version of frit that created the volume.
     pub created_by: String,
     /// The stack's name.
     pub name: String,
@@ -136,40 +137,41 @@ pub struct Superblock {
     pub stack: String,
     /// SHA-256 of that text.
     pub sha256: [u8; 32],
-    /// The media that hold bytes.
+    /// Media that hold the volume's bytes.
     pub media: Vec<MediumRecord>,
-    /// Parameters that were changed, with their values, in the order of their last changes.
+    /// Changed parameters with their values, in the order of their last changes.
     pub params: Vec<(String, String)>,
-    /// The last recovery that had something to do.
+    /// The last recovery that had work to do.
     pub recovery: Option<RecoveryRecord>,
 }
 
 impl Superblock {
-    /// The UUID as it is written.
+    /// Returns the UUID in its usual text form.
     #[must_use]
     pub fn uuid_text(&self) -> String {
         uuid::Uuid::from_bytes(self.uuid).hyphenated().to_string()
     }
 
-    /// The hash as it is written.
+    /// Returns the hash in hexadecimal.
     #[must_use]
     pub fn sha256_text(&self) -> String {
         self.sha256.iter().map(|b| format!("{b:02x}")).collect()
     }
 
-    /// Puts a parameter in place of an older value.
+    /// Sets a parameter, replacing an older value.
     pub(crate) fn set_param(&mut self, key: &str, value: &str) {
         self.params.retain(|(k, _)| k != key);
         self.params.push((key.into(), value.into()));
     }
 }
 
-/// Now, for what is shown to people; nothing is decided by it.
+/// Returns the current time in seconds since 1970; informational, no decision depends on it.
 pub(crate) fn unix_now() -> u64 {
     SystemTime::now().duration_since(UNIX_EPOCH).map_or(0, |d| d.as_secs())
 }
 
-/// The boot of this machine; zeros where the host does not say, which is no boot that ever was.
+/// Returns the boot ID of this machine; zeros, which match no boot, if the host does not provide
+/// it.
 pub(crate) fn boot_id() -> [u8; 16] {
     let text = std::fs::read_to_string("/proc/sys/kernel/random/boot_id").unwrap_or_default();
     uuid::Uuid::try_parse(text.trim()).map_or([0; 16], uuid::Uuid::into_bytes)

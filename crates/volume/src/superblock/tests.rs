@@ -1,4 +1,4 @@
-//! The superblock survives power cuts and refuses what it does not know.
+//! Tests of the superblock: it survives power cuts and refuses unknown versions and features.
 
 use super::bytes::{decode, encode};
 use super::*;
@@ -30,7 +30,7 @@ fn sample(sequence: u64) -> Superblock {
     }
 }
 
-/// A file with these two copies.
+/// Writes a superblock file with these two copies.
 fn file(dir: &Path, copies: [&[u8]; 2]) {
     let mut bytes = vec![0; 2 * COPY_BYTES];
     for (n, copy) in copies.iter().enumerate() {
@@ -47,7 +47,7 @@ fn refused(dir: &Path) -> String {
     SuperblockFile::open(dir, false).unwrap_err().to_string()
 }
 
-/// Bytes with a right checksum after a change.
+/// Returns an encoded superblock with a change and a valid checksum.
 fn changed(s: &Superblock, change: impl FnOnce(&mut Vec<u8>)) -> Vec<u8> {
     let mut b = encode(s);
     b.truncate(b.len() - 4);
@@ -107,7 +107,7 @@ fn a_power_cut_at_any_byte_of_an_update_leaves_the_old_or_the_new() {
     let new = Superblock { state: State::Clean, ..sample(3) };
     let bytes = encode(&new);
     for cut in 0..=bytes.len() {
-        // The copy with the odd sequence is written over; its head is new, its tail old.
+        // The copy with the odd sequence number is overwritten: its head is new, its tail old.
         let mut torn = older.clone();
         torn.resize(torn.len().max(bytes.len()), 0);
         torn[..cut].copy_from_slice(&bytes[..cut]);
@@ -116,7 +116,7 @@ fn a_power_cut_at_any_byte_of_an_update_leaves_the_old_or_the_new() {
         assert!(found == old || found == new, "cut at {cut}: {found:?}");
         assert!(cut < bytes.len() || found == new);
     }
-    // Sectors in any order.
+    // Sectors reach the medium in any order.
     let sectors = bytes.len().div_ceil(512);
     for which in 0..1u32 << sectors.min(10) {
         let mut torn = older.clone();
@@ -162,7 +162,8 @@ fn every_damaged_byte_is_found_and_the_other_copy_taken() {
 
 #[test]
 fn well_formed_nonsense_is_refused() {
-    // The checksum is right, the contents cannot be: a bug elsewhere, or malice. No panic, no wild length.
+    // The checksum is valid and the contents are not: a bug elsewhere, or an attack. No panic, no
+    // excessive allocation.
     let s = sample(1);
     let len = encode(&s).len() - 4;
     for at in (16..len).step_by(1) {

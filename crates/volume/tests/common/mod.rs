@@ -1,4 +1,4 @@
-//! What the tests of volumes share.
+//! Shared helpers of the volume tests.
 
 // Helpers of tests are tests, which clippy does not know; not every test uses all of them.
 #![allow(clippy::unwrap_used, clippy::panic, dead_code, unreachable_pub)]
@@ -38,21 +38,21 @@ pub fn open_read_only(dir: &Path) -> frit_volume::Result<Volume> {
     Volume::open(dir, &OpenOptions { read_only: true, stop: None })
 }
 
-/// A directory for volumes, and the place of one in it.
+/// Returns a temporary directory, and the path of a volume in it.
 pub fn place() -> (tempfile::TempDir, PathBuf) {
     let dir = tempfile::tempdir().unwrap();
     let volume = dir.path().join("vol");
     (dir, volume)
 }
 
-/// The same in memory where there is such a place: for tests that sync often.
+/// Returns the same in memory if there is a tmpfs, for tests that sync often.
 pub fn place_in_memory() -> (tempfile::TempDir, PathBuf) {
     let dir = tempfile::tempdir_in("/dev/shm").or_else(|_| tempfile::tempdir()).unwrap();
     let volume = dir.path().join("vol");
     (dir, volume)
 }
 
-/// Bytes that tell where and when they were written.
+/// Returns bytes that identify their address and version.
 pub fn pattern(at: u64, version: u32, len: usize) -> Vec<u8> {
     let mut out = Vec::with_capacity(len + 16);
     let mut n = at;
@@ -72,7 +72,7 @@ pub fn read(v: &mut Volume, at: u64, len: usize) -> Vec<u8> {
     out
 }
 
-/// All files of a directory, by name.
+/// Returns all files of a directory, sorted by name.
 pub fn files(dir: &Path) -> Vec<(String, Vec<u8>)> {
     let mut all: Vec<_> = std::fs::read_dir(dir)
         .unwrap()

@@ -1,4 +1,4 @@
-//! Damage, every door, and what may come out of it.
+//! The campaign: damage, every access path, and the permitted results.
 
 use super::doors::{DOORS, Door, Out, enter};
 use super::harm::{Damage, HARMS, Harm, strike};
@@ -7,22 +7,22 @@ use rand::SeedableRng;
 use rand::rngs::SmallRng;
 use std::path::Path;
 
-/// Damage after which an older version of a block may be read without an error: each is named in
-/// docs/durability.md, and there is no other.
+/// Damage after which an older version of a block may be read without an error. docs/durability.md
+/// names each exception; there is no other.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) enum Exception {
-    /// HFSL: a part of PCM with entries of an earlier time, whose pages are still there. A check finds the newer pages
-    /// of a volume that was closed in order.
+    /// HFSL: a part of PCM holds entries of an earlier time, whose pages still exist. In a volume
+    /// that was closed properly, a check finds the newer pages.
     OlderEntries,
-    /// A whole medium, or the only one, of an earlier time: nothing in it is wrong.
+    /// A whole medium, or the only one, is of an earlier time and consistent in itself.
     OlderMedium,
-    /// Both copies of a record, of a volume that was not closed in order.
+    /// Both copies of a record are damaged, in a volume that was not closed properly.
     BothCopiesNotClosed,
-    /// A repair that was told that older versions may show.
+    /// A repair was allowed to fall back to older versions.
     RepairToOlder,
 }
 
-/// The exception that this damage falls under, behind this door.
+/// Returns the exception that applies to this damage and access path.
 fn exception(subject: &Subject, damage: &Damage, door: Door) -> Option<Exception> {
     let pcm = damage.file == "pcm.medium";
     let hfsl = !subject.kind.is_halo() && !subject.kind.is_ntl();
@@ -37,7 +37,7 @@ fn exception(subject: &Subject, damage: &Damage, door: Door) -> Option<Exception
     }
 }
 
-/// Returns the violation that a door shows, if any.
+/// Returns the violation that an access path shows, if any.
 fn judge(subject: &Subject, damage: &Damage, door: Door, out: &Out) -> Option<String> {
     if let Some(wrong) = &out.wrong {
         return Some(wrong.clone());
@@ -65,18 +65,18 @@ fn judge(subject: &Subject, damage: &Damage, door: Door, out: &Out) -> Option<St
         .then(|| format!("{errors} blocks cannot be read, and nothing is said of it"))
 }
 
-/// Counts of what was tried.
+/// Counts of the campaign.
 #[derive(Clone, Copy, Default, Debug)]
 pub(crate) struct Tally {
     pub damages: usize,
-    /// Doors that were gone through.
+    /// Access paths that were tested.
     pub doors: usize,
-    /// Of these, how many told of the damage.
+    /// Access paths that reported the damage.
     pub told: usize,
 }
 
-/// Damages a volume of a kind in `each` ways of each kind of damage, and goes through every door. Returns the first
-/// violation with what repeats it.
+/// Damages a volume of a kind `each` times with each kind of damage, and tests every access path.
+/// Returns the first violation with the means to reproduce it.
 pub(crate) fn run(
     kind: &'static Kind,
     left: Left,
@@ -112,7 +112,7 @@ pub(crate) fn run(
                 let stale =
                     |(i, b): (usize, &Option<Vec<u8>>)| b.as_ref().is_some_and(|b| !subject.is_right(i, b));
                 older |= door == Door::ReadOnly && out.blocks.iter().enumerate().any(stale);
-                // A stop leaves pages of writes that were not acknowledged, which look like newer ones.
+                // A crash leaves pages of unacknowledged writes, which look like newer ones.
                 if older
                     && left == Left::Closed
                     && !found_by_check

@@ -1,4 +1,4 @@
-//! The doors of a volume: every way in which its bytes, or what is said of them, come out.
+//! Access paths ("doors") of a volume: every way to read its bytes or a report on them.
 
 use super::subject::{BLOCK, Files, Subject, lay};
 use frit_core::{CheckScope, Finding};
@@ -6,16 +6,16 @@ use frit_volume::{ImageOut, OpenOptions, Volume, export, grow};
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::path::{Path, PathBuf};
 
-/// A way in.
+/// An access path to the data of a volume.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) enum Door {
     /// `check --data`.
     Check,
-    /// An opening for reading.
+    /// Opening for reading.
     ReadOnly,
-    /// An opening for writing, and another one behind it.
+    /// Opening for writing, followed by a second opening.
     ReadWrite,
-    /// The same after a stop of the machine, as the caller says.
+    /// The same with recovery from power loss, as the caller requests.
     Machine,
     /// `recover`.
     Recover,
@@ -31,7 +31,7 @@ pub(crate) enum Door {
     Rescue,
 }
 
-/// All doors.
+/// All access paths.
 pub(crate) const DOORS: [Door; 10] = [
     Door::Check,
     Door::ReadOnly,
@@ -45,18 +45,18 @@ pub(crate) const DOORS: [Door; 10] = [
     Door::Rescue,
 ];
 
-/// Output of a door.
+/// Result of an access path.
 #[derive(Default)]
 pub(crate) struct Out {
-    /// The blocks, where they could be read; nothing when the volume was refused.
+    /// The contents of the blocks that could be read; empty if the volume was refused.
     pub blocks: Vec<Option<Vec<u8>>>,
-    /// Blocks that were said to be lost, or ranges that were listed.
+    /// Blocks that were reported as lost, or ranges that were listed.
     pub named: Vec<u64>,
-    /// Something was said to be lost or damaged: a command would exit with 1.
+    /// A loss or damage was reported: a command would exit with 1.
     pub told: bool,
-    /// The volume was refused, with the reason.
+    /// Reason why the volume was refused, if it was.
     pub refused: Option<String>,
-    /// A violation that the door itself shows.
+    /// A violation found by the access path itself.
     pub wrong: Option<String>,
 }
 
@@ -66,7 +66,7 @@ impl Out {
     }
 }
 
-/// Reads each block by itself; a hole has to read as zeros.
+/// Reads each block separately; a hole has to read as zeros.
 fn read(v: &mut Volume, out: &mut Out) {
     let mut hole = vec![false; (v.bytes() as usize) / BLOCK];
     let mut at = 0;
@@ -95,7 +95,7 @@ fn options(read_only: bool, stop: Option<frit_core::Stop>) -> OpenOptions {
     OpenOptions { read_only, stop }
 }
 
-/// Opens the volume and does something with it; then closes it.
+/// Opens the volume, calls `act`, and closes the volume.
 fn opened(dir: &Path, options: &OpenOptions, act: impl FnOnce(&mut Volume, &mut Out)) -> Out {
     let mut v = match Volume::open(dir, options) {
         Ok(v) => v,
@@ -103,7 +103,7 @@ fn opened(dir: &Path, options: &OpenOptions, act: impl FnOnce(&mut Volume, &mut 
     };
     let mut out = Out { told: v.recovery().recovery.lost_any(), ..Out::default() };
     act(&mut v, &mut out);
-    // A volume that refuses writes stays dirty, and says so.
+    // A volume that refuses writes stays dirty, and closing it reports that.
     out.told |= v.close().is_err();
     out
 }
@@ -121,7 +121,7 @@ fn check(dir: &Path, scope: CheckScope) -> Out {
     })
 }
 
-/// Reads a volume behind a door that changed it.
+/// Reads a volume after an access path that changed it.
 fn then_read(dir: &Path, mut out: Out) -> Out {
     if out.refused.is_none() {
         let again = opened(dir, &options(true, None), read);
@@ -159,7 +159,7 @@ fn grown(dir: &Path, subject: &Subject) -> Out {
     };
     let beside: PathBuf = dir.with_file_name("vol.growing");
     if beside.exists() {
-        // What a copy that failed leaves is removed by the next call.
+        // The remains of a failed copy are removed by the next call.
         std::fs::remove_dir_all(beside).unwrap();
     }
     let failed = out.told;
@@ -172,7 +172,7 @@ fn grown(dir: &Path, subject: &Subject) -> Out {
     out
 }
 
-/// Goes through a door of a volume that is made of these files.
+/// Creates a volume from these files and runs an access path on it.
 pub(crate) fn enter(door: Door, subject: &Subject, files: &Files, dir: &Path) -> Out {
     lay(dir, files);
     let data = CheckScope { data: true, ..CheckScope::default() };

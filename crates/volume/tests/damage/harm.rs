@@ -5,7 +5,7 @@ use rand::Rng;
 use rand::rngs::SmallRng;
 use std::collections::HashMap;
 
-/// Bytes of a page of a file.
+/// Size of a page of a file, in bytes.
 const PAGE: usize = 4096;
 
 /// A kind of damage to a file.
@@ -15,19 +15,19 @@ pub(crate) enum Harm {
     Bit,
     /// One byte changes.
     Byte,
-    /// A sector, or a page, reads as zeros.
+    /// A sector or a page reads as zeros.
     Zeros(usize),
-    /// A sector, or a page, holds anything.
+    /// A sector or a page holds random bytes.
     Garbage(usize),
-    /// Two pages lie in each other's place.
+    /// Two pages are exchanged.
     Swapped,
-    /// A page is as it was at an earlier time.
+    /// A page has its contents of an earlier time.
     OlderPage,
-    /// A bit flips in both copies of so many records.
+    /// One bit flips in both copies of this many records.
     BothCopies(usize),
-    /// The file ends early.
+    /// The file is truncated.
     Cut,
-    /// The whole file is as it was at an earlier time.
+    /// The whole file has its contents of an earlier time.
     OlderFile,
 }
 
@@ -47,18 +47,18 @@ pub(crate) const HARMS: [Harm; 12] = [
     Harm::OlderFile,
 ];
 
-/// Damage that was done.
+/// Damage that was applied.
 #[derive(Clone, Debug)]
 pub(crate) struct Damage {
     pub harm: Harm,
     pub file: String,
-    /// The bytes that begin it.
+    /// Offsets of the damage.
     pub at: Vec<usize>,
-    /// It changed both copies of a record.
+    /// `true` if both copies of a record were changed.
     pub both_copies: bool,
 }
 
-/// Draws the place that damage strikes: as often among what says where data lies as among data.
+/// Draws an offset for damage: metadata and data are hit equally often.
 fn place(len: usize, rng: &mut SmallRng) -> usize {
     match rng.random_range(0..6u8) {
         0 => rng.random_range(0..512.min(len)),
@@ -68,7 +68,8 @@ fn place(len: usize, rng: &mut SmallRng) -> usize {
     }
 }
 
-/// Pairs of places that hold the two copies of a record: 24 bytes that are the same, with a number in them.
+/// Returns pairs of offsets that hold the two copies of a record: 24 equal bytes that contain a
+/// number.
 fn pairs(bytes: &[u8]) -> Vec<[usize; 2]> {
     let mut first: HashMap<&[u8], usize> = HashMap::new();
     let mut pairs = Vec::new();
@@ -86,10 +87,10 @@ fn pairs(bytes: &[u8]) -> Vec<[usize; 2]> {
     pairs
 }
 
-/// Damages the files of a volume; none where this kind of damage cannot be.
+/// Damages the files of a volume; `None` if this kind of damage is not possible.
 pub(crate) fn strike(subject: &Subject, harm: Harm, rng: &mut SmallRng) -> Option<(Files, Damage)> {
     let mut files = subject.files.clone();
-    // A disk has no checksums of its own: what it holds is in the hands of whoever wrote it.
+    // A disk has no checksums of its own, so damage of its data cannot be detected here.
     let media: Vec<&String> = files
         .keys()
         .filter(|n| n.ends_with(".medium") && (harm == Harm::Cut || *n != "disk.medium"))

@@ -1,7 +1,9 @@
-//! Damage of volumes that nobody uses, through every door: what is read is what was written, or an error.
+//! Damage of closed volumes, read through every access path: each read returns the written data or
+//! an error.
 //!
-//! Every kind of volume, closed in order and not; every kind of damage; every door. The environment variables `SEED` and
-//! `EACH` (damages of each kind) repeat and lengthen it, and `ONLY` names a kind of volume.
+//! The test combines every kind of volume, closed properly or not, every kind of damage, and every
+//! access path. The environment variables `SEED` and `EACH` (damages of each kind) repeat and
+//! extend it; `ONLY` names a kind of volume.
 
 // Helpers of tests are tests, which clippy does not know.
 #![allow(clippy::unwrap_used, clippy::panic, clippy::print_stdout)]

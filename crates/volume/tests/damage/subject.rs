@@ -1,4 +1,4 @@
-//! Volumes whose contents are known, with all that was ever written to them.
+//! Volumes with known contents and a full history of their writes.
 
 use super::common::pattern;
 use frit_core::Hints;
@@ -9,13 +9,14 @@ use rand::{Rng, SeedableRng};
 use std::collections::BTreeMap;
 use std::path::Path;
 
-/// Bytes of a block and of a sector.
+/// Sizes of a block and of a sector, in bytes.
 pub(crate) const BLOCK: usize = 4096;
 pub(crate) const SECTOR: usize = 512;
-/// Blocks that are written at most.
+/// Maximum number of blocks that are written.
 const BLOCKS_MOST: usize = 480;
 
-/// A kind of volume: a builtin stack or one of these tests, its overrides, and those that make it larger.
+/// A kind of volume: a built-in stack or one of these tests, its overrides, and the overrides that
+/// enlarge it.
 pub(crate) struct Kind {
     pub name: &'static str,
     pub base: &'static str,
@@ -27,7 +28,7 @@ const LEVELED: &str = "wear_ranks=1 wear_banks=2 wear_cubes=2 wear_stripe=4K wea
 const LEVELED_NTL: &str =
     "wear_ranks=1 wear_banks=1 wear_cubes=2 wear_stripe=16K wear_region=8 wear_interval=4";
 
-/// Every layer, and wear levelers below those that have them.
+/// Every layer, with wear levelers below the layers that support them.
 pub(crate) const KINDS: [Kind; 8] = [
     Kind { name: "hfsl", base: "hfsl", sets: "", larger: "nand.blocks_per_plane=48" },
     Kind { name: "halo", base: "halo-small", sets: "", larger: "media.disk.bytes=3M" },
@@ -68,7 +69,7 @@ impl Kind {
         self.base == "ntl-small"
     }
 
-    /// The stack, with more overrides.
+    /// Returns the stack with additional overrides.
     pub(crate) fn stack(&self, more: &str) -> Stack {
         let small = match self.base {
             "halo-small" => "media.pcm.chip_bytes=160K media.disk.bytes=2M",
@@ -99,7 +100,7 @@ pub(crate) fn snapshot(dir: &Path) -> Files {
     super::common::files(dir).into_iter().collect()
 }
 
-/// Makes the files of a volume.
+/// Writes the files of a volume.
 pub(crate) fn lay(dir: &Path, files: &Files) {
     std::fs::create_dir_all(dir).unwrap();
     for (name, bytes) in files {
@@ -110,29 +111,29 @@ pub(crate) fn lay(dir: &Path, files: &Files) {
 /// State in which a volume was left.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) enum Left {
-    /// Closed in order.
+    /// Closed properly.
     Closed,
-    /// Its program was killed behind a flush of everything.
+    /// Its program was killed after a flush of all data.
     Killed,
 }
 
-/// A volume that nobody uses.
+/// A closed or crashed volume with known contents.
 pub(crate) struct Subject {
     pub kind: &'static Kind,
     pub left: Left,
-    /// Its files, and those of an earlier time.
+    /// Its files now, and at an earlier time.
     pub files: Files,
     pub earlier: Files,
-    /// The versions that each sector ever had, the last one last; 0 reads as zeros.
+    /// All versions of each sector, the last one last; 0 reads as zeros.
     pub history: Vec<Vec<u32>>,
 }
 
-/// The bytes of a sector in a version.
+/// Returns the bytes of a sector in a version.
 pub(crate) fn sector(number: usize, version: u32) -> Vec<u8> {
     if version == 0 { vec![0; SECTOR] } else { pattern((number * SECTOR) as u64, version, SECTOR) }
 }
 
-/// Changes a volume and what is known of it.
+/// A volume with a record of its expected contents.
 struct Writer {
     volume: Volume,
     history: Vec<Vec<u32>>,
@@ -169,7 +170,7 @@ impl Writer {
 }
 
 impl Subject {
-    /// Makes a volume of a kind, uses it in two lives, and leaves it.
+    /// Creates a volume of a kind, uses it in two sessions, and leaves it.
     pub(crate) fn new(kind: &'static Kind, left: Left, seed: u64, dir: &Path) -> Subject {
         let mut rng = SmallRng::seed_from_u64(seed);
         let options = CreateOptions { stack: kind.stack(""), force: false };
@@ -201,12 +202,12 @@ impl Subject {
         self.history.len() / 8
     }
 
-    /// Returns `true` if the bytes of a block are what was written last.
+    /// Returns `true` if a block holds the bytes that were written last.
     pub(crate) fn is_right(&self, block: usize, bytes: &[u8]) -> bool {
         self.each(block, bytes, |number, part| sector(number, *self.history[number].last().unwrap()) == part)
     }
 
-    /// Returns `true` if each sector of a block is one of the versions that were written.
+    /// Returns `true` if each sector of a block holds one of the versions that were written.
     pub(crate) fn is_some_version(&self, block: usize, bytes: &[u8]) -> bool {
         self.each(block, bytes, |number, part| {
             self.history[number].iter().any(|&v| sector(number, v) == part)

@@ -1,17 +1,17 @@
-//! Programs that are not waited for forever.
+//! Execution of programs with a time limit.
 
 use miette::{IntoDiagnostic, Result, WrapErr, miette};
 use std::io::Read;
 use std::process::{Command, Stdio};
 use std::time::{Duration, Instant};
 
-/// How often it is looked whether the program has ended.
+/// Interval of polling for the end of the program.
 const LOOK_EVERY: Duration = Duration::from_millis(5);
 
-/// Runs a program that says little, and returns what it said.
+/// Runs a program with little output, and returns its standard output.
 ///
 /// # Errors
-/// A program that is not there, fails, or takes longer than `patience`: then it is killed.
+/// The program does not exist, fails, or runs longer than `patience`: then it is killed.
 pub(crate) fn output(command: &mut Command, patience: Duration) -> Result<String> {
     let name = command.get_program().to_string_lossy().into_owned();
     let command = command.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::piped());

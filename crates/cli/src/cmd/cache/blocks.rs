@@ -1,4 +1,4 @@
-//! A workload as accesses to blocks.
+//! Block accesses of a workload.
 
 use frit_layer::cache::BLOCK_BYTES;
 use frit_layer::cache::sim::BlockAccess;
@@ -12,16 +12,17 @@ const SECTORS: u64 = BLOCK_BYTES / frit_core::SECTOR_BYTES;
 pub(super) struct Blocks {
     pub(super) name: String,
     pub(super) accesses: Vec<BlockAccess>,
-    /// The block after the last one that is accessed.
+    /// Number of the block after the last accessed one.
     pub(super) end: u32,
-    /// How many different blocks there are.
+    /// Number of different blocks.
     pub(super) different: usize,
-    /// What could not be understood.
+    /// Notes about input that could not be parsed.
     pub(super) remarks: Vec<String>,
 }
 
 impl Blocks {
-    /// Reads a workload. A request of which a block is a part accesses the block; flushes and discards are passed over.
+    /// Reads a workload. A request accesses every block that it touches; flushes and discards are
+    /// ignored.
     pub(super) fn read(spec: &str, options: &Options) -> Result<Blocks> {
         let bar = crate::cmd::trace::spinner();
         let mut workload = Workload::open(spec, options).into_diagnostic()?;

@@ -1,11 +1,11 @@
-//! A stack's summary as tables.
+//! Summary of a stack as tables.
 
 use crate::output::{right, table, text};
 use frit_core::size;
 use frit_stack::{LayerSummary, MediumSummary, Summary};
 use std::fmt::Write;
 
-/// What is said of the times of a medium, in this order.
+/// Timing values of a medium, in the order of the output.
 const TIMES: [(&str, &str); 14] = [
     ("t_read", "read"),
     ("t_prog", "program"),
@@ -23,7 +23,7 @@ const TIMES: [(&str, &str); 14] = [
     ("background", "background"),
 ];
 
-/// What is said of the shape of a medium, in this order.
+/// Geometry values of a medium, in the order of the output.
 const SHAPE: [(&str, &str); 10] = [
     ("chips_per_channel", "chips a channel"),
     ("dies_per_chip", "dies a chip"),
@@ -37,7 +37,7 @@ const SHAPE: [(&str, &str); 10] = [
     ("interleave_bytes", "interleaved"),
 ];
 
-/// The whole summary; `all` adds sources and meanings.
+/// Returns the summary as text; `all` adds sources and meanings.
 pub(super) fn summary(s: &Summary, all: bool) -> String {
     let mut out = format!("{}\n", s.name);
     if !s.about.is_empty() {
@@ -80,7 +80,7 @@ fn media(all: &[MediumSummary]) -> String {
     text(&t)
 }
 
-/// The profile, and the keys in which the medium differs from it.
+/// Returns the profile, and the keys in which the medium differs from it.
 fn profile(m: &MediumSummary) -> String {
     if m.profile.is_empty() {
         return "no profile".into();
@@ -92,7 +92,7 @@ fn profile(m: &MediumSummary) -> String {
 fn said(m: &MediumSummary, keys: &[(&str, &str)]) -> String {
     let found = keys.iter().filter_map(|(key, words)| {
         let value = &m.values.iter().find(|v| v.key == *key)?.value;
-        // One chip, die or plane is not worth a word; a queue of one is.
+        // One chip, die or plane is the default and not shown; a queue depth of one is.
         (value != "1" || *key == "queue_depth").then(|| match (*key, &value[..]) {
             ("write_back", "true") => format!("{words} on"),
             ("write_back", "false") => format!("{words} off"),
@@ -122,7 +122,7 @@ fn volume(s: &Summary) -> String {
     text(&t)
 }
 
-/// Where the map is kept.
+/// Returns the location of the map.
 fn map(s: &Summary) -> String {
     let l = &s.layer;
     let pcm = l.on.get("pcm").and_then(|name| s.media.iter().find(|m| m.name == *name));
@@ -131,7 +131,7 @@ fn map(s: &Summary) -> String {
             let share = 100.0 * l.durable_map_bytes as f64 / m.bytes as f64;
             format!("{} of '{}' ({share:.0} %)", size::show(l.durable_map_bytes), m.name)
         }
-        _ => "in DRAM only; found again by the spare areas of NAND".into(),
+        _ => "in DRAM only; rebuilt from the spare areas of NAND".into(),
     }
 }
 

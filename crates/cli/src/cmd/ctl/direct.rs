@@ -1,4 +1,4 @@
-//! A volume that nobody serves: it is opened for one question.
+//! Access to a volume without a server: it is opened for one request.
 
 use crate::cmd::serve::defaults;
 use frit_serve::ctl::{Change, Changes, Param, Setting, Who, apply, params as shown};
@@ -12,14 +12,14 @@ fn open(dir: &Path, read_only: bool) -> Result<Volume> {
     Ok(Volume::open(dir, &OpenOptions { read_only, stop: None })?)
 }
 
-/// Its parameters.
+/// Returns the parameters of the volume.
 pub(super) fn params(dir: &Path) -> Result<Vec<Param>> {
     let mut volume = open(dir, true)?;
     let defaults = defaults(volume.stack())?;
     Ok(shown(volume.params(), &defaults))
 }
 
-/// Changes parameters, and writes them to the volume and its list of changes.
+/// Changes parameters, and records them in the volume and its change log.
 pub(super) fn set(dir: &Path, settings: &[Setting]) -> Result<Vec<Change>> {
     let mut volume = open(dir, false)?;
     let changed = apply(&mut volume, settings);
@@ -33,7 +33,7 @@ pub(super) fn set(dir: &Path, settings: &[Setting]) -> Result<Vec<Change>> {
     Ok(changed)
 }
 
-/// How it lies on its media.
+/// Returns the statistics of the volume's media.
 pub(super) fn stat(dir: &Path) -> Result<Stat> {
     let volume = open(dir, true)?;
     let mut stat = Stat {

@@ -6,7 +6,7 @@ use frit_serve::ctl::{Change, Param, Setting};
 use frit_serve::metrics::{MediumStat, ServerStat, Stat};
 use std::fmt::Write;
 
-/// Parameters.
+/// Returns the parameters as a table.
 pub(super) fn params(all: &[Param]) -> String {
     let mut t = table(&["parameter", "value", "default", "", "meaning"]);
     for p in all {
@@ -20,7 +20,7 @@ pub(super) fn params(all: &[Param]) -> String {
     )
 }
 
-/// What a `set` did.
+/// Returns the result of a `set`, one line a parameter.
 pub(super) fn changes(asked: &[Setting], changed: &[Change]) -> String {
     let mut out = String::new();
     for s in asked {
@@ -32,7 +32,7 @@ pub(super) fn changes(asked: &[Setting], changed: &[Change]) -> String {
     out
 }
 
-/// All that can be seen.
+/// Returns the complete statistics as tables.
 pub(super) fn stat(s: &Stat) -> String {
     let v = &s.volume;
     let mut out = format!("{} ({}), stack {}\n", v.path, size::show(v.bytes), v.stack);
@@ -99,7 +99,7 @@ fn requests(s: &Stat) -> String {
     format!("\n{}{}", text(&t), amplification(s))
 }
 
-/// Write amplification of the media that have any: a disk has none of its own.
+/// Returns the write amplification of NAND and PCM; a disk has none of its own.
 fn amplification(s: &Stat) -> String {
     let a = &s.write_amplification;
     let of = |kind, name: &str, r: Option<f64>| {
@@ -118,7 +118,7 @@ fn media(all: &[MediumStat]) -> String {
     let mut commands = table(&["medium", "command", "cause", "number", "bytes"]);
     for m in all {
         let w = &m.wear;
-        // A disk does not wear with writes.
+        // Writes do not wear a disk.
         let worn = |value: String| if m.kind == "disk" { "-".into() } else { value };
         t.add_row([
             m.name.clone(),
@@ -171,7 +171,7 @@ fn figures(s: &Stat) -> String {
     for l in &s.layers {
         let mut t = table(&[&l.name, "", "unit", "meaning"]);
         for f in &l.figures {
-            // A size says its unit itself.
+            // `size::show` adds the unit itself.
             let unit = if f.unit == "B" { String::new() } else { f.unit.clone() };
             t.add_row([f.name.clone(), figure(f.value, &f.unit), unit, f.help.clone()]);
         }
@@ -181,7 +181,8 @@ fn figures(s: &Stat) -> String {
     out
 }
 
-/// A figure: counts whole, large sizes with their unit, shares and means with four decimals.
+/// Formats a metric: counts as integers, sizes with their unit, ratios and means with four
+/// decimals.
 fn figure(value: f64, unit: &str) -> String {
     match value {
         v if unit == "B" && (0.0..u64::MAX as f64).contains(&v) => size::show(v as u64),
@@ -190,7 +191,7 @@ fn figure(value: f64, unit: &str) -> String {
     }
 }
 
-/// A time, with three digits.
+/// Formats a time with about three digits.
 pub(super) fn time(ns: u64) -> String {
     let ns = ns as f64;
     match ns {

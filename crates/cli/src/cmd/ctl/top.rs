@@ -1,4 +1,4 @@
-//! `frit ctl top`: rates between two looks.
+//! `frit ctl top`: rates between two samples.
 
 use super::show::time;
 use crate::output::{print, print_raw, right, table, text};
@@ -10,15 +10,15 @@ use std::collections::BTreeMap;
 use std::io::IsTerminal;
 use std::time::{Duration, Instant};
 
-/// Clears a terminal, cursor at the top.
+/// Escape sequence that clears a terminal and moves the cursor to the top.
 const CLEAR: &str = "\x1b[H\x1b[J";
 
 #[derive(clap::Args, Debug)]
 pub(super) struct Args {
-    /// Seconds between two looks.
+    /// Seconds between two samples.
     #[arg(long, value_name = "S", default_value_t = 1.0, value_parser = seconds)]
     interval: f64,
-    /// End after so many intervals. [default: never]
+    /// Stop after this many intervals. [default: never]
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u64).range(1..))]
     count: Option<u64>,
 }
@@ -30,7 +30,7 @@ fn seconds(text: &str) -> Result<f64, String> {
     }
 }
 
-/// Looks until the count is reached, or the server ends.
+/// Prints rates until the count is reached or the server ends.
 pub(super) fn run(args: &Args, look: &mut dyn FnMut() -> Result<Stat>) -> Result<()> {
     let interval = Duration::from_secs_f64(args.interval);
     let terminal = std::io::stdout().is_terminal();
@@ -50,18 +50,18 @@ pub(super) fn run(args: &Args, look: &mut dyn FnMut() -> Result<Stat>) -> Result
     Ok(())
 }
 
-/// What happened in a second.
+/// Rates per second.
 #[derive(Debug, Default)]
 struct Rates {
-    /// By operation: requests, bytes.
+    /// Requests and bytes, by operation.
     ops: Vec<(String, f64, f64)>,
-    /// Commands to media, by medium and cause.
+    /// Media commands, by medium and cause.
     commands: BTreeMap<(String, String), f64>,
 }
 
 impl Rates {
     fn between(a: &Stat, b: &Stat, seconds: f64) -> Rates {
-        // A server that was started anew counts from zero.
+        // A restarted server counts from zero; saturation avoids negative rates.
         let rate = |new: u64, old: u64| new.saturating_sub(old) as f64 / seconds.max(1e-3);
         let op = |o: &frit_serve::metrics::OpStat| {
             let (requests, bytes) = a.op(&o.op).map_or((0, 0), |old| (old.requests, old.bytes));
@@ -83,7 +83,7 @@ impl Rates {
         self.ops.iter().find(|o| o.0 == name).map_or((0.0, 0.0), |o| (o.1, o.2))
     }
 
-    /// One line, for logs and pipes.
+    /// Returns the rates as one line, for logs and pipes.
     fn line(&self, s: &Stat) -> String {
         let (read, write) = (self.op("read"), self.op("write"));
         let mut line = format!(
@@ -100,7 +100,7 @@ impl Rates {
         format!("{line}  {}\n", space(s))
     }
 
-    /// A screen.
+    /// Returns the rates as a screen.
     fn page(&self, s: &Stat) -> String {
         let mut ops = table(&["requests", "1/s", "MB/s", "p50", "p99"]);
         for (name, requests, bytes) in &self.ops {
@@ -133,7 +133,7 @@ impl Rates {
     }
 }
 
-/// Free space and the use of PCM.
+/// Returns the free space and the use of PCM.
 fn space(s: &Stat) -> String {
     let free = s.figure("nand_free_blocks").unwrap_or(0.0);
     let r = s.residence();

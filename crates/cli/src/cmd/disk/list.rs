@@ -8,7 +8,7 @@ use miette::Result;
 use serde::Serialize;
 use std::collections::BTreeMap;
 
-/// List the drives that come with frit.
+/// List the built-in drives.
 #[derive(clap::Args, Debug)]
 #[command(after_help = "Examples:
   frit disk list            names, sizes, what they are
@@ -36,7 +36,7 @@ struct ValueJson {
 /// Runs the command.
 ///
 /// # Errors
-/// Output that cannot be written.
+/// The output cannot be written.
 pub(super) fn run(args: &Args) -> Result<()> {
     let all = DiskProfile::builtins().map_err(|e| report(&e))?;
     if args.json {

@@ -30,8 +30,9 @@ pub(crate) struct Args {
     /// Drives (.diskspecs, .toml or a profile), each with the traces measured on it.
     #[arg(required = true, value_name = "DRIVE [TRACE..]")]
     files: Vec<String>,
-    /// Bus time for a sector in ms, for reads and writes, where the drive's file leaves it open; without it,
-    /// a .parv file beside the drive gives it, or it is taken from the reads of the trace that hit the cache.
+    /// Bus time of a sector in ms, for reads and writes, if the drive's file does not specify it.
+    /// Without it, a .parv file beside the drive is used, or the reads of the trace that hit the
+    /// cache.
     #[arg(long, value_name = "READ[,WRITE]", value_parser = bus)]
     bus: Option<(f64, f64)>,
     /// Print JSON.
@@ -60,13 +61,13 @@ struct ScoreJson {
     notes: Vec<String>,
 }
 
-/// Times that each replay is repeated for its speed.
+/// Repetitions of each replay for the measurement of its speed.
 const REPEATS: usize = 5;
 
 /// Runs the command.
 ///
 /// # Errors
-/// A drive or trace that is none.
+/// The drive or the trace is invalid.
 pub(super) fn run(args: &Args) -> Result<()> {
     let mut scores = Vec::new();
     for (file, trace) in pairs(&args.files)? {
@@ -105,7 +106,7 @@ fn is_drive(name: &str) -> bool {
     known || path.extension().is_none() && !path.is_file()
 }
 
-/// Drives with their traces.
+/// Returns the drives with their traces.
 fn pairs(files: &[String]) -> Result<Vec<(String, PathBuf)>> {
     let mut out = Vec::new();
     let mut rest = files.iter().peekable();
@@ -143,6 +144,7 @@ fn one(args: &Args, file: &str, path: &Path) -> Result<ScoreJson> {
     for _ in 0..REPEATS {
         let begin = Instant::now();
         modelled = replay()?;
+        // The fastest repetition is the one that other programs disturbed least.
         best = best.min(begin.elapsed().as_secs_f64());
     }
     let measured: Vec<Nanos> = trace.iter().map(|m| m.service).collect();
@@ -175,15 +177,15 @@ fn fill_bus(spec: &mut DiskSpec, notes: &mut Vec<String>, given: Option<(f64, f6
     };
     spec.bus = Bus { read_ps, write_ps, ..spec.bus };
     notes.push(format!(
-        "the drive's file leaves the bus open; {:.4} ms a sector, {how}",
+        "the drive's file does not specify the bus; {:.4} ms a sector, {how}",
         read_ps as f64 / 1e9
     ));
 }
 
-/// The longest trace, in bytes: it is held in memory.
+/// Maximum size of a trace, in bytes: it is held in memory.
 const TRACE_BYTES_MAX: u64 = 1 << 30;
 
-/// A trace, unpacked when it is compressed with zstd.
+/// Reads a trace, decompressing it if it is compressed with zstd.
 fn read(path: &Path) -> Result<String> {
     let at = || format!("cannot read the trace {}", path.display());
     let raw = files::read(path, TRACE_BYTES_MAX).into_diagnostic().wrap_err_with(at)?;

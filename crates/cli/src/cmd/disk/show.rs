@@ -21,18 +21,18 @@ use strum::IntoEnumIterator;
 
 Rates of zones are those of the media; the bus may be slower.")]
 pub(crate) struct Args {
-    /// A profile, or a .toml or .diskspecs file.
+    /// Drive: a profile, or a .toml or .diskspecs file.
     drive: String,
-    /// Fraction of the disk that random requests go to, from its start.
+    /// Fraction of the disk that random requests access, from its start.
     #[arg(long, default_value_t = 1.0, value_parser = fraction)]
     span: f64,
     /// Size of random requests.
     #[arg(long, default_value = "4K", value_parser = bytes)]
     size: u64,
-    /// Random writes, not reads.
+    /// Use random writes instead of reads.
     #[arg(long)]
     write: bool,
-    /// Requests for each figure.
+    /// Number of requests of each measurement.
     #[arg(long, default_value_t = 4000, value_parser = clap::value_parser!(u64).range(10..=10_000_000))]
     requests: u64,
     /// Print JSON.
@@ -94,10 +94,10 @@ struct DepthJson {
     iops: f64,
 }
 
-/// Parts of the disk that small random requests are shown for.
+/// Fractions of the disk for which small random requests are shown.
 const SPANS: [f64; 5] = [0.01, 0.1, 0.25, 0.5, 1.0];
 
-/// Requests a second to a part of the disk, by how they are asked for.
+/// Requests a second to a part of the disk, by access method.
 #[derive(Serialize)]
 struct SpanJson {
     span: f64,
@@ -107,10 +107,10 @@ struct SpanJson {
     writes_behind: f64,
 }
 
-/// What the HALO paper measured for small random requests, section V, in bytes a second.
+/// Throughput of small random requests in the HALO paper, section V, in bytes a second.
 const SLOW: f64 = 0.5e6;
 
-/// Over which part of the disk one request at a time makes as little as the HALO paper's disk.
+/// The part of the disk over which one request at a time is as slow as on the HALO paper's disk.
 #[derive(Serialize)]
 struct SlowJson {
     mb_per_s: f64,
@@ -122,13 +122,13 @@ struct SlowJson {
 /// Runs the command.
 ///
 /// # Errors
-/// A drive that is none.
+/// The drive is invalid.
 pub(super) fn run(args: &Args) -> Result<()> {
     let mut loaded = drive(&args.drive)?;
     let bus = &mut loaded.spec.bus;
     if bus.read_ps == 0 {
         (bus.read_ps, bus.write_ps) = (score::FAST_SCSI_PS, score::FAST_SCSI_PS);
-        loaded.notes.push("the drive's file leaves the bus open; assumed: 10 MB/s, as fast SCSI".into());
+        loaded.notes.push("the drive's file does not specify the bus; assumed: 10 MB/s, as fast SCSI".into());
     }
     let shown = gather(args, &loaded.spec, loaded.notes).map_err(|e| report(&e))?;
     if args.json {
@@ -216,7 +216,8 @@ fn slow(args: &Args, spec: &DiskSpec) -> Result<SlowJson, Error> {
     Ok(SlowJson { mb_per_s: SLOW / 1e6, iops, reads_span, writes_through_span })
 }
 
-/// Small random requests by part of the disk, and where they are as slow as in the paper.
+/// Returns a table of small random requests by part of the disk, and the part where they are as
+/// slow as in the paper.
 fn spans_of(s: &ShowJson) -> String {
     let mut t = table(&["of the disk", "reads", "reads, queued", "writes", "writes, cached"]);
     for f in &s.spans {

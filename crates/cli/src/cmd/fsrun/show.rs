@@ -6,10 +6,10 @@ use frit_board::plan::{Plan, PlanCommand, PlanStep};
 use frit_core::{Nanos, size};
 use std::fmt::Write as _;
 
-/// Most steps that a command or a call names as what it waits for.
+/// Maximum number of dependencies that are shown of a command or call.
 const AFTER_MAX: usize = 4;
 
-/// What a pattern is called.
+/// Returns the title of a pattern.
 fn title(m: &Measured) -> String {
     match m.record {
         Some(record) => format!("{} {}", m.name, size::show(record)),
@@ -17,7 +17,7 @@ fn title(m: &Measured) -> String {
     }
 }
 
-/// The tables of a run.
+/// Returns the tables of a run.
 pub(super) fn report(r: &Report) -> String {
     let mut out = format!(
         "file system of {} on {}, host {}; file of {}, {} names, seed {}; virtual time\n\n",
@@ -29,10 +29,10 @@ pub(super) fn report(r: &Report) -> String {
         r.seed
     );
     out.push_str(&speeds(&r.measured));
-    out.push_str("\nwhat an operation gives the memory: accesses, and the bytes that it writes\n");
+    out.push_str("\nmemory accesses and written bytes of an operation\n");
     out.push_str(&areas(&r.measured));
     out.push_str(
-        "\nhow busy the parts were (c: a channel or controller of the memory, g: a group of its chips)\n",
+        "\nutilization of the parts (c: a channel or controller of the memory, g: a group of its chips)\n",
     );
     out.push_str(&busy(&r.measured));
     if let Some(v) = &r.verified {
@@ -114,7 +114,7 @@ fn verified(v: &Verified) -> String {
     out
 }
 
-/// The plan of an operation.
+/// Returns the plan of an operation.
 pub(super) fn plan(p: &Plan, every: bool) -> String {
     let mut out = format!("{} on {}, host {}\n", p.operation, p.profile, p.host);
     let _ = writeln!(
@@ -124,7 +124,7 @@ pub(super) fn plan(p: &Plan, every: bool) -> String {
         Nanos(p.done_ns)
     );
     if p.steps.is_empty() {
-        out.push_str("no access to the memory: what it needs is in DRAM\n");
+        out.push_str("no access to the memory: its data is in DRAM\n");
         return out;
     }
     out.push('\n');
@@ -159,7 +159,7 @@ fn steps(all: &[PlanStep]) -> String {
     text(&t)
 }
 
-/// The last few of what is waited for.
+/// Returns the last few dependencies.
 fn after<N: ToString>(all: &[N]) -> String {
     let left = all.len().saturating_sub(AFTER_MAX);
     let mut shown: Vec<String> = all[left..].iter().map(N::to_string).collect();

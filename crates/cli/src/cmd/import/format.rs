@@ -1,20 +1,20 @@
-//! Formats of images that are not raw, by their first bytes.
+//! Detection of images that are not raw, by their first bytes.
 
 use std::path::Path;
 
-/// Bytes of an image that tell its format.
+/// Number of first bytes that are needed to detect the format.
 pub(super) const HEAD_BYTES: usize = 512;
 
 /// A format that is not raw.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(super) enum Format {
-    /// An image of a virtual disk: its name as qemu-img knows it.
+    /// A virtual disk image, with its format name in qemu-img.
     Disk(&'static str),
-    /// Compressed: its name, and the program that unpacks it to standard output.
+    /// A compressed image: the format name, and the command that unpacks it to standard output.
     Packed(&'static str, &'static str),
 }
 
-/// First bytes, where they are, and what they mean.
+/// Offset and bytes of each magic number, and the format.
 const MAGICS: [(usize, &[u8], Format); 17] = [
     (0, b"QFI\xfb", Format::Disk("qcow2")),
     (0, b"QED\0", Format::Disk("qed")),
@@ -36,7 +36,7 @@ const MAGICS: [(usize, &[u8], Format); 17] = [
 ];
 
 impl Format {
-    /// Returns the format of an image that begins so; `None` of a raw one.
+    /// Returns the format of an image with these first bytes; `None` for a raw one.
     pub(super) fn of(head: &[u8]) -> Option<Format> {
         let starts = |&&(at, magic, _): &&(usize, &[u8], Format)| {
             head.get(at..).is_some_and(|rest| rest.starts_with(magic))
@@ -44,14 +44,14 @@ impl Format {
         MAGICS.iter().find(starts).map(|m| m.2)
     }
 
-    /// Its name.
+    /// Returns the name of the format.
     pub(super) fn name(self) -> &'static str {
         match self {
             Format::Disk(name) | Format::Packed(name, _) => name,
         }
     }
 
-    /// Returns the command that makes a raw image of one of this format.
+    /// Returns the command that converts an image of this format to a raw one.
     pub(super) fn hint(self, image: &Path, volume: &Path) -> String {
         let (from, volume) = (image.display(), volume.display());
         let convert = match self {

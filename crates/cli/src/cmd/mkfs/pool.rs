@@ -1,16 +1,17 @@
-//! How large the image of a pool is made.
+//! Sizing of the image of a pool.
 
-/// Bytes of the place of a pool for each inode, unless told otherwise: its files are mostly large.
+/// Bytes of the pool's file system for each inode, by default: its files are mostly large.
 const BYTES_PER_INODE: u64 = 32 << 10;
-/// Inodes at least, and at most unless told otherwise.
+/// Minimum number of inodes, and the maximum by default.
 const INODES: (u64, u64) = (16 << 10, 4 << 20);
-/// Bytes of the image for each inode: half is the inode, the other half is for names, directories and extended
-/// attributes.
+/// Bytes of the image for each inode: half is the inode, the other half is for names, directories
+/// and extended attributes.
 const BYTES: u64 = 512;
-/// What the image has besides: the journal, and blocks to begin with.
+/// Further bytes of the image: the journal, and initial blocks.
 const BASE: u64 = 16 << 20;
 
-/// Bytes of an image and inodes in it, in a place of so many bytes.
+/// Returns the size of an image and its number of inodes, for a pool on a file system of `place`
+/// bytes.
 pub(super) fn sizes(place: u64, bytes: Option<u64>, inodes: Option<u64>) -> (u64, u64) {
     match (bytes, inodes) {
         (Some(bytes), Some(inodes)) => (bytes, inodes),

@@ -1,4 +1,4 @@
-//! A mount that goes on when the command returns.
+//! A mount that is served by a background process.
 
 use super::Args;
 use crate::output::{complain, print};
@@ -10,7 +10,7 @@ use std::os::unix::fs::FileExt;
 use std::os::unix::process::CommandExt;
 use std::process::{Command, Stdio};
 
-/// Starts this program once more, in the foreground of nobody, and returns when it has mounted.
+/// Starts this program again in the background, and returns when it has mounted the file system.
 pub(super) fn start(args: &Args) -> Result<()> {
     let (image, directory) = args.absolute()?;
     let (log, before) = log(args)?;
@@ -22,7 +22,8 @@ pub(super) fn start(args: &Args) -> Result<()> {
     mount.arg(format!("--sync-every={}", args.sync_every)).args(args.changes.words()?);
     mount.args(args.threads.map(|n| format!("--threads={n}")));
     mount.args(args.options.iter().flat_map(|words| ["-o", words.as_str()]));
-    // A group of its own: what ends this terminal's programs does not end it.
+    // A process group of its own: signals to this terminal's foreground group do not reach the
+    // mount.
     mount.process_group(0).current_dir("/").stdin(Stdio::null()).stdout(Stdio::piped());
     mount.stderr(log.try_clone().into_diagnostic()?);
     let mut child = mount.spawn().into_diagnostic()?;
@@ -30,7 +31,7 @@ pub(super) fn start(args: &Args) -> Result<()> {
     if let Some(out) = child.stdout.take() {
         BufReader::new(out).read_line(&mut line).into_diagnostic()?;
     }
-    // It says one line when it has mounted, and none when it could not.
+    // The background process prints one line after mounting, and none on failure.
     complain(&said(&log, before)?)?;
     if !line.is_empty() {
         return print(&line);
@@ -39,7 +40,8 @@ pub(super) fn start(args: &Args) -> Result<()> {
     std::process::exit(status.code().filter(|&code| code != 0).unwrap_or(1));
 }
 
-/// Where it writes to, and where its words begin there: memory that /proc/PID/fd/2 shows, unless a file is named.
+/// Opens the log of the background process, and returns its present length. Without `--log` it is
+/// in memory, and /proc/PID/fd/2 shows it.
 fn log(args: &Args) -> Result<(File, u64)> {
     let Some(path) = &args.log else {
         let memory = rustix::fs::memfd_create("frit mount", MemfdFlags::CLOEXEC).into_diagnostic()?;
@@ -51,10 +53,10 @@ fn log(args: &Args) -> Result<(File, u64)> {
     Ok((file, before))
 }
 
-/// What it has said so far.
+/// Returns the text that was logged since offset `before`.
 fn said(log: &File, before: u64) -> Result<String> {
     let end = log.metadata().into_diagnostic()?.len();
     let mut bytes = vec![0; end.saturating_sub(before) as usize];
-    log.read_exact_at(&mut bytes, before).map_err(|e| miette!("cannot read what the mount says: {e}"))?;
+    log.read_exact_at(&mut bytes, before).map_err(|e| miette!("cannot read the log of the mount: {e}"))?;
     Ok(String::from_utf8_lossy(&bytes).into_owned())
 }

@@ -1,4 +1,4 @@
-//! Syncs of an image on a disk that no program asks for, so that a power cut of the machine loses little.
+//! Periodic syncs of an image on a disk, which limit the loss at a power failure.
 
 use crate::output::complain;
 use frit_fs::{Files, Fs, Image, Overlay};
@@ -7,10 +7,10 @@ use std::sync::mpsc::{RecvTimeoutError, Sender, channel};
 use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
-/// How often it is looked how much has changed.
+/// Interval of polling for the amount of changes.
 const LOOK_EVERY: Duration = Duration::from_millis(100);
 
-/// A thread that syncs from time to time, until this value is gone.
+/// A thread that syncs periodically until this is dropped.
 #[derive(Debug)]
 pub(super) struct Syncing {
     end: Option<Sender<()>>,
@@ -18,8 +18,8 @@ pub(super) struct Syncing {
 }
 
 impl Syncing {
-    /// Syncs whatever has changed `every` so often (zero: never), and at once when a quarter of the bound is used: a
-    /// write that finds half of it used has to wait for a sync.
+    /// Syncs changes at intervals of `every` (zero: never), and at once when a quarter of the limit
+    /// on unsynced changes is used: at half of it, writes have to wait for a sync.
     pub(super) fn start(files: &Arc<Fs<Image>>, every: Duration) -> Self {
         if matches!(files.medium(), Image::Mapped(_)) {
             return Self { end: None, thread: None };
@@ -31,7 +31,7 @@ impl Syncing {
             let (mut last, mut failed) = (Instant::now(), false);
             while ended.recv_timeout(LOOK_EVERY) == Err(RecvTimeoutError::Timeout) {
                 let due = !every.is_zero() && last.elapsed() >= every;
-                // After a failure not at once again, however much there is.
+                // After a failure, the next attempt waits, however much has changed.
                 let full = files.medium().unsynced() >= much
                     && (!failed || last.elapsed() >= Duration::from_secs(1));
                 if !due && !full {

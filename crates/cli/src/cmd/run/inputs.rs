@@ -1,27 +1,27 @@
-//! Which arguments are stacks and which are workloads.
+//! Classification of arguments as stacks and workloads.
 
 use frit_stack::builtins;
 use frit_trace::workload::GENERATOR_PREFIX;
 use std::path::Path;
 
-/// Arguments, told apart.
+/// The classified arguments.
 #[derive(PartialEq, Eq, Debug)]
 pub(super) struct Inputs {
     pub(super) stacks: Vec<String>,
     pub(super) workloads: Vec<String>,
 }
 
-/// What an argument is.
+/// Classification of an argument.
 enum Kind {
     Stack,
     Workload,
 }
 
 impl Inputs {
-    /// Tells plain arguments apart; `stacks` and `workloads` are those that were given as such.
+    /// Classifies plain arguments; `stacks` and `workloads` were given by explicit options.
     ///
     /// # Errors
-    /// An argument that is neither or could be both, no stack, no workload.
+    /// An argument is neither or ambiguous; there is no stack, or no workload.
     pub(super) fn sort(plain: &[String], stacks: &[String], workloads: &[String]) -> Result<Inputs, String> {
         let mut all = Inputs { stacks: Vec::new(), workloads: Vec::new() };
         for arg in plain {
@@ -53,9 +53,9 @@ fn names() -> String {
     builtins().iter().map(|b| b.name).collect::<Vec<_>>().join(", ")
 }
 
-/// A stack and the overrides that are its own: `NAME,key=value,…`.
+/// Returns a stack and its own overrides: `NAME,key=value,…`.
 pub(super) fn variant(stack: &str) -> (&str, Vec<String>) {
-    // A comma that no override follows belongs to a file's name.
+    // A comma without an override after it belongs to the file's name.
     match stack.split_once(',').filter(|(_, sets)| sets.split(',').all(|s| s.contains('='))) {
         Some((name, sets)) => (name, sets.split(',').map(str::to_owned).collect()),
         None => (stack, Vec::new()),
@@ -77,10 +77,10 @@ fn kind(arg: &str) -> Result<Kind, String> {
     let builtin = builtins().iter().any(|b| b.name == arg);
     match (builtin, path.exists()) {
         (true, true) => {
-            Err(format!("'{arg}' is a builtin stack and a file here: say --stack {arg} or --trace ./{arg}"))
+            Err(format!("'{arg}' is a built-in stack and a file here: use --stack {arg} or --trace ./{arg}"))
         }
         (true, false) => Ok(Kind::Stack),
-        // A name that looks like a file is one, and opening it tells that it is not there.
+        // A name that looks like a file is a workload; opening it reports a missing file.
         (false, exists) if exists || arg.contains(['/', '.']) => Ok(Kind::Workload),
         _ => Err(format!(
             "'{arg}' is neither a stack nor a workload: there is no such file, the builtin stacks are {}, and \
@@ -90,7 +90,7 @@ fn kind(arg: &str) -> Result<Kind, String> {
     }
 }
 
-/// A generator without a seed gets the run's, when one was given.
+/// Adds the run's seed, if one was given, to a generator without a seed.
 pub(super) fn seeded(spec: &str, seed: Option<u64>) -> String {
     let (Some(seed), Some(rest)) = (seed, spec.strip_prefix(GENERATOR_PREFIX)) else { return spec.into() };
     // The seed of a mix is in its first part.

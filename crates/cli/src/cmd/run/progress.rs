@@ -1,9 +1,9 @@
-//! A bar on standard error, when that is a terminal.
+//! Progress bar of a run on standard error, if that is a terminal.
 
 use frit_replay::Progress;
 use indicatif::{ProgressBar, ProgressStyle};
 
-/// It disappears when it is dropped.
+/// A progress bar, removed when this is dropped.
 pub(super) struct Bar {
     bar: ProgressBar,
     name: String,
@@ -27,7 +27,7 @@ impl Bar {
         Bar { bar, name: name.to_owned() }
     }
 
-    /// So far.
+    /// Updates the position.
     pub(super) fn at(&self, progress: Progress) {
         let (n, warming) = match progress {
             Progress::Warmed(n) => (n, true),

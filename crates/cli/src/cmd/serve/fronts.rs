@@ -1,4 +1,5 @@
-//! What a served volume offers beside NBD: a file, control, metrics; and the pace of its replies.
+//! Frontends of a served volume beside NBD (FUSE, ublk, control, metrics), and the pacing of its
+//! replies.
 
 use frit_core::{Null, ParamInfo};
 use frit_engine::Eager;
@@ -13,43 +14,45 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Duration;
 
-/// How long the file may stay in use when the server stops.
+/// Time limit for users of the FUSE file when the server stops.
 const PATIENCE: Duration = Duration::from_secs(5);
 
-/// The flags.
+/// Command-line options of the frontends.
 #[derive(clap::Args, Debug)]
 pub(super) struct FrontArgs {
-    /// Mount the volume as one raw file, MOUNTPOINT/volume, through FUSE. `frit attach` does it and makes a block
-    /// device of it.
+    /// Mount the volume as one raw file, MOUNTPOINT/volume, through FUSE. `frit attach` does this
+    /// and makes a block device of the file.
     #[arg(long, value_name = "MOUNTPOINT")]
     fuse: Option<PathBuf>,
-    /// Make a disk of the kernel, /dev/ublkbN, through ublk: in a frit built with the feature `ublk`, on Linux 6.0 and newer.
+    /// Make a block device, /dev/ublkbN, through ublk: needs a frit built with the feature `ublk`,
+    /// and Linux 6.0 or newer.
     #[arg(long)]
     ublk: bool,
-    /// How long replies take: as long as the machine needs, or as long as the modelled device would.
+    /// Pace of replies: as fast as possible, or with the latency of the modelled device.
     #[arg(long, value_enum, default_value_t = Pace::None)]
     pace: Pace,
-    /// Serve metrics for Prometheus, and the same as JSON, on this port of 127.0.0.1 (0: any).
+    /// Serve metrics for Prometheus and as JSON on this port of 127.0.0.1 (0: any).
     #[arg(long, value_name = "PORT")]
     metrics: Option<u16>,
-    /// Where frit ctl connects ('none': nowhere). [default: VOLUME/ctl.sock]
+    /// Control socket for frit ctl ('none': no socket). [default: VOLUME/ctl.sock]
     #[arg(long, value_name = "PATH")]
     ctl: Option<PathBuf>,
-    /// Let every user look into the volume with frit ctl get, stat and top; only its owner and root change anything.
+    /// Let every user run frit ctl get, stat and top; only the owner and root can change
+    /// parameters.
     #[arg(long)]
     ctl_read_all: bool,
 }
 
-/// How long replies take.
+/// Pace of replies.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, clap::ValueEnum)]
 enum Pace {
-    /// As long as the machine needs.
+    /// As fast as possible.
     None,
-    /// As long as the modelled device would.
+    /// With the latency of the modelled device.
     Model,
 }
 
-/// A volume, ready to be served.
+/// A volume that is ready to be served.
 pub(super) struct Opened {
     pub(super) backend: Box<dyn Backend>,
     pub(super) meter: Option<Arc<Meter>>,
@@ -58,10 +61,10 @@ pub(super) struct Opened {
     defaults: Vec<ParamInfo>,
 }
 
-/// What runs.
+/// The running frontends.
 #[derive(Debug)]
 pub(super) struct Fronts {
-    // In the order in which they stop: whoever looks, looks until the end.
+    // In the order in which they stop: control and metrics stay available until the end.
     fuse: Option<fuse::Export>,
     #[cfg(feature = "ublk")]
     ublk: Option<frit_serve::ublk::Export>,
@@ -71,7 +74,7 @@ pub(super) struct Fronts {
 }
 
 impl FrontArgs {
-    /// Whether clients can use it other than by NBD.
+    /// Returns `true` if a frontend other than NBD gives access to the data.
     pub(super) fn any(&self) -> bool {
         self.fuse.is_some() || self.ublk
     }
@@ -104,7 +107,7 @@ impl FrontArgs {
         }
     }
 
-    /// Starts what was asked for, and adds to `served` where it is.
+    /// Starts the requested frontends, and adds their addresses to `served`.
     pub(super) fn start(
         &self,
         dir: &Path,
@@ -177,7 +180,7 @@ impl Opened {
         })
     }
 
-    /// What control shows of it.
+    /// Returns the description of the volume for the control interface.
     pub(super) fn about(&self, dir: &Path) -> About {
         About {
             volume: dir.canonicalize().unwrap_or_else(|_| dir.into()),
@@ -190,7 +193,8 @@ impl Opened {
 }
 
 impl Fronts {
-    /// Whether the file, when that is all, was unmounted from outside.
+    /// Returns `true` if the FUSE file is the only export of the data and was unmounted from
+    /// outside.
     pub(super) fn is_over(&self) -> bool {
         #[cfg(feature = "ublk")]
         if self.ublk.is_some() {
@@ -199,7 +203,7 @@ impl Fronts {
         self.fuse.as_ref().is_some_and(fuse::Export::is_over)
     }
 
-    /// Stops all, and says what was odd.
+    /// Stops all frontends. Returns messages about anomalies.
     pub(super) fn stop(mut self) -> Vec<String> {
         let mut odd = Vec::new();
         if let Some(Err(e)) = self.fuse.take().map(|f| f.stop(PATIENCE)) {
@@ -213,12 +217,12 @@ impl Fronts {
     }
 }
 
-/// The layer's parameters as the stack has them, before anybody changed one.
+/// Returns the layer's parameters as the stack sets them.
 pub(crate) fn defaults(stack: &Stack) -> Result<Vec<ParamInfo>> {
     Ok(stack.build::<Null>(&Bytes::None)?.layer.params().list())
 }
 
-/// How well one operation was paced, in a line.
+/// Returns the pacing accuracy of one operation, in a line.
 fn paced(p: &PaceStat) -> String {
     let us = |ns: u64| ns as f64 / 1e3;
     format!(

@@ -11,7 +11,7 @@ use std::path::Path;
 /// Write a workload in another format.
 #[derive(clap::Args, Debug)]
 #[command(
-    after_help = "Devices stay apart where the output format has a device column, unless --devices or --volume says otherwise.
+    after_help = "Devices are kept separate if the output format has a device column, unless --devices or --volume is given.
 
 Examples:
   frit trace convert Financial1.spc fin1.csv.zst
@@ -20,23 +20,24 @@ Examples:
   frit trace convert --to msr --limit 100000 trace.blkparse.xz - | head"
 )]
 pub(super) struct Args {
-    /// The workload: a file, '-', or gen:NAME,key=value,…
+    /// Workload: a file, '-', or gen:NAME,key=value,…
     workload: String,
-    /// Where to write: a file (.gz and .zst compress), or '-'.
+    /// Output: a file (.gz and .zst compress), or '-'.
     output: String,
-    /// The format to write: recorded (keeps everything), msr, disksim (ms), mqsim (ns), spc, fio2, fio3.
+    /// Output format: recorded (keeps everything), msr, disksim (ms), mqsim (ns), spc, fio2, fio3.
     #[arg(long, value_name = "FORMAT", default_value = "recorded")]
     to: WriteFormat,
-    /// Fit the addresses to a volume of this size; refused when they do not fit, unless --wrap or --compact.
+    /// Fit the addresses to a volume of this size; an error if they do not fit, unless --wrap or
+    /// --compact.
     #[arg(long, value_name = "SIZE", value_parser = sectors)]
     volume: Option<u64>,
-    /// Take addresses modulo the volume.
+    /// Take addresses modulo the size of the volume.
     #[arg(long, requires = "volume", conflicts_with = "compact")]
     wrap: bool,
-    /// Pack the chunks that are touched, in order of first touch.
+    /// Pack the accessed chunks, in order of first access.
     #[arg(long, requires = "volume")]
     compact: bool,
-    /// Bytes a chunk for --compact.
+    /// Chunk size for --compact.
     #[arg(long, value_name = "SIZE", default_value = "1M", value_parser = size::parse)]
     chunk: u64,
     /// Overwrite the output.
@@ -47,7 +48,7 @@ pub(super) struct Args {
 }
 
 pub(super) fn run(args: &Args) -> Result<()> {
-    // Devices keep their own addresses, unless everything goes to one address space.
+    // Devices keep their own addresses, unless all are mapped to one address space.
     let apart = args.volume.is_none() && args.read.devices.is_none();
     let options = args.read.options(if apart { Devices::Merge } else { Devices::Concat });
     let mut workload = match args.volume {
@@ -72,7 +73,7 @@ pub(super) fn run(args: &Args) -> Result<()> {
     write(&mut workload, &args.output, args.to, apart && has_devices, args.force)
 }
 
-/// Writes a workload to a file and says what became of it.
+/// Writes a workload to a file and prints a summary.
 pub(super) fn write(
     workload: &mut Workload,
     output: &str,
@@ -99,7 +100,7 @@ pub(super) fn write(
         {
             Ok(())
         }
-        // A writer that was not finished leaves the output as it was.
+        // An unfinished writer leaves an existing output unchanged.
         Err(e) => Err(e).into_diagnostic(),
     }
 }
@@ -111,7 +112,8 @@ fn copy(
     devices: bool,
     bar: &indicatif::ProgressBar,
 ) -> frit_trace::Result<Written> {
-    // The first batch comes before the file: a workload that gives nothing leaves nothing behind.
+    // The first batch is read before the file is created: a workload without requests creates no
+    // file.
     let mut batch = Vec::new();
     let mut more = workload.fill(&mut batch)?;
     let mut writer = Writer::create(output, to, devices)?;

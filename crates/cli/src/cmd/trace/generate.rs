@@ -25,19 +25,19 @@ Examples:
   frit trace generate hfsl-fin1,count=500k --to spc fin1.spc"
 )]
 pub(super) struct Args {
-    /// The generator: NAME,key=value,… (with or without gen:).
+    /// Generator: NAME,key=value,… (with or without gen:).
     #[arg(required_unless_present = "list")]
     generator: Option<String>,
-    /// Where to write: a file (.gz and .zst compress), or '-'.
+    /// Output: a file (.gz and .zst compress), or '-'.
     #[arg(default_value = "-")]
     output: String,
-    /// The format to write: recorded (keeps everything), msr, disksim (ms), mqsim (ns), spc, fio2, fio3.
+    /// Output format: recorded (keeps everything), msr, disksim (ms), mqsim (ns), spc, fio2, fio3.
     #[arg(long, value_name = "FORMAT", default_value = "recorded")]
     to: WriteFormat,
     /// Overwrite the output.
     #[arg(long)]
     force: bool,
-    /// List generators and models, with what is published and what is assumed of each.
+    /// List generators and models, with their published and assumed properties.
     #[arg(long)]
     list: bool,
 }

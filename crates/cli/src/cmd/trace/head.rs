@@ -13,9 +13,9 @@ use miette::{IntoDiagnostic, Result};
   frit trace head -n 100 --format disksim --time-unit us DTRS.trace
   frit trace head gen:zipf,read=0.3")]
 pub(super) struct Args {
-    /// The workload: a file, '-', or gen:NAME,key=value,…
+    /// Workload: a file, '-', or gen:NAME,key=value,…
     workload: String,
-    /// How many.
+    /// Number of requests.
     #[arg(short = 'n', long, default_value_t = 20)]
     requests: u64,
     #[command(flatten)]

@@ -9,7 +9,7 @@ use indicatif::{ProgressBar, ProgressStyle};
 use miette::{IntoDiagnostic, Result};
 use std::fmt::Write;
 
-/// What is in a workload.
+/// Show the statistics of a workload.
 #[derive(clap::Args, Debug)]
 #[command(after_help = "Examples:
   frit trace stat Financial1.spc.gz
@@ -19,7 +19,7 @@ use std::fmt::Write;
   zcat big.gz | frit trace stat -
   frit trace stat gen:hfsl-fin1,count=100k")]
 pub(super) struct Args {
-    /// The workload: a file, '-', or gen:NAME,key=value,…
+    /// Workload: a file, '-', or gen:NAME,key=value,…
     workload: String,
     /// Print JSON instead of tables.
     #[arg(long)]
@@ -41,7 +41,7 @@ pub(super) fn run(args: &Args) -> Result<()> {
     remark(&scan.problems.sentences())
 }
 
-/// Shows that something goes on; silent when standard error is no terminal.
+/// Returns a spinner that shows the progress; it is hidden when standard error is no terminal.
 pub(crate) fn spinner() -> ProgressBar {
     let bar = ProgressBar::new_spinner();
     if let Ok(style) = ProgressStyle::with_template("{spinner} {human_pos} requests, {elapsed}") {
@@ -75,7 +75,7 @@ fn text(s: &Scan) -> String {
     out
 }
 
-/// Where each device begins in the one address space.
+/// Returns the start address of each device in the common address space.
 fn places(s: &Scan) -> String {
     let place = |(i, name): (usize, &String)| {
         let base = u16::try_from(i).ok().and_then(|i| s.layout.base(i)).unwrap_or(0);

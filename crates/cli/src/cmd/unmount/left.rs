@@ -1,4 +1,4 @@
-//! Changes of an image on a disk that were not synced when it is unmounted.
+//! Changes of an image on a disk that were not synced at unmount.
 
 use frit_fs::{Image, Medium, Overlay};
 use miette::{IntoDiagnostic, Result, WrapErr, miette};
@@ -11,13 +11,13 @@ use std::time::Duration;
 
 use crate::output::print;
 
-/// The end of the names of overlays.
+/// Suffix of the names of overlays.
 const OVERLAY: &str = ".overlay";
-/// Bytes that are copied at a time.
+/// Size of a copied chunk, in bytes.
 const CHUNK: usize = 1 << 20;
 
-/// Syncs a mounted file system: fsync(2) of its root directory syncs the whole image. It is given up when the server
-/// does not answer in time. Returns `false` if the server was killed.
+/// Syncs a mounted file system: fsync(2) of its root directory syncs the whole image. Gives up when
+/// the server does not answer in time. Returns `false` if the server was killed.
 ///
 /// # Errors
 /// The error of fsync(2); the server does not answer.
@@ -27,7 +27,8 @@ pub(super) fn sync(mountpoint: &Path, patience: Duration) -> io::Result<bool> {
     std::thread::spawn(move || say.send(File::open(at).and_then(|root| root.sync_all())));
     let late = |_| io::Error::new(io::ErrorKind::TimedOut, "the server does not answer");
     match said.recv_timeout(patience).map_err(late)? {
-        // Who may not open the directory may unmount it; the server syncs it when it ends.
+        // A user without access to the directory may still unmount it; the server syncs the image
+        // when it ends.
         Err(e) if e.kind() == io::ErrorKind::PermissionDenied => Ok(true),
         Err(e) if [io::ErrorKind::NotConnected, io::ErrorKind::ConnectionAborted].contains(&e.kind()) => {
             Ok(false)
@@ -36,7 +37,8 @@ pub(super) fn sync(mountpoint: &Path, patience: Duration) -> io::Result<bool> {
     }
 }
 
-/// Returns the overlay of the process that has an image open, as far as this user may look at it.
+/// Returns the overlay of the process that has an image open, if this user may inspect that
+/// process.
 pub(super) fn overlay_of(image: &Path) -> Option<PathBuf> {
     let image = image.canonicalize().ok()?;
     let processes = std::fs::read_dir("/proc").ok()?.filter_map(|entry| Some(entry.ok()?.path().join("fd")));
@@ -47,10 +49,11 @@ pub(super) fn overlay_of(image: &Path) -> Option<PathBuf> {
     })
 }
 
-/// Syncs what a server left in an overlay when it ended, or writes the whole file system to a new file.
+/// Syncs the changes that a server left in an overlay, or writes the whole file system to a new
+/// file.
 ///
 /// # Errors
-/// The image cannot be synced, and there is no other file to write to, or that cannot be written.
+/// The image cannot be synced, and no other file is given or it cannot be written.
 pub(super) fn take_care(image: &Path, overlay: &Path, save: Option<&Path>) -> Result<()> {
     let options = Overlay { dir: overlay.parent().map(Path::to_owned), ..Overlay::default() };
     let medium = Image::open(image, &options).into_diagnostic()?;
@@ -61,25 +64,25 @@ pub(super) fn take_care(image: &Path, overlay: &Path, save: Option<&Path>) -> Re
     if let Some(file) = save {
         copy(&medium, file).into_diagnostic().wrap_err_with(|| format!("cannot write {}", file.display()))?;
         return print(&format!(
-            "{} could not be synced ({error}); {} holds the whole file system, and is to be used in its place\n",
+            "{} could not be synced ({error}); {} holds the whole file system, use it instead\n",
             image.display(),
             file.display()
         ));
     }
     Err(miette!(
-        help = "make room on its disk; then frit fsck or frit mount goes on with them and syncs them. The file ends \
-                with the machine",
-        "{error}; its last changes are in memory alone, in {}",
+        help = "free space on its disk; then frit fsck or frit mount syncs them. The overlay is lost \
+                when the machine stops",
+        "{error}; its last changes are only in memory, in {}",
         overlay.display()
     ))
 }
 
-/// Writes a medium to a new file, without blocks of zeros, and syncs it.
+/// Copies a medium to a new file, without blocks of zeros, and syncs it.
 fn copy(medium: &Image, to: &Path) -> io::Result<()> {
     let file = OpenOptions::new().write(true).create_new(true).mode(0o600).open(to)?;
     let written = write(medium, &file).and_then(|()| file.sync_all());
     if written.is_err() {
-        // It was made here, and is of no use.
+        // The incomplete file was created here and is useless.
         let _ = std::fs::remove_file(to);
         return written;
     }

@@ -1,15 +1,15 @@
-//! A bar on standard error, when that is a terminal, and a sink that moves it.
+//! Progress bar on standard error, if that is a terminal, and a sink that advances it.
 
 use frit_core::{Cmd, Nanos, Sink, UnitId, UnitState};
 use indicatif::{ProgressBar, ProgressStyle};
 
-/// Counts bytes; it disappears when it is dropped.
+/// A progress bar that counts bytes, removed when this is dropped.
 pub(crate) struct Bar {
     bar: ProgressBar,
 }
 
 impl Bar {
-    /// Over so many bytes, or over as many as there will be.
+    /// Returns a bar for a known number of bytes, or a spinner without one.
     pub(crate) fn bytes(quiet: bool, what: &str, length: Option<u64>) -> Bar {
         let bar = match (quiet, length) {
             (true, _) => ProgressBar::hidden(),
@@ -21,7 +21,7 @@ impl Bar {
         bar
     }
 
-    /// Starts over, for something else.
+    /// Restarts the bar for another phase.
     pub(crate) fn begin(&self, what: &str, length: Option<u64>) {
         let template = match length {
             Some(_) => "{msg} {wide_bar} {percent} %, {bytes_per_sec}, {eta} left",
@@ -37,7 +37,7 @@ impl Bar {
         self.bar.reset();
     }
 
-    /// So far.
+    /// Sets the position.
     pub(crate) fn at(&self, bytes: u64) {
         self.bar.set_position(bytes);
     }
@@ -53,13 +53,13 @@ impl Drop for Bar {
     }
 }
 
-/// The sink of live use that moves a bar with what is read.
+/// A sink without timing that advances a progress bar by the bytes read.
 pub(crate) struct Watch {
     bar: Bar,
     read: u64,
 }
 
-/// Bytes after which the bar is moved: it costs more than a read.
+/// Number of read bytes between two updates of the bar: an update costs more than a read.
 const EVERY: u64 = 4 << 20;
 
 impl Watch {
@@ -67,7 +67,7 @@ impl Watch {
         Watch { bar, read: 0 }
     }
 
-    /// Its bar.
+    /// Returns the bar.
     pub(crate) fn bar(&mut self) -> &mut Bar {
         &mut self.bar
     }

@@ -1,4 +1,4 @@
-//! Checking a volume: what `frit check VOLUME` and `frit scrub` do.
+//! Check of a volume, for `frit check VOLUME` and `frit scrub`.
 
 use super::{NOT_OPENED, Watch, not_opened, open, warn};
 use crate::output::{print, report, right, table, text};
@@ -10,39 +10,40 @@ use serde_json::{Value, json};
 use std::path::Path;
 use std::time::Instant;
 
-/// Findings that are shown one by one.
+/// Maximum number of findings that are listed.
 const SHOWN: usize = 100;
 
-/// How a volume is checked.
+/// Options of a check.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct How {
-    /// Reads all data.
+    /// Read and verify all data.
     pub(crate) data: bool,
-    /// Mends what can be mended.
+    /// Repair damage where possible.
     pub(crate) repair: bool,
-    /// Also with versions that may be older than what was lost.
+    /// Repair also with versions that may be older than the lost ones.
     pub(crate) older: bool,
-    /// JSON instead of tables.
+    /// Print JSON instead of tables.
     pub(crate) json: bool,
 }
 
 #[derive(Serialize)]
 struct Outcome<'a> {
     volume: &'a Path,
-    /// Nothing is left that is not as it should be.
+    /// `true` if no findings are left.
     ok: bool,
-    /// What is wrong with one of the superblock's copies.
+    /// The defect of one of the superblock's copies.
     superblock: Option<&'a str>,
     recovery: &'a Recovered,
     checked: Checked,
     findings: &'a [Finding],
     seconds: f64,
-    /// 10⁶ bytes of data verified in a second.
+    /// Rate of verification, in 10⁶ bytes of data a second.
     mb_per_second: f64,
 }
 
-/// Checks the volume and reports; JSON goes into `outcomes`, to be printed by the caller. Returns the
-/// exit code: 0 for none left, 1 for some left, 2 when it cannot be opened.
+/// Checks the volume and reports the findings; JSON is added to `outcomes`, to be printed by the
+/// caller. Returns the exit code: 0 if no findings are left, 1 if some are, 2 if the volume cannot
+/// be opened.
 pub(crate) fn check(dir: &Path, how: How, outcomes: &mut Vec<Value>) -> Result<u8> {
     let superblock = match inspect(dir) {
         Ok(i) => {
@@ -62,11 +63,11 @@ pub(crate) fn check(dir: &Path, how: How, outcomes: &mut Vec<Value>) -> Result<u
     let recovery = volume.recovery().clone();
     let page_bytes = volume.page_bytes();
     let disk = volume.stack().media().iter().any(|m| m.spec.kind() == MediumKind::Disk);
-    // A volume that was repaired is closed whatever the check says.
+    // A repaired volume is closed in every case, so that the repairs persist.
     let closed = volume.close();
     let checked = checked.into_diagnostic()?;
     findings.sort_by(|a: &Finding, b| b.severity.cmp(&a.severity).then(a.lpn.cmp(&b.lpn)));
-    // Opening for repair has written the other copy anew.
+    // Opening for repair has rewritten the other copy.
     let copy_left = superblock.is_some() && !how.repair;
     let left = findings.iter().filter(|f| !f.repaired).count() + usize::from(copy_left);
     let ok = left == 0 && !recovery.recovery.lost_any() && closed.is_ok();
@@ -99,7 +100,7 @@ pub(crate) fn check(dir: &Path, how: How, outcomes: &mut Vec<Value>) -> Result<u
     Ok(u8::from(!ok))
 }
 
-/// A volume that cannot be opened, on standard error and in the JSON.
+/// Reports a volume that cannot be opened on standard error and in the JSON.
 fn fails(dir: &Path, how: How, e: frit_volume::Error, outcomes: &mut Vec<Value>) -> Result<u8> {
     if how.json {
         outcomes.push(json!({ "volume": dir, "ok": false, "error": e.to_string() }));
@@ -128,7 +129,7 @@ struct Found<'a> {
     superblock: Option<&'a str>,
     recovery: &'a Recovered,
     findings: &'a [Finding],
-    /// Whether it is a cache before a disk, which has records of blocks and no map.
+    /// `true` for a cache in front of a disk, which has records of blocks and no map.
     disk: bool,
 }
 
@@ -146,12 +147,12 @@ fn shown(dir: &Path, how: How, checked: &Checked, found: &Found<'_>, page_bytes:
         if how.data {
             format!("{} pages read, {} verified", checked.pages_read, size::show(checked.bytes_verified))
         } else {
-            "data not read (--data reads it)".into()
+            "data not read (use --data)".into()
         }
     );
     if let Some(why) = found.superblock {
         let mended =
-            if how.repair { "; it was written anew" } else { "; the next opening for writing mends it" };
+            if how.repair { "; it was rewritten" } else { "; the next opening for writing repairs it" };
         out += &format!("one copy of the superblock is damaged ({why}){mended}\n");
     }
     if !found.recovery.recovery.clean {
@@ -160,7 +161,7 @@ fn shown(dir: &Path, how: How, checked: &Checked, found: &Found<'_>, page_bytes:
     if found.findings.is_empty() {
         return out;
     }
-    let mut t = table(&["severity", "kind", "page", "from byte", "medium", "address", "what", "mended"]);
+    let mut t = table(&["severity", "kind", "page", "from byte", "medium", "address", "what", "repaired"]);
     for f in found.findings.iter().take(SHOWN) {
         let kind: &str = f.medium.into();
         let severity = if f.severity == frit_core::Severity::Major { "major" } else { "minor" };
@@ -184,10 +185,10 @@ fn shown(dir: &Path, how: How, checked: &Checked, found: &Found<'_>, page_bytes:
     }
     let left = found.findings.iter().any(|f| f.severity == frit_core::Severity::Major && !f.repaired);
     if left && how.repair {
-        out += "A page that could not be mended reads as an error until its bytes are written anew or discarded; frit \
+        out += "A page that could not be repaired reads as an error until its bytes are rewritten or discarded; frit \
                 export --rescue copies the rest.\n";
     } else if left {
-        out += "frit check --repair mends what it can.\n";
+        out += "frit check --repair repairs what it can.\n";
     }
     out
 }

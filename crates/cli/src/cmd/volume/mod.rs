@@ -1,4 +1,4 @@
-//! What the commands on volumes share: opening, a bar, recovery and findings as text.
+//! Shared parts of the commands on volumes: opening, a progress bar, recovery and findings as text.
 
 mod bar;
 pub(crate) mod check;
@@ -13,32 +13,32 @@ use miette::{IntoDiagnostic, Report, Result, WrapErr};
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
-/// What a command ends with when the volume cannot be opened.
+/// Exit code of a command if the volume cannot be opened.
 pub(crate) const NOT_OPENED: u8 = 2;
 
-/// Opens a volume under a bar that shows what its recovery reads.
+/// Opens a volume with a bar that shows the progress of its recovery.
 pub(crate) fn open(dir: &Path, read_only: bool, quiet: bool) -> frit_volume::Result<Volume<Watch>> {
     let bar = Bar::bytes(quiet, "recovering", None);
     Volume::open_with(dir, &OpenOptions { read_only, stop: None }, |_| Watch::new(bar))
 }
 
-/// Says which files of a volume other users can read or change.
+/// Warns about files of a volume that other users can read or change.
 ///
 /// # Errors
-/// Output that cannot be written, or there is no volume.
+/// The output cannot be written, or there is no volume.
 pub(crate) fn warn_exposed(dir: &Path) -> Result<()> {
     warn(frit_volume::inspect(dir)?.exposed)
 }
 
-/// Says, as a warning, that other users have access.
+/// Prints a warning that other users have access.
 ///
 /// # Errors
-/// Output that cannot be written.
+/// The output cannot be written.
 pub(crate) fn warn(exposed: Option<String>) -> Result<()> {
     exposed.map_or(Ok(()), |exposed| complain(&format!("frit: warning: {exposed}\n")))
 }
 
-/// The path of a volume from the root.
+/// Returns the absolute path of a volume.
 ///
 /// # Errors
 /// There is no volume.
@@ -47,7 +47,7 @@ pub(crate) fn whole_path(volume: &Path) -> Result<PathBuf> {
     volume.canonicalize().into_diagnostic().wrap_err_with(|| volume.display().to_string())
 }
 
-/// Says why a volume could not be opened, as the exit code for that.
+/// Reports why a volume could not be opened. Returns the exit code for that.
 pub(crate) fn not_opened(e: frit_volume::Error) -> Result<ExitCode> {
     report(&Report::new(e))?;
     Ok(ExitCode::from(NOT_OPENED))

@@ -1,40 +1,41 @@
-//! Volumes in words.
+//! Text of sizes, recoveries and dates of volumes.
 
 use frit_core::{Recovery, size};
 use frit_volume::Recovered;
 use std::fmt::Write;
 
-/// A size in units and in bytes.
+/// Returns a size in units and in bytes.
 pub(crate) fn sizes(bytes: u64) -> String {
     if bytes < 1024 { format!("{bytes} B") } else { format!("{} ({bytes} bytes)", size::show(bytes)) }
 }
 
-/// Lost pages that are named one by one.
+/// Maximum number of lost pages that are listed.
 const LOST_SHOWN: usize = 20;
 
-/// What an opening found.
+/// Returns the result of a recovery as text.
 pub(crate) fn recovery(r: &Recovered, page_bytes: u32) -> String {
     let f = &r.recovery;
     let mut out = String::new();
     if f.clean {
-        let _ = writeln!(out, "The volume had been closed in order: nothing had to be mended.");
+        let _ = writeln!(out, "The volume had been closed properly: no recovery was needed.");
     } else {
-        let what = if r.machine { "The machine had stopped" } else { "The program had been stopped" };
+        let what =
+            if r.machine { "The machine crashed or lost power" } else { "The program crashed or was killed" };
         let _ = writeln!(out, "{what} while the volume was open.");
         if f.from_flush {
-            let _ = writeln!(out, "The map as of the last flush was taken; what was written later is gone.");
+            let _ = writeln!(out, "The map as of the last flush was used; later writes are lost.");
         }
     }
     let mut row = |name: &str, value: String| {
         let _ = writeln!(out, "  {name:<16} {value}");
     };
     row("pages", format!("{} mapped, {} of them in durable memory", f.pages, f.pages_in_pcm));
-    // The last two are of NAND: a cache before a disk has none of it.
+    // The last two concern NAND; a cache in front of a disk has none.
     if !f.clean {
-        row("redone", format!("{} entries of a commit that was cut in two", f.redone));
+        row("redone", format!("{} entries of an interrupted commit", f.redone));
     }
     if f.padded > 0 {
-        row("padded", format!("{} pages in which a program may have been cut off", f.padded));
+        row("padded", format!("{} pages whose program operation may have been interrupted", f.padded));
     }
     if f.suspect_blocks > 0 {
         row("suspect blocks", format!("{}, erased again before use", f.suspect_blocks));
@@ -60,17 +61,17 @@ pub(crate) fn recovery(r: &Recovered, page_bytes: u32) -> String {
     out
 }
 
-/// Says how much is lost.
+/// Returns the extent of the losses as text.
 fn lost(f: &Recovery) -> String {
     match (f.lost.len(), f.unnamed.is_empty()) {
         (0, true) => "nothing".into(),
-        (0, false) => "pages that nothing names".into(),
+        (0, false) => "pages with unknown addresses".into(),
         (n, true) => format!("{n} pages"),
-        (n, false) => format!("{n} pages, and pages that nothing names"),
+        (n, false) => format!("{n} pages, and pages with unknown addresses"),
     }
 }
 
-/// Seconds since 1970 as date and time in UTC.
+/// Returns seconds since 1970 as date and time in UTC.
 pub(crate) fn when(unix: u64) -> String {
     let (days, second) = ((unix / 86_400) as i64, unix % 86_400);
     // Civil date from days (Howard Hinnant, "chrono-compatible low-level date algorithms").

@@ -1,4 +1,4 @@
-//! The blocks of one inode.
+//! Repair of the extents of one inode.
 
 use super::Mender;
 use crate::dir;
@@ -12,11 +12,12 @@ use crate::types::{Ino, Kind, TARGET_MAX};
 use frit_core::planted::{Bug, is};
 use std::collections::BTreeMap;
 
-/// Extents that are kept, by their first block in the file, with their places.
+/// Valid extents with their slots, by their first block in the file.
 type Kept = BTreeMap<u64, (u32, Extent)>;
 
 impl<M: Medium> Mender<'_, M> {
-    /// Takes out what cannot be; returns how many blocks the inode has then, or nothing where it is of no use.
+    /// Removes invalid extents. Returns the number of blocks that remain, or `None` if the inode is
+    /// lost.
     pub(super) fn mend_extents(&mut self, ino: Ino, inode: &mut Inode) -> Option<u64> {
         let symlink = inode.kind == Kind::Symlink;
         if symlink && !(1..=TARGET_MAX as u64).contains(&inode.size) {
@@ -51,6 +52,8 @@ impl<M: Medium> Mender<'_, M> {
         }
         let sound =
             |(_, extent): &(u32, Extent)| target::read(medium, self.salt, ino, inode, extent.start).is_ok();
+        // A link without its whole target is lost: its blocks are released, and the caller frees
+        // it.
         if symlink && (kept.len() != 1 || !kept.get(&0).is_some_and(sound)) {
             let runs = kept.values().map(|(_, extent)| extent.run()).chain(holders);
             runs.for_each(|run| self.blocks.release(&geometry, run));
@@ -64,14 +67,14 @@ impl<M: Medium> Mender<'_, M> {
         Some(count)
     }
 
-    /// Why an extent cannot be; if it can, its blocks are taken.
+    /// Returns the reason why an extent is invalid; claims its blocks if it is valid.
     fn refuse(&mut self, kind: Kind, kept: &Kept, extent: Extent) -> Option<&'static str> {
         let before = kept.range(..extent.end()).next_back();
         let directory = kind == Kind::Directory;
         if !extent.fits(&self.geometry) {
-            Some("they lie outside of the data space, or behind the largest file")
+            Some("they lie outside the data space, or beyond the maximum file size")
         } else if before.is_some_and(|(_, (_, before))| before.end() > extent.at) {
-            Some("another extent has the same bytes")
+            Some("another extent covers the same bytes")
         } else if directory && (!extent.written || extent.end() > dir::BLOCKS_MAX) {
             Some("a directory cannot have them")
         } else if !self.blocks.claim(&self.geometry, extent.run()) {
@@ -81,7 +84,7 @@ impl<M: Medium> Mender<'_, M> {
         }
     }
 
-    /// Empties slots without sound names, and closes gaps that lost blocks left.
+    /// Clears slots without valid names, and closes gaps left by lost blocks.
     fn mend_directory(&mut self, ino: Ino, inode: &mut Inode, salvage: &mut Salvage<'_, M>, kept: &Kept) {
         let place = self.place(ino);
         let mut page = 0;
@@ -92,7 +95,7 @@ impl<M: Medium> Mender<'_, M> {
                 dir::salvage(self.medium, (self.salt, ino), extent.start + i, pages, |at| {
                     if !is(Bug::FsRepairUntold) {
                         told.tell(format_args!(
-                            "{place}: a name at byte {at:#x} did not match its check: it was removed"
+                            "{place}: a name at byte {at:#x} did not match its checksum: it was removed"
                         ));
                     }
                 });
@@ -104,7 +107,7 @@ impl<M: Medium> Mender<'_, M> {
         }
         if inode.size != page * BLOCK {
             self.told.tell(format_args!(
-                "{place}: the directory had {} bytes by its size, and has {}",
+                "{place}: the size of the directory was {} bytes: it was set to {}",
                 inode.size,
                 page * BLOCK
             ));

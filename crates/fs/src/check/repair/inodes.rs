@@ -1,4 +1,4 @@
-//! Inodes by themselves.
+//! Repair of each inode by itself.
 
 use super::Mender;
 use crate::check::inodes::Inodes;
@@ -9,11 +9,12 @@ use crate::medium::Medium;
 use crate::types::{Ino, Kind};
 use crate::xattr;
 
-/// The permissions of a root directory that had to be made anew.
+/// Permissions of a newly created root directory.
 const ROOT_MODE: u16 = 0o755;
 
 impl<M: Medium> Mender<'_, M> {
-    /// Goes through the table in its order: of two inodes that claim a block the older number has it.
+    /// Repairs all inodes in the order of the table. If two inodes claim the same block, the one
+    /// with the lower number keeps it.
     pub(super) fn mend_inodes(&mut self, highest: u64) {
         self.inodes = Inodes::blank(highest);
         for number in 1..=highest {
@@ -23,19 +24,19 @@ impl<M: Medium> Mender<'_, M> {
                 Ok(Some(inode)) => self.mend_inode(ino, inode),
                 Err(_) => {
                     let place = self.place(ino);
-                    self.told.tell(format_args!("{place} does not match its check: it was given up"));
+                    self.told.tell(format_args!("{place} does not match its checksum: it was freed"));
                     self.free(ino);
                 }
             }
         }
     }
 
-    /// One that can be read; its blocks are marked.
+    /// Repairs a readable inode and marks its blocks as used.
     fn mend_inode(&mut self, ino: Ino, mut inode: Inode) {
         let before = inode.encode(self.salt, ino);
         let Some(extents) = self.mend_extents(ino, &mut inode) else {
             let place = self.place(ino);
-            self.told.tell(format_args!("{place}: the target of the symbolic link is lost: it was given up"));
+            self.told.tell(format_args!("{place}: the target of the symbolic link is lost: it was freed"));
             self.free(ino);
             return;
         };
@@ -43,17 +44,19 @@ impl<M: Medium> Mender<'_, M> {
         let count = extents + inode.xattrs.len;
         let place = self.place(ino);
         if inode.blocks != count {
-            self.told.tell(format_args!("{place} said that it has {} blocks, and has {count}", inode.blocks));
+            self.told.tell(format_args!("{place} recorded {} blocks, but has {count}", inode.blocks));
             inode.blocks = count;
         }
         let sizeless = !matches!(inode.kind, Kind::File | Kind::Directory | Kind::Symlink);
         if sizeless && inode.size != 0 {
-            self.told.tell(format_args!("{place} had a size of {}, and can have none", inode.size));
+            self.told.tell(format_args!("{place} had a size of {}, but must have none", inode.size));
             inode.size = 0;
         }
         if inode.encode(self.salt, ino) != before {
             self.write(ino, &inode);
         }
+        // The counters are rebuilt so that new inodes get a higher generation than all existing
+        // ones.
         self.generation = self.generation.max(inode.generation);
         if let Some(seen) = self.inodes.get(ino) {
             seen.kind = Some(inode.kind);
@@ -75,13 +78,13 @@ impl<M: Medium> Mender<'_, M> {
         }
     }
 
-    /// The root directory has to be there.
+    /// Ensures that inode 1 is a valid root directory.
     pub(super) fn mend_root(&mut self) {
         let found = Inode::read(self.medium, &self.geometry, self.salt, Ino::ROOT).ok().flatten();
         let mut root = match found {
             Some(root) if root.kind == Kind::Directory => root,
             _ => {
-                self.told.tell("inode 1 is no directory: a new, empty root directory was made there");
+                self.told.tell("inode 1 is not a directory: a new, empty root directory was created");
                 Inode::new(Kind::Directory, ROOT_MODE, (0, 0), 0, self.now)
             }
         };
@@ -94,7 +97,7 @@ impl<M: Medium> Mender<'_, M> {
         }
     }
 
-    /// Frees an inode: a kind of 0.
+    /// Frees an inode by setting its type to 0.
     pub(super) fn free(&mut self, ino: Ino) {
         write_words(self.medium, self.geometry.inode_at(ino.0), &[0, 0]);
     }
@@ -103,7 +106,7 @@ impl<M: Medium> Mender<'_, M> {
         write_words(self.medium, self.geometry.inode_at(ino.0), &inode.encode(self.salt, ino));
     }
 
-    /// Changes one that is in order otherwise.
+    /// Changes an inode that is otherwise valid.
     pub(super) fn rewrite(&mut self, ino: Ino, change: impl FnOnce(&mut Inode)) {
         if let Ok(Some(mut inode)) = Inode::read(self.medium, &self.geometry, self.salt, ino) {
             change(&mut inode);

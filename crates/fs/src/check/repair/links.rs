@@ -1,4 +1,4 @@
-//! Counts of links, and the list of orphans.
+//! Repair of link counts and of the orphan list.
 
 use super::Mender;
 use crate::check::names::read;
@@ -10,7 +10,7 @@ use frit_core::planted::{Bug, is};
 use std::collections::HashSet;
 
 impl<M: Medium> Mender<'_, M> {
-    /// Takes those off the list of orphans that cannot be on it.
+    /// Removes invalid entries from the orphan list.
     pub(super) fn mend_orphans(&mut self) {
         let (list, orphans) = Orphans::read(self.medium, &self.geometry);
         for (slot, ino) in orphans {
@@ -18,7 +18,7 @@ impl<M: Medium> Mender<'_, M> {
                 Some(seen) => seen.orphan = true,
                 None => {
                     self.told.tell(format_args!(
-                        "orphan {slot} was inode {}, which is free or on the list already: it was taken off",
+                        "orphan {slot} was inode {}, which is free or already on the list: it was removed",
                         ino.0
                     ));
                     write_words(self.medium, self.geometry.orphans_at + u64::from(slot) * 8, &[0]);
@@ -26,13 +26,13 @@ impl<M: Medium> Mender<'_, M> {
             }
         }
         if list.has_more() {
-            // The list had no room for all.
+            // The list was full, so every inode without links counts as an orphan.
             let nameless = self.inodes.seen.iter_mut().filter(|seen| seen.kind.is_some() && seen.links == 0);
             nameless.for_each(|seen| seen.orphan = true);
         }
     }
 
-    /// Corrects counts of names of directories, and says how many were lost.
+    /// Corrects the name counts of directories and reports the differences.
     pub(super) fn mend_counts(&mut self) {
         for number in 1..=self.inodes.seen.len() as u64 {
             let ino = Ino(number);
@@ -43,14 +43,14 @@ impl<M: Medium> Mender<'_, M> {
             if let Some(names) = index.miscounted() {
                 let (place, found) = (self.place(ino), index.len() as u64);
                 if !is(Bug::FsRepairUntold) {
-                    self.told.tell(format_args!("{place} counted {names} names, and {found} are left"));
+                    self.told.tell(format_args!("{place} counted {names} names, but has {found}"));
                 }
                 self.rewrite(ino, |inode| inode.names = Some(found));
             }
         }
     }
 
-    /// Corrects counts of links. Those that are lost get the counts that they will have with their names.
+    /// Corrects link counts. Lost inodes get the counts that they will have in `lost+found`.
     pub(super) fn mend_links(&mut self, lost: &[Ino]) {
         let lost: HashSet<Ino> = lost.iter().copied().collect();
         for number in 1..=self.inodes.seen.len() as u64 {
@@ -69,7 +69,7 @@ impl<M: Medium> Mender<'_, M> {
             let place = self.place(ino);
             if !lost.contains(&ino) {
                 self.told
-                    .tell(format_args!("{place} counted {} links, and there are {expected}", seen.links));
+                    .tell(format_args!("{place} counted {} links, but there are {expected}", seen.links));
             }
             self.rewrite(ino, |inode| inode.links = expected);
         }

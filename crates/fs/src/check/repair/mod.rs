@@ -1,8 +1,9 @@
-//! `fsck --repair`: mending what a check finds, and saying so. Data are never made up: what cannot be told apart from
-//! damage goes, and what only lost its name gets one in `lost+found`.
+//! `fsck --repair`: repairs the problems that a check finds, and reports each repair. Data is never
+//! invented: damaged data is removed, and an inode that only lost its name is moved to
+//! `lost+found`.
 //!
-//! The journal is carried out and emptied first: what is mended in place must not be undone by the next start. A
-//! repair that is cut off is begun again, by another repair.
+//! The journal is replayed and erased first, because a later replay would undo repairs made in
+//! place. An interrupted repair is completed by running another one.
 
 mod extents;
 mod inodes;
@@ -24,11 +25,11 @@ use crate::open::Open;
 use crate::types::{Ino, Time};
 use std::fmt;
 
-/// How often everything is gone through: once is enough unless blocks that became free in it were needed for
-/// `lost+found`.
+/// Maximum number of rounds. One is sufficient unless `lost+found` needs blocks that become free
+/// during the round.
 const ROUNDS: usize = 3;
 
-/// What was done, for people.
+/// Log of repairs, for the report.
 #[derive(Default, Debug)]
 struct Told {
     sentences: Vec<String>,
@@ -44,25 +45,26 @@ impl Told {
     }
 }
 
-/// One round of a repair.
+/// State of one round of a repair.
 struct Mender<'a, M> {
     medium: &'a M,
     geometry: Geometry,
     salt: u32,
-    /// The time of what is made.
+    /// Timestamp for new inodes.
     now: Time,
     told: &'a mut Told,
-    /// Blocks that belong to an inode which is kept.
+    /// Blocks that belong to inodes that are kept.
     blocks: Blocks,
     inodes: Inodes,
-    /// The highest generation of an inode.
+    /// The highest generation of any inode.
     generation: u32,
 }
 
-/// Mends a file system that nobody has open, and checks it again: what the report finds is what is left.
+/// Repairs a file system, which must not be open, and checks it again. The report contains the
+/// problems that remain.
 ///
 /// # Errors
-/// There is none on the medium, or neither of its superblocks can be read; what the system says to a sync.
+/// The medium contains no file system, or neither of its superblocks is readable; a sync failed.
 pub fn repair<M: Medium>(medium: &M, clock: &Clock) -> Result<Report> {
     let mut told = Told::default();
     let superblock = Superblock::read(medium)?;
@@ -74,8 +76,9 @@ pub fn repair<M: Medium>(medium: &M, clock: &Clock) -> Result<Report> {
         }
     }
     if let Err(error) = replay(medium, &geometry, salt) {
+        // The transaction before the last is lost, but the last one can still be applied.
         carry_out_last(medium, &geometry, salt);
-        told.tell(format_args!("{error}: the last one was carried out, and the journal emptied"));
+        told.tell(format_args!("{error}: the last one was replayed, and the journal emptied"));
         forget(medium, &geometry);
     }
     let mut report = check(medium)?;
@@ -83,6 +86,7 @@ pub fn repair<M: Medium>(medium: &M, clock: &Clock) -> Result<Report> {
         if report.is_clean() {
             break;
         }
+        // The repairs below are made in place, without the journal.
         forget(medium, &geometry);
         let mut round = Mender {
             medium,
@@ -106,7 +110,10 @@ impl<M: Medium> Mender<'_, M> {
     fn run(&mut self) -> Result<()> {
         let ledger = Ledger::read(self.medium, &self.geometry, self.salt);
         let known = ledger.as_ref().map_or(1, |ledger| ledger.highest);
+        // The scan ignores damaged inodes, so the range also covers the counted maximum.
         let highest = highest(self.medium, &self.geometry, self.salt).max(known);
+        // The inodes come first: names, link counts and the bitmap are derived from those that are
+        // kept.
         self.mend_inodes(highest);
         self.mend_root();
         self.mend_orphans();
@@ -114,6 +121,7 @@ impl<M: Medium> Mender<'_, M> {
         let lost = self.find_lost();
         self.mend_counts();
         self.mend_links(&lost);
+        // The inodes and names become durable before the bitmap that is derived from them.
         self.medium.fence();
         self.mend_space(ledger.ok(), highest);
         self.medium.fence();
@@ -124,7 +132,8 @@ impl<M: Medium> Mender<'_, M> {
         place(&self.geometry, ino)
     }
 
-    /// Gives names to those without, by transactions of the file system, which is in order but for them.
+    /// Moves inodes without names to `lost+found`, by regular transactions on the file system,
+    /// which is otherwise consistent at this point.
     fn name_lost(&mut self, lost: &[Ino]) -> Result<()> {
         if lost.is_empty() {
             return Ok(());
@@ -135,8 +144,8 @@ impl<M: Medium> Mender<'_, M> {
             let named = fs.lost_and_found().and_then(|dir| fs.adopt(*ino, dir));
             let place = self.place(*ino);
             self.told.tell(match named {
-                Ok(()) => format!("{place} had no name, and is in lost+found now"),
-                Err(error) => format!("{place} has no name, and cannot get one in lost+found: {error}"),
+                Ok(()) => format!("{place} had no name: it was moved to lost+found"),
+                Err(error) => format!("{place} has no name, and cannot be moved to lost+found: {error}"),
             });
         }
         fs.close()?;

@@ -1,4 +1,4 @@
-//! Names, and inodes that have none.
+//! Repair of names, and search for inodes without names.
 
 use super::Mender;
 use crate::check::names::read;
@@ -8,17 +8,17 @@ use crate::medium::Medium;
 use crate::types::{Ino, Kind};
 use std::collections::{HashSet, VecDeque};
 
-/// A name of a directory that was not decided about.
+/// A directory entry under examination.
 struct Name {
     dir: Ino,
     text: String,
     ino: Ino,
-    /// Its slots, in bytes of the medium.
+    /// Byte positions of its slots.
     slots: Vec<u64>,
 }
 
 impl<M: Medium> Mender<'_, M> {
-    /// Walks from directories that are reached along all names, and removes those that cannot be.
+    /// Walks the tree from the given directories, marks what it reaches, and removes invalid names.
     pub(super) fn mend_names(&mut self, from: Vec<Ino>) {
         let mut next = from;
         for ino in &next {
@@ -26,7 +26,8 @@ impl<M: Medium> Mender<'_, M> {
                 seen.reached = true;
             }
         }
-        // Names of directories whose `..` is another one: they stay where no better one is found.
+        // Names of directories whose `..` refers to another directory. They are kept if no other
+        // name is found that agrees with `..`.
         let mut doubtful = VecDeque::new();
         loop {
             while let Some(dir) = next.pop() {
@@ -49,13 +50,13 @@ impl<M: Medium> Mender<'_, M> {
             };
             let twice = !texts.insert(record.name().to_vec());
             let Some(seen) = self.inodes.get(name.ino).filter(|seen| seen.kind.is_some()) else {
-                self.remove(&name, "leads to an inode that is free");
+                self.remove(&name, "leads to a free inode");
                 continue;
             };
             if twice {
-                self.remove(&name, "is there twice");
+                self.remove(&name, "is a duplicate");
             } else if seen.kind != record.kind() {
-                self.remove(&name, "leads to an inode of another kind");
+                self.remove(&name, "leads to an inode of another type");
             } else if seen.kind != Some(Kind::Directory) {
                 seen.names += 1;
                 seen.reached = true;
@@ -80,7 +81,7 @@ impl<M: Medium> Mender<'_, M> {
         }
     }
 
-    /// A directory that no better name was found of is in the one with this name.
+    /// Assigns a directory to the directory with this name, unless a better name was found.
     fn decide(&mut self, name: &Name) -> Option<Ino> {
         let seen = self.inodes.get(name.ino)?;
         if seen.reached {
@@ -99,17 +100,19 @@ impl<M: Medium> Mender<'_, M> {
     fn remove(&mut self, name: &Name, why: &str) {
         let place = self.place(name.dir);
         self.told
-            .tell(format_args!("{place}: the name `{}` {why}, {}: it was removed", name.text, name.ino.0));
+            .tell(format_args!("{place}: the name `{}` {why}, inode {}: removed", name.text, name.ino.0));
         for at in &name.slots {
             write_words(self.medium, *at, &[0]);
         }
     }
 
-    /// Inodes that no name leads to, but for those that were removed while they were open. Directories are walked, so
-    /// that what they lead to is not lost.
+    /// Finds inodes without names, except those that were unlinked while open. The trees below lost
+    /// directories are walked, so that their inodes do not count as lost.
     pub(super) fn find_lost(&mut self) -> Vec<Ino> {
         let mut lost = Vec::new();
         let below = self.named_by_unreached();
+        // First pass: roots of lost trees alone. Second pass: directories in loops, which name each
+        // other.
         for among_named in [false, true] {
             for number in 1..=self.inodes.seen.len() as u64 {
                 let ino = Ino(number);
@@ -119,7 +122,7 @@ impl<M: Medium> Mender<'_, M> {
                 if !directory || seen.reached || removed || (below.contains(&ino) && !among_named) {
                     continue;
                 }
-                // Nobody agrees with its `..` until it has a name.
+                // No name agrees with its `..` until it is in `lost+found`.
                 seen.parent = Ino(0);
                 lost.push(ino);
                 self.mend_names(vec![ino]);
@@ -134,7 +137,7 @@ impl<M: Medium> Mender<'_, M> {
         lost
     }
 
-    /// Directories that another one which is not reached has a name of.
+    /// Returns the directories that have a name in an unreachable directory.
     fn named_by_unreached(&mut self) -> HashSet<Ino> {
         let mut named = HashSet::new();
         for number in 1..=self.inodes.seen.len() as u64 {
@@ -150,7 +153,7 @@ impl<M: Medium> Mender<'_, M> {
     }
 }
 
-/// The slots of a name.
+/// Returns the byte positions of the slots of a name.
 fn positions(index: &Index, slot: u32, slots: u32) -> Vec<u64> {
     (0..slots).map(|i| index.at(slot) + u64::from(i) * SLOT).collect()
 }

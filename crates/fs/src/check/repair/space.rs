@@ -1,4 +1,4 @@
-//! The bitmap and the ledger, written anew from what was found.
+//! Repair of the bitmap and of the counters.
 
 use super::Mender;
 use crate::ledger::Ledger;
@@ -6,7 +6,8 @@ use crate::medium::Medium;
 use crate::space::line;
 
 impl<M: Medium> Mender<'_, M> {
-    /// Writes both where they differ from what was found. `before` is the ledger, if it matched its check.
+    /// Writes both if they differ from the contents found. `before` is the counters, if their
+    /// checksum matched.
     pub(super) fn mend_space(&mut self, before: Option<Ledger>, highest: u64) {
         let (mut used, mut written) = (0, 0);
         for (number, bits) in self.blocks.lines().enumerate() {

@@ -1,8 +1,9 @@
-//! Directories in memory for overlays and locks, each of one user.
+//! Directories in memory for overlays and locks, one for each user.
 //!
-//! Any user can make files in /dev/shm, also with names that this program would use. So everything lies in a
-//! directory `frit-USER` that is its owner's alone. Where another user has taken that name, the directory is
-//! `frit-USER-` and a random number; it is found again by its name and its owner.
+//! Any user can create files in /dev/shm, including files with names that this program uses. All
+//! files are therefore in a directory `frit-USER` that only its owner can write to. If another user
+//! has taken that name, the directory is called `frit-USER-` with a random number, and is found by
+//! its name and owner.
 
 use crate::error::{Error, Result};
 use crate::format::fresh_uuid;
@@ -12,52 +13,55 @@ use std::io::{self, ErrorKind};
 use std::os::unix::fs::{DirBuilderExt, MetadataExt};
 use std::path::{Path, PathBuf};
 
-/// Numbers that `statfs` gives for file systems in memory (linux/magic.h): tmpfs, ramfs.
+/// Magic numbers of file systems in memory in `statfs` (linux/magic.h): tmpfs, ramfs.
 pub(super) const TMPFS: u64 = 0x0102_1994;
 pub(super) const RAMFS: u64 = 0x8584_58f6;
-/// The directory for changes unless another one is named: memory that all Linux systems have.
+/// Default directory for overlays, in a tmpfs that every Linux system has.
 const SHM: &str = "/dev/shm";
-/// The beginning of the name of a user's directory.
+/// Prefix of the name of a user's directory.
 const PREFIX: &str = "frit-";
 const STICKY: u32 = 0o1000;
 
-/// The directories in memory in which a user's are made: `given`, then those that the system has.
+/// Returns the directories in memory that can contain users' directories: `given`, then those of
+/// the system.
 ///
 /// # Errors
-/// `given` is not in memory, or there is none at all.
+/// `given` is not in memory, or no such directory exists.
 pub(super) fn bases(given: Option<&Path>) -> Result<Vec<PathBuf>> {
     if let Some(dir) = given.filter(|dir| !is_in_memory(dir)) {
         return Err(Error::Image(format!(
-            "{} is no directory in memory (tmpfs): changes that were not synced have to end with the machine",
+            "{} is no directory in memory (tmpfs): unsynced changes must not survive a power loss",
             dir.display()
         )));
     }
     let others = [Some(SHM.into()), std::env::var_os("XDG_RUNTIME_DIR").map(PathBuf::from)];
     let others = others.into_iter().flatten().filter(|dir| is_in_memory(dir));
     let dirs = given.map(Path::to_owned).into_iter().chain(others);
-    // Below them no link is followed.
+    // Canonical paths, because links below them are not followed.
     let dirs: Vec<PathBuf> = dirs.map(|dir| dir.canonicalize().unwrap_or(dir)).collect();
     if dirs.is_empty() {
         return Err(Error::Image(format!(
-            "an image on a disk needs a directory in memory for changes that are not synced, and neither {SHM} nor \
+            "an image on a disk needs a directory in memory for unsynced changes, but neither {SHM} nor \
              $XDG_RUNTIME_DIR is one: mount a tmpfs and name it (--overlay DIR)"
         )));
     }
     Ok(dirs)
 }
 
-/// Returns `true` for a directory that ends with the machine, and has files that can be written to.
+/// Returns `true` if a directory is in memory, so that its contents do not survive a power loss,
+/// and supports writable files.
 fn is_in_memory(dir: &Path) -> bool {
     let fs = File::open(dir).ok().and_then(|dir| rustix::fs::fstatfs(&dir).ok());
     fs.is_some_and(|fs| [TMPFS, RAMFS].contains(&(fs.f_type as u64)))
 }
 
-/// Returns `true` for a directory in which no other user can make or replace files.
+/// Returns `true` if no other user can create or replace files in a directory.
 pub(super) fn is_private(dir: &Metadata, user: u32) -> bool {
     dir.is_dir() && dir.uid() == user && dir.mode() & 0o022 == 0
 }
 
-/// The user's directories in a base, in a fixed order: the base itself if it is one, then those below it.
+/// Returns the user's directories in a base, in a fixed order: the base itself if it is private,
+/// then those in it.
 pub(super) fn of_user(base: &Path, user: u32) -> Vec<PathBuf> {
     let mut found = Vec::new();
     if base.metadata().is_ok_and(|meta| is_private(&meta, user)) {
@@ -70,7 +74,7 @@ pub(super) fn of_user(base: &Path, user: u32) -> Vec<PathBuf> {
         let name = entry.file_name().to_string_lossy().into_owned();
         name == plain || name.starts_with(&numbered)
     });
-    // Not through links, which anybody can make.
+    // Symbolic links are not followed, because any user can create them.
     let own = named.filter(|entry| entry.metadata().is_ok_and(|meta| is_private(&meta, user)));
     let mut below: Vec<PathBuf> = own.map(|entry| entry.path()).collect();
     below.sort();
@@ -78,10 +82,11 @@ pub(super) fn of_user(base: &Path, user: u32) -> Vec<PathBuf> {
     found
 }
 
-/// The directory for new files of a user: one that is there, or a new one in the first base where that can be done.
+/// Returns the directory for new files of a user: an existing one, or a new one in the first base
+/// that permits it.
 ///
 /// # Errors
-/// There is none, and none can be made.
+/// No directory exists, and none can be created.
 pub(super) fn home(bases: &[PathBuf], user: u32) -> Result<PathBuf> {
     let mut failed = None;
     for base in bases {
@@ -92,7 +97,7 @@ pub(super) fn home(bases: &[PathBuf], user: u32) -> Result<PathBuf> {
     }
     let (base, error) = failed.unwrap_or((&bases[0], ErrorKind::NotFound.into()));
     let path = base.join(format!("{PREFIX}{user}"));
-    Err(Error::Os { what: "cannot make a directory for this user alone, ", path, error })
+    Err(Error::Os { what: "cannot create a private directory for this user, ", path, error })
 }
 
 fn make(base: &Path, user: u32) -> io::Result<PathBuf> {
@@ -105,7 +110,7 @@ fn make(base: &Path, user: u32) -> io::Result<PathBuf> {
         }
         made => made,
     };
-    // Another process may have made one as well: both take the first.
+    // Another process may have created a directory at the same time: both use the first one.
     let first = of_user(base, user).into_iter().next();
     match (made, first) {
         (_, Some(first)) => Ok(first),
@@ -114,7 +119,7 @@ fn make(base: &Path, user: u32) -> io::Result<PathBuf> {
     }
 }
 
-/// In such a directory other users can replace what this one made.
+/// Fails if other users can replace files in a base directory.
 fn refuse_open_base(base: &Metadata, user: u32) -> io::Result<()> {
     let open = base.mode() & 0o022 != 0 && base.mode() & STICKY == 0;
     let own = rustix::process::geteuid().as_raw();
@@ -133,11 +138,12 @@ fn make_dir(dir: &Path, user: u32) -> io::Result<()> {
     Ok(())
 }
 
-/// Opens a file in a user's directory for reading and writing. Neither a link in its place nor one in the place of the
-/// directory is followed: root acts here in directories of other users.
+/// Opens a file in a user's directory for reading and writing. Symbolic links are followed neither
+/// for the file nor for the directory, because root uses this function in directories of other
+/// users.
 ///
 /// # Errors
-/// What the operating system says.
+/// A call of the operating system failed.
 pub(super) fn open(path: &Path, flags: OFlags) -> io::Result<File> {
     let (Some(dir), Some(name)) = (path.parent(), path.file_name()) else {
         return Err(ErrorKind::InvalidInput.into());
@@ -156,7 +162,8 @@ pub(super) fn tidy(dir: &Path) {
     }
 }
 
-/// The user whose directories have what belongs to an image: its owner, where this process may act for them.
+/// Returns the user whose directories hold the files of an image: its owner if this process is
+/// root, else the current user.
 pub(super) fn user_of(image: &Metadata) -> u32 {
     match rustix::process::geteuid().as_raw() {
         0 => image.uid(),

@@ -1,18 +1,19 @@
-//! The files of an image on a disk: the door through which everything passes that has to outlive the machine.
+//! Interface to the files of an image on a disk, through which all durable writes pass.
 
 use crate::error::Result;
 use std::ops::Deref;
 use std::path::Path;
 
-/// The image, and the file beside it that a sync is written to first (the *log*).
+/// The image, and the *log*: the file beside it that each sync writes first.
 ///
-/// What was written outlives a power cut of the machine once the file's sync has returned; before that any subset of
-/// it may, in sectors of 512 bytes. Positions and lengths are in bytes, those of the image multiples of 4096.
+/// A write survives a power loss once the sync of its file has returned; before that, any subset of
+/// its sectors of 512 bytes may. Positions and lengths are in bytes; those of the image are
+/// multiples of 4096.
 pub trait Disk: Send + Sync {
     /// Size of the image in bytes, a multiple of 4096.
     fn bytes(&self) -> u64;
 
-    /// Returns `true` if the image has no name any more: it ends when it is closed.
+    /// Returns `true` if the image file was deleted: it ends when it is closed.
     fn is_deleted(&self) -> bool {
         false
     }
@@ -28,47 +29,47 @@ pub trait Disk: Send + Sync {
     /// Writes the image.
     ///
     /// # Errors
-    /// What the operating system says.
+    /// A call of the operating system failed.
     fn write_image(&self, at: u64, data: &[u8]) -> Result<()>;
 
-    /// Makes what was written to the image outlive the machine.
+    /// Makes the writes to the image durable.
     ///
     /// # Errors
-    /// What the operating system says.
+    /// A call of the operating system failed.
     fn sync_image(&self) -> Result<()>;
 
-    /// Reads the log. Returns whether it is there and as long as that.
+    /// Reads the log. Returns `false` if it does not exist or is too short.
     ///
     /// # Errors
-    /// What the operating system says.
+    /// A call of the operating system failed.
     fn read_log(&self, at: u64, into: &mut [u8]) -> Result<bool>;
 
-    /// Writes the log, which is made when it is missing.
+    /// Writes the log, which is created if it does not exist.
     ///
     /// # Errors
-    /// What the operating system says.
+    /// A call of the operating system failed.
     fn write_log(&self, at: u64, data: &[u8]) -> Result<()>;
 
-    /// Makes what was written to the log outlive the machine, but not its name.
+    /// Makes the writes to the log durable, but not its directory entry.
     ///
     /// # Errors
-    /// What the operating system says.
+    /// A call of the operating system failed.
     fn sync_log(&self) -> Result<()>;
 
-    /// Makes the name of the log outlive the machine.
+    /// Makes the directory entry of the log durable.
     ///
     /// # Errors
-    /// What the operating system says.
+    /// A call of the operating system failed.
     fn sync_names(&self) -> Result<()>;
 
-    /// Removes the log if it is there.
+    /// Removes the log, if it exists.
     ///
     /// # Errors
-    /// What the operating system says.
+    /// A call of the operating system failed.
     fn remove_log(&self) -> Result<()>;
 }
 
-/// What holds a disk is one.
+/// Forwards to the disk that a pointer refers to.
 impl<D: Disk, P: Deref<Target = D> + Send + Sync> Disk for P {
     fn bytes(&self) -> u64 {
         (**self).bytes()

@@ -1,4 +1,4 @@
-//! The files of an image on an ordinary file system.
+//! Files of an image on an ordinary file system.
 
 use super::disk::Disk;
 use super::place;
@@ -16,14 +16,14 @@ use std::os::unix::fs::{FileExt, MetadataExt, OpenOptionsExt};
 use std::path::{Path, PathBuf};
 use std::sync::{Mutex, PoisonError};
 
-/// An image that is read through a mapping and written by system calls, and its log, `IMAGE.sync`.
+/// An image that is read through a mapping and written by system calls, with its log `IMAGE.sync`.
 #[derive(Debug)]
 pub struct ImageFile {
     image: File,
     memory: Memory,
     path: PathBuf,
     log: Mutex<Option<(File, PathBuf)>>,
-    /// The name of a new log.
+    /// Path for a new log.
     log_path: PathBuf,
 }
 
@@ -33,16 +33,16 @@ fn os(what: &'static str, path: &Path) -> impl FnOnce(IoError) -> Error {
 }
 
 impl ImageFile {
-    /// An image that is there, whole.
+    /// Opens a whole existing image.
     ///
     /// # Errors
-    /// It cannot be opened or mapped.
+    /// The image cannot be opened or mapped.
     pub(super) fn open(path: &Path) -> Result<Self> {
-        // The log is beside the file itself, by whatever link that was named.
+        // The log is beside the file itself, even if `path` is a symbolic link.
         let path = path.canonicalize().map_err(os("cannot open", path))?;
         let image =
             OpenOptions::new().read(true).write(true).open(&path).map_err(os("cannot open", &path))?;
-        let bytes = image.metadata().map_err(os("cannot look at", &path))?.len() / BLOCK * BLOCK;
+        let bytes = image.metadata().map_err(os("cannot stat", &path))?.len() / BLOCK * BLOCK;
         if bytes == 0 {
             return Err(Error::Image(format!("{}: too small for a file system", path.display())));
         }
@@ -51,29 +51,29 @@ impl ImageFile {
         let mut log_path = OsString::from(&path);
         log_path.push(".sync");
         let log_path = PathBuf::from(log_path);
-        let owner = image.metadata().map_err(os("cannot look at", &path))?.uid();
+        let owner = image.metadata().map_err(os("cannot stat", &path))?.uid();
         let log = find_log(&log_path, owner)?;
         Ok(Self { image, memory, path, log: Mutex::new(log), log_path })
     }
 
-    /// The image.
     pub(super) fn image(&self) -> &File {
         &self.image
     }
 
-    /// Where the image is, without symbolic links.
+    /// Returns the path of the image, without symbolic links.
     pub(super) fn path(&self) -> &Path {
         &self.path
     }
 
-    /// Reserves disk space for a log of `bytes`, so that a sync does not fail for want of it. What it holds stays; one
-    /// that is made is empty.
+    /// Reserves disk space for a log of `bytes`, so that a sync does not fail for lack of space.
+    /// The contents of an existing log are kept; a new one is empty.
     ///
     /// # Errors
-    /// There is not as much space. A file system that cannot reserve any is no error.
+    /// Not enough space is available. A file system without support for reservations is not an
+    /// error.
     pub(super) fn reserve_log(&self, bytes: u64) -> Result<()> {
         let there = self.with_log(|log| Ok(log.is_some()))?;
-        // It makes one where there is none.
+        // An empty write creates the log if it does not exist.
         self.write_log(0, &[])?;
         let reserved = self.with_log(|log| {
             let Some((file, _)) = log.as_ref() else { return Ok(()) };
@@ -88,15 +88,17 @@ impl ImageFile {
         reserved
     }
 
-    /// Does something with the log; `None` when there is none.
+    /// Runs `act` with exclusive access to the log, which is `None` if there is none.
     fn with_log<T>(&self, act: impl FnOnce(&mut Option<(File, PathBuf)>) -> Result<T>) -> Result<T> {
         act(&mut self.log.lock().unwrap_or_else(PoisonError::into_inner))
     }
 }
 
-/// The log that is beside an image: `plain`, or where another user had that name, `plain-` and a number.
+/// Finds the log of an image: `plain`, or `plain-` with a number if another user had taken that
+/// name.
 fn find_log(plain: &Path, owner: u32) -> Result<Option<(File, PathBuf)>> {
     let dir = plain.parent().unwrap_or(Path::new("/"));
+    // The plain name can be taken only in a directory that other users can write to.
     let shared = dir.metadata().is_ok_and(|meta| meta.mode() & 0o022 != 0);
     let numbered = format!("{}-", plain.file_name().unwrap_or_default().to_string_lossy());
     let entries = shared.then(|| std::fs::read_dir(dir).ok()).flatten().into_iter().flatten().flatten();
@@ -104,12 +106,14 @@ fn find_log(plain: &Path, owner: u32) -> Result<Option<(File, PathBuf)>> {
     for path in std::iter::once(plain.to_owned()).chain(others.map(|entry| entry.path())) {
         match path.symlink_metadata() {
             Ok(meta) if meta.is_file() && is_trusted(&meta, owner) => {}
-            Err(e) if e.kind() != ErrorKind::NotFound => return Err(os("cannot look at", &path)(e)),
+            Err(e) if e.kind() != ErrorKind::NotFound => return Err(os("cannot stat", &path)(e)),
             _ => continue,
         }
+        // NONBLOCK, so that a FIFO instead of the log does not block the open.
         let flags = (OFlags::NOFOLLOW | OFlags::NONBLOCK).bits() as i32;
         let file = OpenOptions::new().read(true).write(true).custom_flags(flags).open(&path);
         let file = file.map_err(os("cannot open", &path))?;
+        // The file may have been replaced between the check and the open, so it is checked again.
         if file.metadata().is_ok_and(|meta| meta.is_file() && is_trusted(&meta, owner)) {
             return Ok(Some((file, path)));
         }
@@ -117,7 +121,8 @@ fn find_log(plain: &Path, owner: u32) -> Result<Option<(File, PathBuf)>> {
     Ok(None)
 }
 
-/// A log decides what the image is to hold: it has to be of a user who can change the image in any case.
+/// Returns `true` if a log belongs to a user who can change the image anyway. The log determines
+/// the contents of the image.
 fn is_trusted(log: &std::fs::Metadata, owner: u32) -> bool {
     [0, owner, rustix::process::geteuid().as_raw()].contains(&log.uid())
 }
@@ -126,7 +131,7 @@ fn make_log(plain: &Path) -> Result<(File, PathBuf)> {
     let make = |path: &Path| File::options().read(true).write(true).create_new(true).mode(0o600).open(path);
     let path = match make(plain) {
         Ok(file) => return Ok((file, plain.to_owned())),
-        Err(e) if e.kind() != ErrorKind::AlreadyExists => return Err(os("cannot make", plain)(e)),
+        Err(e) if e.kind() != ErrorKind::AlreadyExists => return Err(os("cannot create", plain)(e)),
         Err(_) => {
             let [number, _] = fresh_uuid();
             let mut path = OsString::from(plain);
@@ -134,7 +139,7 @@ fn make_log(plain: &Path) -> Result<(File, PathBuf)> {
             PathBuf::from(path)
         }
     };
-    make(&path).map(|file| (file, path.clone())).map_err(os("cannot make", &path))
+    make(&path).map(|file| (file, path.clone())).map_err(os("cannot create", &path))
 }
 
 impl Disk for ImageFile {

@@ -1,23 +1,24 @@
-//! A lock that many threads pass at once without meeting: each takes its own stripe of it, and who wants to be alone
-//! takes all.
+//! A sharded readers-writer lock: each thread takes its own shard for shared access, so that
+//! readers do not contend, and a writer takes all shards.
 
 use crate::sync::{RwLock, RwLockReadGuard};
 use std::cell::Cell;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
-/// Stripes: threads beyond as many share them.
+/// Number of shards. Additional threads share them.
 const STRIPES: usize = 16;
 
-/// A stripe on cache lines of its own; processors fetch them in pairs.
+/// One shard. The alignment of two cache lines prevents false sharing, as processors prefetch
+/// pairs.
 #[derive(Debug)]
 #[repr(align(128))]
 struct Stripe(RwLock<()>);
 
-/// The lock.
+/// The sharded lock.
 #[derive(Debug)]
 pub(super) struct Gate([Stripe; STRIPES]);
 
-/// The stripe of this thread.
+/// Returns the index of this thread's shard.
 fn mine() -> usize {
     static NEXT: AtomicUsize = AtomicUsize::new(0);
     thread_local!(static MINE: Cell<Option<usize>> = const { Cell::new(None) });
@@ -35,13 +36,14 @@ impl Gate {
         Self(std::array::from_fn(|_| Stripe(RwLock::new(()))))
     }
 
-    /// Until the guard is gone nobody is alone. Not to be called while one is held: who waits to be alone goes first.
+    /// Takes shared access. A thread must not call this while it holds a guard: a waiting writer
+    /// has priority, so the second call would deadlock.
     #[inline]
     pub(super) fn enter(&self) -> RwLockReadGuard<'_, ()> {
         self.0[mine()].0.read()
     }
 
-    /// Does something while nobody else is inside.
+    /// Runs `act` with exclusive access.
     pub(super) fn alone<T>(&self, act: impl FnOnce() -> T) -> T {
         let _all: [_; STRIPES] = std::array::from_fn(|i| self.0[i].0.write());
         act()

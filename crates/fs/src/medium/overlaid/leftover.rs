@@ -1,5 +1,5 @@
-//! Overlays of other images that killed processes left: those of this file system in another file are a reason to
-//! refuse it, those of deleted images are removed.
+//! Overlays of other images that killed processes left behind. An image is refused if such an
+//! overlay belongs to its file system in another file; overlays of deleted images are removed.
 
 use super::dirs;
 use super::place::{NAME, Wanted, file_system_of};
@@ -12,24 +12,24 @@ use std::io::ErrorKind;
 use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 
-/// An overlay that lies in one of the searched directories.
+/// An overlay in one of the searched directories.
 struct Leftover {
     file: File,
     path: PathBuf,
-    /// The image that it is of, where that was, and on which file system.
+    /// Identity of its image, the former path of the image, and the file system that contained it.
     of: [u64; IMAGE_WORDS],
     was: PathBuf,
     file_system: u64,
 }
 
-/// State of the image of an overlay, as far as its path tells.
+/// State of the image of an overlay, judged by its path.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 enum Fate {
-    /// It is where it was.
+    /// The image is at its former path.
     There,
-    /// Another file has its path, or none.
+    /// The former path has another file or none.
     Elsewhere,
-    /// It cannot be looked at.
+    /// The former path is not accessible.
     Unknown,
 }
 
@@ -43,24 +43,26 @@ impl Leftover {
         }
     }
 
-    /// Bytes of changes in it, in whole pages.
+    /// Returns the bytes of changes in the overlay, in whole pages.
     fn changes(&self) -> u64 {
         let file = self.file.try_clone().ok();
         let store = file.and_then(|file| Store::map(file, self.of[3]).ok());
         store.map_or(0, |store| (store.count(0) + store.count(1)) * BLOCK)
     }
 
-    /// Returns `true` if the image of this overlay no longer exists: another file, born at another time, has its
-    /// number on its file system.
+    /// Returns `true` if the image of this overlay no longer exists: its inode number on the same
+    /// file system belongs to a file with another time of birth.
     fn is_of_deleted(&self, wanted: &Wanted<'_>) -> bool {
         let (of, image) = (&self.of, &wanted.image);
         let file_system = file_system_of(wanted.disk.image());
+        // A time of birth of 0 is unknown.
         let births = of[2] != 0 && image[2] != 0 && of[2] != image[2];
         of[..2] == image[..2] && births && file_system != 0 && file_system == self.file_system
     }
 }
 
-/// All overlays in the searched directories that this process may write to, of users who may change the image.
+/// Returns all overlays in the searched directories that this process may write to and that belong
+/// to users who may change the image.
 fn all(wanted: &Wanted<'_>) -> Vec<Leftover> {
     let dirs = wanted.dirs();
     let entries = dirs.iter().filter_map(|dir| std::fs::read_dir(dir).ok()).flatten().flatten();
@@ -82,8 +84,9 @@ fn leftover(path: &Path, wanted: &Wanted<'_>) -> Option<Leftover> {
     Some(Leftover { file, path: path.into(), of, was, file_system })
 }
 
-/// Refuses an image with changes that were left behind: an overlay has its UUID, and the image of that is not where it
-/// was. It was moved to another file system, or it is a copy that was put in its place.
+/// Fails if an overlay with unsynced changes has the UUID of this image, but belongs to an image
+/// that is no longer at its former path. The image was moved to another file system, or a copy
+/// replaced it.
 pub(super) fn refuse_moved(wanted: &Wanted<'_>) -> Result<()> {
     let (disk, image) = (wanted.disk, &wanted.image);
     if image[4..] == [0; 2] {
@@ -94,21 +97,22 @@ pub(super) fn refuse_moved(wanted: &Wanted<'_>) -> Result<()> {
     let Some(left) = all(wanted).into_iter().find(of_this) else { return Ok(()) };
     let (path, here) = (left.path.display(), disk.path().display());
     let how = if left.was == disk.path() {
-        format!("to the file that was {here} before: it was replaced. Put the image back that they belong to")
+        format!("to the file that was {here} before: it was replaced. Restore the image that they belong to")
     } else {
         format!("to this file system when it was {0}: move {here} back there", left.was.display())
     };
     Err(Error::Image(format!(
-        "{path} has changes that a killed process made {how}, or remove {path} to go on without them"
+        "{path} has changes that a killed process made {how}, or remove {path} to continue without them"
     )))
 }
 
-/// Removes overlays of images that no longer exist, and returns a sentence for each, as for those of images that are
-/// not where they were.
+/// Removes overlays of images that no longer exist. Returns a message for each of these, and for
+/// each overlay of an image that is no longer at its former path.
 pub(super) fn sweep(wanted: &Wanted<'_>) -> Vec<String> {
     let mut notes = Vec::new();
+    // Overlays of this image itself are not examined.
     for left in all(wanted).into_iter().filter(|left| left.of[..3] != wanted.image[..3]) {
-        // One that is in use is not looked at.
+        // An overlay in use is skipped.
         if left.file.try_lock().is_err() {
             continue;
         }

@@ -1,13 +1,14 @@
-//! An image in an ordinary file, which the page cache stands before, as a medium.
+//! A medium in an ordinary file, which is accessed through the page cache.
 //!
-//! The image is written by a sync alone, and holds the state of the last one, whole: together with the double-write
-//! file (`log`) after a power cut as well. What was changed since lies in an overlay of memory (`store`), page by page,
-//! which a killed process leaves behind for the next.
+//! Only a sync writes the image. The image always holds the complete state of the last sync; after
+//! a power loss the double-write file (`log`) is needed to restore it. Later changes are in an
+//! overlay in memory (`store`), in pages. A process that is killed leaves the overlay behind for
+//! the next one.
 //!
-//! A sync *freezes* the current layer of the overlay: it waits until nobody is in the middle of a write, and from
-//! then on changes go into the other layer. So what it writes is the medium as it was at one moment, and nothing waits
-//! while it is written. A moment in the middle of a transaction is as good as any: a start completes it, or finds it
-//! had not begun, as after a cut of a medium whose fences are real.
+//! A sync *freezes* the current layer of the overlay: it waits until no write is in progress, and
+//! then directs changes to the other layer. The sync thus writes a snapshot of the medium, and
+//! writers do not wait for it. The snapshot may be taken in the middle of a transaction: recovery
+//! completes or ignores that transaction, as after a power loss on a medium with real fences.
 
 mod dirs;
 mod disk;
@@ -39,37 +40,39 @@ use std::time::Duration;
 use store::Store;
 use sync::Run;
 
-/// Locks for pages that are brought into the overlay.
+/// Number of locks for pages that are copied into the overlay.
 const STRIPES: usize = 64;
-/// Most bytes that are written between two looks whether somebody wants to be alone.
+/// Maximum number of bytes written before a writer releases its shared lock, so that a sync can
+/// proceed.
 const STEP: u64 = 1 << 20;
-/// Zeros that pages are made of.
+/// Source of zeros for pages.
 static ZEROS: [u8; 64 << 10] = [0; 64 << 10];
-/// How long a write waits before it asks again for memory that a sync did not free.
+/// Interval between attempts of a write to get memory when a sync did not free any.
 const PAUSE: Duration = Duration::from_millis(20);
 
-/// An image in an ordinary file. Fences order what a killed process leaves; only a [`Medium::sync`] outlives the
-/// machine, and a power cut leaves exactly the last one.
+/// An image in an ordinary file. Fences order the changes that survive the kill of a process. Only
+/// a [`Medium::sync`] survives a power loss, after which the image has exactly the state of the
+/// last one.
 #[derive(Debug)]
 pub struct Overlaid<D: Disk = ImageFile> {
     disk: D,
     store: Store,
-    /// Where the overlay is, to be removed with the last change synced.
+    /// Path of the overlay, which is removed when no unsynced change is left.
     path: Option<PathBuf>,
-    /// Overlays of other images that were found.
+    /// Messages about overlays of other images.
     notes: Vec<String>,
     gate: Gate,
     stripes: [Mutex<()>; STRIPES],
-    /// Syncs that were asked for.
+    /// Number of syncs requested.
     asked: AtomicU64,
     run: Mutex<Run>,
-    /// Pages that the current layer may have before a write makes a sync.
+    /// Number of pages in the current layer at which a write performs a sync.
     limit: u64,
-    /// The same, raised for a while when that sync failed.
+    /// The effective limit, raised temporarily when that sync failed.
     next: AtomicU64,
 }
 
-/// What a range is changed to.
+/// Contents to write to a range.
 #[derive(Clone, Copy)]
 enum New<'a> {
     Bytes(&'a [u8]),
@@ -84,7 +87,7 @@ impl<'a> New<'a> {
         }
     }
 
-    /// A part of it.
+    /// Returns a part of the contents.
     fn part(self, from: u64, len: u64) -> Self {
         match self {
             Self::Bytes(data) => Self::Bytes(&data[from as usize..(from + len) as usize]),
@@ -92,7 +95,7 @@ impl<'a> New<'a> {
         }
     }
 
-    /// Its bytes, or the first of them if they are zeros.
+    /// Returns the bytes, or for zeros as many as fit into `ZEROS`.
     fn bytes(self) -> &'a [u8] {
         match self {
             Self::Bytes(data) => data,
@@ -101,35 +104,36 @@ impl<'a> New<'a> {
     }
 }
 
-/// There is no memory for another page.
+/// Error: no memory is available for another page.
 struct Full;
 
 impl Overlaid {
-    /// Reserves disk space for the largest sync that is made without need, so that a full disk fails none.
+    /// Reserves disk space for the largest sync that the overlay's limit permits, so that syncs do
+    /// not fail on a full disk.
     ///
     /// # Errors
-    /// There is not as much space beside the image.
+    /// Not enough disk space is available beside the image.
     pub fn reserve(&self) -> Result<()> {
-        // The first page is always among those of a sync.
+        // One page more, as the first page of the image is part of each sync.
         let pages = (self.limit + 1).min(self.disk.bytes() / BLOCK);
         self.disk.reserve_log(log::Log::bytes_of(pages as usize))
     }
 }
 
 impl<D: Disk> Overlaid<D> {
-    /// Returns the file that holds what was changed and not synced, if it has a name.
+    /// Returns the path of the overlay, which holds the unsynced changes, if it has a name.
     #[must_use]
     pub fn overlay(&self) -> Option<&Path> {
         self.path.as_deref()
     }
 
-    /// An image on any disk, with an overlay that ends with this value, and a bound of its pages in bytes: for tests of
-    /// power cuts. Completes a sync that was cut off.
+    /// Opens an image on any disk, for tests of power loss, with an overlay that ends with this
+    /// value and takes at most `bound` bytes. Completes an interrupted sync.
     ///
     /// # Errors
-    /// The log belongs to another image or state; what the operating system says.
+    /// The log belongs to another image or state; a call of the operating system failed.
     pub fn on(disk: D, bound: u64) -> Result<Self> {
-        let os = |error| Error::Os { what: "cannot make", path: "an overlay in memory".into(), error };
+        let os = |error| Error::Os { what: "cannot create", path: "an overlay in memory".into(), error };
         let at = log::recover(&disk)?;
         let file = rustix::fs::memfd_create("frit overlay", rustix::fs::MemfdFlags::CLOEXEC);
         let file = File::from(file.map_err(|e| os(e.into()))?);
@@ -138,7 +142,7 @@ impl<D: Disk> Overlaid<D> {
     }
 
     fn with(disk: D, store: Store, path: Option<PathBuf>, bound: u64) -> Self {
-        // A sync writes one layer while the other one fills up.
+        // Half of the bound, as a sync writes one layer while the other one is filled.
         let limit = (bound / BLOCK / 2).max(1);
         Self {
             run: Mutex::new(Run::new(log::Stamp::read(&disk))),
@@ -154,17 +158,17 @@ impl<D: Disk> Overlaid<D> {
         }
     }
 
-    /// Bytes that were changed since the last sync and lie in memory, in whole pages.
+    /// Returns the bytes of unsynced changes in memory, in whole pages.
     pub fn unsynced(&self) -> u64 {
         (self.store.count(0) + self.store.count(1)) * BLOCK
     }
 
-    /// Sentences about overlays of other images that killed processes left.
+    /// Returns messages about overlays of other images that killed processes left behind.
     pub fn notes(&self) -> &[String] {
         &self.notes
     }
 
-    /// Refuses a range outside.
+    /// Panics if a range is outside the medium.
     #[allow(clippy::panic)]
     #[inline]
     fn inside(&self, at: u64, len: u64) {
@@ -173,17 +177,19 @@ impl<D: Disk> Overlaid<D> {
         }
     }
 
-    /// Whether the overlay has nothing of a range. What is said holds for as long as nobody writes to the range: pages
-    /// leave the overlay only when the image has them.
+    /// Returns `true` if the overlay has no page of a range. The result stays valid as long as no
+    /// thread writes to the range, because pages leave the overlay only after they were written to
+    /// the image.
     #[inline]
     fn is_below(&self, at: u64, len: u64) -> bool {
         let none = |layer| self.store.count(layer) == 0;
+        // The counts avoid a scan of the bitmaps while the overlay is empty.
         (none(0) && none(1))
             || (at / BLOCK..(at + len).div_ceil(BLOCK))
                 .all(|page| !self.store.has(0, page) && !self.store.has(1, page))
     }
 
-    /// Reads with the gate entered.
+    /// Reads a range. The caller holds the shared lock.
     fn read_layers(&self, mut at: u64, mut into: &mut [u8]) {
         let current = self.store.current();
         let place = |page| match (self.store.has(current, page), self.store.has(1 - current, page)) {
@@ -226,8 +232,8 @@ impl<D: Disk> Overlaid<D> {
         }
     }
 
-    /// Changes as much as is of one kind: in pages that the current layer has, whole pages that it has not, or a part
-    /// of such a page. Returns how many bytes.
+    /// Changes a prefix of the range that needs one kind of access: pages in the current layer,
+    /// whole pages that are not in it, or a part of such a page. Returns the number of bytes.
     fn change_some(&self, at: u64, new: New<'_>) -> Result<u64, Full> {
         let layer = self.store.current();
         let (page, end) = (at / BLOCK, at + new.len());
@@ -241,7 +247,7 @@ impl<D: Disk> Overlaid<D> {
         if whole(page) {
             let absent = |page: &u64| whole(*page) && !self.here(layer, *page);
             let pages = (page..end.div_ceil(BLOCK)).take_while(absent).count() as u64;
-            // Nobody else reads or writes any byte of these pages now.
+            // The caller of `Medium` ensures that no other thread accesses these pages.
             let contents = new.part(0, pages * BLOCK).bytes();
             self.store.add(layer, page, contents).map_err(|_| Full)?;
             return Ok(contents.len() as u64);
@@ -251,7 +257,7 @@ impl<D: Disk> Overlaid<D> {
         Ok(len)
     }
 
-    /// Whether a page can be changed where it is.
+    /// Returns `true` if a page can be changed in place.
     fn here(&self, layer: usize, page: u64) -> bool {
         self.store.has(layer, page) || (is(Bug::FileNotFrozen) && self.store.has(1 - layer, page))
     }
@@ -265,12 +271,13 @@ impl<D: Disk> Overlaid<D> {
         }
     }
 
-    /// Brings a page into the layer, with a part of it changed.
+    /// Copies a page into the layer and changes a part of it.
     fn bring(&self, layer: usize, at: u64, new: New<'_>) -> Result<(), Full> {
         let page = at / BLOCK;
+        // Threads may change different bytes of one page, which must be copied only once.
         let _one = self.stripes[page as usize % STRIPES].lock();
         if self.store.has(layer, page) {
-            // Somebody changed other bytes of it just now.
+            // Another thread has added the page in the meantime, for a change of other bytes.
             self.in_place(layer, at, new);
             return Ok(());
         }
@@ -285,8 +292,8 @@ impl<D: Disk> Overlaid<D> {
         self.store.add(layer, page, &contents).map_err(|_| Full)
     }
 
-    /// Makes room when memory is full: a sync empties the overlay. Where that does not help, the disk failed or others
-    /// took the memory, the write waits.
+    /// Frees memory by a sync when the overlay cannot grow. If the sync fails or there is nothing
+    /// to sync, the write waits.
     #[cold]
     fn relieve(&self) {
         if self.unsynced() == 0 || self.sync().is_err() {
@@ -294,12 +301,13 @@ impl<D: Disk> Overlaid<D> {
         }
     }
 
-    /// Syncs because the overlay has reached its bound. If that fails a sync by somebody tells of it; until then more
-    /// memory is used.
+    /// Performs a sync because the overlay has reached its limit. If it fails, the limit is raised,
+    /// and the next explicit sync reports the error.
     #[cold]
     fn bound(&self) {
         let more = match self.sync() {
             Ok(()) => 0,
+            // The limit exceeds the current count, so that not every write retries a failing sync.
             Err(_) => self.store.count(self.store.current()) + self.limit / 4,
         };
         self.next.store(self.limit + more, Ordering::Relaxed);
@@ -348,8 +356,8 @@ impl<D: Disk> Medium for Overlaid<D> {
 }
 
 impl<D: Disk> Drop for Overlaid<D> {
-    /// Without changes that were not synced, or with an image that was deleted, neither the overlay nor the log is
-    /// needed any more. Others stay, for the next who opens the image.
+    /// Removes the overlay and the log if there are no unsynced changes or the image was deleted.
+    /// Otherwise they are kept for the next open.
     fn drop(&mut self) {
         if self.unsynced() > 0 && !self.disk.is_deleted() {
             return;

@@ -1,5 +1,5 @@
-//! The lock file of an image, in a directory that no other user can enter: any user who may read the image itself can
-//! lock it, and so lock out its owner.
+//! The lock file of an image, in a directory that only its owner can write to. Every user who may
+//! read the image could lock the image itself, and thereby lock out its owner.
 
 use super::dirs;
 use rustix::fs::OFlags;
@@ -8,12 +8,12 @@ use std::io::{self, ErrorKind};
 use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 
-/// Attempts to make the file again when another process has removed it or its directory.
+/// Maximum number of attempts to create the file when other processes remove it or its directory.
 const TRIES: u32 = 100;
-/// Beginning and end of the name of a lock file.
+/// Prefix and suffix of the name of a lock file.
 const NAME: (&str, &str) = ("frit-", ".lock");
 
-/// Returns `true` if a path names the file that is open.
+/// Returns `true` if a path refers to the open file.
 fn is_at(file: &File, path: &Path) -> bool {
     match (path.symlink_metadata(), file.metadata()) {
         (Ok(now), Ok(own)) => (now.dev(), now.ino()) == (own.dev(), own.ino()),
@@ -21,7 +21,7 @@ fn is_at(file: &File, path: &Path) -> bool {
     }
 }
 
-/// Removes a lock file that no process holds. Another that is about to lock it sees that it is gone.
+/// Removes a lock file that no process holds. A process that is about to lock it will notice.
 fn remove_unlocked(path: &Path) {
     let Ok(file) = dirs::open(path, OFlags::empty()) else { return };
     if file.try_lock().is_ok() && is_at(&file, path) {
@@ -29,7 +29,7 @@ fn remove_unlocked(path: &Path) {
     }
 }
 
-/// The lock file of an image, open. It is for the program to lock, and to ask then whether it is still the one.
+/// The open lock file of an image. The program locks it and then checks [`LockFile::is_current`].
 #[derive(Debug)]
 pub struct LockFile {
     file: File,
@@ -37,11 +37,11 @@ pub struct LockFile {
 }
 
 impl LockFile {
-    /// Opens the lock file of an image, or makes it. `None` where this user can have none: only the owner of an image
-    /// and the superuser can, and only where there is a directory in memory.
+    /// Opens the lock file of an image, or creates it. Returns `None` if this user cannot have one:
+    /// only the owner of an image and the superuser can, and only if a directory in memory exists.
     ///
     /// # Errors
-    /// What the operating system says.
+    /// A call of the operating system failed.
     pub fn open(image: &File) -> io::Result<Option<LockFile>> {
         let meta = image.metadata()?;
         let user = dirs::user_of(&meta);
@@ -53,6 +53,7 @@ impl LockFile {
             let made = |e: io::Error| match e.kind() {
                 ErrorKind::NotFound => {
                     let file = dirs::open(&path, OFlags::CREATE | OFlags::EXCL)?;
+                    // Root creates the file on behalf of the image's owner.
                     if rustix::process::geteuid().as_raw() != user {
                         std::os::unix::fs::fchown(&file, Some(user), None)?;
                     }
@@ -61,7 +62,7 @@ impl LockFile {
                 _ => Err(e),
             };
             match file.or_else(made) {
-                // Made by another process just now, or gone with the directory.
+                // Created by another process just now, or removed with its directory: try again.
                 Err(e) if [ErrorKind::AlreadyExists, ErrorKind::NotFound].contains(&e.kind()) => {}
                 file => return file.map(|file| Some(LockFile { file, path })),
             }
@@ -69,19 +70,20 @@ impl LockFile {
         Err(ErrorKind::ResourceBusy.into())
     }
 
-    /// The file.
+    /// Returns the file, for locking.
     #[must_use]
     pub fn file(&self) -> &File {
         &self.file
     }
 
-    /// Returns `true` if the file that was locked is still the lock file of the image.
+    /// Returns `true` if the file is still the lock file of the image.
     #[must_use]
     pub fn is_current(&self) -> bool {
         is_at(&self.file, &self.path)
     }
 
-    /// Removes the file, which the caller has locked, and those that killed processes left beside it.
+    /// Removes the file, which the caller has locked, and lock files that killed processes left
+    /// beside it.
     pub fn remove(&self) {
         let _ = std::fs::remove_file(&self.path);
         let Some(dir) = self.path.parent() else { return };

@@ -1,4 +1,4 @@
-//! Where the overlay of an image is, and whether one that is found there is of this image as it is now.
+//! Location of the overlay of an image, and verification that an existing one matches the image.
 
 use super::Overlaid;
 use super::dirs::{self, RAMFS, TMPFS};
@@ -20,23 +20,23 @@ use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant, UNIX_EPOCH};
 
 const HUGETLBFS: u64 = 0x9584_58f6;
-/// How the name of an overlay begins and ends.
+/// Prefix and suffix of the name of an overlay.
 pub(super) const NAME: (&str, &str) = ("frit-", ".overlay");
-/// The attribute of an image that names its overlay.
+/// Extended attribute of an image that names its overlay.
 const MARK: &str = "user.frit.overlay";
-/// Attempts to make an overlay again whose directory another process removed as empty.
+/// Maximum number of attempts to create an overlay when other processes remove its empty directory.
 const TRIES: u32 = 100;
-/// The time for which a lock is asked for again.
+/// Time limit for acquiring a lock.
 const PATIENCE: Duration = Duration::from_millis(500);
 const PAUSE: Duration = Duration::from_millis(5);
 
-/// Where changes of an image on a disk are until they are synced.
+/// Options for unsynced changes of an image on a disk.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Overlay {
-    /// A directory in memory (tmpfs). `None`: /dev/shm, else `$XDG_RUNTIME_DIR`. Overlays lie in a directory of the
-    /// user's own in it, or in it where it is one.
+    /// Directory in memory (tmpfs). `None`: /dev/shm, else `$XDG_RUNTIME_DIR`. Overlays are in a
+    /// private directory of the user in it, or directly in it if it is private.
     pub dir: Option<PathBuf>,
-    /// Most bytes of memory that they take; when half of it is used a write makes a sync.
+    /// Maximum memory in bytes. A write performs a sync when half of it is used.
     pub bound: u64,
 }
 
@@ -46,17 +46,17 @@ impl Default for Overlay {
     }
 }
 
-/// Whether a file is on a file system in memory.
+/// Returns `true` if a file is on a file system in memory.
 pub(in crate::medium) fn in_memory(file: &File) -> bool {
     rustix::fs::fstatfs(file).is_ok_and(|fs| [TMPFS, RAMFS, HUGETLBFS].contains(&(fs.f_type as u64)))
 }
 
-/// The image that an overlay is looked for, and where.
+/// The image whose overlay is searched, and where to search.
 pub(super) struct Wanted<'a> {
     pub(super) disk: &'a ImageFile,
     /// Device, inode, time of birth, bytes, UUID.
     pub(super) image: [u64; IMAGE_WORDS],
-    /// Directories in memory, and which users' directories in them.
+    /// Base directories in memory, and the users whose directories in them are searched.
     bases: Vec<PathBuf>,
     user: u32,
     owner: u32,
@@ -65,17 +65,18 @@ pub(super) struct Wanted<'a> {
 impl<'a> Wanted<'a> {
     fn new(disk: &'a ImageFile, overlay: &Overlay) -> Result<Self> {
         let bases = dirs::bases(overlay.dir.as_deref())?;
-        let meta = disk.image().metadata().map_err(os("cannot look at", disk.path()))?;
-        let image = identity(disk).map_err(os("cannot look at", disk.path()))?;
+        let meta = disk.image().metadata().map_err(os("cannot stat", disk.path()))?;
+        let image = identity(disk).map_err(os("cannot stat", disk.path()))?;
         Ok(Self { disk, image, bases, user: dirs::user_of(&meta), owner: meta.uid() })
     }
 
-    /// Users whose files are trusted: they can change the image in any case.
+    /// Returns `true` if files of a user are trusted, because the user can change the image anyway.
     pub(super) fn trusts(&self, user: u32) -> bool {
         [0, self.owner, rustix::process::geteuid().as_raw()].contains(&user)
     }
 
-    /// All directories that have overlays of these users. Older versions put them into the bases themselves.
+    /// Returns all directories that may contain overlays of these users. Older versions of the
+    /// program used the base directories themselves.
     pub(super) fn dirs(&self) -> Vec<PathBuf> {
         let mut users = vec![self.user, self.owner, rustix::process::geteuid().as_raw()];
         users.dedup();
@@ -88,17 +89,19 @@ impl<'a> Wanted<'a> {
         all
     }
 
-    /// The name of the overlay: the file that it is of, whatever file system that holds. A number of an inode is used
-    /// again at once for another file, which has another time of birth.
+    /// Returns the name of the overlay, which identifies the image file independently of its path.
+    /// The time of birth is included because an inode number may be reused for another file at
+    /// once.
     fn name(&self) -> String {
         let [device, inode, birth, ..] = self.image;
         format!("{}{device:x}-{inode:x}-{birth:x}{}", NAME.0, NAME.1)
     }
 
-    /// Places of the overlay: the one that the image names, then all that are searched.
+    /// Returns possible paths of the overlay: the one named by the image, then those in all
+    /// directories.
     fn candidates(&self) -> Result<Vec<PathBuf>> {
         let [device, inode, ..] = self.image;
-        // As older versions name it.
+        // The name in older versions of the program.
         let older = format!("{}{device:x}-{inode:x}{}", NAME.0, NAME.1);
         let names = [self.name(), older];
         let dirs = self.dirs();
@@ -106,7 +109,7 @@ impl<'a> Wanted<'a> {
         Ok(self.marked()?.into_iter().chain(searched).collect())
     }
 
-    /// The overlay that the image names, if that is there and says that it is of this image.
+    /// Returns the overlay that the image names, if it exists and belongs to this image.
     fn marked(&self) -> Result<Option<PathBuf>> {
         let Some(path) = read_mark(self.disk.image()) else { return Ok(None) };
         match dirs::open(&path, OFlags::empty()) {
@@ -116,7 +119,7 @@ impl<'a> Wanted<'a> {
             }
             Err(e) if e.kind() == ErrorKind::PermissionDenied => Err(Error::Image(format!(
                 "changes that a killed process made to {0} are in {1}, which this user cannot open: open it once as \
-                 the user who did before, or as root. If {0} is a copy, setfattr -x {MARK} {0} goes on without them",
+                 the user who did before, or as root. If {0} is a copy, setfattr -x {MARK} {0} continues without them",
                 self.disk.path().display(),
                 path.display()
             ))),
@@ -124,11 +127,11 @@ impl<'a> Wanted<'a> {
         }
     }
 
-    /// The overlay that is there, locked, and its path.
+    /// Finds the existing overlay; returns it locked, with its path.
     fn found(&self) -> Result<Option<(File, PathBuf)>> {
         for path in self.candidates()? {
             if let Some(file) = open_locked(&path, self)? {
-                // What an older version named may be of a file that had this number before.
+                // A name of an older version may refer to a file that had this inode number before.
                 let of = Store::image_of(&file).map_err(os("cannot use", &path))?;
                 if of.is_none_or(|(of, _)| of[..3] == self.image[..3]) {
                     return Ok(Some((file, path)));
@@ -138,30 +141,30 @@ impl<'a> Wanted<'a> {
         Ok(None)
     }
 
-    /// Makes an overlay, and notes its place in the image.
+    /// Creates an overlay and records its path in the image.
     fn make(&self, at: Stamp) -> Result<(Store, PathBuf)> {
         for _ in 0..TRIES {
             let dir = dirs::home(&self.bases, self.user)?;
             let path = dir.join(self.name());
             let made = dirs::open(&path, OFlags::CREATE | OFlags::EXCL);
             let file = match made {
-                // Another process found the directory empty, and removed it.
+                // Another process removed the directory as empty: try again.
                 Err(e) if e.kind() == ErrorKind::NotFound => continue,
-                made => made.map_err(os("cannot make", &path))?,
+                made => made.map_err(os("cannot create", &path))?,
             };
             lock(&file, self.disk)?;
             let store = self.give(&file).and_then(|()| self.store(file, at));
             if store.is_err() {
                 let _ = std::fs::remove_file(&path);
             }
-            let store = store.map_err(os("cannot make", &path))?;
+            let store = store.map_err(os("cannot create", &path))?;
             write_mark(self.disk.image(), &path);
             return Ok((store, path));
         }
-        Err(os("cannot make the overlay of", self.disk.path())(ErrorKind::ResourceBusy.into()))
+        Err(os("cannot create the overlay of", self.disk.path())(ErrorKind::ResourceBusy.into()))
     }
 
-    /// Gives an overlay to the user whose directory it is in.
+    /// Changes the owner of an overlay to the owner of its directory.
     fn give(&self, file: &File) -> io::Result<()> {
         if rustix::process::geteuid().as_raw() == self.user {
             return Ok(());
@@ -177,11 +180,12 @@ impl<'a> Wanted<'a> {
     }
 }
 
-/// A number of the file system that a file is on, which another one under the same device does not have; 0: unknown.
+/// Returns an ID of the file system that contains a file, which differs from others on the same
+/// device; 0 if unknown.
 pub(super) fn file_system_of(file: &File) -> u64 {
     const EXT: u64 = 0xef53;
     const BTRFS: u64 = 0x9123_683e;
-    // Elsewhere it is made of the device.
+    // Other file systems derive `f_fsid` from the device number.
     let known = rustix::fs::fstatfs(file).is_ok_and(|fs| [EXT, BTRFS].contains(&(fs.f_type as u64)));
     if known { rustix::fs::fstatvfs(file).map_or(0, |fs| fs.f_fsid) } else { 0 }
 }
@@ -193,20 +197,22 @@ fn read_mark(image: &File) -> Option<PathBuf> {
     Some(OsString::from_vec(path).into())
 }
 
-/// Where the file system of the image has no attributes, an overlay is found in the directories that are searched.
+/// Records the path of the overlay in the image. If the file system has no extended attributes, the
+/// overlay is found by a search.
 fn write_mark(image: &File, overlay: &Path) {
     let path = std::path::absolute(overlay).unwrap_or_else(|_| overlay.into());
     let _ = rustix::fs::fsetxattr(image, MARK, path.as_os_str().as_bytes(), rustix::fs::XattrFlags::empty());
 }
 
-/// Removes an overlay that is no longer needed, the note of it, and its directory if nothing else is in it.
+/// Removes an overlay that is no longer needed, its record in the image, and its directory if
+/// empty.
 pub(super) fn remove(image: &File, overlay: &Path) {
     let _ = std::fs::remove_file(overlay);
     let _ = rustix::fs::fremovexattr(image, MARK);
     overlay.parent().map(dirs::tidy);
 }
 
-/// Which image it is: device, inode, time of birth, bytes, UUID.
+/// Returns the identity of an image: device, inode, time of birth, bytes, UUID.
 fn identity(disk: &ImageFile) -> io::Result<[u64; IMAGE_WORDS]> {
     let meta = disk.image().metadata()?;
     let born = meta.created().ok().and_then(|born| born.duration_since(UNIX_EPOCH).ok());
@@ -217,14 +223,14 @@ fn identity(disk: &ImageFile) -> io::Result<[u64; IMAGE_WORDS]> {
     Ok([meta.dev(), meta.ino(), born, disk.bytes(), low, high])
 }
 
-/// Whether the identity of an overlay is that of an image. Either may have no file system yet.
+/// Returns `true` if an overlay belongs to an image. A UUID of zeros, before a format, matches any.
 fn same(overlay: &[u64; IMAGE_WORDS], image: &[u64; IMAGE_WORDS]) -> bool {
     let unnamed = [overlay, image].iter().any(|one| one[4..] == [0; 2]);
     overlay[..4] == image[..4] && (unnamed || overlay[4..] == image[4..])
 }
 
 impl Overlaid {
-    /// An image in a file that exists, whole.
+    /// Opens a whole existing file.
     ///
     /// # Errors
     /// As [`super::super::Image::open`].
@@ -235,7 +241,8 @@ impl Overlaid {
         Self::find(disk, at, overlay)
     }
 
-    /// The same, and what a stop left of the file system that was there is given up.
+    /// Opens a file that is about to be formatted, and discards what a crash left of its file
+    /// system.
     ///
     /// # Errors
     /// As [`super::super::Image::fresh`].
@@ -252,7 +259,7 @@ impl Overlaid {
         Self::find(disk, at, overlay)
     }
 
-    /// Takes the overlay that is there, or makes one.
+    /// Opens the existing overlay, or creates one.
     fn find(disk: ImageFile, at: Stamp, overlay: &Overlay) -> Result<Self> {
         let wanted = Wanted::new(&disk, overlay)?;
         let (store, path) = match wanted.found()? {
@@ -274,7 +281,7 @@ pub(super) fn os(what: &'static str, path: &Path) -> impl Fn(io::Error) -> Error
     move |error| Error::Os { what, path: path.clone(), error }
 }
 
-/// Others that look at it hold its lock for a moment.
+/// Locks an overlay. Other processes that inspect it hold its lock for a moment, hence the retries.
 fn lock(file: &File, disk: &ImageFile) -> Result<()> {
     let begin = Instant::now();
     loop {
@@ -290,7 +297,8 @@ fn lock(file: &File, disk: &ImageFile) -> Result<()> {
     }
 }
 
-/// An overlay that is there, for nobody else. Files of users who cannot change the image are passed over.
+/// Opens an existing overlay with an exclusive lock. Files of users who cannot change the image are
+/// skipped.
 fn open_locked(path: &Path, wanted: &Wanted<'_>) -> Result<Option<File>> {
     loop {
         let trusted =
@@ -303,31 +311,33 @@ fn open_locked(path: &Path, wanted: &Wanted<'_>) -> Result<Option<File>> {
             Err(e) if e.kind() == ErrorKind::NotFound => continue,
             Err(e) => return Err(os("cannot open", path)(e)),
         };
-        let meta = file.metadata().map_err(os("cannot look at", path))?;
+        let meta = file.metadata().map_err(os("cannot stat", path))?;
         if !is_trusted(path, &meta, wanted) {
             return Ok(None);
         }
         lock(&file, wanted.disk)?;
-        // Whoever had it before may just have removed it.
-        if file.metadata().map_err(os("cannot look at", path))?.nlink() > 0 {
+        // The previous owner may have removed the file before it released the lock.
+        if file.metadata().map_err(os("cannot stat", path))?.nlink() > 0 {
             return Ok(Some(file));
         }
     }
 }
 
-/// An overlay is of a user who can change the image, or in a directory of its owner's that the image itself names.
+/// Returns `true` if an overlay belongs to a user who can change the image, or is in a private
+/// directory of its owner and named by the image itself.
 fn is_trusted(path: &Path, file: &std::fs::Metadata, wanted: &Wanted<'_>) -> bool {
     let dir = path.parent().and_then(|dir| dir.metadata().ok());
     let private = || dir.is_some_and(|dir| dirs::is_private(&dir, file.uid()));
-    // A second name of a file may be another user's doing.
+    // A hard link may have been created by another user.
     let marked = || private() && read_mark(wanted.disk.image()).is_some_and(|mark| mark == path);
     file.nlink() <= 1 && (wanted.trusts(file.uid()) || marked())
 }
 
-/// Goes on with an overlay, if it is of the image and of the sync that this is at, or has no changes.
+/// Opens an overlay that belongs to the image and to its last sync. One without changes is created
+/// again.
 fn take(file: File, path: &Path, wanted: &Wanted<'_>, at: Stamp) -> Result<Store> {
     let (disk, image) = (wanted.disk, &wanted.image);
-    let again = |file| wanted.store(file, at).map_err(os("cannot make", path));
+    let again = |file| wanted.store(file, at).map_err(os("cannot create", path));
     let Some((of, _)) = Store::image_of(&file).map_err(os("cannot use", path))? else { return again(file) };
     let store = Store::map(file, of[3]).map_err(os("cannot map", path))?;
     if same(&of, image) && (store.expected().contains(&at) || is(Bug::FileNumberIgnored)) {
@@ -340,8 +350,8 @@ fn take(file: File, path: &Path, wanted: &Wanted<'_>, at: Stamp) -> Result<Store
     }
     let newest = store.expected().into_iter().max_by_key(|stamp| stamp.number).unwrap_or_default();
     Err(Error::Image(format!(
-        "{} has changes that a killed process made to {} behind sync {}, and this image is at sync {}: it was replaced, \
-         or changed in another way. Put the image back that they belong to, or remove {} to go on without them",
+        "{} has changes that a killed process made to {} after sync {}, but this image is at sync {}: it was replaced, \
+         or changed in another way. Restore the image that they belong to, or remove {} to continue without them",
         path.display(),
         disk.path().display(),
         newest.number,

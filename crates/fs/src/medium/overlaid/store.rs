@@ -1,9 +1,9 @@
-//! The overlay: pages that were changed since the last sync, in a file of memory (tmpfs) that outlives the process and
-//! not the machine.
+//! The overlay: pages changed since the last sync, in a file in memory (tmpfs) that survives the
+//! process but not a power loss.
 //!
-//! It has two *layers*, each with room for every page of the image at the place that it has there; nearly all of it is a
-//! hole. One layer is current: changes go into it. The other one is empty, or frozen while a sync writes it. Which
-//! pages a layer has is a bit for each page.
+//! It has two *layers*. Each has space for every page of the image at the same position, and most
+//! of it is a hole. One layer is current and receives changes. The other one is empty, or frozen
+//! while a sync writes it. A bitmap records the pages of each layer.
 //!
 //! ```text
 //! block 0       words: magic, version, image (device, inode, birth, bytes, UUID), current layer, two stamps,
@@ -12,10 +12,10 @@
 //! behind        layer 0, layer 1, each as large as the image
 //! ```
 //!
-//! Pages get memory by a write(2), which fails when there is none; memory of a hole that is touched would end the
-//! process.
+//! Memory for pages is allocated by write(2), which fails if there is none. A store into a hole of
+//! the mapping would end the process with a signal instead.
 
-// Words of the mapped file are shared by threads as atomics.
+// The words of the mapped file are shared between threads as atomics.
 #![allow(unsafe_code)]
 
 use super::log::Stamp;
@@ -32,18 +32,18 @@ use std::os::unix::fs::FileExt;
 use std::path::PathBuf;
 use std::sync::atomic::{AtomicU64, Ordering};
 
-/// The first bytes of an overlay.
+/// First bytes of an overlay.
 const MAGIC: u64 = u64::from_le_bytes(*b"frit-ovl");
 const VERSION: u64 = 1;
-/// Words of the header that say which image it is of.
+/// Number of header words that identify the image.
 pub(super) const IMAGE_WORDS: usize = 6;
 const IMAGE_AT: usize = 2;
 const UUID_AT: usize = IMAGE_AT + 4;
 const CURRENT_AT: usize = IMAGE_AT + IMAGE_WORDS;
 const STAMPS_AT: usize = CURRENT_AT + 1;
-/// The file system that the image is on; 0 in overlays of older versions.
+/// Word with the ID of the file system that contains the image; 0 in overlays of older versions.
 const FILE_SYSTEM_AT: usize = STAMPS_AT + 4;
-/// Where the path of the image begins, in bytes, and how long it can be.
+/// Position of the image's path in bytes, and its maximum length.
 const PATH_AT: usize = 256;
 const PATH_MAX: usize = BLOCK as usize - PATH_AT - 1;
 
@@ -52,25 +52,26 @@ const PATH_MAX: usize = BLOCK as usize - PATH_AT - 1;
 pub(super) struct Store {
     file: File,
     memory: Memory,
-    /// Pages of the image.
+    /// Number of pages of the image.
     pages: u64,
-    /// How many pages each layer has.
+    /// Number of pages in each layer.
     counts: [AtomicU64; 2],
-    /// Pages that it may still take, in tests of a full memory.
+    /// Number of pages that it may still take, for tests of full memory.
     #[cfg(test)]
     pub(super) room: std::sync::atomic::AtomicI64,
 }
 
-/// Bytes of the bits of a layer.
+/// Returns the size of a layer's bitmap in bytes.
 fn bits_bytes(pages: u64) -> u64 {
     (pages.div_ceil(64) * 8).next_multiple_of(BLOCK)
 }
 
 impl Store {
-    /// Makes the overlay of an image of `bytes` in a file of memory that is empty. `image`: which it is of.
+    /// Creates the overlay of an image of `bytes` in an empty file in memory. `image` is the
+    /// identity of the image.
     ///
     /// # Errors
-    /// There is no memory for the bits, or no room for the mapping.
+    /// There is not enough memory for the bitmaps, or not enough address space for the mapping.
     pub(super) fn make(
         file: File,
         bytes: u64,
@@ -82,6 +83,7 @@ impl Store {
         let head = BLOCK + 2 * bits_bytes(pages);
         file.set_len(0)?;
         file.set_len(head + 2 * bytes)?;
+        // The bitmaps are allocated, because a store into a hole without memory ends the process.
         fallocate(&file, FallocateFlags::empty(), 0, head)?;
         let store = Self::map(file, bytes)?;
         store.set_path(path);
@@ -90,15 +92,16 @@ impl Store {
         }
         store.settle(at);
         store.word(1).store(VERSION, Ordering::Relaxed);
-        // Last: what a stop leaves before this is no overlay.
+        // The magic number is written last: a crash before this leaves a file that is not an
+        // overlay.
         store.word(0).store(MAGIC, Ordering::Release);
         Ok(store)
     }
 
-    /// Maps an overlay that was made before.
+    /// Maps an existing overlay.
     ///
     /// # Errors
-    /// It is shorter than an overlay of so many bytes, or there is no room for the mapping.
+    /// The file is too short for an image of this size, or there is not enough address space.
     pub(super) fn map(file: File, bytes: u64) -> io::Result<Self> {
         let pages = bytes / BLOCK;
         let len = BLOCK + 2 * bits_bytes(pages) + 2 * bytes;
@@ -123,10 +126,11 @@ impl Store {
         Ok(store)
     }
 
-    /// Which image it is of; `None`: its making was cut off, and it has nothing.
+    /// Returns the identity and path of the image; `None` if the creation of the overlay was
+    /// interrupted, so that it contains nothing.
     ///
     /// # Errors
-    /// It was made by another version.
+    /// The overlay was created by another version of the program.
     pub(super) fn image_of(file: &File) -> io::Result<Option<([u64; IMAGE_WORDS], PathBuf)>> {
         let mut head = [0_u64; BLOCK as usize / 8];
         match file.read_exact_at(bytemuck::cast_slice_mut(&mut head), 0) {
@@ -137,7 +141,7 @@ impl Store {
             return Ok(None);
         }
         if head[1] != VERSION {
-            return Err(io::Error::other("it was made by another version of this program"));
+            return Err(io::Error::other("it was created by another version of this program"));
         }
         let image = std::array::from_fn(|i| head[IMAGE_AT + i]);
         let path: &[u8] = &bytemuck::cast_slice(&head)[PATH_AT..];
@@ -145,17 +149,17 @@ impl Store {
         Ok(Some((image, OsStr::from_bytes(&path[..end]).into())))
     }
 
-    /// The file system that its image is on; 0: not known.
+    /// Returns the ID of the file system that contains the image, or 0 if unknown.
     ///
     /// # Errors
-    /// What the operating system says.
+    /// A call of the operating system failed.
     pub(super) fn file_system_of(file: &File) -> io::Result<u64> {
         let mut word = [0; 8];
         file.read_exact_at(&mut word, FILE_SYSTEM_AT as u64 * 8)?;
         Ok(u64::from_ne_bytes(word))
     }
 
-    /// Notes where the image is.
+    /// Records the path of the image.
     pub(super) fn set_path(&self, path: &[u8]) {
         let mut whole = [0; PATH_MAX];
         let len = path.len().min(PATH_MAX);
@@ -163,29 +167,29 @@ impl Store {
         self.memory.write(PATH_AT as u64, &whole);
     }
 
-    /// Notes the file system that the image is on.
+    /// Records the ID of the file system that contains the image.
     pub(super) fn set_file_system(&self, number: u64) {
         self.word(FILE_SYSTEM_AT).store(number, Ordering::Relaxed);
     }
 
-    /// The file, without its mapping.
+    /// Returns the file and drops the mapping.
     pub(super) fn into_file(self) -> File {
         self.file
     }
 
-    /// A word of the header.
+    /// Returns a word of the header.
     fn word(&self, i: usize) -> &AtomicU64 {
         let at = self.memory.range(i as u64 * 8, 8);
-        // SAFETY: mapped, aligned, and used as an atomic by everybody.
+        // SAFETY: mapped and aligned, and all accesses are atomic.
         unsafe { AtomicU64::from_ptr(at.cast()) }
     }
 
-    /// The bits of a layer.
+    /// Returns the bitmap of a layer.
     fn bits(&self, layer: usize) -> &[AtomicU64] {
         let at = BLOCK + layer as u64 * bits_bytes(self.pages);
         let words = self.pages.div_ceil(64) as usize;
         let at = self.memory.range(at, words * 8);
-        // SAFETY: mapped, aligned, and used as atomics by everybody.
+        // SAFETY: mapped and aligned, and all accesses are atomic.
         unsafe { std::slice::from_raw_parts(at.cast(), words) }
     }
 
@@ -193,7 +197,7 @@ impl Store {
         BLOCK + 2 * bits_bytes(self.pages) + layer as u64 * self.pages * BLOCK
     }
 
-    /// The layer that changes go into.
+    /// Returns the layer that receives changes.
     #[inline]
     pub(super) fn current(&self) -> usize {
         self.word(CURRENT_AT).load(Ordering::Acquire) as usize & 1
@@ -204,19 +208,19 @@ impl Store {
         self.word(CURRENT_AT).store(1 - self.current() as u64, Ordering::Release);
     }
 
-    /// Pages of a layer.
+    /// Returns the number of pages in a layer.
     #[inline]
     pub(super) fn count(&self, layer: usize) -> u64 {
         self.counts[layer].load(Ordering::Acquire)
     }
 
-    /// Whether a layer has a page.
+    /// Returns `true` if a layer has a page.
     #[inline]
     pub(super) fn has(&self, layer: usize, page: u64) -> bool {
         self.bits(layer)[(page / 64) as usize].load(Ordering::Acquire) >> (page % 64) & 1 == 1
     }
 
-    /// Numbers of all pages of a layer, in order.
+    /// Returns the numbers of all pages in a layer, in ascending order.
     pub(super) fn pages(&self, layer: usize) -> Vec<u64> {
         let mut all = Vec::with_capacity(self.count(layer) as usize);
         for (i, word) in self.bits(layer).iter().enumerate() {
@@ -229,10 +233,10 @@ impl Store {
         all
     }
 
-    /// Gives a layer pages that it has not, from `page` on, with their contents.
+    /// Adds pages to a layer, starting with `page`, with their contents.
     ///
     /// # Errors
-    /// There is no memory for them.
+    /// There is not enough memory.
     pub(super) fn add(&self, layer: usize, page: u64, contents: &[u8]) -> io::Result<()> {
         #[cfg(test)]
         if self.room.fetch_sub(contents.len() as i64 / BLOCK as i64, Ordering::Relaxed) <= 0 {
@@ -240,6 +244,7 @@ impl Store {
         }
         self.file.write_all_at(contents, self.layer_at(layer) + page * BLOCK)?;
         let pages = contents.len() as u64 / BLOCK;
+        // The bits are set after the contents, so that readers of a bit see complete pages.
         for page in page..page + pages {
             self.bits(layer)[(page / 64) as usize].fetch_or(1 << (page % 64), Ordering::Release);
         }
@@ -247,25 +252,25 @@ impl Store {
         Ok(())
     }
 
-    /// Reads of a layer what it has, at a position of the image.
+    /// Reads from pages of a layer, at a position of the image.
     #[inline]
     pub(super) fn read(&self, layer: usize, at: u64, into: &mut [u8]) {
         self.memory.read(self.layer_at(layer) + at, into);
     }
 
-    /// Writes in a layer what it has.
+    /// Writes to pages that a layer has.
     #[inline]
     pub(super) fn write(&self, layer: usize, at: u64, data: &[u8]) {
         self.memory.write(self.layer_at(layer) + at, data);
     }
 
-    /// Zeroes in a layer what it has.
+    /// Zeroes bytes in pages that a layer has.
     #[inline]
     pub(super) fn zero(&self, layer: usize, at: u64, len: u64) {
         self.memory.zero(self.layer_at(layer) + at, len);
     }
 
-    /// Empties a layer. Its memory stays until [`Store::give_back`].
+    /// Removes all pages from a layer. Its memory is kept until [`Store::give_back`].
     pub(super) fn empty(&self, layer: usize) {
         for word in self.bits(layer) {
             if word.load(Ordering::Relaxed) != 0 {
@@ -275,21 +280,21 @@ impl Store {
         self.counts[layer].store(0, Ordering::Release);
     }
 
-    /// Gives back the memory of a layer that is empty.
+    /// Frees the memory of an empty layer.
     pub(super) fn give_back(&self, layer: usize) {
         let hole = FallocateFlags::PUNCH_HOLE | FallocateFlags::KEEP_SIZE;
-        // Where that is not done, the memory is used again by the next sync but one.
+        // If punching is not supported, the memory is reused when the layer is current again.
         let _ = fallocate(&self.file, hole, self.layer_at(layer), self.pages * BLOCK);
         #[cfg(test)]
         self.room.store(self.room.load(Ordering::Relaxed).max(8), Ordering::Relaxed);
     }
 
-    /// From now on the image may be at this sync, or at the one before.
+    /// Records that the image may be at this sync or at the one before.
     pub(super) fn expect(&self, stamp: Stamp) {
         self.expect_in(stamp.number, stamp);
     }
 
-    /// The image is at this sync, and at no other.
+    /// Records that the image is at this sync.
     pub(super) fn settle(&self, stamp: Stamp) {
         self.expect_in(stamp.number, stamp);
         self.expect_in(stamp.number + 1, stamp);
@@ -301,7 +306,7 @@ impl Store {
         self.word(at + 1).store(stamp.tag, Ordering::Release);
     }
 
-    /// The syncs that the image may be at.
+    /// Returns the syncs that the image may be at.
     pub(super) fn expected(&self) -> [Stamp; 2] {
         [0, 1].map(|i| Stamp {
             number: self.word(STAMPS_AT + 2 * i).load(Ordering::Acquire),
@@ -309,7 +314,7 @@ impl Store {
         })
     }
 
-    /// The file system of the image has this UUID.
+    /// Records the UUID of the file system in the image.
     pub(super) fn name(&self, uuid: [u64; 2]) {
         for (i, half) in uuid.into_iter().enumerate() {
             self.word(UUID_AT + i).store(half, Ordering::Relaxed);

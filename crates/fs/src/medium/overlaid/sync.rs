@@ -1,4 +1,4 @@
-//! A sync: the frozen layer to the double-write file, then to the image.
+//! Sync of an image: the frozen layer is written to the double-write file, then to the image.
 
 use super::log::{Log, Stamp, done};
 use super::{Disk, Overlaid};
@@ -9,17 +9,17 @@ use frit_media::checksum::digest;
 use std::sync::atomic::Ordering;
 
 const PAGE: usize = BLOCK as usize;
-/// Most pages that are written by one call.
+/// Maximum number of pages written by one call.
 const RUN_MAX: usize = 256;
 
-/// What syncs know of each other; who holds its lock makes one.
+/// State shared by syncs. The thread that holds its lock performs a sync.
 #[derive(Debug)]
 pub(super) struct Run {
-    /// The last one that was asked for and is done.
+    /// Ticket of the last request that is covered by a completed sync.
     done: u64,
-    /// The sync that the image is at.
+    /// Identifies the last sync of the image.
     at: Stamp,
-    /// Whether the name of the log is known to outlive the machine.
+    /// `true` if the directory entry of the log is known to be durable.
     named: bool,
 }
 
@@ -30,8 +30,7 @@ impl Run {
 }
 
 impl<D: Disk> Overlaid<D> {
-    /// Makes everything that was written before outlive the machine. Those who ask while another one is at work share
-    /// the next.
+    /// Makes all earlier writes durable. Requests that arrive during a sync share the next one.
     pub(super) fn sync_once(&self) -> Result<()> {
         let ticket = self.asked.fetch_add(1, Ordering::AcqRel) + 1;
         let mut run = self.run.lock();
@@ -39,7 +38,7 @@ impl<D: Disk> Overlaid<D> {
             return Ok(());
         }
         let covers = self.asked.load(Ordering::Acquire);
-        // What a sync that failed, or was killed, has left.
+        // The layer of a sync that failed or was interrupted by a kill is written first.
         self.write_frozen(&mut run)?;
         if self.store.count(self.store.current()) > 0 {
             self.gate.alone(|| self.store.freeze());
@@ -49,7 +48,7 @@ impl<D: Disk> Overlaid<D> {
         Ok(())
     }
 
-    /// Writes the frozen layer, and empties it.
+    /// Writes the frozen layer to the image and empties it.
     fn write_frozen(&self, run: &mut Run) -> Result<()> {
         let frozen = 1 - self.store.current();
         if self.store.count(frozen) == 0 {
@@ -57,7 +56,7 @@ impl<D: Disk> Overlaid<D> {
         }
         let mut pages = self.store.pages(frozen);
         if pages.first() != Some(&0) {
-            // The first page says which sync the image is at.
+            // The first page contains the stamp, so it is part of each sync.
             pages.insert(0, 0);
         }
         let mut first = self.first_page(frozen);
@@ -80,14 +79,15 @@ impl<D: Disk> Overlaid<D> {
         run.at = log.stamp();
         self.store.settle(run.at);
         self.store.name(uuid_in(&first));
-        // Nobody reads from it any more when its memory goes.
+        // Readers may still use the layer, so it is emptied with exclusive access before its memory
+        // is freed.
         self.gate.alone(|| self.store.empty(frozen));
         self.store.give_back(frozen);
         done(&self.disk)
     }
 
-    /// Writes the log. One that is there is overwritten as it lies: if it is still needed, because a sync failed, it
-    /// has the same pages.
+    /// Writes the log, over an existing one. An existing log that is still needed, because its sync
+    /// failed, has the same pages.
     fn write_log(&self, at: Stamp, frozen: usize, pages: &[u64], first: &[u8; PAGE]) -> Result<Log> {
         let mut index = Vec::with_capacity(pages.len());
         let mut place = Log::contents_at(pages.len());
@@ -99,13 +99,14 @@ impl<D: Disk> Overlaid<D> {
             place += contents.len() as u64;
         }
         let log = Log::new(at, self.disk.bytes(), &index);
-        // Before the log can be whole: who carries it out finds an overlay that knows of it.
+        // The stamp is recorded before the log can be complete: a recovery that replays the log
+        // then finds an overlay that accepts the new stamp.
         self.store.expect(log.stamp());
         log.write(&self.disk)?;
         Ok(log)
     }
 
-    /// The contents of pages, one behind the other.
+    /// Returns the contents of pages, one after the other.
     fn contents(&self, frozen: usize, pages: &[u64], first: &[u8; PAGE]) -> Vec<u8> {
         let mut all = vec![0; pages.len() * PAGE];
         for (page, into) in pages.iter().zip(all.chunks_exact_mut(PAGE)) {
@@ -118,7 +119,7 @@ impl<D: Disk> Overlaid<D> {
         all
     }
 
-    /// The image's first page as it will be, with a stamp that says nothing.
+    /// Returns the image's first page after the sync, with an empty stamp.
     fn first_page(&self, frozen: usize) -> [u8; PAGE] {
         let mut first = [0; PAGE];
         if self.store.has(frozen, 0) {

@@ -1,16 +1,16 @@
-//! What can only be seen from inside: a memory that is full, syncs that fail, and a stop at each of their steps.
+//! Tests of internal behaviour: full memory, failing syncs, and a failure at each step of a sync.
 
 use super::*;
 use std::sync::atomic::AtomicU32;
 
 const BYTES: u64 = 64 * BLOCK;
 
-/// A disk in memory whose accesses fail when they are told to.
+/// A disk in memory with injected failures.
 #[derive(Default)]
 struct Failing {
     image: std::sync::Mutex<Vec<u8>>,
     log: std::sync::Mutex<Vec<u8>>,
-    /// Accesses that go well before one fails.
+    /// Number of accesses that succeed before one fails.
     left: AtomicU32,
     synced: AtomicU32,
 }
@@ -104,7 +104,7 @@ fn a_write_that_finds_memory_full_makes_a_sync_and_goes_on() {
 
 #[test]
 fn a_sync_that_fails_loses_nothing_and_the_next_one_has_it_all() {
-    // Fails at each access in turn.
+    // Each access fails in turn.
     for left in 0..12 {
         let medium = Overlaid::on(Failing::new(), 1 << 30).unwrap();
         medium.write_data(3 * BLOCK, &[1; 3 * BLOCK as usize]);
@@ -113,10 +113,11 @@ fn a_sync_that_fails_loses_nothing_and_the_next_one_has_it_all() {
         medium.write_data(9 * BLOCK, &[3; 100]);
         medium.disk.left.store(left, Ordering::Relaxed);
         let failed = medium.sync().is_err();
-        // Contents, index and header of the log, its sync; three runs of pages, the sync; the mark. The name of the log
-        // was synced by the first one.
+        // Accesses of a sync: contents, index and header of the log, and its sync; three runs of
+        // pages, and the sync of the image; the completion mark. The directory entry was synced by
+        // the first sync.
         assert_eq!(failed, left < 9, "{left}");
-        // In the meantime the same page, and another one.
+        // Before the next sync, the same page changes again, and others change as well.
         medium.write_data(3 * BLOCK + 50, &[4; 100]);
         medium.zero(20 * BLOCK, 5 * BLOCK + 1);
         medium.disk.left.store(u32::MAX, Ordering::Relaxed);

@@ -1,23 +1,23 @@
-//! A set of small numbers as bits, with a summary above them: the next member is found fast however
-//! few there are.
+//! A set of small integers as a bitmap with a summary level, which finds the next member fast even
+//! if there are few.
 
-/// The set.
+/// A set of integers.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Bits {
     bits: Vec<u64>,
-    /// A bit for each word of `bits` that is not zero.
+    /// One bit for each word of `bits` that is not zero.
     summary: Vec<u64>,
     len: u32,
 }
 
 impl Bits {
-    /// No member; members will be below `end`.
+    /// Creates an empty set for members below `end`.
     pub(crate) fn new(end: u64) -> Bits {
         let words = end.div_ceil(64) as usize;
         Bits { bits: vec![0; words], summary: vec![0; words.div_ceil(64)], len: 0 }
     }
 
-    /// How many members there are.
+    /// Returns the number of members.
     pub(crate) fn len(&self) -> u32 {
         self.len
     }
@@ -27,7 +27,7 @@ impl Bits {
         self.bits[i as usize / 64] >> (i % 64) & 1 != 0
     }
 
-    /// Adds a member. Returns whether it is new.
+    /// Adds a member. Returns `true` if it is new.
     #[inline]
     pub(crate) fn insert(&mut self, i: u32) -> bool {
         let word = i as usize / 64;
@@ -38,7 +38,7 @@ impl Bits {
         new
     }
 
-    /// Takes a member out. Returns whether it was one.
+    /// Removes a member. Returns `true` if it was one.
     #[inline]
     pub(crate) fn remove(&mut self, i: u32) -> bool {
         let word = i as usize / 64;
@@ -51,17 +51,18 @@ impl Bits {
         was
     }
 
-    /// The members from `from` to the end of its 64, as bits: the first stands for `from`.
+    /// Returns the members from `from` to the end of its word of 64 as bits, of which bit 0 stands
+    /// for `from`.
     #[inline]
     pub(crate) fn rest_of_word(&self, from: u32) -> u64 {
         self.bits[from as usize / 64] >> (from % 64)
     }
 
-    /// The first member from `from` on, beginning anew behind the last one.
+    /// Returns the first member from `from` on, with wrap-around after the last member.
     #[inline]
     pub(crate) fn next(&self, from: u32) -> Option<u32> {
         let (word, bit) = (from as usize / 64, from % 64);
-        // Most often the next member is near.
+        // Most often the next member is in the same word.
         match self.bits.get(word).map_or(0, |&w| w >> bit) {
             0 if self.len == 0 => None,
             0 => self.first_from(word + 1).or_else(|| self.first_from(0)),
@@ -69,7 +70,7 @@ impl Bits {
         }
     }
 
-    /// The first member in the words from `word` on.
+    /// Returns the first member in the words from `word` on.
     fn first_from(&self, word: usize) -> Option<u32> {
         let start = word / 64;
         let head = self.summary.get(start)? & (u64::MAX << (word % 64));
@@ -84,7 +85,7 @@ impl Bits {
         Some(found(start + 1 + rest, self.summary[start + 1 + rest]))
     }
 
-    /// Memory, in bytes.
+    /// Returns the DRAM used, in bytes.
     pub(crate) fn bytes(&self) -> u64 {
         (size_of_val(self.bits.as_slice()) + size_of_val(self.summary.as_slice())) as u64
     }

@@ -1,29 +1,33 @@
-//! What is known of a region of 1 MiB: HALO's bucketinfo item.
+//! State of a region of 1 MiB: HALO's bucketinfo item.
 
-/// Blocks of a bucket: 1 MiB of disk (HALO paper, section III-A).
+/// Number of blocks of a bucket: 1 MiB of disk (HALO paper, section III-A).
 pub const BUCKET_BLOCKS: u32 = 256;
 
-/// A bucket as it is now. It is kept in 8 bytes.
+/// State of a bucket. It is stored in 8 bytes.
 #[derive(Clone, Copy, PartialEq, Eq, Default, Debug)]
 pub struct Bucket {
-    /// The request clock when one of its blocks was last accessed (the paper's recency).
+    /// Request clock at the last access to one of its blocks (the paper's recency).
     pub recency: u32,
-    /// Blocks that are cached (the paper's bcounts), 0 to 256.
+    /// Number of cached blocks (the paper's bcounts), 0 to 256.
     pub count: u16,
-    /// Those of them that the disk does not have yet.
+    /// Number of dirty blocks.
     pub dirty: u16,
-    /// The block that came last, as its place in the bucket (the paper's listhead). Meaningless when empty.
+    /// Position in the bucket of the block that was inserted last (the paper's listhead). It is
+    /// meaningless if the bucket is empty.
     pub head: u8,
 }
 
 impl Bucket {
-    /// Requests since its last access. The clock may wrap: an age is right below 2^32 requests.
+    /// Returns the number of requests since its last access. The clock may wrap: ages below 2^32
+    /// requests are right.
     #[inline]
     #[must_use]
     pub fn age(&self, clock: u32) -> u32 {
         clock.wrapping_sub(self.recency)
     }
 
+    /// Bits 0 to 31 are the recency, 32 to 40 the count, 41 to 49 the dirty blocks, 50 to 57 the
+    /// head.
     #[inline]
     pub(super) fn unpack(word: u64) -> Bucket {
         Bucket {
@@ -43,7 +47,8 @@ impl Bucket {
     }
 }
 
-/// The blocks of one bucket, by LBN. It is filled by [`super::Directory::blocks_of`] and used again.
+/// The blocks of one bucket, sorted by LBN. [`super::Directory::blocks_of`] fills it; it can be
+/// reused.
 #[derive(Clone, Debug)]
 pub struct BucketBlocks {
     first: u32,
@@ -69,19 +74,19 @@ impl BucketBlocks {
         self.slots[usize::from(place)] = slot;
     }
 
-    /// How many there are.
+    /// Returns the number of blocks.
     #[must_use]
     pub fn len(&self) -> usize {
         self.present.iter().map(|w| w.count_ones() as usize).sum()
     }
 
-    /// Whether there are none.
+    /// Returns `true` if there are no blocks.
     #[must_use]
     pub fn is_empty(&self) -> bool {
         self.present == [0; 4]
     }
 
-    /// Blocks and their slots, in ascending order.
+    /// Iterates over the blocks and their slots, in ascending order.
     pub fn iter(&self) -> impl Iterator<Item = (u32, u32)> + '_ {
         (0u32..4).flat_map(move |word| {
             let mut left = self.present[word as usize];

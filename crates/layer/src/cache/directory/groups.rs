@@ -1,17 +1,17 @@
-//! Bounds on 64 buckets at a time: a search passes over those of which none can be what it looks for.
+//! Bounds on groups of 64 buckets, which let a search skip groups without a candidate.
 
 use super::bucket::Bucket;
 use std::cell::Cell;
 
-/// Buckets of a group: a word of the set of active ones.
+/// Number of buckets of a group: one word of the set of active buckets.
 pub(super) const GROUP: u32 = 64;
 
-/// More blocks than a bucket has: nobody has looked yet. The clock may be anywhere when a group is filled first, so
-/// that no recency to begin with would be a bound.
+/// Marker of a group without bounds, more blocks than a bucket has. The clock may have any value
+/// when a group is filled first, so no initial recency would be a bound.
 const UNKNOWN: u16 = u16::MAX;
 
-/// For each group a bound on the blocks of a bucket and on recency. Bounds are loose after blocks left or were
-/// accessed, until somebody tightens them. 6 bytes for 64 buckets.
+/// For each group, a bound on the number of blocks of a bucket and on recency. The bounds become
+/// loose after blocks leave or are accessed, until they are tightened. 6 bytes for 64 buckets.
 #[derive(Clone, Debug)]
 pub(super) struct Groups {
     most: Vec<Cell<u16>>,
@@ -24,7 +24,7 @@ impl Groups {
         Groups { most: vec![Cell::new(UNKNOWN); n], oldest: vec![Cell::new(0); n] }
     }
 
-    /// A bucket has more blocks than before, or is active again.
+    /// Updates the bounds after a bucket has gained a block or has become active.
     #[inline]
     pub(super) fn grew(&self, bucket: u32, now: Bucket) {
         let group = (bucket / GROUP) as usize;
@@ -35,19 +35,20 @@ impl Groups {
         }
     }
 
-    /// The bounds of a group: no active bucket has more blocks, or was accessed before.
+    /// Returns the bounds of a group: the highest number of blocks of an active bucket, and the
+    /// lowest recency.
     #[inline]
     pub(super) fn bounds(&self, group: u32) -> (u16, u32) {
         (self.most[group as usize].get(), self.oldest[group as usize].get())
     }
 
-    /// Whether nobody has looked at a group yet.
+    /// Returns `true` if the group has no bounds yet.
     #[inline]
     pub(super) fn unknown(&self, group: u32) -> bool {
         self.most[group as usize].get() == UNKNOWN
     }
 
-    /// Sets the bounds of a group to what its active buckets are.
+    /// Sets the bounds of a group to the exact values of its active buckets.
     pub(super) fn tighten(&self, group: u32, active: impl Iterator<Item = Bucket>) {
         let mut bounds: Option<(u16, u32)> = None;
         for b in active {
@@ -60,13 +61,13 @@ impl Groups {
         self.oldest[group as usize].set(oldest);
     }
 
-    /// Memory, in bytes.
+    /// Returns the DRAM used, in bytes.
     pub(super) fn bytes(&self) -> u64 {
         (size_of_val(self.most.as_slice()) + size_of_val(self.oldest.as_slice())) as u64
     }
 }
 
-/// Whether a comes before b on the request clock, which may wrap.
+/// Returns `true` if `a` is before `b` on the request clock, which may wrap.
 #[inline]
 fn older(a: u32, b: u32) -> bool {
     (a.wrapping_sub(b) as i32) < 0

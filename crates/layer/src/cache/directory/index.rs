@@ -1,24 +1,25 @@
-//! LBN → slot: a cuckoo hash table with full keys.
+//! An index from LBN to slot: a cuckoo hash table with full keys.
 //!
-//! Two hash functions, rows of four entries, rows of 32 bytes that never straddle a cache line: a lookup
-//! touches one or two lines, whatever the size (Pagh and Rodler 2001; rows of four reach a load of 0.97,
-//! Dietzfelbinger and Weidling 2007). Keys are kept whole, as HALO has it (section III-A): part of a key
-//! would cost a read of PCM to tell blocks apart.
+//! Two hash functions, rows of four entries, rows of 32 bytes that never straddle a cache line: a
+//! lookup touches one or two lines, whatever the size (Pagh and Rodler 2001; rows of four reach a
+//! load of 0.97, Dietzfelbinger and Weidling 2007). Keys are stored in full, as in HALO (section
+//! III-A): with partial keys, a read of PCM would be needed to distinguish blocks.
 
 use frit_media::memory::fetch;
 use frit_media::memory::table_of;
 
-/// The key of an empty entry. The last block of 16 TiB cannot be cached.
+/// The key of an empty entry. Therefore the last block of 16 TiB cannot be cached.
 const EMPTY: u32 = u32::MAX;
 
 const WAYS: usize = 4;
 
-/// Entries used at most, in tenths of those there are: insertion then looks at a few rows (measured in
-/// docs/cache-policies.md), and 8 bytes an entry come to 8.9.
+/// Largest load, in tenths of the entries. At this load an insertion examines few rows (measured in
+/// docs/cache-policies.md), and 8 bytes for an entry become 8.9.
 const LOAD_TENTHS: u64 = 9;
 
-/// Rows that an insertion looks at before it gives up and uses the stash. At the design load an insertion
-/// looks at 4.2 on average, and one in some millions at more than 64 (`make bench`).
+/// Number of rows that an insertion examines before it gives up and uses the stash. At the design
+/// load an insertion examines 4.2 rows on average, and one in some millions more than 64 (`make
+/// bench`).
 const SEARCH: usize = 256;
 
 const NONE: u16 = u16::MAX;
@@ -33,6 +34,7 @@ struct Row {
 impl Row {
     #[inline]
     fn way(&self, key: u32) -> Option<usize> {
+        // There is no early exit, so that the compiler can vectorize the comparisons.
         let mut hits = 0u32;
         for (way, &k) in self.keys.iter().enumerate() {
             hits |= u32::from(k == key) << way;
@@ -41,7 +43,7 @@ impl Row {
     }
 }
 
-/// A row met by the search for room, and how it was come by.
+/// A row that the search for a free entry has reached, and the step that led to it.
 #[derive(Clone, Copy)]
 struct Step {
     row: u32,
@@ -50,18 +52,21 @@ struct Step {
     way: u8,
 }
 
-/// The table. Values are slots, but any 32 bits do: ghosts of policies use it as well.
+/// The table. Values are slots, but any 32 bits are possible: the ghost lists of policies use the
+/// table too.
 #[derive(Clone, Debug)]
 pub struct Index {
     rows: Vec<Row>,
     len: usize,
     capacity: usize,
-    /// What found no row: empty but for keys that were made to collide, or a table filled above its capacity.
+    /// Entries that found no row. It is empty unless keys were chosen to collide, or the table is
+    /// filled above its capacity.
     stash: Vec<(u32, u32)>,
 }
 
 impl Index {
-    /// An empty table for `capacity` blocks. More can be inserted, but slower and slower.
+    /// Creates an empty table for `capacity` blocks. More can be inserted, but insertion becomes
+    /// slower.
     #[must_use]
     pub fn new(capacity: usize) -> Index {
         let rows = (capacity as u64 * 10).div_ceil(LOAD_TENTHS * WAYS as u64).max(1);
@@ -69,8 +74,8 @@ impl Index {
         Index { rows: table_of(rows as usize, empty), len: 0, capacity, stash: Vec::new() }
     }
 
-    /// The two rows of a key, from the two halves of its hash: two rounds of multiply and shift, so that
-    /// neighbours and strides spread.
+    /// Returns the two rows of a key, from the two halves of its hash. Two rounds of multiply and
+    /// shift spread neighbouring and strided keys.
     #[inline]
     fn places(&self, lbn: u32) -> [u32; 2] {
         let mut x = u64::from(lbn).wrapping_mul(0x9e37_79b9_7f4a_7c15);
@@ -82,7 +87,7 @@ impl Index {
         [range(x >> 32), range(x & 0xffff_ffff)]
     }
 
-    /// The other row of a key that lies in `row`.
+    /// Returns the other row of a key that lies in `row`.
     fn other(&self, lbn: u32, row: u32) -> u32 {
         let [a, b] = self.places(lbn);
         if a == row { b } else { a }
@@ -97,7 +102,7 @@ impl Index {
         self.rows[b].way(lbn).map(|way| (b, way))
     }
 
-    /// The slot of a block.
+    /// Returns the slot of a block.
     #[inline]
     #[must_use]
     pub fn get(&self, lbn: u32) -> Option<u32> {
@@ -108,7 +113,7 @@ impl Index {
         }
     }
 
-    /// Starts to load what [`Index::get`] of a block will look at.
+    /// Prefetches the rows for [`Index::get`] of a block.
     #[inline]
     pub fn prefetch(&self, lbn: u32) {
         for row in self.places(lbn) {
@@ -116,15 +121,15 @@ impl Index {
         }
     }
 
-    /// How many cache lines [`Index::get`] of a block touches.
+    /// Returns the number of cache lines that [`Index::get`] of a block touches.
     #[must_use]
     pub fn probes_of(&self, lbn: u32) -> u32 {
         let [a, b] = self.places(lbn).map(|r| r as usize);
-        // Rows beside each other may share a line of 64 bytes.
+        // Adjacent rows may share a line of 64 bytes.
         if self.rows[a].way(lbn).is_some() || a / 2 == b / 2 { 1 } else { 2 }
     }
 
-    /// Adds a block that is not there. Returns how many rows were looked at to find room.
+    /// Inserts a block that is not in the table. Returns the number of rows that were examined.
     #[inline]
     pub fn insert(&mut self, lbn: u32, slot: u32) -> u32 {
         debug_assert!(lbn != EMPTY && self.get(lbn).is_none(), "block {lbn} is there already");
@@ -136,7 +141,7 @@ impl Index {
                 return probes;
             }
         }
-        // Most often one of the eight that are in the way has room in its other row.
+        // Most often one of the eight entries in both rows can move to its other row.
         for (row, before) in places.into_iter().zip([2, 6]) {
             for (way, probes) in (0..WAYS).zip(before + 1..) {
                 let (key, value) = (self.rows[row as usize].keys[way], self.rows[row as usize].slots[way]);
@@ -151,7 +156,8 @@ impl Index {
         self.insert_full(lbn, slot, places)
     }
 
-    /// Both rows and all that are one move away are full: others give way, along the shortest path.
+    /// Inserts a block if both rows, and all rows one move away, are full: entries move along the
+    /// shortest path to a free entry.
     #[cold]
     fn insert_full(&mut self, lbn: u32, slot: u32, [a, b]: [u32; 2]) -> u32 {
         let mut queue = [Step { row: a, parent: NONE, way: 0 }; SEARCH];
@@ -182,8 +188,9 @@ impl Index {
         tail as u32
     }
 
-    /// Moves entries along the path that ends at step `at`, whose row has `way` free, last first. Returns
-    /// the place that is free then, or nothing where a path crossed itself: what was moved so far lies well.
+    /// Moves entries along the path that ends at step `at`, whose row has `way` free, the last
+    /// entry first. Returns the entry that is free afterwards, or `None` if the path crosses
+    /// itself; the entries moved so far are in valid rows.
     fn shift(&mut self, queue: &[Step; SEARCH], mut at: usize, way: usize) -> Option<(usize, usize)> {
         let mut free = (queue[at].row as usize, way);
         loop {
@@ -210,7 +217,8 @@ impl Index {
         self.rows[row].slots[way] = slot;
     }
 
-    /// Gives a block that is there another slot. Returns the one before, or nothing when it is not there.
+    /// Sets the slot of a block. Returns the previous slot, or `None` if the block is not in the
+    /// table.
     #[inline]
     pub fn set(&mut self, lbn: u32, slot: u32) -> Option<u32> {
         let place = match self.find(lbn) {
@@ -220,7 +228,7 @@ impl Index {
         Some(std::mem::replace(place, slot))
     }
 
-    /// Takes a block out. Returns its slot.
+    /// Removes a block and returns its slot.
     #[inline]
     pub fn remove(&mut self, lbn: u32) -> Option<u32> {
         let Some((row, way)) = self.find(lbn) else {
@@ -237,7 +245,7 @@ impl Index {
         Some(slot)
     }
 
-    /// A place became free: what waits for its row goes there.
+    /// Moves a stashed entry to a row that has become free.
     #[cold]
     fn unstash(&mut self, row: usize, way: usize) {
         let fits = |e: &(u32, u32)| self.places(e.0).contains(&(row as u32));
@@ -247,37 +255,37 @@ impl Index {
         }
     }
 
-    /// How many blocks there are.
+    /// Returns the number of blocks.
     #[must_use]
     pub fn len(&self) -> usize {
         self.len
     }
 
-    /// Whether there are none.
+    /// Returns `true` if the table is empty.
     #[must_use]
     pub fn is_empty(&self) -> bool {
         self.len == 0
     }
 
-    /// How many blocks it was made for.
+    /// Returns the capacity for which the table was made.
     #[must_use]
     pub fn capacity(&self) -> usize {
         self.capacity
     }
 
-    /// How many blocks found no row.
+    /// Returns the number of blocks in the stash.
     #[must_use]
     pub fn stashed(&self) -> usize {
         self.stash.len()
     }
 
-    /// Memory, in bytes.
+    /// Returns the DRAM used, in bytes.
     #[must_use]
     pub fn bytes(&self) -> u64 {
         (size_of_val(self.rows.as_slice()) + self.stash.capacity() * size_of::<(u32, u32)>()) as u64
     }
 
-    /// All blocks with their slots, in no order.
+    /// Iterates over all blocks and their slots, in no particular order.
     pub fn iter(&self) -> impl Iterator<Item = (u32, u32)> + '_ {
         let rows = self.rows.iter().flat_map(|r| r.keys.into_iter().zip(r.slots));
         rows.filter(|e| e.0 != EMPTY).chain(self.stash.iter().copied())

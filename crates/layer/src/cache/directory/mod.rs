@@ -1,13 +1,13 @@
-//! What the cache holds: [`Index`] finds a block's slot, and a bucket for each MiB of disk chains the
-//! blocks that would be written back together.
+//! Directory of the cached blocks: [`Index`] finds the slot of a block, and a bucket for each MiB
+//! of disk chains the blocks that would be written back together.
 //!
-//! The chain of a bucket links places in the bucket (8 bits), not slots (32): a step is a lookup. A block
-//! that is written to another slot so keeps its place in the chain without a change to its neighbours,
-//! and a slot needs one word: next, previous, valid fragments, flags. Per cached block that is 8.9 bytes
-//! in the index and 4 in the word; per bucket 8 bytes and a bit. A full directory counts itself in
-//! [`Directory::bytes`].
+//! The chain of a bucket links positions in the bucket (8 bits), not slots (32 bits), so each step
+//! is a lookup. A block that is rewritten in another slot keeps its position in the chain without a
+//! change to its neighbours. A slot needs one word: next, previous, valid fragments, flags. This is
+//! 8.9 bytes in the index and 4 bytes in the word for each cached block, and 8 bytes and a bit for
+//! each bucket. [`Directory::bytes`] returns the size of a directory.
 //!
-//! It is not: durable. It lives in DRAM and is rebuilt from the records in PCM.
+//! It is not: durable. It is held in DRAM and rebuilt from the records in PCM.
 
 mod active;
 mod bucket;
@@ -28,10 +28,11 @@ use frit_media::memory::table64;
 use groups::{GROUP, Groups};
 use slots::Slots;
 
-/// From so many blocks on all places of a bucket are looked at, instead of following its chain: a step of the
-/// chain waits for two reads of memory, one after the other, and lookups that are known beforehand overlap.
+/// Number of blocks from which on all positions of a bucket are looked up, instead of following its
+/// chain. A step of the chain waits for two dependent reads of memory, while independent lookups
+/// overlap.
 const DENSE: u32 = 32;
-/// How far ahead of a lookup its rows are fetched.
+/// Number of lookups by which prefetches run ahead.
 const AHEAD: u32 = 16;
 
 /// The directory of a cache.
@@ -39,7 +40,7 @@ const AHEAD: u32 = 16;
 pub struct Directory {
     index: Index,
     slots: Slots,
-    /// [`Bucket`]s, packed.
+    /// The [`Bucket`]s in packed form.
     buckets: Vec<u64>,
     active: Bits,
     groups: Groups,
@@ -48,16 +49,17 @@ pub struct Directory {
 }
 
 impl Directory {
-    /// An empty directory for a disk of `disk_blocks` and a cache of `slots`, both in blocks of 4 KiB.
+    /// Creates an empty directory for a disk of `disk_blocks` and a cache of `slots`, both in
+    /// blocks of 4 KiB.
     ///
     /// # Errors
-    /// A disk or a cache without blocks, or a cache of 8 TiB and more.
+    /// Returns an error if the disk or the cache has no blocks, or the cache has 8 TiB or more.
     pub fn new(disk_blocks: u32, slots: u32) -> Result<Directory> {
         let sizes = [("disk_blocks", disk_blocks), ("slots", slots)];
         if let Some((key, _)) = sizes.iter().find(|s| s.1 == 0) {
             return Err(Error::param(key, 0, "has to be above 0"));
         }
-        // First: it refuses what would be too large for the index.
+        // This comes first because it rejects sizes that are too large for the index.
         let words = Slots::new(slots)?;
         let buckets = disk_blocks.div_ceil(BUCKET_BLOCKS);
         Ok(Directory {
@@ -71,22 +73,22 @@ impl Directory {
         })
     }
 
-    /// The slot of a block.
+    /// Returns the slot of a block.
     #[inline]
     #[must_use]
     pub fn get(&self, lbn: u32) -> Option<u32> {
         self.index.get(lbn)
     }
 
-    /// Starts to load what an access to a block will look at: index and bucket.
+    /// Prefetches the index row and the bucket for an access to a block.
     #[inline]
     pub fn prefetch(&self, lbn: u32) {
         self.index.prefetch(lbn);
         fetch(self.buckets.get(self.bucket_of(lbn) as usize));
     }
 
-    /// Starts to load what adding a block will look at beyond [`Directory::prefetch`], which has to be done: the
-    /// head of its bucket's chain.
+    /// Prefetches the head of a bucket's chain for the insertion of a block.
+    /// [`Directory::prefetch`] must come first.
     #[inline]
     pub fn prefetch_chain(&self, lbn: u32) {
         let i = self.bucket_of(lbn);
@@ -96,51 +98,55 @@ impl Directory {
         }
     }
 
-    /// Starts to load the word of a slot.
+    /// Prefetches the word of a slot.
     #[inline]
     pub fn prefetch_slot(&self, slot: u32) {
         fetch(self.slots.word(slot));
     }
 
-    /// A free slot: one that was never used, or else the one that was freed first. It is neither free nor
-    /// a block's until [`Directory::insert`], [`Directory::relocate`] or [`Directory::free`].
+    /// Allocates a free slot: one that was never used, or else the one that was freed first. The
+    /// slot is neither free nor in use until [`Directory::insert`], [`Directory::relocate`] or
+    /// [`Directory::free`].
     #[inline]
     pub fn alloc(&mut self) -> Option<u32> {
         self.slots.take()
     }
 
-    /// A slot that [`Directory::alloc`] will give some calls from now, when it is known.
+    /// Returns a slot that [`Directory::alloc`] will return after some more calls, if it is known.
     #[inline]
     #[must_use]
     pub fn soon(&self) -> Option<u32> {
         self.slots.soon()
     }
 
-    /// Gives back a slot that holds no block.
+    /// Frees a slot that holds no block.
     #[inline]
     pub fn free(&mut self, slot: u32) {
         self.slots.give(slot);
     }
 
-    /// How many slots are free.
+    /// Returns the number of free slots.
     #[must_use]
     pub fn free_len(&self) -> u32 {
         self.slots.free()
     }
 
-    /// Frees all slots that hold no block, in ascending order: after recovery, which inserts blocks at the
-    /// slots where it found them. Slots from [`Directory::alloc`] that were not used are freed as well.
+    /// Frees all slots that hold no block, in ascending order. Recovery calls it after it has
+    /// inserted the blocks that it found. Slots from [`Directory::alloc`] that were not used are
+    /// freed too.
     pub fn free_rest(&mut self) {
         self.slots.rebuild();
     }
 
-    /// Adds a block that is not there, in a slot that holds none, with its valid fragments of 512 bytes
-    /// (bit 0 is the first; 0xFF: all of it). Its bucket becomes active; the recency is as it was.
+    /// Inserts a block that is not cached, in a slot that holds none, with its valid fragments of
+    /// 512 bytes (bit 0 is the first; 0xFF: all of them). Its bucket becomes active; the recency
+    /// does not change.
     #[inline]
     pub fn insert(&mut self, lbn: u32, slot: u32, valid: u8, dirty: bool) {
         debug_assert!(lbn < self.disk_blocks, "block {lbn} of {}", self.disk_blocks);
         let (i, place) = (self.bucket_of(lbn), lbn as u8);
         let mut bucket = self.bucket(i);
+        // The only block of a chain is its own next and previous one.
         let mut next = place;
         if bucket.count == 0 {
             self.active.insert(i);
@@ -160,8 +166,8 @@ impl Directory {
         self.groups.grew(i, bucket);
     }
 
-    /// A block of the directory, or of the same bucket, lies in another slot now; it keeps its place in
-    /// the chain, its fragments and flags. `to` holds no block before, `from` none after (it is not freed).
+    /// Moves a block to another slot. It keeps its position in the chain, its fragments and its
+    /// flags. `to` must hold no block before, and `from` holds none after; `from` is not freed.
     #[inline]
     pub fn relocate(&mut self, lbn: u32, from: u32, to: u32) {
         let old = self.index.set(lbn, to);
@@ -169,7 +175,7 @@ impl Directory {
         self.slots.shift(from, to);
     }
 
-    /// Takes a block out and returns its slot, which is not freed.
+    /// Removes a block and returns its slot, which is not freed.
     #[inline]
     pub fn remove(&mut self, lbn: u32) -> Option<u32> {
         let slot = self.index.remove(lbn)?;
@@ -197,7 +203,7 @@ impl Directory {
         Some(slot)
     }
 
-    /// The slot of a block by its place in a bucket.
+    /// Returns the slot of a block by its position in a bucket.
     #[inline]
     fn slot_at(&self, bucket: u32, place: u8) -> Option<u32> {
         self.index.get(bucket * BUCKET_BLOCKS + u32::from(place))
@@ -208,27 +214,27 @@ impl Directory {
         self.buckets[i as usize] = bucket.pack();
     }
 
-    /// The fragments of 512 bytes that a slot's block has.
+    /// Returns the valid fragments of 512 bytes of a slot's block.
     #[inline]
     #[must_use]
     pub fn valid(&self, slot: u32) -> u8 {
         self.slots.valid(slot)
     }
 
-    /// Changes them.
+    /// Sets the valid fragments of a slot's block.
     #[inline]
     pub fn set_valid(&mut self, slot: u32, valid: u8) {
         self.slots.set_valid(slot, valid);
     }
 
-    /// Whether the disk does not have a slot's block yet.
+    /// Returns `true` if the disk does not have the current version of a slot's block.
     #[inline]
     #[must_use]
     pub fn dirty(&self, slot: u32) -> bool {
         self.slots.flags(slot) & DIRTY != 0
     }
 
-    /// Changes that, and what the bucket and the directory count.
+    /// Sets or clears the dirty flag, and updates the counters of the bucket and of the directory.
     #[inline]
     pub fn set_dirty(&mut self, lbn: u32, slot: u32, dirty: bool) {
         let flags = self.slots.flags(slot);
@@ -246,63 +252,64 @@ impl Directory {
         self.put(i, bucket);
     }
 
-    /// The flags of a slot's block: [`DIRTY`], [`PINNED`], and bits 2 to 6, which are the
-    /// caller's.
+    /// Returns the flags of a slot's block: [`DIRTY`], [`PINNED`], and bits 2 to 6, which belong to
+    /// the caller.
     #[inline]
     #[must_use]
     pub fn flags(&self, slot: u32) -> u8 {
         self.slots.flags(slot)
     }
 
-    /// Changes the caller's flags; [`DIRTY`] stays as it is. A new block has none.
+    /// Sets the flags of the caller. [`DIRTY`] does not change. A new block has no flags.
     #[inline]
     pub fn set_flags(&mut self, slot: u32, flags: u8) {
         let dirty = self.slots.flags(slot) & DIRTY;
         self.slots.set_flags(slot, flags & !DIRTY | dirty);
     }
 
-    /// The bucket of a block was accessed at this request.
+    /// Notes an access to the bucket of a block at this request.
     #[inline]
     pub fn touch(&mut self, lbn: u32, clock: u32) {
         let i = self.bucket_of(lbn) as usize;
+        // The recency is the low half of the packed word.
         self.buckets[i] = self.buckets[i] >> 32 << 32 | u64::from(clock);
     }
 
-    /// What is known of a bucket.
+    /// Returns the state of a bucket.
     #[inline]
     #[must_use]
     pub fn bucket(&self, i: u32) -> Bucket {
         Bucket::unpack(self.buckets[i as usize])
     }
 
-    /// The bucket of a block.
+    /// Returns the number of a block's bucket.
     #[inline]
     #[must_use]
     pub fn bucket_of(&self, lbn: u32) -> u32 {
         lbn / BUCKET_BLOCKS
     }
 
-    /// How many buckets there are: one for each MiB of disk.
+    /// Returns the number of buckets: one for each MiB of disk.
     #[must_use]
     pub fn buckets(&self) -> u32 {
         self.buckets.len() as u32
     }
 
-    /// How many buckets hold blocks (the paper's activated_bucks).
+    /// Returns the number of buckets that hold blocks (the paper's activated_bucks).
     #[must_use]
     pub fn active(&self) -> u32 {
         self.active.len()
     }
 
-    /// The first bucket from `from` on that holds blocks, beginning anew at the end of the disk.
+    /// Returns the first active bucket from `from` on, with wrap-around at the end of the disk.
     #[inline]
     #[must_use]
     pub fn next_active(&self, from: u32) -> Option<u32> {
         self.active.next(from)
     }
 
-    /// What is certain of the active buckets from `i` to the end of its group of 64. With `tighten` it is what
-    /// they are just now, which costs a look at each of the group.
+    /// Returns bounds on the active buckets from `i` to the end of its group of 64. With `tighten`
+    /// the bounds are made exact, which reads all active buckets of the group.
     #[inline]
     #[must_use]
     pub fn rest_of_group(&self, i: u32, tighten: bool) -> Rest {
@@ -321,7 +328,7 @@ impl Directory {
         Rest { active: self.active.rest_of_word(i).count_ones(), most, oldest, next: (group + 1) * GROUP }
     }
 
-    /// The blocks of a bucket, in ascending order.
+    /// Lists the blocks of a bucket in ascending order.
     pub fn blocks_of(&self, bucket: u32, into: &mut BucketBlocks) {
         into.begin(bucket);
         let b = self.bucket(bucket);
@@ -339,7 +346,8 @@ impl Directory {
         }
     }
 
-    /// Looks for each block that a bucket can hold: many lookups, but none waits for the one before.
+    /// Looks up every block that a bucket can hold. These are many lookups, but they do not depend
+    /// on each other.
     fn look_for_all(&self, bucket: u32, count: u16, into: &mut BucketBlocks) {
         let first = bucket * BUCKET_BLOCKS;
         let mut left = count;
@@ -358,42 +366,43 @@ impl Directory {
         debug_assert!(false, "bucket {bucket} has {left} blocks less than it counts");
     }
 
-    /// How many blocks are cached (the paper's total_bcnts).
+    /// Returns the number of cached blocks (the paper's total_bcnts).
     #[must_use]
     pub fn len(&self) -> u32 {
         self.index.len() as u32
     }
 
-    /// Whether none is.
+    /// Returns `true` if no block is cached.
     #[must_use]
     pub fn is_empty(&self) -> bool {
         self.index.is_empty()
     }
 
-    /// How many blocks the disk does not have yet.
+    /// Returns the number of dirty blocks.
     #[must_use]
     pub fn dirty_len(&self) -> u32 {
         self.dirty
     }
 
-    /// How many blocks can be cached.
+    /// Returns the number of blocks that can be cached.
     #[must_use]
     pub fn capacity(&self) -> u32 {
         self.slots.len()
     }
 
-    /// How many blocks the disk has.
+    /// Returns the number of blocks of the disk.
     #[must_use]
     pub fn disk_blocks(&self) -> u32 {
         self.disk_blocks
     }
 
-    /// All blocks with their slots, in no order.
+    /// Iterates over all blocks and their slots, in no particular order.
     pub fn iter(&self) -> impl Iterator<Item = (u32, u32)> + '_ {
         self.index.iter()
     }
 
-    /// Memory, in bytes: what grows with the cache, and what grows with the disk.
+    /// Returns the DRAM of the directory, in bytes: the part that grows with the cache, and the
+    /// part that grows with the disk.
     #[must_use]
     pub fn bytes(&self) -> DirectoryBytes {
         DirectoryBytes {
@@ -403,24 +412,24 @@ impl Directory {
     }
 }
 
-/// What is certain of some buckets that follow one another.
+/// Bounds on some consecutive buckets.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Rest {
-    /// How many of them are active.
+    /// Number of active buckets.
     pub active: u32,
-    /// None has more blocks.
+    /// Upper bound of the number of blocks of a bucket.
     pub most: u16,
-    /// None was accessed before this request.
+    /// Lower bound of the recency of a bucket, on the request clock.
     pub oldest: u32,
-    /// The bucket behind them.
+    /// The bucket after them.
     pub next: u32,
 }
 
-/// The memory of a directory, in bytes.
+/// DRAM of a directory, in bytes.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct DirectoryBytes {
-    /// Index and words: at most 16 a slot, in practice 12.9.
+    /// The index and the words: at most 16 for each slot, in practice 12.9.
     pub blocks: u64,
-    /// Buckets of the whole disk: at most 16 a bucket, in practice 8.2.
+    /// Buckets of the whole disk: at most 16 for each bucket, in practice 8.2.
     pub buckets: u64,
 }

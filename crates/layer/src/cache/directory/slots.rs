@@ -1,36 +1,37 @@
-//! One word a slot: links, valid fragments and flags while a block is there, the list of free slots
-//! otherwise.
+//! One word for each slot: links, valid fragments and flags if it holds a block, otherwise the link
+//! of a list of free slots.
 
 use frit_core::{Error, Result};
 use frit_media::memory::{fetch, table32};
 
-/// A block is there. The other bit that is the directory's own is [`DIRTY`].
+/// Bit of a slot that holds a block. The only other bit that belongs to the directory is [`DIRTY`].
 const USED: u32 = 1 << 31;
 
-/// The flag of a block that the disk does not have yet, as [`super::Directory::flags`] shows it.
+/// Flag of a dirty block, as [`super::Directory::flags`] returns it.
 pub const DIRTY: u8 = 1;
 
-/// The flag of a block that may not leave now: it is being read or written back. It is the caller's to set
-/// and to clear.
+/// Flag of a block that must not be evicted now, because it is being read or written back. The
+/// caller sets and clears it.
 pub const PINNED: u8 = 2;
 
 /// The end of a list of free slots.
 const END: u32 = !USED;
 
-/// Lists of free slots that take turns. Of one list the next slot is known only when the word of the one
-/// before has come from memory; of so many, a word has as many turns to come.
+/// Number of lists of free slots, which are used in turn. With a single list, the next slot is
+/// known only after the word of the previous one has been read from memory. With several lists,
+/// that read overlaps with the turns of the other lists.
 const LISTS: usize = 16;
 
-/// Slots with their words. Bits 0 to 7 of a used one are the next block of the bucket's chain, 8 to 15
-/// the one before, 16 to 23 the valid fragments, 24 to 30 the flags.
+/// The words of all slots. Bits 0 to 7 of a used slot are the next block of the bucket's chain, 8
+/// to 15 the previous one, 16 to 23 the valid fragments, 24 to 30 the flags.
 #[derive(Clone, Debug)]
 pub(super) struct Slots {
     words: Vec<u32>,
-    /// Slots from here on were never used; they are given out first.
+    /// First slot that was never used. Unused slots are allocated first.
     fresh: u32,
-    /// Free slots that were used, oldest first: wear spreads over all. The oldest is at the head of list
-    /// `taken`, the next one at that of the list after it; the next to come goes behind the tail of list
-    /// `given`.
+    /// Free slots that were used, oldest first, so that wear spreads over all slots. The oldest is
+    /// the head of list `taken`, the next one the head of the list after it. A freed slot is
+    /// appended to list `given`.
     heads: [u32; LISTS],
     tails: [u32; LISTS],
     taken: u8,
@@ -91,7 +92,8 @@ impl Slots {
         Some(slot)
     }
 
-    /// The slot that [`Slots::take`] gives some calls from now: far enough to load what an access to it needs.
+    /// Returns the slot that [`Slots::take`] returns after some more calls. That leaves enough time
+    /// to prefetch its data.
     #[inline]
     pub(super) fn soon(&self) -> Option<u32> {
         let slot = self.heads[(usize::from(self.taken) + LISTS - 1) % LISTS];
@@ -111,7 +113,7 @@ impl Slots {
         self.free += 1;
     }
 
-    /// Frees all slots that hold no block, and no other.
+    /// Frees all slots that hold no block, and rebuilds the lists.
     pub(super) fn rebuild(&mut self) {
         (self.heads, self.tails) = ([END; LISTS], [END; LISTS]);
         (self.taken, self.given, self.free, self.fresh) = (0, 0, 0, self.len());
@@ -133,13 +135,13 @@ impl Slots {
         self.words[slot as usize] = USED | u32::from_le_bytes([next, prev, valid, flags]);
     }
 
-    /// The block leaves, and its word is returned.
+    /// Removes a block from its slot and returns its word.
     #[inline]
     pub(super) fn clear(&mut self, slot: u32) -> u32 {
         std::mem::take(&mut self.words[slot as usize])
     }
 
-    /// The block of one slot lies in another now.
+    /// Moves the word of a block to another slot.
     #[inline]
     pub(super) fn shift(&mut self, from: u32, to: u32) {
         debug_assert!(self.used(from) && !self.used(to), "block from slot {from} to {to}");
@@ -195,7 +197,7 @@ impl Slots {
     }
 }
 
-/// The list whose turn it is; the next call gives the one after it.
+/// Returns the list whose turn it is, and advances the turn.
 #[inline]
 fn next_turn(of: &mut u8) -> usize {
     let list = usize::from(*of) % LISTS;

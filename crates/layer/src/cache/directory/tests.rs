@@ -14,7 +14,7 @@ enum Op {
 }
 
 fn op() -> impl Strategy<Value = Op> {
-    // Few buckets, so that chains grow long; the last one is not whole.
+    // Few buckets, so that chains grow long. The last bucket is not full-sized.
     let lbn = prop_oneof![0u32..300, 100_000u32..100_040];
     prop_oneof![
         4 => lbn.clone().prop_map(Op::Put),
@@ -131,7 +131,8 @@ proptest! {
             prop_assert_eq!(dir.bucket(bucket).recency, clock);
         }
         prop_assert_eq!(dir.free_len() as usize, free.len());
-        // What recovery does: blocks at given slots, then the rest is free, in order.
+        // As in recovery: blocks are inserted at given slots, then all other slots are freed in
+        // order.
         let mut again = Directory::new(100_040, slots).unwrap();
         for (&lbn, s) in &shadow {
             again.insert(lbn, s.slot, s.valid, s.dirty);
@@ -152,7 +153,7 @@ proptest! {
         ops in prop::collection::vec((0u32..400, 0u8..4), 1..800),
         spread in prop::sample::select(vec![1u32, 4096, 0x0100_0101]),
     ) {
-        // Filled far above its capacity, so that rows overflow into the stash.
+        // The table is filled far above its capacity, so that rows overflow into the stash.
         let (mut index, mut shadow) = (Index::new(150), HashMap::new());
         for (n, (i, op)) in ops.into_iter().enumerate() {
             let (lbn, slot) = (i.wrapping_mul(spread), n as u32);
@@ -200,7 +201,7 @@ fn at_its_capacity_nothing_is_stashed_and_blocks_take_the_memory_that_is_told() 
     assert!(block <= 12.9 && bucket <= 8.3, "{block} a block, {bucket} a bucket");
     assert_eq!(dir.iter().count() as u32, slots);
     assert_eq!(dir.index.stashed(), 0);
-    // Nor after each block was replaced twice on average.
+    // The stash stays empty even after each block was replaced twice on average.
     let mut held: Vec<u32> = dir.iter().map(|b| b.0).collect();
     for _ in 0..2 * slots {
         x = x.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1);

@@ -1,9 +1,9 @@
 //! ARC (Megiddo and Modha, "ARC: A Self-Tuning, Low Overhead Replacement Cache", FAST 2003, figure 4).
 //!
-//! T1 holds blocks that were accessed once, T2 those that were accessed again; B1 and B2 remember what left
-//! them. A miss that B1 remembers shifts the target size of T1 up, one that B2 remembers shifts it down, by at
-//! least 1 and by the ratio of the two. The paper leaves open whether that ratio is rounded; it is not here, as in
-//! libCacheSim.
+//! T1 holds blocks that were accessed once, T2 those that were accessed again. B1 and B2 remember
+//! the blocks that were evicted from them. A miss in B1 raises the target size of T1, one in B2
+//! lowers it, by at least 1 and by the ratio of the two. The paper does not specify whether that
+//! ratio is rounded; it is not rounded here, as in libCacheSim.
 
 use super::ghosts::Ghosts;
 use super::links::{Links, List};
@@ -11,9 +11,9 @@ use super::{Access, Setup, Victim, WriteCache};
 use crate::cache::directory::Directory;
 use frit_core::Result;
 
-/// Accessed once, and what left it.
+/// Blocks that were accessed once, and their ghosts (T1 and B1).
 const FIRST: List = List(0);
-/// Accessed more than once, and what left it.
+/// Blocks that were accessed more than once, and their ghosts (T2 and B2).
 const SECOND: List = List(1);
 
 /// Four lists: T1 and T2 over slots, B1 and B2 as ghosts.
@@ -26,7 +26,7 @@ pub struct Arc {
     slots: u32,
     /// The target size of T1 (the paper's p), in blocks.
     target: f64,
-    /// Which ghost the miss that is being served met.
+    /// The ghost list in which the current miss was found.
     met: Option<List>,
 }
 
@@ -46,15 +46,15 @@ impl Arc {
         self.lens[list.0 as usize] -= 1;
     }
 
-    /// Which list gives up a block (the paper's REPLACE).
+    /// Returns the list from which a block is evicted (the paper's REPLACE).
     fn giving(&self) -> List {
         let first = f64::from(self.lens[0]);
         let long = first > self.target || (self.met == Some(SECOND) && first == self.target);
         if self.lens[1] == 0 || (self.lens[0] > 0 && long) { FIRST } else { SECOND }
     }
 
-    /// Makes room among the ghosts for a miss that neither remembers (case IV). Returns whether the block that
-    /// leaves is not to be remembered.
+    /// Drops ghosts for a miss that was not found among them (case IV). Returns `true` if the
+    /// victim must not be remembered.
     fn trim(&mut self) -> bool {
         let (b1, b2) = (self.ghosts.len(FIRST), self.ghosts.len(SECOND));
         if self.lens[0] + b1 >= self.slots {
@@ -101,6 +101,7 @@ impl WriteCache for Arc {
 
     #[inline]
     fn miss(&mut self, access: &Access) {
+        // The sizes before the block is removed, as in the paper.
         let (b1, b2) = (f64::from(self.ghosts.len(FIRST)), f64::from(self.ghosts.len(SECOND)));
         self.met = self.ghosts.take(access.lbn);
         match self.met {

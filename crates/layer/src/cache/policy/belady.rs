@@ -1,6 +1,7 @@
-//! Belady's MIN ("A Study of Replacement Algorithms for a Virtual-Storage Computer", IBM Systems Journal 1966):
-//! the block whose next access is farthest in the future leaves. It knows the future, so it bounds the hits
-//! of all others where every miss brings its block in. It is not a bound of disk time.
+//! Belady's MIN ("A Study of Replacement Algorithms for a Virtual-Storage Computer", IBM Systems
+//! Journal 1966): evicts the block whose next access is farthest in the future. It knows the
+//! future, so it bounds the hits of all other policies if every miss inserts its block. It is not a
+//! bound of disk time.
 
 use super::{Access, Setup, Victim, WriteCache};
 use crate::cache::directory::Directory;
@@ -11,7 +12,7 @@ use std::sync::Arc;
 /// The next use of a slot that holds no block.
 const ABSENT: u64 = u64::MAX - 1;
 
-/// A heap of next uses. An entry counts while its slot still has that next use.
+/// A heap of next uses. An entry is valid while its slot still has that next use.
 #[derive(Clone, Debug, Default)]
 pub struct Belady {
     future: Option<Arc<[u64]>>,
@@ -29,7 +30,8 @@ impl Belady {
     fn schedule(&mut self, slot: u32, next: u64) {
         self.next[slot as usize] = next;
         self.heap.push((next, slot));
-        // Entries that do not count lie below those that do: none would ever leave.
+        // Invalid entries may lie below valid ones and would never be popped, so they are removed
+        // here.
         if self.heap.len() > 2 * self.next.len() + 64 {
             let next = &self.next;
             self.heap.retain(|&(n, slot)| next[slot as usize] == n);
@@ -40,7 +42,7 @@ impl Belady {
 impl WriteCache for Belady {
     fn reset(&mut self, setup: &Setup<'_>) -> Result<()> {
         let future = setup.next_use.ok_or_else(|| {
-            Error::param("policy", "belady", "needs to know the future: it is for `frit cache` only")
+            Error::param("policy", "belady", "needs to know the future accesses: it is for `frit cache` only")
         })?;
         *self = Belady {
             future: Some(Arc::clone(future)),

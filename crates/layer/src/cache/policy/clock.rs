@@ -1,5 +1,6 @@
-//! CLOCK: first in, first out, but a block that was accessed since it came, or since the hand passed it
-//! last, gets a second round. With one bit this is also called second chance or FIFO-Reinsertion.
+//! CLOCK: first in, first out, but a block that was accessed since its insertion, or since the hand
+//! passed it last, gets a second round. With one bit this is also called second chance or
+//! FIFO-Reinsertion.
 
 use super::links::{Links, List};
 use super::{Access, Setup, Victim, WriteCache};
@@ -8,7 +9,7 @@ use frit_core::Result;
 
 const RING: List = List(0);
 
-/// The ring begins at the hand: the oldest is met next, the newest last.
+/// The ring begins at the hand: the oldest block is next, the newest last.
 #[derive(Clone, Debug, Default)]
 pub struct Clock {
     links: Links,

@@ -6,52 +6,59 @@ use serde::Deserialize;
 use std::fmt::Display;
 use std::str::FromStr;
 
-/// Which policy, and its parameters, as a stack file has them. Those of other policies are of no effect.
+/// Name and parameters of the eviction policy, as a stack file has them. Parameters of other
+/// policies have no effect.
 #[derive(Clone, PartialEq, Debug, Deserialize)]
 #[serde(default, deny_unknown_fields)]
 pub struct PolicyConfig {
-    /// The policy by name.
+    /// Name of the policy.
     pub policy: String,
-    /// HALO: blocks by which a bucket has to exceed the average to leave before it is outdated.
+    /// HALO: number of blocks by which a bucket must exceed the average to be evicted before it is
+    /// outdated.
     #[serde(rename = "TH_BCOUNTS")]
     pub th_bcounts: i32,
-    /// HALO: requests without an access before a bucket may leave, as a multiple of the cache's blocks.
+    /// HALO: requests without an access before a bucket may be evicted, as a multiple of the
+    /// cache's blocks.
     #[serde(rename = "TH_RECENCY")]
     pub th_recency: f64,
-    /// HALO: requests without an access after which any bucket leaves, as a multiple of the cache's blocks.
+    /// HALO: requests without an access after which any bucket is evicted, as a multiple of the
+    /// cache's blocks.
     #[serde(rename = "OUTDATE_RECENCY")]
     pub outdate_recency: f64,
-    /// HALO: buckets scanned in one search until both thresholds are down.
+    /// HALO: number of buckets scanned in one search until both thresholds are zero.
     pub halo_scan: u32,
-    /// 2Q: the share of the cache for blocks that came once (Kin).
+    /// 2Q: share of the cache for blocks that were accessed once (Kin).
     pub two_q_in: f64,
-    /// 2Q: blocks remembered after they left, as a share of the cache's (Kout).
+    /// 2Q: number of evicted blocks that are remembered, as a share of the cache's blocks (Kout).
     pub two_q_out: f64,
-    /// S3-FIFO: the share of the cache for the small FIFO.
+    /// S3-FIFO: share of the cache for the small FIFO.
     pub s3_small: f64,
-    /// S3-FIFO: blocks remembered after they left, as a share of the cache's.
+    /// S3-FIFO: number of evicted blocks that are remembered, as a share of the cache's blocks.
     pub s3_ghost: f64,
-    /// S3-FIFO: accesses in the small FIFO from which on a block moves to the main one, 1 to 3.
+    /// S3-FIFO: number of accesses in the small FIFO from which on a block moves to the main one, 1
+    /// to 3.
     pub s3_threshold: u8,
     /// WOW: bytes of a write group.
     #[serde(deserialize_with = "size::deserialize")]
     pub wow_group: u64,
-    /// Sweep: blocks that leave together, at least.
+    /// Sweep: smallest number of blocks that are evicted together.
     pub sweep_batch: u32,
-    /// Sweep: bytes between the runs of a bucket that are written one after the other, at least.
+    /// Sweep: smallest distance, in bytes, between consecutively written runs of a bucket.
     #[serde(deserialize_with = "size::deserialize")]
     pub sweep_gap: u64,
-    /// Sweep: age below which a bucket's blocks count for less, as a multiple of the mean over buckets.
+    /// Sweep: age below which the blocks of a bucket have a lower weight, as a multiple of the mean
+    /// over buckets.
     pub sweep_age: f64,
-    /// Sweep: blocks that a bucket needs to leave, as a multiple of the average bucket's blocks.
+    /// Sweep: number of blocks that a bucket needs to be evicted, as a multiple of the average
+    /// bucket's blocks.
     pub sweep_dense: f64,
-    /// Sweep: buckets passed until that is down.
+    /// Sweep: number of buckets passed until that threshold is zero.
     pub sweep_scan: u32,
 }
 
 impl Default for PolicyConfig {
-    /// HALO's constants are not published. These did best, on the mean, of those that `frit reproduce halo.sweep`
-    /// shows; `docs/cache-own-policy.md` says the same of Sweep's.
+    /// HALO's constants are not published. These were best, on the mean, among those that `frit
+    /// reproduce halo.sweep` shows. `docs/cache-own-policy.md` has the same for Sweep's parameters.
     fn default() -> Self {
         PolicyConfig {
             policy: "halo".into(),
@@ -75,16 +82,16 @@ impl Default for PolicyConfig {
 }
 
 impl PolicyConfig {
-    /// The defaults of a policy by name.
+    /// Returns the defaults for a policy by name.
     #[must_use]
     pub fn named(policy: &str) -> PolicyConfig {
         PolicyConfig { policy: policy.into(), ..PolicyConfig::default() }
     }
 
-    /// Checks what can be checked without knowing the cache.
+    /// Checks the parameters as far as that is possible without the cache.
     ///
     /// # Errors
-    /// The first parameter that cannot be, with what it may be.
+    /// Returns an error that names the first invalid parameter and its valid values.
     pub fn validate(&self) -> Result<()> {
         let within = |key: &str, v: f64, low: f64, high: f64| {
             let why = || Error::param(key, v, format!("has to be from {low} to {high}"));
@@ -133,7 +140,7 @@ impl PolicyConfig {
 }
 
 fn number<V: FromStr>(key: &str, value: &str) -> Result<V> {
-    let why = "is no number, or too large or too small for it";
+    let why = "is not a number, or is out of range";
     value.trim().parse().map_err(|_| Error::param(key, value, why))
 }
 
@@ -142,50 +149,50 @@ impl Params for PolicyConfig {
         let info =
             |key, value: &dyn Display, help| ParamInfo { key, help, value: value.to_string(), live: false };
         vec![
-            info("policy", &self.policy, "what leaves the cache next"),
+            info("policy", &self.policy, "eviction policy"),
             info(
                 "TH_BCOUNTS",
                 &self.th_bcounts,
-                "HALO: blocks by which a bucket has to exceed the average to leave early",
+                "HALO: blocks by which a bucket has to exceed the average to be evicted early",
             ),
             info(
                 "TH_RECENCY",
                 &self.th_recency,
-                "HALO: requests without an access before a bucket may leave, in blocks of the cache",
+                "HALO: requests without an access before a bucket may be evicted, in blocks of the cache",
             ),
             info(
                 "OUTDATE_RECENCY",
                 &self.outdate_recency,
-                "HALO: requests without an access after which any bucket leaves, in blocks of the cache",
+                "HALO: requests without an access after which any bucket is evicted, in blocks of the cache",
             ),
-            info("halo_scan", &self.halo_scan, "HALO: buckets scanned until both thresholds are down"),
-            info("two_q_in", &self.two_q_in, "2Q: share of the cache for blocks that came once (Kin)"),
-            info("two_q_out", &self.two_q_out, "2Q: blocks remembered, as a share of the cache's (Kout)"),
+            info("halo_scan", &self.halo_scan, "HALO: buckets scanned until both thresholds are zero"),
+            info("two_q_in", &self.two_q_in, "2Q: share of the cache for blocks accessed once (Kin)"),
+            info("two_q_out", &self.two_q_out, "2Q: evicted blocks remembered, a share of the cache (Kout)"),
             info("s3_small", &self.s3_small, "S3-FIFO: share of the cache for the small FIFO"),
-            info("s3_ghost", &self.s3_ghost, "S3-FIFO: blocks remembered, as a share of the cache's"),
+            info("s3_ghost", &self.s3_ghost, "S3-FIFO: evicted blocks remembered, a share of the cache"),
             info(
                 "s3_threshold",
                 &self.s3_threshold,
                 "S3-FIFO: accesses that move a block to the main FIFO, 1 to 3",
             ),
             info("wow_group", &self.wow_group, "WOW: bytes of a write group"),
-            info("sweep_batch", &self.sweep_batch, "sweep: blocks that leave together, at least"),
+            info("sweep_batch", &self.sweep_batch, "sweep: least number of blocks evicted together"),
             info(
                 "sweep_gap",
                 &size::show(self.sweep_gap),
-                "sweep: bytes between runs that are written one after the other, at least",
+                "sweep: least distance in bytes between runs written consecutively",
             ),
             info(
                 "sweep_age",
                 &self.sweep_age,
-                "sweep: age below which a bucket's blocks count for less, by the mean over buckets",
+                "sweep: age below which a bucket's blocks have a lower weight, by the mean over buckets",
             ),
             info(
                 "sweep_dense",
                 &self.sweep_dense,
-                "sweep: blocks that a bucket needs to leave, by the average bucket's blocks",
+                "sweep: blocks that a bucket needs to be evicted, by the average bucket's blocks",
             ),
-            info("sweep_scan", &self.sweep_scan, "sweep: buckets passed until that is down"),
+            info("sweep_scan", &self.sweep_scan, "sweep: buckets passed until that threshold is zero"),
         ]
     }
 
@@ -208,7 +215,7 @@ impl Params for PolicyConfig {
             "sweep_dense" => c.sweep_dense = number(key, value)?,
             "sweep_age" => c.sweep_age = number(key, value)?,
             "sweep_scan" => c.sweep_scan = number(key, value)?,
-            // `get` has the error that lists what there is.
+            // `get` returns the error that lists the valid keys.
             _ => return self.get(key).map(|_| ()),
         }
         c.validate()?;

@@ -1,4 +1,4 @@
-//! FIFO: the block that came first leaves, whatever happened since.
+//! FIFO: evicts the block that was inserted first, independent of later accesses.
 
 use super::links::{Links, List};
 use super::{Access, Setup, Victim, WriteCache};

@@ -1,18 +1,18 @@
-//! Blocks that left, remembered by number: lists in order of leaving, and an index over them.
+//! Ghosts: numbers of evicted blocks, in lists in order of eviction, with an index.
 
 use super::links::{Links, List};
 use crate::cache::directory::Index;
 
-/// The bit of an index entry that says in which of two lists a block is.
+/// Bit of an index entry that selects one of two lists.
 const SECOND: u32 = 1 << 31;
 
-/// At most two lists that share their room.
+/// At most two lists that share one capacity.
 #[derive(Clone, Debug)]
 pub(super) struct Ghosts {
     index: Index,
-    /// Lists 0 and 1, and in 2 the nodes that are free.
+    /// Lists 0 and 1; list 2 holds the free nodes.
     links: Links,
-    /// Nodes from here on were never used.
+    /// First node that was never used.
     fresh: u32,
     room: u32,
     lens: [u32; 2],
@@ -27,7 +27,7 @@ impl Default for Ghosts {
 }
 
 impl Ghosts {
-    /// Room for so many blocks.
+    /// Creates empty lists for `room` blocks in total.
     pub(super) fn new(room: u32) -> Ghosts {
         Ghosts { index: Index::new(room as usize), links: Links::new(room, 3), fresh: 0, room, lens: [0; 2] }
     }
@@ -36,7 +36,7 @@ impl Ghosts {
         self.lens[list.0 as usize]
     }
 
-    /// Forgets a block. Returns the list in which it was.
+    /// Removes a block. Returns the list in which it was.
     #[inline]
     pub(super) fn take(&mut self, lbn: u32) -> Option<List> {
         let entry = self.index.remove(lbn)?;
@@ -45,7 +45,7 @@ impl Ghosts {
         Some(list)
     }
 
-    /// Forgets the block of a list that left first.
+    /// Removes the oldest block of a list.
     #[inline]
     pub(super) fn forget_oldest(&mut self, list: List) {
         if let Some(node) = self.links.oldest(list) {
@@ -60,8 +60,9 @@ impl Ghosts {
         self.lens[list.0 as usize] -= 1;
     }
 
-    /// A block leaves. Where there is no room the oldest of the second list is forgotten, or else of the first;
-    /// without any room nothing is remembered. A block that is remembered already stays where it is.
+    /// Adds an evicted block. If the lists are full, the oldest block of the second list is
+    /// removed, or else of the first. With a capacity of zero nothing is remembered. A block that
+    /// is remembered already keeps its position.
     #[inline]
     pub(super) fn push(&mut self, list: List, lbn: u32) {
         if self.room == 0 || self.index.get(lbn).is_some() {

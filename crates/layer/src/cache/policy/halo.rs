@@ -1,33 +1,34 @@
-//! HALO's destaging (Liu et al., "PCM-Based Durable Write Cache for Fast Disk I/O", MASCOTS 2012, section III-A): a
-//! whole bucket of 1 MiB leaves, so that the disk writes it with one seek.
+//! HALO's destaging (Liu et al., "PCM-Based Durable Write Cache for Fast Disk I/O", MASCOTS 2012,
+//! section III-A): it evicts a whole bucket of 1 MiB, so that the disk writes it with one seek.
 //!
-//! A bucket may leave when it holds more blocks than the average by TH_BCOUNTS and was not accessed for
-//! TH_RECENCY requests, or when it was not accessed for OUTDATE_RECENCY. The paper leaves open how the first
-//! two "dynamically decrease with more scanned buckets". Here both fall linearly over `halo_scan` buckets: TH_RECENCY to
-//! 0, TH_BCOUNTS to below zero, minus the average, where any bucket has enough. The next bucket then leaves,
-//! whatever it is. A search goes on from where the last one ended (the paper's Buck_scan) and passes over buckets that
-//! hold nothing.
+//! A bucket may be evicted if it holds more blocks than the average by TH_BCOUNTS and was not
+//! accessed for TH_RECENCY requests, or if it was not accessed for OUTDATE_RECENCY requests. The
+//! paper does not specify how the first two "dynamically decrease with more scanned buckets". Here
+//! both fall linearly over `halo_scan` buckets: TH_RECENCY to 0, TH_BCOUNTS to minus the average,
+//! at which any bucket has enough blocks. The next bucket is then evicted in any case. A search
+//! continues where the last one ended (the paper's Buck_scan) and skips empty buckets.
 
 use super::{Access, Setup, Victim, WriteCache};
 use crate::cache::directory::{BucketBlocks, Directory, PINNED, Rest};
 use frit_core::Result;
 
-/// Fixed point of thresholds: bits behind the point.
+/// Number of fraction bits of the thresholds, which are fixed-point numbers.
 const POINT: u32 = 20;
 
-/// All that HALO knows of blocks is in the directory's buckets.
+/// The policy HALO. All state of blocks is in the buckets of the directory.
 #[derive(Clone, Debug, Default)]
 pub struct Halo {
     th_bcounts: i64,
     th_recency: i64,
     outdate_recency: u32,
     scan: u32,
-    /// The bucket where the next search begins (the paper's Buck_scan).
+    /// The bucket at which the next search begins (the paper's Buck_scan).
     cursor: u32,
     blocks: Box<BucketBlocks>,
 }
 
-/// What a bucket needs to leave, in fixed point, and by how much less with each bucket scanned.
+/// Thresholds for the eviction of a bucket in fixed point, and their decrease with each scanned
+/// bucket.
 struct Thresholds {
     count: i64,
     count_step: i64,
@@ -41,18 +42,19 @@ impl Thresholds {
         i64::from(count) << POINT > self.count && i64::from(age) << POINT > self.age
     }
 
-    /// Whether none of some buckets meets what it will need by then, nor is outdated.
+    /// Returns `true` if none of some buckets can reach the thresholds by the time it is scanned,
+    /// and none is outdated.
     #[inline]
     fn none_of(&self, rest: &Rest, clock: u32, outdate: u32) -> bool {
         let age = clock.wrapping_sub(rest.oldest);
         let n = i64::from(rest.active) - 1;
-        // A threshold that is below zero already rises.
+        // A threshold that is already negative rises.
         let count = self.count.min(self.count - n * self.count_step);
         let by_then = Thresholds { count, age: self.age - n * self.age_step, ..*self };
         age <= outdate && !by_then.met(rest.most, age)
     }
 
-    /// So many more were scanned.
+    /// Lowers the thresholds after more buckets were scanned.
     #[inline]
     fn relax(&mut self, scanned: i64) {
         self.count -= scanned * self.count_step;
@@ -68,7 +70,8 @@ impl Halo {
         Thresholds { count, count_step: count / scan, age, age_step: age / scan }
     }
 
-    /// Adds a bucket's blocks to `out`. Returns whether any can leave.
+    /// Appends the blocks of a bucket that can be evicted to `out`. Returns `true` if there are
+    /// any.
     fn take(&mut self, dir: &Directory, bucket: u32, out: &mut Vec<Victim>) -> bool {
         let before = out.len();
         dir.blocks_of(bucket, &mut self.blocks);
@@ -108,13 +111,15 @@ impl WriteCache for Halo {
     fn victims(&mut self, dir: &Directory, clock: u32, out: &mut Vec<Victim>) {
         let mut needs = self.thresholds(dir);
         let scan = u64::from(self.scan);
-        // When the thresholds are down each bucket will do, so one that can leave is met within one round.
+        // Once the thresholds are zero, any bucket qualifies, so one that can be evicted is found
+        // within one round.
         let last = scan + u64::from(dir.active());
         let mut scanned = 0;
         let mut tightened = None;
         while scanned < last {
             let Some(i) = dir.next_active(self.cursor) else { return };
-            // Most searches go over hundreds of buckets of which none will do: 64 at a time.
+            // Most searches pass hundreds of buckets without a candidate, so they skip 64 at a
+            // time.
             let mut rest = dir.rest_of_group(i, false);
             let none = |rest: &Rest| {
                 scanned + u64::from(rest.active) <= scan && needs.none_of(rest, clock, self.outdate_recency)
@@ -161,7 +166,7 @@ mod tests {
     const BUCKETS: u32 = 1024;
     const SLOTS: u32 = 2000;
 
-    /// The search as printed: one bucket after the other.
+    /// The search as published: one bucket after the other.
     fn plain(halo: &mut Halo, dir: &Directory, clock: u32, out: &mut Vec<Victim>) {
         let mut needs = halo.thresholds(dir);
         for scanned in 0..u64::from(halo.scan) + u64::from(dir.active()) {
@@ -197,11 +202,11 @@ mod tests {
             let setup = Setup { slots: SLOTS, disk_blocks: BUCKETS * 256, config: &config, next_use: None };
             halo.reset(&setup).unwrap();
             let mut dir = Directory::new(BUCKETS * 256, SLOTS).unwrap();
-            // Near its end, the clock wraps.
+            // The clock starts near its end in half of the cases, so that it wraps.
             let mut clock = if start % 2 == 0 { u32::MAX - start % 500 } else { start % 500 };
             for (lbn, blocks, op) in ops {
                 clock = clock.wrapping_add(1);
-                // Half of it on few buckets, some of it in long runs.
+                // Half of the accesses go to few buckets, and some are long runs.
                 let lbn = if op % 2 == 0 { lbn % (40 * 256) } else { lbn };
                 for lbn in lbn..(lbn + blocks).min(BUCKETS * 256) {
                     if dir.get(lbn).is_none() && let Some(slot) = dir.alloc() {

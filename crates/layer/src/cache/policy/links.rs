@@ -1,4 +1,4 @@
-//! Lists threaded through one array with a node a slot.
+//! Linked lists in one array, with one node for each slot.
 
 use frit_media::memory::fetch;
 use frit_media::memory::table_of;
@@ -10,8 +10,9 @@ struct Node {
     lbn: u32,
 }
 
-/// Doubly linked rings. The last nodes of the array are the anchors of the lists, so that a node is
-/// taken out without knowing which list it is in, and no end is a special case. 12 bytes a slot.
+/// Doubly linked rings. The last nodes of the array are the anchors of the lists, so that a node
+/// can be unlinked without knowing its list, and the ends are not special cases. 12 bytes for each
+/// slot.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Links {
     nodes: Vec<Node>,
@@ -41,7 +42,7 @@ impl Links {
         self.nodes[slot as usize].lbn = lbn;
     }
 
-    /// Puts a slot that is in no list at the newest end of one.
+    /// Inserts a slot that is in no list at the newest end of a list.
     #[inline]
     pub(super) fn link(&mut self, list: List, slot: u32) {
         let anchor = self.slots + list.0;
@@ -51,7 +52,7 @@ impl Links {
         self.nodes[newest as usize].newer = slot;
     }
 
-    /// Takes a slot out of its list.
+    /// Unlinks a slot from its list.
     #[inline]
     pub(super) fn unlink(&mut self, slot: u32) {
         let Node { newer, older, .. } = self.nodes[slot as usize];
@@ -68,7 +69,7 @@ impl Links {
         }
     }
 
-    /// Another slot takes the place of one.
+    /// Replaces a slot by another one at the same position.
     #[inline]
     pub(super) fn replace(&mut self, from: u32, to: u32) {
         let node = self.nodes[from as usize];
@@ -77,10 +78,11 @@ impl Links {
         self.nodes[node.older as usize].newer = to;
     }
 
-    /// The oldest slot of a list.
+    /// Returns the oldest slot of a list.
     #[inline]
     pub(super) fn oldest(&self, list: List) -> Option<u32> {
-        // The ring closes over the anchor: what is newer than it is the other end.
+        // The ring closes at the anchor, so the node newer than the anchor is the oldest of the
+        // list.
         Some(self.nodes[(self.slots + list.0) as usize].newer).filter(|&s| s < self.slots)
     }
 

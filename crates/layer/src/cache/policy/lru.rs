@@ -1,5 +1,5 @@
-//! LRU: the block that was accessed longest ago leaves. Where only writes are cached this is LRW, the
-//! cache that HALO is compared with.
+//! LRU: evicts the block whose last access is longest ago. If only writes are cached, this is LRW,
+//! the cache that the HALO paper compares with.
 
 use super::links::{Links, List};
 use super::{Access, Setup, Victim, WriteCache};

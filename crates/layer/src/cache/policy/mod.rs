@@ -1,13 +1,14 @@
-//! What leaves the cache next.
+//! Eviction policies of the cache.
 //!
-//! A policy is one file beside this one that implements [`WriteCache`], and one line in [`Policy`]: the
-//! name in a stack file is the variant's in kebab case. `docs/cache-policies.md` has them all with their
-//! sources.
+//! A policy is one file of this module that implements [`WriteCache`], and one line in [`Policy`].
+//! Its name in a stack file is the variant's name in kebab case. `docs/cache-policies.md` describes
+//! all policies and their sources.
 //!
-//! How a cache calls its policy: a block that is there: [`WriteCache::hit`]. One that is not and will be:
-//! [`WriteCache::miss`], then, while there is no room, [`WriteCache::victims`], then [`WriteCache::insert`]. One that goes
-//! for another reason than being a victim: [`WriteCache::remove`]. Buckets' recency in the directory is the
-//! caller's: it [touches](Directory::touch) the bucket with each access.
+//! Protocol between a cache and its policy: an access to a cached block calls [`WriteCache::hit`].
+//! For a block that is not cached and will be inserted, the cache calls [`WriteCache::miss`], then
+//! [`WriteCache::victims`] while no slot is free, then [`WriteCache::insert`]. A block that leaves
+//! without being a victim calls [`WriteCache::remove`]. The caller maintains the recency of buckets
+//! in the directory: it [touches](Directory::touch) the bucket at each access.
 
 mod arc;
 mod belady;
@@ -47,79 +48,83 @@ use wow::Wow;
 pub struct Access {
     /// The block.
     pub lbn: u32,
-    /// Whether it is written.
+    /// The access is a write.
     pub write: bool,
-    /// Its ordinal among all block accesses: an oracle's key to the future. 0 where there is none.
+    /// Ordinal among all block accesses, which the policy `belady` needs; otherwise 0.
     pub at: u64,
-    /// The request clock: requests so far. It may wrap.
+    /// Request clock: the number of requests so far. It may wrap.
     pub clock: u32,
 }
 
-/// A block that leaves.
+/// A block that is to be evicted.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Victim {
     /// The block.
     pub lbn: u32,
-    /// Where it lies in the cache.
+    /// Its slot.
     pub slot: u32,
 }
 
-/// What a policy is set up for.
+/// Parameters of a new policy.
 #[derive(Clone, Copy, Debug)]
 pub struct Setup<'a> {
-    /// Slots of the cache; those of blocks are below it.
+    /// Number of slots of the cache.
     pub slots: u32,
-    /// Blocks of the disk.
+    /// Number of blocks of the disk.
     pub disk_blocks: u32,
-    /// Parameters.
+    /// Parameters of the configuration.
     pub config: &'a PolicyConfig,
-    /// For each block access when the same block is accessed next, as an ordinal; `u64::MAX`: never.
+    /// For each block access, the ordinal of the next access to the same block; `u64::MAX`: none.
     pub next_use: Option<&'a std::sync::Arc<[u64]>>,
 }
 
-/// Chooses which blocks leave a full cache. Blocks are known by slot; the [`Directory`] is the caller's.
+/// An eviction policy: chooses the victims of a full cache. Policies identify blocks by slot; the
+/// caller owns the [`Directory`].
 #[enum_dispatch]
 pub trait WriteCache {
-    /// Forget everything; the cache is this one, and empty.
+    /// Resets the policy for an empty cache.
     ///
     /// # Errors
-    /// Parameters that do not suit the cache, or a future that is not known.
+    /// Returns an error if the parameters do not suit the cache, or if the policy needs the future
+    /// accesses and they are unknown.
     fn reset(&mut self, setup: &Setup<'_>) -> Result<()>;
 
-    /// A block that is there was accessed.
+    /// Notes an access to a cached block.
     fn hit(&mut self, slot: u32, access: &Access);
 
-    /// A block that is there lies in another slot now.
+    /// Notes that a cached block was moved to another slot.
     fn moved(&mut self, from: u32, to: u32);
 
-    /// A block that is not there was accessed and will be inserted, once there is room.
+    /// Notes an access to a block that is not cached and will be inserted when a slot is free.
     fn miss(&mut self, _access: &Access) {}
 
-    /// A block came in.
+    /// Notes the insertion of a block.
     fn insert(&mut self, slot: u32, access: &Access);
 
-    /// A block that is no victim left.
+    /// Notes the removal of a block that was not a victim.
     fn remove(&mut self, slot: u32, lbn: u32);
 
-    /// Adds the blocks that leave next to `out`, at least one when any can leave; those of a
-    /// run ascend, one after the other. They have left the policy then: the caller takes them out of the directory, or
-    /// inserts them again. Blocks that carry the directory's [`PINNED`](super::directory::PINNED) do not leave.
+    /// Appends the next victims to `out`, at least one if any block can be evicted. Adjacent blocks
+    /// are consecutive and ascending. The policy has removed the victims: the caller removes them
+    /// from the directory, or inserts them into the policy again. Blocks with the flag
+    /// [`PINNED`](super::directory::PINNED) are never victims.
     fn victims(&mut self, dir: &Directory, clock: u32, out: &mut Vec<Victim>);
 
-    /// Starts to load what [`WriteCache::hit`] of a slot will look at.
+    /// Prefetches the data for [`WriteCache::hit`] of a slot.
     #[inline]
     fn prefetch(&self, _slot: u32) {}
 
-    /// Starts to load what [`WriteCache::miss`] of a block will look at.
+    /// Prefetches the data for [`WriteCache::miss`] of a block.
     #[inline]
     fn prefetch_miss(&self, _lbn: u32) {}
 
-    /// Whether victims are chosen by where they lie on the disk: only then the policy looks at the directory.
+    /// Returns `true` if victims depend on addresses on the disk. Only such a policy reads the
+    /// directory.
     fn by_place(&self) -> bool {
         false
     }
 
-    /// Memory beside the directory, in bytes.
+    /// Returns the DRAM used beside the directory, in bytes.
     fn dram_bytes(&self) -> u64;
 }
 
@@ -128,13 +133,14 @@ pub trait WriteCache {
 #[derive(Clone, Debug, EnumString, VariantNames, IntoStaticStr)]
 #[strum(serialize_all = "kebab-case")]
 pub enum Policy {
-    /// A bucket of 1 MiB at a time, full ones that were not accessed lately first (Liu et al. 2012).
+    /// Evicts a bucket of 1 MiB at a time, first those with many blocks and no recent access (Liu
+    /// et al. 2012).
     Halo,
     /// Least recently used (for writes: LRW).
     Lru,
     /// First in, first out.
     Fifo,
-    /// Second chance: FIFO with a bit.
+    /// Second chance: FIFO with a reference bit.
     Clock,
     /// Self-tuning between recency and frequency (Megiddo and Modha 2003).
     Arc,
@@ -143,19 +149,21 @@ pub enum Policy {
     TwoQ,
     /// A small FIFO before a large one (Yang et al. 2023).
     S3Fifo,
-    /// In the order of the disk, with a bit a group (Gill and Modha 2005).
+    /// CSCAN over groups of blocks with a reference bit for each group (Gill and Modha 2005).
     Wow,
-    /// Dense buckets of 1 MiB, several in one sweep, near runs in turns: our own (`docs/cache-own-policy.md`).
+    /// Evicts dense buckets of 1 MiB, several in one sweep, with close runs in separate passes: a
+    /// policy of frit (`docs/cache-own-policy.md`).
     Sweep,
-    /// The block that is needed last leaves: knows the future (Belady 1966).
+    /// Evicts the block whose next access is farthest in the future, which must be known (Belady
+    /// 1966).
     Belady,
 }
 
 impl Policy {
-    /// The policy that `config` names, for an empty cache.
+    /// Creates the policy that `config` names, for an empty cache.
     ///
     /// # Errors
-    /// A name that there is not, or parameters that cannot be.
+    /// Returns an error if the name is unknown or a parameter is invalid.
     pub fn new(setup: &Setup<'_>) -> Result<Policy> {
         setup.config.validate()?;
         let name = &setup.config.policy;

@@ -1,9 +1,10 @@
 //! S3-FIFO (Yang et al., "FIFO Queues Are All You Need for Cache Eviction", SOSP 2023, algorithm 1).
 //!
-//! New blocks go to a small FIFO; from its end those that were accessed often enough move to the main one,
-//! the others leave and are remembered. Remembered blocks that come again go to the main FIFO, which gives blocks
-//! another round as often as they were accessed, three times at most. As in the authors' later code, while the
-//! cache fills for the first time blocks beyond the small FIFO's size go to the main one.
+//! New blocks enter a small FIFO. At its end, blocks that were accessed often enough move to the
+//! main FIFO; all others are evicted and remembered. Remembered blocks that are accessed again
+//! enter the main FIFO, which gives a block as many more rounds as it had accesses, at most three.
+//! As in the authors' later code, while the cache fills for the first time, blocks beyond the size
+//! of the small FIFO enter the main one.
 
 use super::ghosts::Ghosts;
 use super::links::{Links, List};
@@ -14,12 +15,12 @@ use frit_core::Result;
 const SMALL: List = List(0);
 const MAIN: List = List(1);
 
-/// The state of a slot: accesses in the low bits, the list above them.
+/// Flag of a slot in the main FIFO. The bits below it count accesses.
 const IN_MAIN: u8 = 4;
-/// Accesses are counted up to this (the paper: two bits).
+/// Largest access count (the paper: two bits).
 const ACCESSES_MAX: u8 = 3;
 
-/// Two FIFOs and a FIFO of ghosts.
+/// Two FIFOs, and a FIFO of ghosts.
 #[derive(Clone, Debug, Default)]
 pub struct S3Fifo {
     links: Links,
@@ -30,9 +31,9 @@ pub struct S3Fifo {
     main_size: u32,
     threshold: u8,
     ghosts: Ghosts,
-    /// The miss that is being served was remembered.
+    /// The current miss was found among the ghosts.
     met: bool,
-    /// The cache was full once.
+    /// The cache was full at least once.
     filled: bool,
 }
 
@@ -49,7 +50,7 @@ impl S3Fifo {
         out.push(Victim { lbn, slot });
     }
 
-    /// Gives up a block of the small FIFO, unless all that are left in it move to the main one.
+    /// Evicts a block of the small FIFO, unless all of its blocks move to the main one.
     fn evict_small(&mut self, out: &mut Vec<Victim>) {
         while let Some(slot) = self.links.oldest(SMALL) {
             if self.state[slot as usize] < self.threshold {

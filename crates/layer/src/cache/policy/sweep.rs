@@ -1,45 +1,49 @@
-//! A policy of our own, after HALO: whole buckets leave, in the order of the disk, and what leaves costs the disk as few
-//! turns as it can. `docs/cache-own-policy.md` has the reasons, and what each part is worth.
+//! Sweep, a policy of frit derived from HALO: it evicts whole buckets in the order of the disk and
+//! reduces the disk's rotations for their writes. `docs/cache-own-policy.md` has the reasons, and
+//! the effect of each part.
 //!
-//! 1. *Buckets that are worth a visit.* One leaves when it holds more than its share of the blocks, by a factor that falls
-//!    to nothing over `sweep_scan` buckets. Blocks of a bucket that is young, by the mean age of buckets, count for less.
-//! 2. *Several buckets leave together*, in the order of the disk, so that the way there from the last read, and back,
-//!    is gone once.
-//! 3. *Runs that lie close behind one another are written in turns.* A disk that acknowledges from the platter has
-//!    passed the start of a near run when its command arrives, and waits for a whole revolution. So of the runs of a
-//!    bucket each pass takes those that begin at least `sweep_gap` behind the last, as old formats interleaved sectors.
+//! 1. *Buckets worth a visit.* A bucket is evicted if it holds more blocks than the average by a
+//!    factor that falls to zero over `sweep_scan` buckets. Blocks of a young bucket, relative to
+//!    the mean age of buckets, have a lower weight.
+//! 2. *Several buckets together*, in the order of the disk, so that the seek from the last read and
+//!    back happens once.
+//! 3. *Close runs in separate passes.* A disk that acknowledges writes from the platter has passed
+//!    the start of a close run when its command arrives, and waits for a whole revolution. So each
+//!    pass over a bucket takes the runs that begin at least `sweep_gap` after the last one, as old
+//!    formats interleaved sectors.
 
 use super::{Access, Setup, Victim, WriteCache};
 use crate::cache::BLOCK_BYTES;
 use crate::cache::directory::{BucketBlocks, Directory, PINNED};
 use frit_core::Result;
 
-/// Weight of one bucket in the mean age: that of about the last thousand.
+/// Weight of one bucket in the mean age: the mean is over about the last thousand buckets.
 const MEAN_WEIGHT: f64 = 1.0 / 1024.0;
 
-/// A hand over the disk. All that it knows of blocks is in the directory's buckets.
+/// A hand that moves over the disk. All state of blocks is in the buckets of the directory.
 #[derive(Clone, Debug, Default)]
 pub struct Sweep {
-    /// The bucket where the next search begins.
+    /// The bucket at which the next search begins.
     cursor: u32,
-    /// Blocks that leave together, at least.
+    /// Smallest number of blocks that are evicted together.
     batch: usize,
-    /// Blocks between the end of a run and the start of the next, at least.
+    /// Smallest number of blocks between the end of a run and the start of the next one of the same
+    /// pass.
     gap: u32,
-    /// Blocks that a bucket needs to leave, as a multiple of the average, at first.
+    /// Initial threshold of a bucket's blocks, as a multiple of the average.
     dense: f64,
-    /// Age below which its blocks count for less, as a multiple of the mean.
+    /// Age below which the blocks of a bucket have a lower weight, as a multiple of the mean.
     age: f64,
     /// Mean age of the buckets that the hand passed, in requests.
     mean_age: f64,
-    /// Buckets over which that falls to nothing.
+    /// Number of buckets over which the threshold falls to zero.
     scan: u32,
     blocks: Box<BucketBlocks>,
     leaving: Vec<Victim>,
 }
 
 impl Sweep {
-    /// The blocks of a bucket that can leave, into `leaving`.
+    /// Collects the blocks of a bucket that can be evicted in `leaving`.
     fn look(&mut self, dir: &Directory, bucket: u32) {
         self.leaving.clear();
         dir.blocks_of(bucket, &mut self.blocks);
@@ -47,7 +51,7 @@ impl Sweep {
         self.leaving.extend(free.map(|(lbn, slot)| Victim { lbn, slot }));
     }
 
-    /// Moves them to `out`, in passes over their runs.
+    /// Moves the collected blocks to `out`, in passes over their runs.
     fn take(&mut self, out: &mut Vec<Victim>) {
         while !self.leaving.is_empty() {
             let (mut end, mut taken): (Option<u32>, bool) = (None, false);
@@ -56,7 +60,7 @@ impl Sweep {
             self.leaving.retain(|v| {
                 let goes_on = last == Some(v.lbn.wrapping_sub(1));
                 last = Some(v.lbn);
-                // A run goes or stays as a whole.
+                // A run is taken or kept as a whole.
                 taken = if goes_on { taken } else { end.is_none_or(|e| v.lbn - e >= gap) };
                 if taken {
                     end = Some(v.lbn + 1);
@@ -97,11 +101,11 @@ impl WriteCache for Sweep {
     fn victims(&mut self, dir: &Directory, clock: u32, out: &mut Vec<Victim>) {
         let average = f64::from(dir.len()) / f64::from(dir.active().max(1));
         let (mut passed, mut first) = (0, None);
-        // When nothing is asked for any more, a block that can leave is met within one round.
+        // Once the threshold is zero, a block that can be evicted is found within one round.
         for _ in 0..u64::from(dir.active()) + u64::from(self.scan) {
             let Some(i) = dir.next_active(self.cursor) else { return };
             if first == Some(i) {
-                // Once around: all that is here is chosen already.
+                // The hand has made a full round, so all blocks here are chosen already.
                 return;
             }
             self.cursor = i + 1;
@@ -109,7 +113,8 @@ impl WriteCache for Sweep {
             passed = (passed + 1).min(self.scan);
             let bucket = dir.bucket(i);
             let age = f64::from(bucket.age(clock));
-            // Young buckets count for less: their blocks may be written again before long.
+            // The blocks of young buckets have a lower weight, because they are likely to be
+            // written again soon.
             let old = self.age * self.mean_age;
             let counts =
                 if age < old { f64::from(bucket.count) * age / old } else { f64::from(bucket.count) };
@@ -153,7 +158,7 @@ mod tests {
         s
     }
 
-    /// Buckets at clock 1000: number, blocks that are there, age.
+    /// Creates buckets at clock 1000 from their number, cached blocks and age.
     fn directory(all: &[(u32, &[u32], u32)]) -> Directory {
         let mut dir = Directory::new(DISK, 4096).unwrap();
         for &(bucket, blocks, age) in all {
@@ -176,7 +181,8 @@ mod tests {
     fn near_runs_take_turns_and_runs_are_not_cut() {
         let config = PolicyConfig { sweep_gap: 5 * 4096, sweep_batch: 1, ..PolicyConfig::named("sweep") };
         let dir = directory(&[(0, &[0, 1, 3, 4, 6, 9, 20, 21, 22, 30], 5)]);
-        // 0 1, then what begins 5 behind 1 or later: 9, 20 to 22, 30. Next turn: 3 4. Last: 6, too near behind 4.
+        // First 0 and 1, then the runs that begin at least 5 after the end of the last: 9, 20 to
+        // 22, 30. Next pass: 3 and 4. Last pass: 6, too close after 4.
         assert_eq!(victims(&mut sweep(&config), &dir), [0, 1, 9, 20, 21, 22, 30, 3, 4, 6]);
         let plain = PolicyConfig { sweep_gap: 0, ..config };
         assert_eq!(victims(&mut sweep(&plain), &dir), [0, 1, 3, 4, 6, 9, 20, 21, 22, 30]);

@@ -1,4 +1,4 @@
-//! What holds for every policy, and HALO by hand.
+//! Properties of all policies, and examples by hand for HALO and WOW.
 
 use super::*;
 use crate::cache::directory::PINNED;
@@ -9,7 +9,8 @@ const DISK: u32 = 64 * 256;
 
 fn make(name: &str, slots: u32) -> Policy {
     let config = PolicyConfig::named(name);
-    // A future that never ends well: the oracle has to live with any.
+    // An arbitrary future, not that of the accesses: the policy `belady` must stay consistent with
+    // any.
     let future: std::sync::Arc<[u64]> = (0..1000).map(|at| at + 1 + at * at % 97).collect();
     Policy::new(&Setup { slots, disk_blocks: DISK, config: &config, next_use: Some(&future) }).unwrap()
 }
@@ -109,7 +110,7 @@ proptest! {
             for &op in &ops {
                 cache.apply(op);
             }
-            // All that was inserted leaves, and then nothing more.
+            // All inserted blocks can be evicted, and then nothing more.
             let mut left = cache.held.len();
             while left > 0 {
                 left -= cache.evict();
@@ -126,7 +127,7 @@ fn names_that_there_are_not_are_refused_with_those_that_there_are() {
     assert!(e.to_string().contains("halo, lru"), "{e}");
 }
 
-/// Buckets of `(bucket, blocks, age)` at clock 1000.
+/// Creates buckets from `(bucket, blocks, age)` at clock 1000.
 fn buckets(all: &[(u32, u32, u32)]) -> Directory {
     let mut dir = Directory::new(DISK, 4096).unwrap();
     for &(bucket, blocks, age) in all {
@@ -149,7 +150,8 @@ fn leaves(halo: &mut Policy, dir: &mut Directory) -> (u32, usize) {
     (out[0].lbn / 256, out.len())
 }
 
-/// TH_BCOUNTS 4, TH_RECENCY 100 requests, OUTDATE_RECENCY 500 requests, both thresholds down after 8 buckets.
+/// HALO with TH_BCOUNTS 4, TH_RECENCY 100 requests, OUTDATE_RECENCY 500 requests, and both
+/// thresholds zero after 8 buckets.
 fn halo() -> Policy {
     let config = PolicyConfig {
         th_bcounts: 4,
@@ -163,15 +165,16 @@ fn halo() -> Policy {
 
 #[test]
 fn halo_takes_the_first_bucket_that_is_full_enough_and_old_enough() {
-    // 40 blocks in 4 buckets: the average is 10. Bucket 3 is large but was just accessed, 7 is old but small,
-    // 9 has 22 blocks and an age of 200.
+    // 40 blocks in 4 buckets: the average is 10. Bucket 3 is large but was just accessed, 7 is old
+    // but small, 9 has 22 blocks and an age of 200.
     let all = [(3, 16, 10), (7, 1, 200), (9, 22, 200), (12, 1, 300)];
     let (mut dir, mut halo) = (buckets(&all), halo());
     assert_eq!(leaves(&mut halo, &mut dir), (9, 22));
-    // 18 blocks in 3 buckets are left: the average is 6, and both thresholds, 10 and 100, are down after 8
-    // buckets. From bucket 10 on the search meets 12, 3, 7, 12, 3, 7, 12, 3. Those of one block stay below the
-    // count, which is 1.25 at last; 3 is below the age, 12.5 at last. The ninth leaves as it is: 7. Of two buckets
-    // the ninth is 12.
+    // 18 blocks in 3 buckets remain: the average is 6, and both thresholds, 10 and 100, are zero
+    // after 8 buckets. From bucket 10 on the search visits 12, 3, 7, 12, 3, 7, 12, 3. Buckets of
+    // one block stay below the count threshold, which is 1.25 at the end; bucket 3 stays below the
+    // age threshold, which is 12.5 at the end. The ninth bucket is evicted in any case: 7. Of two
+    // buckets the ninth is 12.
     let order: Vec<u32> = (0..3).map(|_| leaves(&mut halo, &mut dir).0).collect();
     assert_eq!(order, [7, 12, 3]);
 }
@@ -179,7 +182,7 @@ fn halo_takes_the_first_bucket_that_is_full_enough_and_old_enough() {
 #[test]
 fn halo_lets_outdated_buckets_go_however_small() {
     let (mut dir, mut halo) = (buckets(&[(1, 30, 400), (2, 1, 501), (3, 30, 50)]), halo());
-    // The average is 20 and a third; bucket 1 has more than that by 4.
+    // The average is 20 and a third; bucket 1 exceeds it by more than 4.
     assert_eq!(leaves(&mut halo, &mut dir), (1, 30));
     assert_eq!(leaves(&mut halo, &mut dir), (2, 1));
 }
@@ -199,7 +202,7 @@ fn halo_passes_over_pinned_blocks() {
     assert_eq!(leaves(&mut halo, &mut dir), (1, 1));
 }
 
-/// The blocks that leave next.
+/// Returns the next victims.
 fn next_out(c: &mut Checked) -> Vec<u32> {
     let mut out = Vec::new();
     c.policy.victims(&c.dir, c.clock, &mut out);
@@ -213,15 +216,15 @@ fn next_out(c: &mut Checked) -> Vec<u32> {
 #[test]
 fn wow_goes_over_the_disk_and_spares_groups_that_were_hit_once() {
     let mut c = Checked::new("wow", 40);
-    // Groups of 16 blocks: 6 (blocks 97 and 100), 0, 2 and, once more written, 1.
+    // Groups of 16 blocks: 6 (blocks 97 and 100), 0, 2, and 1, which is written a second time.
     for lbn in [100, 97, 3, 40, 20, 20] {
         c.apply(Op::Access(lbn, true));
     }
-    // A read is no write hit.
+    // A read does not set the bit of a group.
     c.apply(Op::Access(40, false));
     assert_eq!(next_out(&mut c), [3]);
     assert_eq!(next_out(&mut c), [40]);
-    // Behind the hand: it comes in the next round, before group 1.
+    // Block 5 is behind the hand: it is evicted in the next round, before group 1.
     c.apply(Op::Access(5, true));
     assert_eq!(next_out(&mut c), [97, 100]);
     assert_eq!(next_out(&mut c), [5]);
@@ -236,7 +239,7 @@ fn an_oracle_lets_go_what_is_needed_last_and_hits_most() {
     let blocks: Vec<BlockAccess> = (0..5000)
         .map(|_| {
             x = x.wrapping_mul(1_664_525).wrapping_add(1_013_904_223);
-            // The product of two draws: some blocks are far more frequent than others.
+            // The product of two random numbers makes some blocks far more frequent than others.
             BlockAccess { lbn: (x >> 27) * (x >> 22 & 31), write: true, begins: true }
         })
         .collect();
@@ -247,7 +250,7 @@ fn an_oracle_lets_go_what_is_needed_last_and_hits_most() {
         sim.outcome().hits
     };
     for slots in [20, 60, 150] {
-        // MIN the slow way.
+        // A simple implementation of MIN.
         let (mut held, mut best) = (HashMap::new(), 0);
         for (a, &next) in blocks.iter().zip(&*future) {
             if held.insert(a.lbn, next).is_some() {

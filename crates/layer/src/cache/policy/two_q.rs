@@ -1,8 +1,9 @@
 //! 2Q, the full version (Johnson and Shasha, "2Q: A Low Overhead High Performance Buffer Management
 //! Replacement Algorithm", VLDB 1994, section 3.2).
 //!
-//! New blocks wait in a FIFO (A1in); what leaves it is remembered (A1out); a block that comes again while it is
-//! remembered goes to an LRU (Am). The paper's sizes: a quarter of the cache for A1in, half as many again remembered.
+//! New blocks enter a FIFO (A1in); blocks evicted from it are remembered (A1out); a block that is
+//! accessed again while it is remembered enters an LRU (Am). The paper's sizes: a quarter of the
+//! cache for A1in, and half of the cache's number of blocks remembered.
 
 use super::ghosts::Ghosts;
 use super::links::{Links, List};
@@ -10,9 +11,9 @@ use super::{Access, Setup, Victim, WriteCache};
 use crate::cache::directory::Directory;
 use frit_core::Result;
 
-/// New blocks, and what left from among them (A1in and A1out).
+/// New blocks, and their ghosts (A1in and A1out).
 const NEW: List = List(0);
-/// Blocks that came again (Am).
+/// Blocks that were accessed again (Am).
 const MAIN: List = List(1);
 
 /// A FIFO, an LRU, and a FIFO of ghosts.
@@ -22,10 +23,10 @@ pub struct TwoQ {
     main: Vec<bool>,
     new_len: u32,
     main_len: u32,
-    /// Blocks of A1in above which it gives up one (the paper's Kin).
+    /// Number of blocks of A1in above which it gives up one (the paper's Kin).
     kin: u32,
     ghosts: Ghosts,
-    /// The miss that is being served was remembered.
+    /// The current miss was found among the ghosts.
     met: bool,
 }
 

@@ -1,18 +1,20 @@
-//! WOW (Gill and Modha, "WOW: Wise Ordering for Writes", FAST 2005, section IV): CSCAN over write groups, with CLOCK's bit.
+//! WOW (Gill and Modha, "WOW: Wise Ordering for Writes", FAST 2005, section IV): CSCAN over write
+//! groups, with CLOCK's reference bit.
 //!
-//! A hand goes over the groups that hold blocks in the order of the disk, again and again. A group whose
-//! recency bit is set loses the bit; one without it leaves as a whole. A write to a block that is there sets
-//! the bit of its group; a group begins without.
+//! A hand moves cyclically over the groups that hold blocks, in the order of the disk. A group
+//! whose recency bit is set loses the bit; one without it is evicted as a whole. A write to a
+//! cached block sets the bit of its group. A new group starts without the bit.
 //!
-//! The paper keeps groups in a sorted queue, where insertion costs O(log n). Here they are bits, one a group of
-//! the disk, so insertion is O(1).
+//! The paper keeps the groups in a sorted queue, where insertion costs O(log n). Here they are a
+//! bitmap with one bit for each group of the disk, so insertion is O(1).
 
 use super::{Access, Setup, Victim, WriteCache};
 use crate::cache::BLOCK_BYTES;
 use crate::cache::directory::{Bits, Directory, PINNED};
 use frit_core::Result;
 
-/// Groups of the disk as bits. A group whose last block left for another reason is found empty when the hand comes.
+/// Bitmaps of the groups. A group whose last block left for another reason is found empty when the
+/// hand reaches it.
 #[derive(Clone, Debug, Default)]
 pub struct Wow {
     /// Groups that hold blocks, or did.
@@ -24,7 +26,7 @@ pub struct Wow {
 }
 
 impl Wow {
-    /// Adds the blocks of a group to `out`. Returns whether the group is empty then.
+    /// Appends the blocks of a group to `out`. Returns `true` if the group is empty afterwards.
     fn take(&self, dir: &Directory, group: u32, out: &mut Vec<Victim>) -> bool {
         let first = group * self.group_blocks;
         let mut empty = true;
@@ -72,7 +74,7 @@ impl WriteCache for Wow {
 
     fn victims(&mut self, dir: &Directory, _: u32, out: &mut Vec<Victim>) {
         let before = out.len();
-        // The first round takes the bits, the second finds any group that can leave.
+        // The first round clears the bits, the second finds any group that can be evicted.
         for _ in 0..2 * u64::from(self.filled.len()) {
             let Some(group) = self.filled.next(self.hand) else { return };
             self.hand = group + 1;

@@ -1,10 +1,11 @@
-//! What an oracle knows.
+//! Knowledge of future accesses, for the policy `belady`.
 
 use super::BlockAccess;
 use std::collections::HashMap;
 use std::sync::Arc;
 
-/// For each access of a sequence when its block is accessed next, as an ordinal; `u64::MAX`: never.
+/// Returns, for each access of a sequence, the ordinal of the next access to the same block;
+/// `u64::MAX`: none.
 #[must_use]
 pub fn next_uses(accesses: &[BlockAccess]) -> Arc<[u64]> {
     let mut last = HashMap::new();

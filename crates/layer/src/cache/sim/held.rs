@@ -1,21 +1,21 @@
-//! The blocks of a cache without media.
+//! Sets of cached blocks for a simulation without media.
 
 use crate::cache::directory::{Directory, Index};
 use crate::cache::policy::Victim;
 use frit_core::Result;
 
-/// What a simulated cache asks of the structure that knows its blocks.
+/// Operations of a simulated cache on its set of blocks.
 pub(super) trait Holds {
     fn get(&self, lbn: u32) -> Option<u32>;
     fn prefetch(&self, lbn: u32);
     fn prefetch_slot(&self, slot: u32);
-    /// A block that is there was accessed.
+    /// Notes an access to a cached block.
     fn hit(&mut self, lbn: u32, slot: u32, write: bool, clock: u32);
-    /// A block comes in, when a slot is free.
+    /// Inserts a block. Returns its slot, or `None` if no slot is free.
     fn insert(&mut self, lbn: u32, write: bool, clock: u32) -> Option<u32>;
-    /// A block leaves. Returns whether it is dirty.
+    /// Removes a block. Returns `true` if it is dirty.
     fn remove(&mut self, victim: Victim) -> bool;
-    /// What the policy sees.
+    /// Returns the directory for the policy.
     fn directory(&self) -> &Directory;
     fn bytes(&self) -> u64;
 }
@@ -70,15 +70,15 @@ impl Holds for Directory {
     }
 }
 
-/// Blocks without buckets, for policies that do not ask where on the disk they lie.
+/// Cached blocks without buckets, for policies that do not use addresses on the disk.
 #[derive(Clone, Debug)]
 pub(super) struct Plain {
     index: Index,
     dirty: Vec<bool>,
-    /// Slots that were freed; the last one, which was touched just now, is used first.
+    /// Freed slots. The last one, whose memory was just accessed, is reused first.
     free: Vec<u32>,
     fresh: u32,
-    /// Stays empty.
+    /// An empty directory, because the policy does not read it.
     directory: Directory,
 }
 

@@ -1,4 +1,4 @@
-//! A policy alone over a sequence of blocks: hits and what leaves, without media.
+//! Simulation of a policy without media: hits and evictions over a sequence of block accesses.
 
 mod future;
 mod held;
@@ -11,7 +11,8 @@ use frit_core::Result;
 use held::{Holds, Plain};
 use std::sync::Arc;
 
-/// How many accesses ahead a block's place in the directory is fetched, and its place in the policy half as many.
+/// Number of accesses by which prefetches of the directory run ahead. Prefetches of the policy run
+/// ahead by half as many.
 const AHEAD: usize = 16;
 
 /// One access of a sequence.
@@ -19,40 +20,40 @@ const AHEAD: usize = 16;
 pub struct BlockAccess {
     /// The block.
     pub lbn: u32,
-    /// Whether it is written.
+    /// The access is a write.
     pub write: bool,
-    /// Whether it begins a request: the request clock goes on.
+    /// The access begins a request, which advances the request clock.
     pub begins: bool,
 }
 
-/// What came of a sequence.
+/// Counters of a simulation.
 #[derive(Clone, Copy, PartialEq, Eq, Default, Debug)]
 pub struct Outcome {
     /// Block accesses.
     pub accesses: u64,
-    /// Those that found the block.
+    /// Accesses that found the block.
     pub hits: u64,
     /// Accesses that write.
     pub writes: u64,
     /// Writes that found the block.
     pub write_hits: u64,
-    /// Blocks that left.
+    /// Blocks evicted.
     pub evicted: u64,
-    /// Those of them that the disk did not have: what would be written to it.
+    /// Dirty blocks evicted, which would be written to the disk.
     pub destaged: u64,
-    /// Times that the policy was asked: how many groups the blocks left in.
+    /// Victim selections, each of which evicts a group of blocks.
     pub evictions: u64,
 }
 
 impl Outcome {
-    /// Accesses that did not find the block, as a share of all.
+    /// Returns the share of accesses that did not find the block.
     #[must_use]
     pub fn miss_ratio(&self) -> f64 {
         (self.accesses - self.hits) as f64 / self.accesses.max(1) as f64
     }
 }
 
-/// A cache without media.
+/// A simulated cache without media.
 #[derive(Debug)]
 pub struct Sim {
     held: Held,
@@ -68,7 +69,7 @@ enum Held {
 #[derive(Debug)]
 struct Run {
     policy: Policy,
-    /// Only writes bring blocks in, as in HALO; else reads do as well.
+    /// Only writes insert blocks, as in HALO. Otherwise reads insert blocks too.
     writes_only: bool,
     clock: u32,
     out: Vec<Victim>,
@@ -76,10 +77,11 @@ struct Run {
 }
 
 impl Sim {
-    /// An empty cache of `slots` blocks before a disk of `disk_blocks`. `next_use` is for the oracle.
+    /// Creates an empty cache of `slots` blocks for a disk of `disk_blocks`. `next_use` is for the
+    /// policy `belady`.
     ///
     /// # Errors
-    /// Sizes or parameters that cannot be.
+    /// Returns an error if a size or a parameter is invalid.
     pub fn new(
         config: &PolicyConfig,
         slots: u32,
@@ -96,8 +98,8 @@ impl Sim {
         Ok(Sim { held, run })
     }
 
-    /// The next accesses. Those that follow are known, so what they need is fetched ahead: a cache of
-    /// millions of blocks would otherwise miss the processor's cache for each.
+    /// Simulates the next accesses. Later accesses are known, so their data is prefetched; a cache
+    /// of millions of blocks would otherwise miss the processor's cache at each access.
     pub fn run(&mut self, accesses: &[BlockAccess]) {
         match &mut self.held {
             Held::Plain(held) => self.run.all(held, accesses),
@@ -105,13 +107,13 @@ impl Sim {
         }
     }
 
-    /// What came of all accesses so far.
+    /// Returns the counters of all accesses so far.
     #[must_use]
     pub fn outcome(&self) -> Outcome {
         self.run.outcome
     }
 
-    /// Memory: of the blocks' directory and of the policy, in bytes.
+    /// Returns the DRAM of the set of blocks and of the policy, in bytes.
     #[must_use]
     pub fn dram_bytes(&self) -> (u64, u64) {
         let held = match &self.held {
@@ -165,7 +167,7 @@ impl Run {
         }
     }
 
-    /// Blocks leave. Returns whether any did.
+    /// Evicts blocks. Returns `true` if any block was evicted.
     fn make_room<H: Holds>(&mut self, held: &mut H) -> bool {
         self.out.clear();
         self.policy.victims(held.directory(), self.clock, &mut self.out);
@@ -186,7 +188,8 @@ mod tests {
     fn a_cache_counts_what_it_does() {
         let config = PolicyConfig::named("lru");
         let mut sim = Sim::new(&config, 2, 100, true, None).unwrap();
-        // Writes of 1 and 2, a read of 3 that stays outside, 1 again, then 4 drives 2 out.
+        // Writes of 1 and 2, a read of 3 that is not inserted, a read of 1, then a write of 4 that
+        // evicts 2.
         let accesses = [(1, true), (2, true), (3, false), (1, false), (4, true), (2, true)];
         sim.run(&accesses.map(|(lbn, write)| BlockAccess { lbn, write, begins: true }));
         let want =

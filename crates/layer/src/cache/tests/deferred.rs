@@ -1,11 +1,11 @@
-//! Accesses that others carry out, late and in any order: what is read was there at some moment between asking
-//! and answering, and nothing that is cached waits.
+//! Deferred accesses, carried out late and in any order: a read returns data that was current at
+//! some moment between request and completion, and a hit never waits.
 
 use super::*;
 use frit_core::{Buffer, Deferred, Error, Intent, Result, SlowMedium};
 use std::sync::{Arc, Mutex};
 
-/// A disk in memory, from any thread.
+/// A disk in memory that can be accessed from any thread.
 #[derive(Clone, Debug)]
 struct SharedDisk(Arc<Mutex<MemoryStore>>);
 
@@ -48,32 +48,32 @@ impl SlowMedium for SharedDisk {
 
 type Late = Cache<(), MemoryStore, SharedDisk>;
 
-/// What was asked for and is not answered.
+/// A request or job that is not complete.
 struct Open {
-    /// None: a job that nobody waits for.
+    /// `None` for a background job.
     request: Option<Request>,
     left: Deferred,
 }
 
 struct Request {
     at: u64,
-    /// A read: the bytes, and for each sector what it may be.
+    /// A read: the buffer, and the valid values of each sector.
     read: Option<(Vec<u8>, Vec<Vec<u8>>)>,
-    /// A write: its bytes.
+    /// A write: its data.
     write: Vec<u8>,
 }
 
 struct Run {
     layer: Late,
-    /// For each sector the byte that fills it.
+    /// For each sector, the byte that fills it.
     model: Vec<u8>,
-    /// Sectors that a write or discard under way may change: what they will be.
+    /// Requests and jobs in flight.
     open: Vec<Open>,
     stamp: u8,
 }
 
 impl Run {
-    /// Finishes one of the open accesses.
+    /// Carries out one of the accesses in flight and settles it.
     fn finish(&mut self, i: usize) {
         let n = i % self.open.len();
         let mut open = self.open.swap_remove(n);
@@ -91,18 +91,18 @@ impl Run {
         self.layer.audit();
     }
 
-    /// Something has to be finished before what was asked for can go on.
+    /// Completes one access or takes one job, so that a refused request can be repeated.
     fn wait(&mut self, pick: usize) {
         match BlockLayer::<Null>::job(&mut self.layer, &mut Null).unwrap() {
             Some(left) => self.open.push(Open { request: None, left }),
             None => {
-                assert!(!self.open.is_empty(), "nothing is under way, and yet it waits");
+                assert!(!self.open.is_empty(), "a request waits, but nothing is in flight");
                 self.finish(pick);
             }
         }
     }
 
-    /// What the layer says of a request before it is made.
+    /// Returns the layer's prediction for a request before it is made.
     fn slow(&self, what: Intent, at: u64, sectors: u64) -> bool {
         BlockLayer::<Null>::slow(&self.layer, what, Sector(at), sectors)
     }
@@ -124,13 +124,13 @@ impl Run {
     fn write(&mut self, at: u64, sectors: u64, pick: usize) {
         self.stamp = self.stamp % 250 + 1;
         let write = vec![self.stamp; (sectors * 512) as usize];
-        // From now on it may show.
+        // From now on a concurrent read may return the new data.
         self.changes(at, sectors, self.stamp);
         let slow = loop {
             let slow = self.slow(Intent::Write, at, sectors);
             match self.layer.write(&mut Null, Sector(at), Source::Bytes(&write), Hints::NONE) {
                 Err(Error::Later) => {
-                    assert!(slow, "a write waits for others, which nobody said");
+                    assert!(slow, "`slow` did not predict that a write waits");
                     self.wait(pick);
                 }
                 done => {
@@ -139,9 +139,10 @@ impl Run {
                 }
             }
         };
-        // A write that goes to the disk is finished before the next request: what it meets is not defined till then.
+        // A write to the disk is completed before the next request: concurrent reads of its range
+        // are undefined until then.
         if let Some(left) = BlockLayer::<Null>::deferred(&mut self.layer) {
-            assert!(slow, "a write goes to the disk, which nobody said");
+            assert!(slow, "`slow` did not predict a write to the disk");
             self.open.push(Open { request: Some(Request { at, read: None, write }), left });
             self.finish(self.open.len() - 1);
         }
@@ -153,7 +154,7 @@ impl Run {
             let slow = self.slow(Intent::Read, at, sectors);
             match self.layer.read(&mut Null, Sector(at), Target::Bytes(&mut bytes), Hints::NONE) {
                 Err(Error::Later) => {
-                    assert!(slow, "a read waits for others, which nobody said");
+                    assert!(slow, "`slow` did not predict that a read waits");
                     self.wait(pick);
                 }
                 done => {
@@ -263,7 +264,8 @@ fn a_hit_waits_for_nobodys_miss_or_destage() {
     layer.write(&mut Null, Sector(8000), Source::Bytes(&block(200)), Hints::NONE).unwrap();
     layer.write(&mut Null, Sector(8008), Source::Bytes(&block(201)), Hints::NONE).unwrap();
     let job = BlockLayer::<Null>::job(&mut layer, &mut Null).unwrap().expect("the destage is left to others");
-    // Both are under way: reads and writes of what is cached go on, also of what is being destaged.
+    // Both are in flight: reads and writes of cached blocks go on, also of blocks that are being
+    // destaged.
     for i in 0..90_u64 {
         let mut back = vec![0; 4096];
         layer.read(&mut Null, Sector(i * 8), Target::Bytes(&mut back), Hints::NONE).unwrap();
@@ -290,14 +292,14 @@ fn where_all_blocks_are_being_read_writes_wait_and_nothing_spins() {
         let write = |layer: &mut Cache<(), _, _>, i: u64| {
             layer.write(&mut Null, Sector(i * 8), Source::Bytes(&[7; 512]), Hints::NONE)
         };
-        // A sector of each block: the rest has to come from the disk.
+        // A sector of each block is cached: the rest has to come from the disk.
         for i in 0..60 {
             write(&mut layer, i).unwrap();
         }
         let mut miss = vec![0; 200 * 4096];
         layer.read(&mut Null, Sector(0), Target::Bytes(&mut miss), Hints::NONE).unwrap();
         let missed = BlockLayer::<Null>::deferred(&mut layer).expect("the miss is left to others");
-        // The cache fills up with blocks none of which may leave.
+        // The cache fills up with blocks that cannot be evicted.
         let mut next = 60;
         while next < 200 && write(&mut layer, next).is_ok() {
             next += 1;
@@ -307,7 +309,7 @@ fn where_all_blocks_are_being_read_writes_wait_and_nothing_spins() {
         let mut buffer = Buffer::In(&mut miss);
         let outcome = missed.run(&mut buffer);
         layer.settle(&mut Null, &missed, outcome, &buffer).unwrap();
-        // Now they may.
+        // After the read is settled they can be evicted.
         while let Err(e) = write(&mut layer, next) {
             assert!(matches!(e, Error::Later), "{policy}: {e}");
             let job = BlockLayer::<Null>::job(&mut layer, &mut Null).unwrap().expect("a destage");

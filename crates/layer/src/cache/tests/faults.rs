@@ -1,11 +1,11 @@
-//! A disk that fails and comes back, and damage in PCM.
+//! Tests of a disk that fails and recovers, and of damage in PCM.
 
 use super::*;
 use frit_core::{Error, Result};
 use std::cell::Cell;
 use std::rc::Rc;
 
-/// A disk whose accesses fail while it is told to.
+/// A disk whose accesses fail while `fails` is set.
 #[derive(Debug)]
 struct Failing {
     store: MemoryStore,
@@ -64,7 +64,7 @@ fn a_disk_that_fails_loses_nothing_and_is_taken_up_again() {
             write(&mut layer, u64::from(i) * 20, i + 1).unwrap();
         }
         fails.set(true);
-        // Writes go on while there is room, and then say why not.
+        // Writes succeed while slots are free, and then return the error of the disk.
         let full = (60..200_u8).find_map(|i| write(&mut layer, 1200 + u64::from(i), i).err().map(|e| (i, e)));
         let (accepted, why) = full.unwrap();
         assert!(accepted > 85, "{policy}: {accepted}");
@@ -155,8 +155,8 @@ fn media_of_another_shape_are_refused() {
     assert!(e.to_string().contains("holds no cache"), "{e}");
 }
 
-/// A record that lost a word in a stop is none; with the same word of the next record of the block it would be whole
-/// again, and its block is not.
+/// A record that lost a word in a power loss is invalid. Together with the same word of the next
+/// record of the block it would be valid again, although its block is not.
 #[test]
 fn what_a_stop_left_of_a_record_goes() {
     let (mut pcm, mut disk) = stores();

@@ -1,9 +1,10 @@
-//! The promises of a halt in order: afterwards everything is certain, and what is damaged is an error.
+//! Guarantees of a clean shutdown: afterwards all data is durable, and damage is reported as an
+//! error.
 
 use super::*;
 use frit_core::{Error, Result};
 
-/// Memory that counts as files behind a page cache.
+/// A memory store that behaves like files behind a page cache.
 #[derive(Debug)]
 struct Files(MemoryStore);
 
@@ -44,7 +45,7 @@ fn flip<P: Store>(layer: &mut Layer<'_, P>, at: u64) {
     layer.space.pcm.store_mut().write(at, &[byte[0] ^ 4]).unwrap();
 }
 
-/// Returns the places of the copies of a block's record.
+/// Returns the addresses of the copies of a block's record.
 fn records<P: Store>(layer: &Layer<'_, P>, lbn: u32) -> Vec<u64> {
     let slot = layer.dir.get(lbn).unwrap();
     layer.space.layout.places(slot).map(|p| layer.space.layout.record(p)).collect()
@@ -55,7 +56,7 @@ fn block<P: Store>(layer: &mut Layer<'_, P>, lbn: u64) -> Result<Vec<u8>> {
     layer.read(&mut Null, Sector(lbn * 8), Target::Bytes(&mut back), Hints::NONE).map(|()| back)
 }
 
-/// Blocks 10 to 29, which the disk has in an earlier version; halted.
+/// Blocks 10 to 29, of which the disk has an earlier version, after a clean shutdown.
 fn halted<'a, P: Store>(pcm: &'a mut P, disk: &'a mut MemoryStore, model: &mut Model) -> Layer<'a, P> {
     let mut layer = open(&two_copies(), pcm, disk);
     layer.format(&mut Null).unwrap();
@@ -70,8 +71,9 @@ fn halted<'a, P: Store>(pcm: &'a mut P, disk: &'a mut MemoryStore, model: &mut M
     layer
 }
 
-/// A volume that was closed in order is opened as behind a stop of the machine, since nothing else is known. A block
-/// whose data did not match was dropped then, as one that had not been synced, and the disk's version was read.
+/// Regression test. A volume that was shut down cleanly is recovered as after a power loss, because
+/// nothing else is known. A block whose data did not match its record used to be dropped as one
+/// that was not synced, and the disk's version was read.
 #[test]
 fn a_bit_that_flips_behind_a_halt_is_an_error_and_never_the_disks_version() {
     for stop in [Stop::Machine, Stop::Process] {
@@ -93,7 +95,7 @@ fn a_bit_that_flips_behind_a_halt_is_an_error_and_never_the_disks_version() {
     }
 }
 
-/// The same of a cache that was not halted: what a flush returned for is certain.
+/// The same for a cache that was not shut down: data before a completed flush is durable.
 #[test]
 fn a_bit_that_flips_in_what_was_flushed_is_an_error_behind_a_stop_of_the_machine() {
     let ((mut pcm, mut disk), mut model) = (files(), Model::new());
@@ -122,7 +124,8 @@ fn a_record_that_is_lost_in_both_copies_is_restored_from_the_others() {
     }
 }
 
-/// Nothing tells of which blocks several lost records are: what is not cached may be one of them.
+/// With several lost records their blocks are unknown: any block that is not cached may be one of
+/// them.
 #[test]
 fn several_lost_records_make_everything_that_is_not_cached_an_error() {
     let ((mut pcm, mut disk), mut model) = (files(), Model::new());
@@ -157,7 +160,7 @@ fn several_lost_records_make_everything_that_is_not_cached_an_error() {
     assert!(found.clean && !found.lost_any(), "{found:?}");
 }
 
-/// A copy of the records as it was at an earlier time says of blocks that are gone that they are there.
+/// An outdated copy of the records lists blocks that were removed since.
 #[test]
 fn an_earlier_copy_of_all_records_does_not_count() {
     for copy in 0..2 {
@@ -180,7 +183,8 @@ fn an_earlier_copy_of_all_records_does_not_count() {
     }
 }
 
-/// A block whose record is damaged while the cache is in use stays known, over a halt as well.
+/// A block whose record is damaged while the cache is in use stays known as damaged across a clean
+/// shutdown.
 #[test]
 fn a_block_whose_record_was_damaged_before_the_halt_stays_an_error() {
     let ((mut pcm, mut disk), mut model) = (files(), Model::new());
@@ -193,7 +197,7 @@ fn a_block_whose_record_was_damaged_before_the_halt_stays_an_error() {
     model.read(&mut layer, 13 * 8, 8);
 }
 
-/// A head of an earlier time says of a halt that the records are older than.
+/// An outdated header refers to a shutdown that is older than the records.
 #[test]
 fn a_head_that_is_older_than_the_records_says_nothing_of_them() {
     let ((mut pcm, mut disk), mut model) = (files(), Model::new());
@@ -208,8 +212,9 @@ fn a_head_that_is_older_than_the_records_says_nothing_of_them() {
     model.all(&mut layer);
 }
 
-/// A part of a block was written while the block was on its way to the disk, and a crash left both versions. The earlier
-/// one was dropped when it was damaged, and the disk's version of the rest was read.
+/// Regression test. A part of a block was written during the writeback of the block, and a crash
+/// left both versions. The earlier one used to be dropped if it was damaged, and the disk's version
+/// of the rest was read.
 #[test]
 fn a_damaged_rest_of_a_block_that_was_leaving_is_an_error() {
     for damaged in [false, true] {
@@ -219,7 +224,7 @@ fn a_damaged_rest_of_a_block_that_was_leaving_is_an_error() {
         layer.flush(&mut Null).unwrap();
         let (earlier, slot) = (layer.dir.get(12).unwrap(), layer.space.layout.slots - 1);
         assert!(layer.dir.iter().all(|(_, used)| used != slot));
-        // The first sector anew, in a slot of its own.
+        // A new version of the first sector, in another slot.
         let (mut data, valid) = (vec![0; 4096], 1);
         data[..512].fill(0x5A);
         let record = crate::record::Record {

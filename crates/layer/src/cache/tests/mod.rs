@@ -1,5 +1,5 @@
-//! Shadow-model property tests of the whole layer: random requests, changes of parameters, stops, a disk
-//! that fails; every read compared with a plain byte array.
+//! Shadow-model property tests of the whole layer: random requests, changes of parameters, crashes,
+//! and a failing disk. Every read is compared with a plain byte array.
 
 mod deferred;
 mod faults;
@@ -72,13 +72,13 @@ fn named(policy: &str) -> CacheConfig {
     CacheConfig { policy: PolicyConfig::named(policy), cache_bytes: 96 * 4096, ..CacheConfig::default() }
 }
 
-/// Policies that need no future.
+/// Returns the policies that do not need future accesses.
 fn policies() -> Vec<&'static str> {
     Policy::VARIANTS.iter().copied().filter(|p| *p != "belady").collect()
 }
 
 impl<P: Store, D: Store> Cache<(), P, D> {
-    /// Everything that is derived agrees with what it is derived from.
+    /// Checks the invariants between derived state and the state that it is derived from.
     fn audit(&self) {
         let mut slots = std::collections::HashSet::new();
         let mut dirty = 0;
@@ -105,7 +105,7 @@ impl<P: Store, D: Store> Cache<(), P, D> {
     }
 }
 
-/// A shadow of the disk.
+/// A shadow copy of the disk.
 struct Model {
     bytes: Vec<u8>,
     stamp: u8,
@@ -241,7 +241,7 @@ proptest! {
     }
 }
 
-/// Commands of a kind that the disk got.
+/// Returns the number of commands of a kind that the disk received.
 fn disk_commands<P: Store>(layer: &Layer<'_, P>, op: Op) -> u64 {
     layer.disk.counts().of(op).commands
 }

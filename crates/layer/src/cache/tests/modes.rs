@@ -1,4 +1,4 @@
-//! What each mode does, by hand.
+//! Examples of each mode of the cache.
 
 use super::*;
 use crate::cache::{Mode, Overwrite};
@@ -8,7 +8,7 @@ fn a_bucket_goes_back_sorted_and_in_one_write() {
     let (mut pcm, mut disk) = stores();
     let mut layer = open(&named("halo"), &mut pcm, &mut disk);
     let mut model = Model::new();
-    // The blocks of one MiB, backwards: 80 of 96 slots.
+    // The blocks of one MiB in descending order: 80 of 96 slots.
     for block in (0..80).rev() {
         model.write(&mut layer, block * 8, 8);
     }
@@ -132,7 +132,7 @@ fn a_drain_writes_all_back_and_keeps_it() {
     while layer.step(&mut Null, 8).unwrap() != frit_core::Progress::Idle {}
     assert_eq!((metric(&layer, "dirty_blocks"), metric(&layer, "cached_blocks")), (0.0, 40.0));
     assert_eq!(layer.get("drain").unwrap(), "false");
-    // What is kept is warm after a stop as well.
+    // The blocks that were kept are cached after a crash too.
     drop(layer);
     let mut layer = open(&named("halo"), &mut pcm, &mut disk);
     layer.recover(&mut Null, Stop::Process).unwrap();

@@ -1,11 +1,12 @@
-//! Cost-benefit cleaning: Kawaguchi, Nishioka, Motoda: *A flash-memory based file system*, USENIX
-//! 1995, section 4: the victim has the largest `age × (1 − u) / 2u`, u the share of valid pages.
+//! Cost-benefit garbage collection: Kawaguchi, Nishioka, Motoda: *A flash-memory based file
+//! system*, USENIX 1995, section 4. The victim has the largest `age × (1 − u) / 2u`, where u is the
+//! share of valid pages.
 
 use super::GcPolicy;
 use crate::flash::{BlockState, Blocks};
 
-/// The best ratio of benefit to cost. Looks at every block of the unit: exact, at about a nanosecond
-/// a block for each victim.
+/// Chooses the block with the best ratio of benefit to cost. Scans all blocks of the unit: exact,
+/// at about a nanosecond a block for each victim.
 #[derive(Clone, Default, Debug)]
 pub struct CostBenefit;
 
@@ -22,7 +23,7 @@ impl GcPolicy for CostBenefit {
             if valid == 0 {
                 return Some(block);
             }
-            // The factor 1/2 is the same for all and left out.
+            // The factor 1/2 is the same for all blocks and is left out.
             let score = (blocks.age(block) as f32 + 1.0) * (pages - valid) as f32 / valid as f32;
             if score > best_score {
                 best_score = score;

@@ -1,15 +1,15 @@
-//! FIFO (cyclic) cleaning: blocks are cleaned in the order in which they were sealed.
+//! FIFO (cyclic) garbage collection: victims are taken in the order in which blocks were sealed.
 
 use super::GcPolicy;
 use crate::flash::{BlockState, Blocks};
 use std::collections::VecDeque;
 
-/// The block that was sealed first. A fully valid block is passed over once it is reached and joins
-/// the end again: cleaning it would gain nothing.
+/// Chooses the block that was sealed first. A fully valid block is skipped and goes to the end of
+/// the queue, since collecting it would gain nothing.
 #[derive(Clone, Default, Debug)]
 pub struct Fifo {
     queues: Vec<VecDeque<u32>>,
-    /// The last victim: it has left its queue already.
+    /// The last victim, which is no longer in its queue.
     taken: Option<u32>,
 }
 
@@ -42,7 +42,8 @@ impl GcPolicy for Fifo {
         if self.taken.take() == Some(block) {
             return;
         }
-        // A block taken by wear leveling may be sealed again before its old place is reached.
+        // A block taken by wear leveling must leave the queue: it may be sealed again before its
+        // old position is reached.
         let queue = &mut self.queues[blocks.unit_of(block) as usize];
         if let Some(at) = queue.iter().position(|&b| b == block) {
             queue.remove(at);

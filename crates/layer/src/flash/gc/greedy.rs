@@ -1,12 +1,14 @@
-//! Greedy cleaning: the fewest valid pages, exactly, at next to no cost for pages that become invalid.
+//! Greedy garbage collection: the victim has the fewest valid pages. Exact, and nearly free when a
+//! page becomes invalid.
 
 use super::GcPolicy;
 use crate::flash::{BlockState, Blocks};
 
 const NONE: u32 = u32::MAX;
 
-/// How far above the last victim's valid count blocks are kept in lists. Each level holds some
-/// percent of the blocks in steady state, so two levels last for hundreds of victims.
+/// Range of valid counts above that of the last victim for which blocks are kept in lists. In the
+/// steady state each count has some percent of the blocks, so a range of two lasts for hundreds of
+/// victims.
 const MARGIN: u32 = 2;
 
 #[derive(Clone, Copy, Debug)]
@@ -15,17 +17,17 @@ struct Links {
     prev: u32,
 }
 
-/// For each unit, doubly linked lists of the blocks with few valid pages, one list a count, up to a
-/// limit. A block enters the lists when it falls to the limit; most pages become invalid in blocks
-/// above it and cost one comparison. When the lists run empty the unit is looked through once and the
-/// limit set anew, just above the fewest valid pages there are.
+/// Keeps, for each unit, doubly linked lists of the blocks with few valid pages, one list for each
+/// count up to a limit. A block enters the lists when its count falls to the limit. Most pages
+/// become invalid in blocks above the limit, at the cost of one comparison. When the lists are
+/// empty, the unit is scanned once, and the limit is set just above the smallest valid count.
 #[derive(Clone, Default, Debug)]
 pub struct Greedy {
     heads: Vec<u32>,
     links: Vec<Links>,
-    /// For each unit, no list below this count has a block.
+    /// For each unit, the least count whose list may not be empty.
     least: Vec<u32>,
-    /// For each unit, blocks with at most so many valid pages are in lists.
+    /// For each unit, the largest valid count for which blocks are in lists.
     limit: Vec<u32>,
     lists_per_unit: u32,
 }
@@ -61,7 +63,7 @@ impl Greedy {
         }
     }
 
-    /// The block in the lowest list that has one.
+    /// First block of the lowest list that is not empty.
     fn lowest(&mut self, unit: u32) -> Option<(u32, u32)> {
         let limit = self.limit[unit as usize];
         let found = (self.least[unit as usize]..=limit)
@@ -71,7 +73,7 @@ impl Greedy {
         found
     }
 
-    /// Sets the limit from the blocks as they are; the lists are empty.
+    /// Sets the limit by a scan of the unit's blocks. The lists must be empty.
     fn look_through(&mut self, unit: u32, blocks: &Blocks) {
         let sealed = || blocks.of_unit(unit).filter(|&b| blocks.state(b) == BlockState::Sealed);
         let Some(fewest) = sealed().map(|b| u32::from(blocks.valid(b))).min() else { return };
@@ -83,11 +85,14 @@ impl Greedy {
         }
     }
 
-    /// Lowers the limit when victims have become emptier: what is above it leaves its list.
+    /// Lowers the limit when victims have fewer valid pages; blocks above it are dropped from their
+    /// lists.
     fn lower(&mut self, unit: u32, valid: u32) {
         let limit = valid + MARGIN;
         if limit + MARGIN < self.limit[unit as usize] {
             let (from, to) = (self.list(unit, limit + 1), self.list(unit, self.limit[unit as usize]));
+            // Links of dropped blocks become stale; they are never followed, since the blocks are
+            // above the limit.
             self.heads[from..=to].fill(NONE);
             self.limit[unit as usize] = limit;
         }
@@ -119,6 +124,7 @@ impl GcPolicy for Greedy {
         if valid > limit {
             return;
         }
+        // At exactly the limit the block was in no list before.
         if valid < limit {
             self.unlink(unit, block, valid + 1);
         }

@@ -1,7 +1,8 @@
-//! Which block to clean next.
+//! Garbage-collection policies: they choose the victims.
 //!
-//! A policy is one file beside this one that implements [`GcPolicy`], and one line in [`Gc`]: the
-//! name in a stack file is the variant's in kebab case. `docs/extending.md` walks through one.
+//! A policy is one file beside this one that implements [`GcPolicy`], and one line in [`Gc`]. Its
+//! name in a stack file is the variant's name in kebab case. `docs/extending.md` walks through an
+//! example.
 
 mod cost_benefit;
 mod fifo;
@@ -16,25 +17,27 @@ use greedy::Greedy;
 use off::Off;
 use strum::{EnumString, IntoStaticStr, VariantNames};
 
-/// Chooses victims. Only [`GcPolicy::victim`] has to be written; the other calls let a policy keep
-/// an index so that it need not look at every block.
+/// Chooses victims. Only [`GcPolicy::victim`] is required. The other methods let a policy maintain
+/// an index, so that it need not scan all blocks.
 #[enum_dispatch]
 pub trait GcPolicy {
-    /// The best block of `unit` to clean now, among those in state `Sealed`, or `None` when cleaning
-    /// is pointless (no block has an invalid page) or switched off.
+    /// Returns the best block of `unit` to collect now, among those in state `Sealed`. `None` if no
+    /// block has an invalid page, or if garbage collection is switched off.
     fn victim(&mut self, unit: u32, blocks: &Blocks) -> Option<u32>;
 
-    /// Forget everything; there are these blocks, none sealed.
+    /// Resets the policy for these blocks, none of which is sealed.
     fn reset(&mut self, _blocks: &Blocks) {}
 
-    /// A block is full and may be cleaned from now on.
+    /// Records that a block is full, and a candidate from now on.
     fn sealed(&mut self, _block: u32, _blocks: &Blocks) {}
 
-    /// A page of a sealed block became invalid (its valid count is already lower by one).
+    /// Records that a page of a sealed block became invalid (its valid count is already lower by
+    /// one).
     #[inline]
     fn invalidated(&mut self, _block: u32, _blocks: &Blocks) {}
 
-    /// A sealed block is no candidate any more: chosen as victim, or taken for another reason.
+    /// Records that a sealed block is no longer a candidate: it was chosen as victim, or taken for
+    /// another reason.
     fn removed(&mut self, _block: u32, _blocks: &Blocks) {}
 }
 
@@ -43,12 +46,13 @@ pub trait GcPolicy {
 #[derive(Clone, Debug, EnumString, VariantNames, IntoStaticStr)]
 #[strum(serialize_all = "kebab-case")]
 pub enum Gc {
-    /// The fewest valid pages.
+    /// Chooses the block with the fewest valid pages.
     Greedy,
-    /// The best ratio of space gained × age to the cost of copying (Kawaguchi et al. 1995).
+    /// Chooses the block with the best ratio of space gained × age to the cost of copying
+    /// (Kawaguchi et al. 1995).
     CostBenefit,
-    /// The block that was sealed first.
+    /// Chooses the block that was sealed first.
     Fifo,
-    /// None: the module is switched off (HFSL paper, section 2.7.3).
+    /// No garbage collection (HFSL paper, section 2.7.3).
     Off,
 }

@@ -3,7 +3,7 @@
 use super::GcPolicy;
 use crate::flash::Blocks;
 
-/// Never cleans.
+/// Policy that never chooses a victim.
 #[derive(Clone, Default, Debug)]
 pub struct Off;
 

@@ -1,17 +1,18 @@
-//! Dynamic wear leveling: wear decides which free block is used.
+//! Dynamic wear leveling: the choice of a free block depends on its wear.
 
 use super::WearPolicy;
 use std::collections::VecDeque;
 
-/// How many free blocks are compared: in steady state a pool is shorter, and a fresh one is even.
+/// Number of free blocks that are compared. In the steady state a pool has fewer; in a new pool all
+/// blocks are equal.
 const WINDOW: usize = 64;
 
-/// Hot data to the least worn free block, cold data to the most worn one.
+/// Takes the least worn free block for hot data, and the most worn one for cold data.
 #[derive(Clone, Default, Debug)]
 pub struct Dynamic;
 
-/// The place of the most (`cold`) or least worn block among the first free ones; the earliest of
-/// equals.
+/// Position of the most (`cold`) or least worn block among the first free ones; the first of
+/// several equals.
 pub(super) fn place(free: &VecDeque<u32>, cold: bool, erases: &dyn Fn(u32) -> u32) -> Option<usize> {
     let candidates = free.iter().take(WINDOW).enumerate();
     let key = |&(at, &b): &(usize, &u32)| {

@@ -1,4 +1,4 @@
-//! Which free block to use, and whether to move data that wears nothing.
+//! Wear-leveling policies of NAND: choice of the free block to write, and moves of cold data.
 //!
 //! A policy is one file beside this one, and one line in [`Wear`].
 
@@ -17,17 +17,17 @@ use strum::{EnumString, IntoStaticStr, VariantNames};
 /// Levels the wear of NAND blocks.
 #[enum_dispatch]
 pub trait WearPolicy {
-    /// Takes a block out of the pool of a unit for data that is cold or not. `erases` tells a block's
-    /// erase count.
+    /// Takes a block out of the free pool of a unit. `cold` describes the data to be written;
+    /// `erases` returns the erase count of a block.
     fn take(&mut self, free: &mut VecDeque<u32>, cold: bool, erases: &dyn Fn(u32) -> u32) -> Option<u32>;
 
-    /// After a block of `unit` was erased: a sealed block whose data should be moved so that its
-    /// block is used again, or nothing.
+    /// Returns a sealed block whose data should be moved, so that the block is used again. Called
+    /// after a block of `unit` was erased.
     fn relocate(&mut self, _unit: u32, _blocks: &Blocks, _erases: &dyn Fn(u32) -> u32) -> Option<u32> {
         None
     }
 
-    /// Sets the spread of erase counts that is tolerated, in cycles.
+    /// Sets the tolerated spread of erase counts, in cycles.
     fn set_threshold(&mut self, _cycles: u32) {}
 }
 
@@ -36,12 +36,13 @@ pub trait WearPolicy {
 #[derive(Clone, Debug, EnumString, VariantNames, IntoStaticStr)]
 #[strum(serialize_all = "kebab-case")]
 pub enum Wear {
-    /// Free blocks are used in the order in which they became free.
+    /// Takes free blocks in the order in which they became free.
     #[strum(serialize = "none")]
     NoLeveling,
-    /// Hot data to the least worn free block, cold data to the most worn one (HFSL paper, 2.6.1 b).
+    /// Takes the least worn free block for hot data, the most worn one for cold data (HFSL paper,
+    /// 2.6.1 b).
     Dynamic,
-    /// As dynamic; and when the spread of erase counts passes the threshold, the data of the least
-    /// worn block is moved to the most worn one.
+    /// As `Dynamic`. In addition, when the spread of erase counts exceeds the threshold, the data
+    /// of the least worn block is moved to the most worn free block.
     Static,
 }

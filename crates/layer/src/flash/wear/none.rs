@@ -3,7 +3,7 @@
 use super::WearPolicy;
 use std::collections::VecDeque;
 
-/// First freed, first used.
+/// Takes the block that was freed first.
 #[derive(Clone, Default, Debug)]
 pub struct None;
 

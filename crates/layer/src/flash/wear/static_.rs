@@ -1,16 +1,18 @@
-//! Static wear leveling with a threshold: data that is never written would otherwise keep its block
-//! young for ever.
+//! Static wear leveling with a threshold: without it, data that is never written would keep its
+//! block at a low erase count.
 
 use super::{WearPolicy, dynamic};
 use crate::flash::{BlockState, Blocks};
 use std::collections::VecDeque;
 
-/// The spread of erase counts within a unit that is tolerated by default, in cycles. An assumption:
-/// the paper names no figure; small against 10^5 cycles, large against the noise of greedy cleaning.
+/// Default of the tolerated spread of erase counts within a unit, in cycles. An assumption, since
+/// the paper gives no value: small against 10^5 cycles, large against the noise of greedy garbage
+/// collection.
 const THRESHOLD: u32 = 64;
 
 /// Dynamic leveling, plus moves of cold data. The scan for the least worn block runs once in
-/// `SCAN_EVERY` erases of a unit, so that it costs little however many blocks there are.
+/// `SCAN_EVERY` erases (or `threshold` erases, if that is fewer), so that its cost is small for any
+/// number of blocks.
 #[derive(Clone, Debug)]
 pub struct Static {
     threshold: u32,
@@ -37,6 +39,7 @@ impl WearPolicy for Static {
             return None;
         }
         self.since = 0;
+        // All blocks count for the maximum; only a sealed one can be relocated.
         let (mut most, mut least) = (0, None::<(u32, u32)>);
         for block in blocks.of_unit(unit) {
             if blocks.state(block) == BlockState::Bad {

@@ -1,11 +1,12 @@
-//! CLOCK: a written page gets a second chance.
+//! CLOCK eviction: a page written again gets a second chance.
 
 use super::BufferPolicy;
 use frit_core::Lpn;
 use std::collections::VecDeque;
 
-/// A ring of pages with one reference bit each. Entries of pages that left are dropped when the hand
-/// meets them; a page number counts its stays, so that an old entry is not taken for a new one.
+/// Ring of pages with one reference bit each. Entries of removed pages are dropped when the hand
+/// reaches them. A descriptor counts its admissions, so that an old entry of the ring is not
+/// mistaken for the current one.
 #[derive(Clone, Debug, Default)]
 pub struct Clock {
     ring: VecDeque<(u32, u32)>,
@@ -37,7 +38,8 @@ impl BufferPolicy for Clock {
 
     fn removed(&mut self, desc: u32, _: Lpn) {
         self.inside[desc as usize] = false;
-        // The ring would otherwise grow without end where pages leave by being overwritten.
+        // Without this the ring grows without bound where pages are removed by overwrites rather
+        // than by eviction.
         if self.ring.len() > 2 * self.stay.len() {
             let (stay, inside) = (&self.stay, &self.inside);
             self.ring.retain(|&(d, s)| inside[d as usize] && stay[d as usize] == s);

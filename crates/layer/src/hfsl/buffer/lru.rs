@@ -1,7 +1,7 @@
 //! LRU over a balanced tree (HFSL paper, section 2.6.4).
 //!
-//! The paper finds buffered pages by the tree; here the map finds them, and the tree finds their
-//! neighbours, so that a run of pages leaves together over several channels.
+//! The paper looks up buffered pages in the tree. Here the map does that; the tree finds the
+//! neighbours of a page, so that a run of pages is destaged together over several channels.
 
 use super::BufferPolicy;
 use frit_core::Lpn;
@@ -9,7 +9,7 @@ use std::collections::BTreeMap;
 
 const NONE: u32 = u32::MAX;
 
-/// Least recently written leaves first.
+/// Evicts the least recently written page.
 #[derive(Clone, Debug)]
 pub struct Lru {
     tree: BTreeMap<u32, u32>,

@@ -1,7 +1,8 @@
-//! Which page leaves PCM next. A policy is one file, and one line in [`Buffer`].
+//! Buffer policies: they choose the next victim in PCM. A policy is one file, and one line in
+//! [`Buffer`].
 //!
-//! Pages are known by the number of their descriptor, which is dense, so a policy can thread lists
-//! through plain arrays.
+//! Pages are identified by their descriptor number, which is dense, so a policy can keep linked
+//! lists in plain arrays.
 
 mod clock;
 mod lru;
@@ -15,23 +16,23 @@ use strum::{EnumString, IntoStaticStr, VariantNames};
 /// Orders the pages of a PCM region for eviction.
 #[enum_dispatch]
 pub trait BufferPolicy {
-    /// Forget everything; descriptors will be below `descriptors`.
+    /// Resets the policy. All descriptor numbers will be below `descriptors`.
     fn reset(&mut self, descriptors: u32);
 
-    /// A page came in.
+    /// Records that a page was admitted.
     fn admitted(&mut self, desc: u32, lpn: Lpn);
 
-    /// A page was written again.
+    /// Records that a page was written again.
     fn touched(&mut self, desc: u32);
 
-    /// A page left.
+    /// Records that a page was removed.
     fn removed(&mut self, desc: u32, lpn: Lpn);
 
-    /// The page to leave next; it stays until `removed`.
+    /// Returns the next victim. It stays in the buffer until `removed` is called.
     fn victim(&mut self) -> Option<u32>;
 
-    /// Pages that follow `lpn` without a gap and could leave with it, at most `most`: they go to
-    /// different channels and so leave at the same time.
+    /// Returns at most `most` pages that follow `lpn` without a gap and can be destaged together
+    /// with it. They go to different channels, so their programs overlap.
     fn followers(&self, _lpn: Lpn, _most: u32) -> Vec<u32> {
         Vec::new()
     }
@@ -42,8 +43,9 @@ pub trait BufferPolicy {
 #[derive(Clone, Debug, EnumString, VariantNames, IntoStaticStr)]
 #[strum(serialize_all = "kebab-case")]
 pub enum Buffer {
-    /// Least recently written, with a balanced tree by address (the paper, section 2.6.4).
+    /// Evicts the least recently written page; a balanced tree by address finds its neighbours (the
+    /// paper, section 2.6.4).
     Lru,
-    /// Second chance.
+    /// Evicts in CLOCK order (second chance).
     Clock,
 }

@@ -1,9 +1,9 @@
 //! Heat by Bloom filters (HFSL paper, section 2.6.1: a simple one-dimensional Bloom filter).
 //!
-//! A page is hot when it was written again within two windows of writes. One filter knows the pages
-//! that were written, one those that were written again; each has a predecessor from the last window,
-//! so that nothing stays hot for ever. With 16 bits and 4 hashes a write of the window, a filter knows
-//! 0.24 % of the pages that it was never told of (Bloom 1970: (1 − e^(−4/16))^4).
+//! A page is hot if it was written again within two windows of writes. One filter holds the pages
+//! that were written, another those that were written again. Each filter has a predecessor of the
+//! last window, so that pages cool down. With 16 bits and 4 hashes for each write of the window,
+//! the rate of false positives of a filter is 0.24 % (Bloom 1970: (1 − e^(−4/16))^4).
 
 use super::HeatPolicy;
 use frit_core::Lpn;
@@ -12,7 +12,7 @@ const BITS_PER_WRITE: u64 = 16;
 const HASHES: u32 = 4;
 const WINDOW: u64 = 65_536;
 
-/// Pages of this window and the last.
+/// Bloom filters of the current window and of the last one.
 #[derive(Clone, Debug, Default)]
 struct Filter {
     now: Vec<u64>,
@@ -39,7 +39,7 @@ impl Filter {
     }
 }
 
-/// Hot when written again in this window or the last.
+/// Detector by Bloom filters: a page is hot if it was written again in this window or the last.
 #[derive(Clone, Debug)]
 pub struct Bloom {
     written: Filter,
@@ -58,13 +58,15 @@ impl Default for Bloom {
     }
 }
 
-/// One 64-bit mix gives all bit positions of a page (double hashing: Kirsch, Mitzenmacher 2006).
+/// Derives all bit positions of a page from one 64-bit hash (double hashing: Kirsch, Mitzenmacher
+/// 2006).
 #[inline]
 fn mix(lpn: Lpn) -> (u64, u64) {
     let mut x = u64::from(lpn.0).wrapping_add(0x9E37_79B9_7F4A_7C15);
     x = (x ^ (x >> 30)).wrapping_mul(0xBF58_476D_1CE4_E5B9);
     x = (x ^ (x >> 27)).wrapping_mul(0x94D0_49BB_1331_11EB);
     x ^= x >> 31;
+    // An odd step visits distinct bits of a filter, whose size is a power of two.
     (x, (x >> 32) | 1)
 }
 
@@ -97,7 +99,7 @@ impl HeatPolicy for Bloom {
     }
 
     fn set_window(&mut self, writes: u64) {
-        // A window of more than 2^32 writes would be longer than any run.
+        // Limits memory: a window of more than 2^32 writes is longer than any run.
         self.window = writes.clamp(1, 1 << 32);
         let bits = (self.window * BITS_PER_WRITE).next_power_of_two().max(64);
         self.mask = bits - 1;

@@ -3,11 +3,12 @@
 use super::HeatPolicy;
 use frit_core::Lpn;
 
-/// Writes from which on a page is hot. An assumption: the paper gives none; the counter saturates at
-/// 31 and is never aged, so this tells pages that were ever rewritten often.
+/// Number of writes from which a page is hot. An assumption, since the paper gives no value. The
+/// counter saturates at 31 and never decreases, so this detects pages that were written often at
+/// any time.
 const HOT_FROM: u8 = 4;
 
-/// Hot from the fourth write on.
+/// Detector by write counter: a page is hot from its fourth write on.
 #[derive(Clone, Default, Debug)]
 pub struct Counter;
 

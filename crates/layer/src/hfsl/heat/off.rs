@@ -1,9 +1,9 @@
-//! No judgement of heat.
+//! No detection of heat.
 
 use super::HeatPolicy;
 use frit_core::Lpn;
 
-/// Nothing is hot.
+/// Detector that never classifies a page as hot.
 #[derive(Clone, Default, Debug)]
 pub struct Off;
 

@@ -1,8 +1,8 @@
-//! Placement by heat: what is written again soon wears PCM, which bears it, instead of NAND.
+//! Placement by heat: frequently written pages go to PCM, which endures more writes than NAND.
 
 use super::{PlacementPolicy, WriteView};
 
-/// Hot pages, and metadata, which is hot by nature.
+/// Sends hot pages to PCM, and metadata, which is usually hot.
 #[derive(Clone, Copy, Default, Debug)]
 pub struct ByHeat;
 

@@ -1,8 +1,8 @@
-//! Placement by the host's word alone.
+//! Placement by the host's hints alone.
 
 use super::{PlacementPolicy, WriteView};
 
-/// Metadata by hint; sizes and heat do not count.
+/// Sends writes with the metadata hint to PCM; size and heat have no effect.
 #[derive(Clone, Copy, Default, Debug)]
 pub struct Hint;
 

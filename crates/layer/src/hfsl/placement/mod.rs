@@ -1,4 +1,5 @@
-//! Which writes are for PCM as storage. A policy is one file, and one line in [`Placement`].
+//! Placement policies: they select the writes that go to PCM as storage. A policy is one file, and
+//! one line in [`Placement`].
 
 mod by_heat;
 mod hint;
@@ -10,25 +11,25 @@ use hint::Hint;
 use ssw::Ssw;
 use strum::{EnumString, IntoStaticStr, VariantNames};
 
-/// What a placement policy knows of a write.
+/// Properties of a write that a placement policy can use.
 #[derive(Clone, Copy, Debug)]
 pub struct WriteView {
     /// Size of the host's request, in bytes.
     pub bytes: u64,
     /// Threshold of small writes (SSW), in bytes.
     pub ssw: u64,
-    /// Whether a request of exactly SSW bytes is small.
+    /// `true` if a request of exactly SSW bytes is small.
     pub inclusive: bool,
-    /// File-system metadata, by the host's hint.
+    /// The write is file-system metadata, by the host's hint.
     pub metadata: bool,
-    /// Hot by the heat module or by hint.
+    /// The page is hot, by the heat detector or by hint.
     pub hot: bool,
-    /// Cold by hint.
+    /// The page is cold, by hint.
     pub cold: bool,
 }
 
 impl WriteView {
-    /// Whether the request is small.
+    /// Returns `true` if the request is small.
     #[inline]
     #[must_use]
     pub fn is_small(&self) -> bool {
@@ -36,10 +37,10 @@ impl WriteView {
     }
 }
 
-/// Decides which writes are for PCM.
+/// Selects the writes that go to PCM.
 #[enum_dispatch]
 pub trait PlacementPolicy {
-    /// Whether the write is for PCM as storage.
+    /// Returns `true` if the write goes to PCM as storage.
     fn to_pcm(&self, write: &WriteView) -> bool;
 }
 
@@ -53,6 +54,6 @@ pub enum Placement {
     /// Hot pages and metadata.
     #[strum(serialize = "heat")]
     ByHeat,
-    /// What the host's hints say, and nothing else.
+    /// Metadata by the host's hints, and nothing else.
     Hint,
 }

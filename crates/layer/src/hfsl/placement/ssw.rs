@@ -2,7 +2,7 @@
 
 use super::{PlacementPolicy, WriteView};
 
-/// Small writes, and metadata of any size.
+/// Sends small writes, and metadata of any size, to PCM.
 #[derive(Clone, Copy, Default, Debug)]
 pub struct Ssw;
 

@@ -1,4 +1,5 @@
-//! Damage that recovery and checks meet: every one is named, and mended where a good page is left.
+//! Damage found by recovery and by checks: each case is reported, and repaired where a good version
+//! exists.
 
 use super::*;
 use frit_core::Finding;
@@ -62,12 +63,12 @@ fn a_lost_page_is_found_again_or_written_anew() {
     m.layer.recover(&mut Null, Stop::Process).unwrap();
     let kinds: Vec<_> = findings(&mut m, false).iter().map(|f| (f.kind, f.lpn)).collect();
     assert_eq!(kinds, [("lost", Some(9))]);
-    // It is no hole: who copies by extents meets the error.
+    // A lost page is not a hole: a copy by extents meets the error.
     let mut places = Vec::new();
     let each = &mut |e: frit_core::Extent| places.push((e.sectors, e.place.is_some()));
     Durable::<Null>::extents(&m.layer, Sector(32), 12, each).unwrap();
     assert!(places.iter().all(|p| p.1), "{places:?}");
-    // What lies there may be older, since the entry is gone: it takes a word of its own.
+    // The entry is lost, so the page found may be older: mapping it requires `older`.
     let left = findings(&mut m, true);
     assert!(left.len() == 1 && !left[0].repaired && left[0].what.contains("--repair --older"), "{left:?}");
     let mended = check(&mut m, CheckScope { data: true, repair: true, older: true });
@@ -78,7 +79,7 @@ fn a_lost_page_is_found_again_or_written_anew() {
 
     pcm_bytes(&mut m, at, &mut [0xFF; 8], true);
     m.layer.recover(&mut Null, Stop::Process).unwrap();
-    // Part of a lost page cannot be written, all of it can.
+    // A partial write of a lost page fails; a full write succeeds.
     let part = Action::Write { at: 37, sectors: 1, metadata: false };
     assert!(matches!(m.act(&part), Err(Error::Corrupt { .. })));
     m.act(&Action::Write { at: 36, sectors: 4, metadata: false }).unwrap();
@@ -89,7 +90,7 @@ fn a_lost_page_is_found_again_or_written_anew() {
 fn a_lost_map_write_is_found_by_a_check_and_mended() {
     for (lpn, metadata) in [(9, false), (7, true)] {
         let mut m = volume();
-        // Nothing that was there before the last stop is judged: begin anew.
+        // Pages from before the last crash are not judged, so start with a clean boot.
         m.layer.halt(&mut Null).unwrap();
         m.layer.boot(&mut Null).unwrap();
         let at = entry_at(&m, lpn);
@@ -97,9 +98,9 @@ fn a_lost_map_write_is_found_by_a_check_and_mended() {
         pcm_bytes(&mut m, at, &mut old, false);
         m.act(&Action::Write { at: u64::from(lpn) * 4, sectors: 4, metadata }).unwrap();
         pcm_bytes(&mut m, at, &mut old, true);
-        // Seen while the layer runs …
+        // Detected while the layer runs …
         assert!(findings(&mut m, false).iter().any(|f| f.kind == "stale-entry" && f.lpn == Some(lpn)));
-        // … and after it was halted and booted, when only the newer page gives it away.
+        // … and after halt and boot, when only the newer page reveals it.
         m.layer.usage.in_use = true;
         m.layer.halt(&mut Null).unwrap();
         pcm_bytes(&mut m, at, &mut old, true);
@@ -155,7 +156,7 @@ fn media_of_another_make_are_refused() {
     m.layer.recover(&mut Null, Stop::Process).unwrap();
     let mut blank = layer(HfslConfig::default(), true, NandFaults::default());
     let e = blank.recover(&mut Null, Stop::Process).unwrap_err().to_string();
-    assert!(e.contains("no HFSL was made here"), "{e}");
+    assert!(e.contains("no HFSL was formatted here"), "{e}");
 }
 
 #[test]
@@ -178,7 +179,7 @@ fn after_a_stop_of_the_machine_the_last_flush_counts() {
         }
         m.layer.flush(&mut Null).unwrap();
         let flushed = m.shadow.clone();
-        // Few enough that room is not short: that would be a flush.
+        // Few writes, so that space does not run short: that would cause a flush.
         for i in 0..3 {
             m.act(&Action::Write { at: i * 50 + round, sectors: 3, metadata: false }).unwrap();
         }

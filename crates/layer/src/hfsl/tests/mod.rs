@@ -1,5 +1,5 @@
-//! Shadow-model property tests of the whole layer: random operations and random changes of policy,
-//! every read compared with a plain byte array, all tables audited.
+//! Property tests of the whole layer against a shadow model: random operations and changes of
+//! policy, each read compared with a plain byte array, and all tables audited.
 
 use super::entry::Place;
 use super::pcm::{NONE, Region};
@@ -76,13 +76,13 @@ fn layer(config: HfslConfig, with_pcm: bool, faults: NandFaults) -> Layer {
     let mut hw = Hardware::new();
     let store = || MemoryStore::new(64 << 20);
     let nand = Nand::new(nand_config(GEOMETRY, faults), store(), &mut hw).unwrap();
-    // 64 KiB: the map of ~250 pages, and some 90 sub-pages: always short of room.
+    // 64 KiB: the map of about 250 pages, and about 90 sub-pages, so that space is always short.
     let pcm = with_pcm.then(|| Pcm::new(pcm_config(4096), store(), &mut hw).unwrap());
     Hfsl::new(config, nand, pcm).unwrap()
 }
 
 impl<N: Store, P: Store> Hfsl<(), N, P> {
-    /// Everything that is derived from the map agrees with it.
+    /// Asserts that all tables derived from the map agree with it.
     fn audit(&self) {
         let g = *self.flash.nand().geometry();
         let mut valid = vec![0u16; g.blocks() as usize];
@@ -157,7 +157,7 @@ fn settings() -> impl Strategy<Value = Action> {
         ("copyback", "false"),
         ("wear_threshold", "1"),
     ];
-    // Without garbage collection this volume would fill up, which is another test.
+    // With garbage collection off this volume would fill up; another test covers that.
     all.extend(Gc::VARIANTS.iter().filter(|v| **v != "off").map(|v| ("gc", *v)));
     all.extend(Wear::VARIANTS.iter().map(|v| ("wear_leveling", *v)));
     all.extend(super::heat::Heat::VARIANTS.iter().map(|v| ("heat", *v)));
@@ -240,7 +240,7 @@ impl Model {
             }
             Action::Flush => self.layer.flush(&mut Null)?,
             Action::Reboot => {
-                // Without PCM discards are not kept: see `boot`.
+                // Without PCM discards are not durable: see `boot`.
                 if self.layer.map.pcm.is_some() {
                     self.layer.halt(&mut Null)?;
                     self.layer.boot(&mut Null)?;
@@ -257,7 +257,7 @@ impl Model {
         Ok(())
     }
 
-    /// A check that finds nothing.
+    /// Asserts that a check has no findings.
     fn checked(&mut self) {
         let scope = CheckScope { data: true, ..CheckScope::default() };
         self.layer.check(&mut Null, scope, &mut |f| panic!("{f:?}")).unwrap();
@@ -329,7 +329,8 @@ proptest! {
         let Ok(layer) = Hfsl::new(config, nand, Some(pcm)) else { return Ok(()) };
         let mut m = Model::new(layer);
         for a in &actions {
-            // A write that fails half-way leaves its sectors old or new: none is checked from then on.
+            // A write that fails half-way leaves its sectors old or new, so nothing is compared
+            // after it.
             match m.act(a) {
                 Ok(()) => {}
                 Err(Error::ReadOnly { .. } | Error::NoSpace { .. }) => return Ok(()),
@@ -377,7 +378,7 @@ fn garbage_collection_switched_off_fills_up_with_a_clear_error() {
     let e = (0..10_000).find_map(|_| l.write(&mut Null, Sector(0), Source::Bytes(&data), Hints::NONE).err());
     let e = e.expect("the pool is finite").to_string();
     assert!(e.contains("garbage collection"), "{e}");
-    // Switched on again, it goes on.
+    // Switched on again, garbage collection continues.
     l.set("gc", "greedy").unwrap();
     l.write(&mut Null, Sector(0), Source::Bytes(&data), Hints::NONE).unwrap();
     l.audit();
@@ -459,7 +460,7 @@ fn a_flipped_bit_is_an_error_with_its_place() {
     let mut l = layer(config, false, NandFaults::default());
     l.write(&mut Null, Sector(0), Source::Bytes(&[7; 2048]), Hints::NONE).unwrap();
     let Place::Nand(ppn) = l.entry(Lpn(0)).unwrap().place() else { panic!("in NAND") };
-    // The page lies at the start of the store's page area: find it by its contents.
+    // The page is at the start of the page area of the store: find it by its contents.
     let store = l.flash.nand_mut().store_mut();
     let mut at = 0;
     let mut buf = [0u8; 512];
@@ -473,7 +474,7 @@ fn a_flipped_bit_is_an_error_with_its_place() {
     assert!(matches!(e, Error::Corrupt { at, .. } if at == u64::from(ppn.0)), "{e}");
 }
 
-/// Lengths take the same way as bytes: both give the same commands.
+/// Requests with a length only and requests with bytes give the same commands.
 #[test]
 fn simulation_and_volume_count_alike() {
     let mut hw = Hardware::new();

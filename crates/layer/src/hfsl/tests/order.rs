@@ -1,14 +1,15 @@
-//! What waits for what, where the order of durability is no edge of torture's small volumes alone.
+//! Order of commands for durability, where torture alone would miss it because its volumes are
+//! small.
 
 use super::*;
 use frit_core::{Cmd, Op, Sink, UnitId, UnitState};
 
-/// A sink whose tokens are times: map entries take long, all else takes one.
+/// Sink whose tokens are times: a map entry takes 1000, any other command takes 1.
 struct Clock {
     map: std::ops::Range<u64>,
-    /// When all entries so far are durable.
+    /// Time at which all entries written so far are durable.
     named: u64,
-    /// Of each program that began a block: why, and how long after `named` it was let go.
+    /// For each program of a block's first page: its cause, and its start time relative to `named`.
     begun: Vec<(Cause, i64)>,
 }
 
@@ -39,7 +40,8 @@ impl Sink for Clock {
     fn ack(&mut self, _: u64) {}
 }
 
-/// Else a stop may leave every free block with a page that no entry names, and nothing to clean with.
+/// Otherwise a crash could leave a page without an entry in every free block, and garbage
+/// collection without a block.
 #[test]
 fn a_block_is_begun_once_entries_name_the_pages_of_the_last() {
     let mut hw = Hardware::new();

@@ -1,21 +1,21 @@
-//! The coarse log's order: a log block for each data block that is updated, filled in order; the oldest goes when
-//! another data block needs one.
+//! Allocation in the coarse log: each data block that is updated has a log block, which is filled
+//! in order. The oldest log block is merged if another data block needs one.
 
 use super::Room;
 use crate::ntl::mapping::NOWHERE;
 use std::collections::{HashMap, VecDeque};
 use std::ops::Range;
 
-/// Log blocks, numbered `index * chips + chip`, and whose they are.
+/// Log blocks, numbered `index * chips + chip`, and their data blocks.
 #[derive(Clone, Debug)]
 pub(super) struct Blocks {
     pages: u32,
     chips: u32,
-    /// For each log block: the data block, and how many pages are filled.
+    /// For each log block: the data block, and the number of filled pages.
     used: Vec<(u32, u32)>,
     of: HashMap<u32, u32>,
     free: VecDeque<u32>,
-    /// In the order in which they were taken.
+    /// Used log blocks, oldest first.
     taken: VecDeque<u32>,
 }
 
@@ -55,6 +55,7 @@ impl Blocks {
     pub(super) fn take(&mut self, block: u32, slot: u32) {
         let (index, chip) = (slot / self.chips, slot % self.chips);
         let log_block = index / self.pages * self.chips + chip;
+        // The first page of a data block claims the free log block that `room` returned.
         if self.free.front() == Some(&log_block) {
             self.free.pop_front();
             self.taken.push_back(log_block);

@@ -1,8 +1,9 @@
-//! Which slot holds the newest version of a page: open addressing with linear probing, half full at most.
+//! An index from a page to the slot of its newest version: open addressing with linear probing, at
+//! most half full.
 
 use crate::ntl::mapping::NOWHERE;
 
-/// Pages to slots. Eight bytes a row, two to four rows a slot.
+/// Map from pages to slots. Eight bytes for a row, two to four rows for a slot.
 #[derive(Clone, Debug)]
 pub(super) struct Index {
     rows: Vec<(u32, u32)>,
@@ -11,19 +12,20 @@ pub(super) struct Index {
 }
 
 impl Index {
-    /// For so many entries.
+    /// Creates an index for `entries` entries.
     pub(super) fn new(entries: u32) -> Index {
         let rows = (entries as usize * 2).next_power_of_two().max(4);
         Index { rows: vec![(NOWHERE, 0); rows], shift: 32 - rows.trailing_zeros(), len: 0 }
     }
 
-    /// Fibonacci hashing (Knuth, The Art of Computer Programming, volume 3, section 6.4).
+    /// Returns the first row of a page's probe sequence. Fibonacci hashing (Knuth, The Art of
+    /// Computer Programming, volume 3, section 6.4).
     #[inline]
     fn start(&self, lpn: u32) -> usize {
         (lpn.wrapping_mul(0x9E37_79B1) >> self.shift) as usize
     }
 
-    /// The row of a page, or the free one where it would go.
+    /// Returns the row of a page, or the free row for it.
     #[inline]
     fn find(&self, lpn: u32) -> usize {
         let mask = self.rows.len() - 1;
@@ -40,7 +42,7 @@ impl Index {
         (found == lpn).then_some(slot)
     }
 
-    /// Puts a page at a slot; returns the one where it was.
+    /// Sets the slot of a page, and returns its previous slot.
     #[inline]
     pub(super) fn put(&mut self, lpn: u32, slot: u32) -> Option<u32> {
         let row = self.find(lpn);
@@ -60,7 +62,7 @@ impl Index {
             return None;
         }
         self.len -= 1;
-        // What lies behind and would not be found past the hole moves into it.
+        // Later rows that a search could not reach past the hole are moved into it.
         let mut row = hole;
         loop {
             row = (row + 1) & mask;
@@ -103,7 +105,8 @@ mod tests {
         fn it_is_a_map(ops in prop::collection::vec((0..3u8, 0..40u32, 0..64u32), 0..400)) {
             let (mut index, mut model) = (Index::new(40), HashMap::new());
             for (op, lpn, slot) in ops {
-                // Keys that meet: multiples of a large power of two hash alike in their low bits.
+                // Colliding keys: multiples of a large power of two have similar hashes in their
+                // low bits.
                 let lpn = lpn << 20 | lpn;
                 match op {
                     0 => prop_assert_eq!(index.put(lpn, slot), model.insert(lpn, slot)),

@@ -1,7 +1,7 @@
-//! The log: which slots hold the newest version of which pages, and which slot comes next.
+//! The log: tables of the newest versions in its slots, and allocation of slots.
 //!
-//! A slot has an owner as long as it holds what its page says now. The full log fills slots in order, which
-//! go round the chips; the coarse log gives a data block a log block of its own.
+//! A slot has an owner while it holds the newest version of a page. The full log fills slots in
+//! order, cycling over the chips. The coarse log has a log block for each updated data block.
 
 mod coarse;
 mod index;
@@ -14,12 +14,12 @@ use coarse::Blocks;
 use index::Index;
 use ring::Ring;
 
-/// Slots that are to be merged before a page finds one.
+/// Result of a request for a slot.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub(super) enum Room {
-    /// This slot is the next.
+    /// The next slot.
     Slot(u32),
-    /// None, until these rows of the log were merged: their slots are theirs again.
+    /// No slot is free until these rows of the log are merged.
     Merge(std::ops::Range<u32>),
 }
 
@@ -29,7 +29,7 @@ enum Order {
     Blocks(Blocks),
 }
 
-/// The log's tables.
+/// Tables of the log.
 #[derive(Clone, Debug)]
 pub(super) struct Log {
     kind: LogKind,
@@ -68,7 +68,8 @@ impl Log {
         self.kind
     }
 
-    /// Where the next version of a page goes. `block` is the page's block, for the coarse log.
+    /// Returns the slot for the next version of a page. `block` is the page's block, for the coarse
+    /// log.
     #[inline]
     pub(super) fn room(&self, block: u32) -> Room {
         match &self.order {
@@ -77,7 +78,8 @@ impl Log {
         }
     }
 
-    /// Takes the slot that [`Log::room`] named: it holds the newest version of `lpn` from now on.
+    /// Takes the slot that [`Log::room`] returned. It holds the newest version of `lpn` from now
+    /// on.
     #[inline]
     pub(super) fn take(&mut self, lpn: u32, block: u32, slot: u32) {
         match &mut self.order {
@@ -95,31 +97,31 @@ impl Log {
         }
     }
 
-    /// Takes up again, after a stop, that a slot holds the newest version of a page.
+    /// Notes, during a recovery, that a slot holds the newest version of a page.
     pub(super) fn restore(&mut self, lpn: u32, slot: u32) {
         self.own(lpn, slot);
     }
 
-    /// The slot of a page's newest version, when it lies in the log.
+    /// Returns the slot of a page's newest version, if it lies in the log.
     #[inline]
     pub(super) fn slot_of(&self, lpn: u32) -> Option<u32> {
         self.index.get(lpn)
     }
 
-    /// The page whose newest version a slot holds.
+    /// Returns the page whose newest version a slot holds.
     #[inline]
     pub(super) fn owner(&self, slot: u32) -> Option<u32> {
         Some(self.owners[slot as usize]).filter(|&lpn| lpn != NOWHERE)
     }
 
-    /// A page's newest version is no longer in the log.
+    /// Removes a page whose newest version is no longer in the log.
     pub(super) fn drop_page(&mut self, lpn: u32) {
         if let Some(slot) = self.index.remove(lpn) {
             self.owners[slot as usize] = NOWHERE;
         }
     }
 
-    /// Rows that were merged may be filled again.
+    /// Frees rows that were merged.
     pub(super) fn reclaim(&mut self, rows: &std::ops::Range<u32>) {
         match &mut self.order {
             Order::Ring(ring) => ring.reclaim(rows),
@@ -127,7 +129,8 @@ impl Log {
         }
     }
 
-    /// The slots of rows. A row of the full log lies on all chips, one of the coarse log on one.
+    /// Iterates over the slots of rows. A row of the full log spans all chips, a row of the coarse
+    /// log lies on one.
     pub(super) fn slots(&self, rows: &std::ops::Range<u32>) -> impl Iterator<Item = u32> + use<> {
         let (chips, pages, rows) = (self.chips, self.row_pages, rows.clone());
         let coarse = matches!(self.order, Order::Blocks(_));
@@ -140,13 +143,13 @@ impl Log {
         })
     }
 
-    /// All rows.
+    /// Returns the range of all rows.
     pub(super) fn rows(&self) -> std::ops::Range<u32> {
         let rows = self.owners.len() as u32 / self.chips / self.row_pages.max(1);
         0..if matches!(self.order, Order::Blocks(_)) { rows * self.chips } else { rows }
     }
 
-    /// Pages whose newest version lies in the log.
+    /// Returns the number of pages whose newest version lies in the log.
     pub(super) fn pages(&self) -> u32 {
         self.index.len()
     }
@@ -160,7 +163,7 @@ impl Log {
         }
     }
 
-    /// Bytes of its tables.
+    /// Returns the size of its tables, in bytes.
     pub(super) fn bytes(&self) -> u64 {
         self.owners.len() as u64 * 4 + self.index.bytes()
     }

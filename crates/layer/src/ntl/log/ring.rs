@@ -1,22 +1,23 @@
-//! The full log's order: slots one after the other, round and round.
+//! Allocation in the full log: slots in cyclic order.
 
 use super::Room;
 use std::ops::Range;
 
-/// Slots of which some from `next` on are free.
+/// A ring of slots. The free ones start at `next`.
 #[derive(Clone, Debug)]
 pub(super) struct Ring {
     slots: u32,
     row: u32,
-    /// Rows that are merged together.
+    /// Number of rows that are merged together.
     at_once: u32,
     next: u32,
-    /// Slots that may be written, from `next` on.
+    /// Number of slots that may be written, from `next` on.
     free: u32,
 }
 
 impl Ring {
-    /// `row` slots are reclaimed together; `at_once` rows are merged when none is free.
+    /// Creates a ring in which `row` slots form a row, and `at_once` rows are merged when no slot
+    /// is free.
     pub(super) fn new(slots: u32, row: u32, at_once: u32) -> Ring {
         Ring { slots, row, at_once, next: 0, free: slots }
     }
@@ -41,6 +42,7 @@ impl Ring {
 
     pub(super) fn reclaim(&mut self, rows: &Range<u32>) {
         self.free += (rows.end - rows.start) * self.row;
+        // All rows may be merged before the ring is full. It starts again at slot 0 then.
         if self.free >= self.slots {
             self.clear();
         }

@@ -1,8 +1,9 @@
-//! Block-level mapping: a block of pages lies on one chip, in order (section II.B.2). A table of four bytes a block.
+//! Block-level mapping: a block of pages lies on one chip, in order (section II.B.2). The table has
+//! four bytes for each block.
 
 use super::{Free, Mapping, NOWHERE, Setup};
 
-/// A table from logical to physical blocks.
+/// Table from logical to physical blocks.
 #[derive(Clone, Debug)]
 pub struct Block {
     chips: u32,
@@ -10,7 +11,8 @@ pub struct Block {
     /// For each block, `index * chips + chip` of the physical block.
     table: Vec<u32>,
     free: Free,
-    /// For each physical block, the logical one that was restored to it, until [`Mapping::restored`].
+    /// For each physical block, the logical block that was restored to it, until
+    /// [`Mapping::restored`].
     taken: Vec<u32>,
 }
 
@@ -26,7 +28,7 @@ impl Block {
         }
     }
 
-    /// The place of a page in a physical block.
+    /// Returns the place of a page in a physical block.
     #[inline]
     fn place(&self, block: u32, lpn: u32) -> u32 {
         let (index, chip) = (block / self.chips, block % self.chips);

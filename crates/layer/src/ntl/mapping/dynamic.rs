@@ -1,16 +1,16 @@
-//! Dynamic page-level mapping: any idle chip on the first write, in place after (sections II.A and IV.B). A table of
-//! four bytes a page.
+//! Dynamic page-level mapping: any idle chip at the first write, in place afterwards (sections II.A
+//! and IV.B). The table has four bytes for each page.
 
 use super::{Free, Mapping, NOWHERE, Setup};
 use frit_media::memory::table_of;
 
-/// A table from pages to places.
+/// Table from pages to places.
 #[derive(Clone, Debug)]
 pub struct Dynamic {
     chips: u32,
     table: Vec<u32>,
     free: Free,
-    /// Places that pages were restored to, until [`Mapping::restored`].
+    /// Places to which pages were restored, until [`Mapping::restored`].
     taken: Vec<bool>,
 }
 

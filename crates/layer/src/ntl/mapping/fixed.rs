@@ -1,8 +1,8 @@
-//! Static page-level mapping: chip = LPN mod chips (section II.B.1). No table.
+//! Static page-level mapping: chip = LPN mod chips (section II.B.1). It has no table.
 
 use super::Mapping;
 
-/// The page's number is its place.
+/// The mapping in which the place of a page is its number.
 #[derive(Clone, Copy, Default, Debug)]
 pub struct Static;
 

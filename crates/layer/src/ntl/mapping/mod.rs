@@ -1,7 +1,7 @@
-//! On which chip a page lies.
+//! Mappings of pages to chips.
 //!
-//! A mapping is one file beside this one that implements [`Mapping`], and one line in [`Mappings`]: the name in a
-//! stack file is the variant's in kebab case.
+//! A mapping is one file of this module that implements [`Mapping`], and one line in [`Mappings`].
+//! Its name in a stack file is the variant's name in kebab case.
 
 mod block;
 mod dynamic;
@@ -13,49 +13,52 @@ use enum_dispatch::enum_dispatch;
 use fixed::Static;
 use strum::{EnumDiscriminants, EnumString, IntoStaticStr, VariantNames};
 
-/// A place that is none.
+/// Reserved number that means "no place".
 pub(crate) const NOWHERE: u32 = u32::MAX;
 
-/// What a mapping is set up for.
+/// Parameters of a new mapping.
 #[derive(Clone, Copy, Debug)]
 pub struct Setup {
-    /// Chips.
+    /// Number of chips.
     pub chips: u32,
-    /// Pages on each chip, which is also how many the volume has for each.
+    /// Number of pages on each chip. The volume has the same number of pages for each chip.
     pub chip_pages: u32,
     /// Pages of a block.
     pub block_pages: u32,
 }
 
-/// Where pages lie at home. A page has one home from its first write on, and keeps it.
+/// Home locations of pages. A page gets its home location at the first write, and keeps it.
 ///
 /// A place is `index * chips + chip`.
 #[enum_dispatch]
 pub trait Mapping {
-    /// Where a page lies, or will lie; none while that is open.
+    /// Returns the current or future home location of a page, or `None` if it is not determined
+    /// yet.
     fn home(&self, lpn: u32) -> Option<u32>;
 
-    /// Gives a home to a page that has none: on the chip of least cost, of those with room. None when all
-    /// chips are full, which cannot be as long as there are no more pages than places.
+    /// Assigns a home location to a page that has none, on the chip with the lowest cost among
+    /// those with free places. Returns `None` if all chips are full, which cannot happen while
+    /// there are no more pages than places.
     fn assign(&mut self, lpn: u32, costs: &[u64]) -> Option<u32>;
 
-    /// Takes up again that a page lies at a place; false when that cannot be.
+    /// Restores the home location of a page. Returns `false` if it conflicts with another page or
+    /// with the mapping.
     fn restore(&mut self, lpn: u32, place: u32) -> bool;
 
-    /// All places that no page was restored to are free.
+    /// Ends a restoration: all places to which no page was restored become free.
     fn restored(&mut self);
 
-    /// As if all pages had been written in order.
+    /// Assigns home locations as if all pages had been written in order.
     fn fill(&mut self);
 
-    /// Forgets everything.
+    /// Removes all assignments.
     fn forget(&mut self);
 
-    /// Bytes of the table.
+    /// Returns the size of the table, in bytes.
     fn table_bytes(&self) -> u64;
 }
 
-/// The mappings, by the names that stack files use.
+/// All mappings, by the names that stack files use.
 #[enum_dispatch(Mapping)]
 #[derive(Clone, Debug, EnumDiscriminants)]
 #[strum_discriminants(
@@ -65,16 +68,16 @@ pub trait Mapping {
     doc = "The mappings by name."
 )]
 pub enum Mappings {
-    /// The page's number says where it lies.
+    /// The page number determines the location.
     Static(Static),
-    /// A page lies on the chip that was chosen at its first write.
+    /// A page lies on the chip that was selected at its first write.
     Dynamic(Dynamic),
     /// A block of pages lies on one chip.
     Block(Block),
 }
 
 impl Mappings {
-    /// A mapping by its kind.
+    /// Creates a mapping of a kind.
     #[must_use]
     pub fn new(kind: MappingKind, setup: &Setup) -> Mappings {
         match kind {
@@ -85,12 +88,12 @@ impl Mappings {
     }
 }
 
-/// The chip of least cost that has room.
+/// Returns the chip with the lowest cost among those with free places.
 fn cheapest(costs: &[u64], room: impl Fn(usize) -> bool) -> Option<usize> {
     (0..costs.len()).filter(|&c| room(c)).min_by_key(|&c| costs[c])
 }
 
-/// Places on each chip that may be given out: those from a cursor on, and holes before it.
+/// The free places on each chip: all from a cursor on, and holes before it.
 #[derive(Clone, Debug)]
 struct Free {
     per_chip: u32,
@@ -112,7 +115,7 @@ impl Free {
         Some((index, chip as u32))
     }
 
-    /// After a stop: what is `used` is not free, all else is.
+    /// Rebuilds the free places after a recovery: all that are not `used` are free.
     fn rebuild(&mut self, used: impl Fn(u32, u32) -> bool) {
         for chip in 0..self.next.len() {
             let is_used = |index: &u32| used(*index, chip as u32);

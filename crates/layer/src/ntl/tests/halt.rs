@@ -1,9 +1,10 @@
-//! The promises of a halt in order: afterwards everything is certain, and what is damaged is an error.
+//! Guarantees of a clean shutdown: afterwards all data is durable, and damage is reported as an
+//! error.
 
 use super::*;
 use frit_core::Error;
 
-/// Pages 3 to 12 with data, 5 discarded, some of them in the log; halted.
+/// Pages 3 to 12 with data, 5 discarded, some of them in the log, after a clean shutdown.
 fn halted(config: &NtlConfig) -> (Held, Vec<u8>) {
     let mut ntl = held(config);
     ntl.format(&mut Null).unwrap();
@@ -41,7 +42,7 @@ fn read_page(ntl: &mut Held, lpn: u64) -> frit_core::Result<Vec<u8>> {
     ntl.read(&mut Null, Sector(lpn * 8), Target::Bytes(&mut out), Hints::NONE).map(|()| out)
 }
 
-/// A page without a record read as zeros.
+/// Regression test: a page without a record used to read as zeros.
 #[test]
 fn a_record_that_is_lost_in_both_copies_is_restored_from_the_others() {
     assert!(!protected().is_empty());
@@ -80,7 +81,7 @@ fn several_lost_records_make_every_page_without_one_an_error() {
             assert!(read_page(&mut ntl, 4).is_err() && read_page(&mut ntl, 9).is_err());
             let mut hole = false;
             Durable::<Null>::extents(&ntl, Sector(0), 128, &mut |e| hole |= e.place.is_none()).unwrap();
-            assert!(!hole, "who copies by extents has to meet the error");
+            assert!(!hole, "a copy by extents has to get the error");
             assert!(ntl.write(&mut Null, Sector(0), Source::Bytes(&[1; 4096]), Hints::NONE).is_err());
         }
         let mut told = Vec::new();

@@ -1,43 +1,43 @@
-//! Where registers lie, and what a register looks like.
+//! Location and encoding of the registers.
 //!
 //! ```text
 //! 0                data: physical stripes
-//! A                head (a line), state (a line)
+//! A                header (a line), state (a line)
 //! A + 2 lines      for each region a ring: a line for each of its physical stripes
 //!    behind it     with `over_files`, as many rings again: numbers as of the last flush
 //! ```
 //!
-//! A number goes to the line `number % lines` of its ring, in its first 8 bytes. Each move writes one line of the
-//! ring and all lines of one of as many stripes: so no line of a ring wears more than the mean of the data, but
-//! for rounding, however little else is written.
+//! A number is stored in the first 8 bytes of line `number % lines` of its ring. Each move writes
+//! one line of the ring, and all lines of one of as many stripes. Therefore no line of a ring wears
+//! more than the mean of the data (except for rounding), even if nothing else is written.
 
 use super::super::{Leveler, Levelers, Shape, WearConfig};
 
-/// Bytes of a register.
+/// Size of a register, in bytes.
 pub(super) const WORD_BYTES: u32 = 8;
-/// Bytes of the head, and of the state's place.
+/// Size of the header, and of the state field, in bytes.
 pub(super) const HEAD_BYTES: u64 = 64;
 
-/// Numbers have 48 bits: at one move a microsecond they last nine years.
+/// Mask of a number: 48 bits, which last nine years at one move a microsecond.
 const NUMBER: u64 = u64::MAX >> 16;
-/// What a line holds that never held a number.
+/// Number in a line that never held one.
 const NEVER: u64 = NUMBER;
 
-/// Which of a region's rings.
+/// Kind of a ring.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(super) enum Ring {
-    /// Its number now.
+    /// Current number of the region.
     Current,
-    /// Its number as of the last flush.
+    /// Number of the region as of the last flush.
     Synced,
 }
 
-/// Where registers lie in the device.
+/// Layout of the registers in the device.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Area {
     at: u64,
     line: u64,
-    /// Lines of a ring.
+    /// Number of lines in a ring.
     pub(super) lines: u32,
     regions: u32,
     rings: u32,
@@ -52,7 +52,7 @@ impl Area {
         u64::from(line.max(HEAD_BYTES as u32))
     }
 
-    /// Bytes of registers for each stripe, and those that are needed once.
+    /// Bytes of registers for each stripe, and bytes needed once.
     pub(super) fn cost(config: &WearConfig, line: u32) -> (u64, u64) {
         let line = Area::line_bytes(line);
         (line * u64::from(rings(config)), 2 * line)
@@ -80,24 +80,24 @@ impl Area {
         self.at + self.line
     }
 
-    /// The address of a line of a ring.
+    /// Address of a line of a ring.
     pub(super) fn line_at(&self, ring: Ring, region: u32, line: u32) -> u64 {
         let which = u64::from(region) + if ring == Ring::Synced { u64::from(self.regions) } else { 0 };
         self.at + self.line * (2 + which * u64::from(self.lines) + u64::from(line))
     }
 
-    /// The line of a ring that a number goes to.
+    /// Line of a ring that stores a number.
     pub(super) fn line_of(&self, number: u64) -> u32 {
         (number % u64::from(self.lines)) as u32
     }
 
-    /// Bytes from one line to the next.
+    /// Distance between two lines, in bytes.
     pub(super) fn stride(&self) -> u64 {
         self.line
     }
 
-    /// A number of 48 bits, and a check of 16 over it and its place: a register in the wrong place does not check
-    /// out.
+    /// Encodes a 48-bit number with a 16-bit check over the number and its position, so that a
+    /// register in the wrong position fails the check.
     fn word(number: u64, ring: Ring, region: u32, line: u32) -> u64 {
         let mut b = [0; 17];
         b[..8].copy_from_slice(&(number & NUMBER).to_le_bytes());
@@ -107,17 +107,17 @@ impl Area {
         number & NUMBER | u64::from(crc32c::crc32c(&b) >> 16) << 48
     }
 
-    /// A number as it goes to its line.
+    /// Encodes a number for its line.
     pub(super) fn encode(&self, number: u64, ring: Ring, region: u32) -> [u8; WORD_BYTES as usize] {
         Area::word(number, ring, region, self.line_of(number)).to_le_bytes()
     }
 
-    /// What a line holds that never held a number. Zeros are damage.
+    /// Encodes a line that never held a number. Zeros are damage instead.
     pub(super) fn never(ring: Ring, region: u32, line: u32) -> [u8; WORD_BYTES as usize] {
         Area::word(NEVER, ring, region, line).to_le_bytes()
     }
 
-    /// What a line says: damage, never written, or a number.
+    /// Decodes a line. `None`: damaged. `Some(None)`: never written. `Some(Some(n))`: the number n.
     pub(super) fn decode(&self, word: u64, ring: Ring, region: u32, line: u32) -> Option<Option<u64>> {
         let number = word & NUMBER;
         if Area::word(number, ring, region, line) != word {
@@ -150,7 +150,7 @@ mod tests {
         for bit in 0..64 {
             assert_eq!(area.decode(word ^ 1 << bit, Ring::Current, 2, line), None, "bit {bit}");
         }
-        // Rings do not overlap, and lie within the area.
+        // Rings do not overlap, and are inside the area.
         let mut all: Vec<u64> = vec![area.head_at(), area.state_at()];
         for ring in [Ring::Current, Ring::Synced] {
             all.extend(

@@ -1,4 +1,4 @@
-//! Refreshed cells under a leveler: they move with their stripe.
+//! Refresh and clean writes under a leveler: refreshed cells move with their stripe.
 
 use super::Leveled;
 use crate::Token;
@@ -6,15 +6,16 @@ use frit_core::{Cause, Error, MediumKind, Result, Sink, Source};
 use frit_media::Store;
 
 impl<T: Token, St: Store> Leveled<T, St> {
-    /// Bytes that one refresh cleans. None for a part without clean writes, and where the leveler's stripes are
-    /// smaller than that: a refresh would reach into stripes of others.
+    /// Size of the refresh unit, in bytes. `None` for a part without clean writes, and if the
+    /// leveler's stripes are smaller than the unit: a refresh would reach into other stripes.
     #[must_use]
     pub fn refresh_bytes(&self) -> Option<u32> {
         let unit = self.pcm.config().refresh_bytes;
         unit.filter(|&bytes| self.plain || bytes <= self.shape.stripe_bytes)
     }
 
-    /// Whether all write units of a range take a clean write: as [`Pcm::is_clean`](frit_media::Pcm::is_clean).
+    /// Returns `true` if all write units of a range accept a clean write: see
+    /// [`Pcm::is_clean`](frit_media::Pcm::is_clean).
     #[inline]
     pub fn is_clean(&mut self, at: u64, len: u32) -> bool {
         if self.plain {
@@ -34,8 +35,8 @@ impl<T: Token, St: Store> Leveled<T, St> {
         self.pcm.config().refresh_bytes.is_some()
     }
 
-    /// Writes bytes, of each stripe by a clean write where all of its write units take one, else in place. It
-    /// counts towards moves as [`Leveled::write`] does.
+    /// Writes bytes. In each stripe a clean write is used if all its write units accept one,
+    /// otherwise the write is in place. The bytes count towards moves as with [`Leveled::write`].
     ///
     /// # Errors
     /// As for [`Leveled::write`].
@@ -51,18 +52,19 @@ impl<T: Token, St: Store> Leveled<T, St> {
         self.put::<S, true>(sink, at, data, cause, after)
     }
 
-    /// Refreshes the refresh unit that starts at `at`: as [`Pcm::refresh`](frit_media::Pcm::refresh). Its bytes
-    /// count towards moves as if they were written.
+    /// Refreshes the refresh unit that starts at `at`: see
+    /// [`Pcm::refresh`](frit_media::Pcm::refresh). Its bytes count towards moves like written
+    /// bytes.
     ///
     /// # Errors
-    /// `Rule` past the end, where [`Leveled::refresh_bytes`] is none, or where no refresh unit starts; a store
-    /// that fails; `ReadOnly` once a move failed half way.
+    /// `Rule` past the end, if [`Leveled::refresh_bytes`] is `None`, or if no refresh unit starts
+    /// at `at`; the store fails; `ReadOnly` after a move failed half-way.
     pub fn refresh<S: Sink<Tok = T>>(&mut self, sink: &mut S, at: u64, cause: Cause, after: T) -> Result<T> {
         if self.plain {
             return self.pcm.refresh(sink, at, cause, after);
         }
         let Some(bytes) = self.refresh_bytes() else {
-            let what = "a refresh of leveled PCM that has none, or has stripes smaller than a refresh unit";
+            let what = "refresh of leveled PCM without refresh, or with stripes smaller than a refresh unit";
             return Err(Error::Rule { medium: MediumKind::Pcm, at, what });
         };
         self.inside(at, u64::from(bytes))?;

@@ -1,4 +1,4 @@
-//! The head of the registers: what they were made for.
+//! Header of the registers: the configuration that they belong to.
 
 use super::area::{Area, HEAD_BYTES, Ring};
 use super::{Leveled, Leveler};
@@ -9,7 +9,7 @@ use frit_media::Store;
 const MAGIC: &[u8; 8] = b"fritWEAR";
 const VERSION: u32 = 1;
 
-/// Registers as of the last flush are being put in place.
+/// The registers as of the last flush are being restored.
 pub(super) const RESTORING: u32 = 1;
 
 pub(super) fn state_word(flags: u32) -> u64 {
@@ -17,9 +17,9 @@ pub(super) fn state_word(flags: u32) -> u64 {
 }
 
 impl<T: Token, St: Store> Leveled<T, St> {
-    /// Magic (8), version, leveler, stripe bytes, ranks, banks, stripes of a bank, cubes, turn, physical stripes of
-    /// a region, regions, logical stripes, over files (4 each): the last as bit 0 of its word; CRC32C of the seed
-    /// and all that (4).
+    /// Encodes the header: magic (8 bytes), version, leveler, stripe bytes, ranks, banks, stripes
+    /// of a bank, cubes, turn, physical stripes of a region, regions, logical stripes, over files
+    /// (4 each, the last as bit 0 of its word); CRC32C of the seed and all preceding bytes (4).
     pub(super) fn head(&self) -> [u8; HEAD_BYTES as usize] {
         let mut h = [0; HEAD_BYTES as usize];
         h[..8].copy_from_slice(MAGIC);
@@ -40,17 +40,18 @@ impl<T: Token, St: Store> Leveled<T, St> {
         for (to, word) in h[8..].chunks_exact_mut(4).zip(words) {
             to.copy_from_slice(&word.to_le_bytes());
         }
+        // The header has no space for the seed of 8 bytes, so only the checksum covers it.
         let seed = crc32c::crc32c(&self.config.seed.to_le_bytes());
         let crc = crc32c::crc32c_append(seed, &h[..60]);
         h[60..].copy_from_slice(&crc.to_le_bytes());
         h
     }
 
-    /// Writes registers that say that nothing moved yet, over whatever lies there. Done with the token; the head
-    /// comes last, and makes the rest valid.
+    /// Initialises the registers to the state before any move, whatever the device holds. Complete
+    /// with the returned token. The header is written last, since it makes the rest valid.
     ///
     /// # Errors
-    /// A store that fails.
+    /// The store fails.
     pub fn format<S: Sink<Tok = T>>(&mut self, sink: &mut S) -> Result<T> {
         let start = sink.start();
         if self.plain {
@@ -58,6 +59,8 @@ impl<T: Token, St: Store> Leveled<T, St> {
         }
         let zeros = [0; HEAD_BYTES as usize];
         let head_at = self.area.head_at();
+        // An old header is cleared first: an interrupted format must not leave it with new
+        // registers.
         let gone = self.registers(sink, head_at, &zeros, start)?;
         let gone = self.pcm.fence(sink, gone);
         let mut done = gone;
@@ -76,7 +79,7 @@ impl<T: Token, St: Store> Leveled<T, St> {
         let state = self.word(sink, state_at, state_word(0).to_le_bytes(), gone)?;
         let done = sink.join(done, state);
         let safe = self.pcm.fence(sink, done);
-        // Behind a page cache, too, the head does not come before the rest.
+        // Behind a page cache the header must not be written back before the rest.
         self.pcm.store_mut().sync()?;
         let head = self.head();
         let noted = self.registers(sink, head_at, &head, safe)?;
@@ -89,7 +92,7 @@ impl<T: Token, St: Store> Leveled<T, St> {
         Ok(done)
     }
 
-    /// Nothing has moved, and nothing is under way.
+    /// Resets the state in memory: no moves, and nothing in flight.
     pub(super) fn forget(&mut self) {
         for region in 0..self.leveler.regions() {
             self.leveler.set_number(region, 0);
@@ -120,18 +123,18 @@ impl<T: Token, St: Store> Leveled<T, St> {
         Err(Error::Corrupt { medium: MediumKind::Pcm, at, what: what.into() })
     }
 
-    /// Refuses registers of something else.
+    /// Rejects registers of another configuration.
     pub(super) fn check_head(&self, found: &[u8; HEAD_BYTES as usize]) -> Result<()> {
         if *found == self.head() {
             return Ok(());
         }
         let what = match &found[..8] {
             m if m == MAGIC => {
-                "the head of the wear-leveling registers is damaged, or they were made for another leveler, seed, \
-                 stripe size, division or PCM"
+                "the header of the wear-leveling registers is damaged, or they were made for another leveler, \
+                 seed, stripe size, division or PCM"
             }
-            [0, 0, 0, 0, 0, 0, 0, 0] => "no wear leveling was made here, or it was never finished",
-            _ => "this is not the head of wear-leveling registers",
+            [0, 0, 0, 0, 0, 0, 0, 0] => "no wear leveling was formatted here, or formatting was interrupted",
+            _ => "this is not the header of wear-leveling registers",
         };
         self.damaged(self.area.head_at(), what)
     }

@@ -1,4 +1,4 @@
-//! The calls of a PCM, with logical addresses: an access is cut where stripes end.
+//! The methods of a PCM, with logical addresses. An access is split at stripe boundaries.
 
 use super::{Leveled, Leveler};
 use crate::Token;
@@ -6,15 +6,16 @@ use frit_core::planted::{Bug, is};
 use frit_core::{Cause, Counts, Error, MediumKind, Result, Sink, Source, Target};
 use frit_media::Store;
 
-/// Part of an access in one stripe.
+/// Part of an access that is in one stripe.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Piece {
-    /// The physical address.
+    /// Physical address.
     pub(super) at: u64,
     pub(super) stripe: u32,
     region: u32,
-    /// Where it starts in the access, and its length.
+    /// Offset in the access.
     from: u32,
+    /// Length in bytes.
     pub(super) len: u32,
 }
 
@@ -27,7 +28,8 @@ impl<T: Token, St: Store> Leveled<T, St> {
         }
     }
 
-    /// The part of an access from `from` on that lies in one stripe. The access has to be inside.
+    /// Part of an access that starts at offset `from` and ends at the end of its stripe. The access
+    /// must be in range.
     #[inline]
     pub(super) fn piece(&self, at: u64, from: u32, len: u32) -> Piece {
         let at = at + u64::from(from);
@@ -43,13 +45,14 @@ impl<T: Token, St: Store> Leveled<T, St> {
         }
     }
 
-    /// The device's address of a logical one, which has to be inside.
+    /// Physical address of a logical one, which must be in range.
     #[inline]
     pub(super) fn physical(&self, at: u64) -> u64 {
         if self.plain { at } else { self.piece(at, 0, 1).at }
     }
 
-    /// Starts to load what a write to an address, which has to be inside, counts there.
+    /// Prefetches the wear counter that a write to an address will update. The address must be in
+    /// range.
     #[inline]
     pub fn prefetch(&self, at: u64) {
         self.pcm.prefetch(self.physical(at));
@@ -58,7 +61,7 @@ impl<T: Token, St: Store> Leveled<T, St> {
     /// Reads bytes.
     ///
     /// # Errors
-    /// `Rule` past the end, or a store that fails.
+    /// `Rule` past the end; the store fails.
     #[inline]
     pub fn read<S: Sink<Tok = T>>(
         &mut self,
@@ -84,11 +87,12 @@ impl<T: Token, St: Store> Leveled<T, St> {
         Ok(done.unwrap_or(after))
     }
 
-    /// Writes bytes in place. What it writes counts towards the next move of each region that it reaches, which
-    /// is made before the call returns; its token does not wait for that.
+    /// Writes bytes in place. The bytes count towards the next move of each region that the write
+    /// reaches. A move that becomes due is made before the call returns; the returned token does
+    /// not wait for it.
     ///
     /// # Errors
-    /// As for [`Pcm::write`](frit_media::Pcm::write); `ReadOnly` once a move failed half way.
+    /// As for [`Pcm::write`](frit_media::Pcm::write); `ReadOnly` after a move failed half-way.
     #[inline]
     pub fn write<S: Sink<Tok = T>>(
         &mut self,
@@ -101,7 +105,7 @@ impl<T: Token, St: Store> Leveled<T, St> {
         self.put::<S, false>(sink, at, data, cause, after)
     }
 
-    /// A write, by clean writes where they can be when `FRESH`.
+    /// Writes bytes. With `FRESH`, clean writes are used where possible.
     #[inline]
     pub(super) fn put<S: Sink<Tok = T>, const FRESH: bool>(
         &mut self,
@@ -146,13 +150,14 @@ impl<T: Token, St: Store> Leveled<T, St> {
         }
     }
 
-    /// What a change of a piece waits for.
+    /// Returns the token that a write to a stripe waits for: the stripe must not be in a move.
     #[inline]
     pub(super) fn free<S: Sink<Tok = T>>(&self, sink: &mut S, p: Piece, after: T) -> T {
         if is(Bug::WearWriteEarly) { after } else { sink.join(after, self.ready[p.stripe as usize]) }
     }
 
-    /// Keeps when a piece is written, counts it in whole write units, and moves what is due.
+    /// Records a write to a stripe: its token, and its length in whole write units. Makes the moves
+    /// that become due.
     #[inline]
     pub(super) fn wrote<S: Sink<Tok = T>>(&mut self, sink: &mut S, p: Piece, done: T) -> Result<()> {
         let stripe = p.stripe as usize;
@@ -167,10 +172,10 @@ impl<T: Token, St: Store> Leveled<T, St> {
         self.level(sink, p.region)
     }
 
-    /// Bytes as they lie in the store, free of cost: for checksums beside a read that was given.
+    /// Copies bytes from the store without a command, to verify checksums beside a read.
     ///
     /// # Errors
-    /// `Rule` past the end, or a store that fails.
+    /// `Rule` past the end; the store fails.
     pub fn peek(&self, at: u64, into: &mut [u8]) -> Result<()> {
         if self.plain {
             return self.pcm.peek(at, into);
@@ -186,10 +191,10 @@ impl<T: Token, St: Store> Leveled<T, St> {
         Ok(())
     }
 
-    /// Sets bytes without commands or wear: preconditioning.
+    /// Sets bytes without commands or wear, for preconditioning.
     ///
     /// # Errors
-    /// `Rule` past the end, or a store that fails.
+    /// `Rule` past the end; the store fails.
     pub fn preset(&mut self, at: u64, data: &[u8]) -> Result<()> {
         if self.plain {
             return self.pcm.preset(at, data);
@@ -205,22 +210,23 @@ impl<T: Token, St: Store> Leveled<T, St> {
         Ok(())
     }
 
-    /// Bytes will be read soon: loads them ahead, where the store has them in memory.
+    /// Prefetches bytes that will be read soon, if the store holds them in memory.
     pub fn fetch(&self, at: u64, len: usize) {
         if at.checked_add(len as u64).is_none_or(|end| end > self.bytes) || len == 0 {
             return;
         }
+        // Only up to the end of the stripe: the next stripe is at another physical address.
         let len = if self.plain { len } else { len.min(self.piece(at, 0, u32::MAX).len as usize) };
         self.pcm.store().fetch(self.physical(at), len);
     }
 
-    /// Orders all writes that `after` waits for before all that wait for its token.
+    /// Orders all writes that `after` covers before everything that waits for the returned token.
     #[inline]
     pub fn fence<S: Sink<Tok = T>>(&mut self, sink: &mut S, after: T) -> T {
         self.pcm.fence(sink, after)
     }
 
-    /// Commands by operation and cause, those of moves among them.
+    /// Commands by operation and cause, including those of moves.
     #[must_use]
     pub fn counts(&self) -> &Counts {
         self.pcm.counts()

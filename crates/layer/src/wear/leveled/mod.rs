@@ -1,4 +1,4 @@
-//! PCM under a leveler: the calls of [`Pcm`], with logical addresses.
+//! PCM with wear leveling: the interface of [`Pcm`] with logical addresses.
 
 mod area;
 mod fresh;
@@ -16,25 +16,26 @@ use area::Area;
 use frit_core::{Error, Result, UnitId};
 use frit_media::{Pcm, PcmConfig, PcmGeometry, Store};
 
-/// What is kept of a region.
+/// State of a region.
 #[derive(Clone, Copy, Debug)]
 struct Region<T> {
-    /// Bytes written since its last move.
+    /// Bytes written since the last move.
     written: u64,
-    /// When its last move is durable.
+    /// Token that completes when the last move is durable.
     gate: T,
-    /// Its number as of the last flush, where that is kept.
+    /// Number of the region as of the last flush, if that is kept.
     synced: u64,
 }
 
-/// PCM whose wear is leveled. Addresses are logical; [`Leveled::bytes`] says how many there are.
+/// PCM with wear leveling. Addresses are logical, from 0 to [`Leveled::bytes`].
 ///
-/// Refreshed cells move with their stripe: its copy has zeros where the stripe had them, and zeros are what a
-/// refresh leaves. [`Leveled::refresh_bytes`] says whether stripes are large enough to be refreshed.
+/// Refreshed cells move with their stripe: the copy has zeros where the stripe had them, and zeros
+/// are the result of a refresh. [`Leveled::refresh_bytes`] is `None` if stripes are too small to be
+/// refreshed.
 #[derive(Debug)]
 pub struct Leveled<T, St> {
     pcm: Pcm<St>,
-    /// Nothing is ever moved: calls go straight to the device.
+    /// `true` without leveling: calls go directly to the device.
     plain: bool,
     bytes: u64,
     config: WearConfig,
@@ -44,26 +45,29 @@ pub struct Leveled<T, St> {
     stripe_shift: u32,
     interval_bytes: u64,
     regions: Vec<Region<T>>,
-    /// For each physical stripe: when what was written to it is there, of what was written since it was moved.
+    /// For each physical stripe: token of the writes to it since its last move.
     written: Vec<T>,
-    /// For each physical stripe: when it may be read and written, since a move took or freed it.
+    /// For each physical stripe: token after which it may be accessed, since a move filled or freed
+    /// it.
     ready: Vec<T>,
-    /// Regions that moved since the last flush, where that is kept.
+    /// Regions that moved since the last flush, if registers as of a flush are kept.
     moved: Vec<u32>,
-    /// A stripe that moves; empty without bytes.
+    /// Buffer for the stripe to be moved; empty if the medium holds no bytes.
     buffer: Vec<u8>,
-    /// The same, read once more.
+    /// Buffer for the second read of the stripe.
     again: Vec<u8>,
     moves: u64,
-    /// Why writes are refused, once a register may be in PCM and not here.
+    /// Reason for refusing writes: a register write failed, so the registers in PCM are unknown.
     broken: Option<String>,
 }
 
 impl<T: Token, St: Store> Leveled<T, St> {
-    /// Levels a device. What it holds is found by [`Leveled::recover`]; a new one takes [`Leveled::format`].
+    /// Puts a leveler over a device. [`Leveled::recover`] reads its existing contents; a new device
+    /// needs [`Leveled::format`].
     ///
     /// # Errors
-    /// Parameters that do not fit the device: a leveler's, or a stripe smaller than a line or interleave unit.
+    /// Parameters do not fit the device: those of the leveler, or a stripe smaller than a line or
+    /// an interleave unit.
     pub fn new(pcm: Pcm<St>, config: WearConfig) -> Result<Leveled<T, St>> {
         let line = pcm.geometry().line_bytes;
         let plain = config.leveler == LevelerKind::NoLeveling;
@@ -73,7 +77,7 @@ impl<T: Token, St: Store> Leveled<T, St> {
         }
         let (per_stripe, head) = if plain { (0, 0) } else { Area::cost(&config, line) };
         let shape = Shape::fit(&config, pcm.bytes(), per_stripe, head);
-        // Without leveling stripes are a way to count, and any device will do.
+        // Without leveling, stripes serve only for counting, so any size of device is accepted.
         let shape = if plain { shape.or_else(|_| Shape::whole(pcm.bytes())) } else { shape }?;
         let leveler = Levelers::new(&config, &shape)?;
         let bytes =
@@ -108,7 +112,8 @@ impl<T: Token, St: Store> Leveled<T, St> {
         self.bytes
     }
 
-    /// Bytes of the device that hold neither data nor registers nor free stripes: what does not divide.
+    /// Bytes of the device that are not used for data, registers or free stripes: the remainder of
+    /// the division.
     #[must_use]
     pub fn unused_bytes(&self) -> u64 {
         if self.plain {
@@ -118,26 +123,26 @@ impl<T: Token, St: Store> Leveled<T, St> {
         self.pcm.bytes() - used * u64::from(self.shape.stripe_bytes) - self.area.bytes()
     }
 
-    /// The device's shape.
+    /// Geometry of the device.
     #[inline]
     #[must_use]
     pub fn geometry(&self) -> &PcmGeometry {
         self.pcm.geometry()
     }
 
-    /// What the device was made from.
+    /// Configuration of the device.
     #[must_use]
     pub fn config(&self) -> &PcmConfig {
         self.pcm.config()
     }
 
-    /// What the leveling was made from.
+    /// Configuration of the leveling.
     #[must_use]
     pub fn wear_config(&self) -> &WearConfig {
         &self.config
     }
 
-    /// How the device is divided.
+    /// Division of the device.
     #[must_use]
     pub fn shape(&self) -> &Shape {
         &self.shape
@@ -149,37 +154,37 @@ impl<T: Token, St: Store> Leveled<T, St> {
         &self.pcm
     }
 
-    /// The unit (channel) that holds a logical address, which has to be inside, now.
+    /// Unit (channel) that currently holds a logical address, which must be in range.
     #[must_use]
     pub fn unit_of(&self, at: u64) -> UnitId {
         self.pcm.unit_of(self.physical(at))
     }
 
-    /// The stack-wide number of one of its units.
+    /// Stack-wide number of a unit of the device.
     #[must_use]
     pub fn unit_id(&self, unit: u32) -> UnitId {
         self.pcm.unit_id(unit)
     }
 
-    /// What holds its bytes.
+    /// Store of the bytes.
     #[must_use]
     pub fn store(&self) -> &St {
         self.pcm.store()
     }
 
-    /// What holds its bytes, to be changed behind its back (damage, cuts). To make writes outlive the machine
-    /// there is [`Leveled::flush`]: a sync of the store alone is none.
+    /// Store of the bytes, to be changed directly (damage, power cuts). A sync of the store alone
+    /// is not a flush: use [`Leveled::flush`].
     pub fn store_mut(&mut self) -> &mut St {
         self.pcm.store_mut()
     }
 
-    /// Gives the store back.
+    /// Returns the store.
     #[must_use]
     pub fn into_store(self) -> St {
         self.pcm.into_store()
     }
 
-    /// Why writes are refused, when they are.
+    /// Reason for refusing writes, if writes are refused.
     #[must_use]
     pub fn refuses(&self) -> Option<&str> {
         self.broken.as_deref()

@@ -1,8 +1,9 @@
-//! Moves, and registers that are durable.
+//! Moves of stripes, and the durability of the registers.
 //!
-//! A move is: copy, fence, register, fence. The copy waits for all that was written to the stripe, and for the
-//! place to be free for certain (the register of the move that freed it); later accesses to the stripe wait for
-//! the register, since before it a stop would find the old place again.
+//! A move consists of copy, fence, register write, fence. The copy waits for all writes to the
+//! stripe, and until the destination is free for certain (for the register of the move that freed
+//! it). Later accesses to the stripe wait for the register: before it, a recovery would find the
+//! stripe at its old position.
 
 use super::area::Ring;
 use super::{Leveled, Leveler};
@@ -11,11 +12,11 @@ use frit_core::planted::{Bug, is};
 use frit_core::{Cause, Result, Sink, Source, Target};
 use frit_media::Store;
 
-/// How often a stripe is read again that is not twice the same.
+/// Number of times that a stripe is read again when two reads of it differ.
 const LOOKS: u32 = 3;
 
 impl<T: Token, St: Store> Leveled<T, St> {
-    /// Makes the moves that a region owes.
+    /// Makes the moves that are due in a region.
     #[cold]
     pub(super) fn level<S: Sink<Tok = T>>(&mut self, sink: &mut S, region: u32) -> Result<()> {
         while self.regions[region as usize].written >= self.interval_bytes {
@@ -26,7 +27,8 @@ impl<T: Token, St: Store> Leveled<T, St> {
     }
 
     fn step<S: Sink<Tok = T>>(&mut self, sink: &mut S, region: u32) -> Result<()> {
-        // The place that is overwritten may be the one that the registers of the last flush name.
+        // The destination may be the position that the registers of the last flush name, so a
+        // second move flushes first.
         let again = self.regions[region as usize].synced != self.leveler.number(region);
         if self.config.over_files && again && !is(Bug::WearMovedTwice) {
             self.flush(sink)?;
@@ -34,9 +36,12 @@ impl<T: Token, St: Store> Leveled<T, St> {
         let step = self.leveler.step(region);
         let (from, to) = (step.from as usize, step.to as usize);
         let mut after = self.ready[from];
+        // The copy must contain every earlier write to the stripe.
         if !is(Bug::WearCopyEarly) {
             after = sink.join(after, self.written[from]);
         }
+        // A recovery may still find data at the destination until the move that freed it is
+        // durable.
         if !is(Bug::WearGapEarly) {
             let free = sink.join(self.ready[to], self.regions[region as usize].gate);
             after = sink.join(after, free);
@@ -47,14 +52,16 @@ impl<T: Token, St: Store> Leveled<T, St> {
             (_, true) => copied,
             _ => self.pcm.fence(sink, copied),
         };
-        // A register that failed may be there or not: what is written from then on could be at neither place.
+        // After a failed write the register may or may not be in PCM, so the position of the stripe
+        // is uncertain: no further writes are accepted.
         let noted = self.note(sink, Ring::Current, region, step.number, safe);
-        let noted = noted.inspect_err(|e| self.broken = Some(format!("a register of wear leveling: {e}")))?;
+        let noted = noted.inspect_err(|e| self.broken = Some(format!("leveling register failed: {e}")))?;
         let done = if is(Bug::WearRegisterNotFenced) { noted } else { self.pcm.fence(sink, noted) };
         self.leveler.set_number(region, step.number);
         self.regions[region as usize].gate = done;
         for stripe in [from, to] {
             self.ready[stripe] = done;
+            // The old writes are part of the copy, whose token everything waits for now.
             self.written[stripe] = T::default();
         }
         self.moves += 1;
@@ -78,7 +85,8 @@ impl<T: Token, St: Store> Leveled<T, St> {
         Ok(written)
     }
 
-    /// Reads a stripe until it is twice the same: a bit that flips on its way would stay in the copy.
+    /// Reads a stripe until two reads agree: otherwise a bit flipped in transfer would become
+    /// permanent.
     fn look_again(&mut self, from: u64) -> Result<()> {
         for _ in 0..LOOKS {
             self.pcm.peek(from, &mut self.again)?;
@@ -90,7 +98,7 @@ impl<T: Token, St: Store> Leveled<T, St> {
         Ok(())
     }
 
-    /// Writes a number of a region to its place in a ring.
+    /// Writes a number of a region to its line of a ring.
     pub(super) fn note<S: Sink<Tok = T>>(
         &mut self,
         sink: &mut S,
@@ -118,32 +126,35 @@ impl<T: Token, St: Store> Leveled<T, St> {
         self.pcm.write(sink, at, data, Cause::WearLevel, after)
     }
 
-    /// Makes all that was written outlive the machine, and with it where it lies.
+    /// Makes all written data durable against a power loss, together with the registers that locate
+    /// it.
     ///
     /// # Errors
-    /// A store that fails.
+    /// The store fails.
     pub fn flush<S: Sink<Tok = T>>(&mut self, sink: &mut S) -> Result<()> {
+        // Data is synced before the registers that name it.
         if self.moved.is_empty() || !is(Bug::WearSyncedFirst) {
             self.pcm.store_mut().sync()?;
         }
         self.note_synced(sink)
     }
 
-    /// As [`Leveled::flush`], and writes the device's wear down.
+    /// Flushes as [`Leveled::flush`], and stores the wear counters of the device.
     ///
     /// # Errors
-    /// A store that fails.
+    /// The store fails.
     pub fn sync<S: Sink<Tok = T>>(&mut self, sink: &mut S) -> Result<()> {
         self.pcm.sync()?;
         self.note_synced(sink)
     }
 
-    /// After a sync: the numbers of all regions that moved are those of a flush, which takes another.
+    /// Records the numbers of all moved regions as those of a flush. Called after a sync, and syncs
+    /// again.
     fn note_synced<S: Sink<Tok = T>>(&mut self, sink: &mut S) -> Result<()> {
         if self.moved.is_empty() {
             return Ok(());
         }
-        // Kept until all is durable: a flush that failed is repeated.
+        // The list is kept until the numbers are durable, so that a failed flush is repeated.
         for i in 0..self.moved.len() {
             let region = self.moved[i];
             let (number, gate) = (self.leveler.number(region), self.regions[region as usize].gate);

@@ -1,9 +1,9 @@
-//! Coming up after any stop.
+//! Recovery after a crash or a power loss.
 //!
-//! The largest number in a region's ring says where everything lies: a move whose register is not there left its
-//! stripe where it was. What is found is not changed, but after a stop of the machine under files: then the
-//! numbers as of the last flush count, and later ones are taken out of their ring, under a flag that makes a
-//! recovery that was cut off start over.
+//! The largest number in a region's ring determines the position of all its stripes: a move without
+//! a register has left its stripe at the old position. Recovery changes nothing, except after a
+//! power loss with media in files. Then the numbers as of the last flush count, and later ones are
+//! removed from their rings. A flag makes an interrupted recovery start over.
 
 use super::area::{Area, HEAD_BYTES, Ring, WORD_BYTES};
 use super::head::{RESTORING, state_word};
@@ -13,15 +13,15 @@ use frit_core::planted::{Bug, is};
 use frit_core::{Cause, Error, Result, Sink, Stop, Target};
 use frit_media::Store;
 
-/// Bytes of registers that are read at once.
+/// Size of a read of registers, in bytes.
 const CHUNK: u64 = 64 << 10;
 
-/// What a recovery of wear leveling found.
+/// Result of a recovery of wear leveling.
 #[derive(Clone, Copy, PartialEq, Eq, Default, Debug)]
 pub struct WearRecovery {
-    /// The registers as of the last flush were taken, since the machine had stopped.
+    /// The registers as of the last flush were restored after a power loss.
     pub from_flush: bool,
-    /// Moves that were made since that flush and do not count any more.
+    /// Number of moves after that flush, which were undone.
     pub undone: u32,
     /// Bytes of registers that were read.
     pub bytes_read: u64,
@@ -32,17 +32,18 @@ fn array<const N: usize>(bytes: &[u8], at: usize) -> [u8; N] {
 }
 
 impl<T: Token, St: Store> Leveled<T, St> {
-    /// Comes up from what the device holds. Being stopped in it, or repeating it, changes nothing.
+    /// Recovers the state from the device. An interrupted or repeated recovery has the same result.
     ///
     /// # Errors
-    /// A device that was never formatted or for something else; a register that is damaged where it matters; a
-    /// stop of the machine without registers as of the last flush; a store that fails.
+    /// The device was never formatted, or for another configuration; a register is damaged where a
+    /// newer number could be; after a power loss there are no registers as of the last flush; the
+    /// store fails.
     pub fn recover<S: Sink<Tok = T>>(&mut self, sink: &mut S, stop: Stop) -> Result<WearRecovery> {
         if self.plain {
             return Ok(WearRecovery::default());
         }
         if !St::HOLDS {
-            let why = "wear leveling without bytes has nothing to come up from";
+            let why = "wear leveling of a medium without bytes has nothing to recover from";
             return Err(Error::param("store", "none", why));
         }
         self.forget();
@@ -57,9 +58,11 @@ impl<T: Token, St: Store> Leveled<T, St> {
             w if w == state_word(RESTORING) => true,
             _ => return self.damaged(self.area.state_at(), "the state of wear leveling is damaged"),
         };
+        // Only a volatile store, such as a file behind a page cache, can lose acknowledged
+        // registers.
         let machine = restoring || stop == Stop::Machine && self.pcm.store().volatile();
         if machine && !self.config.over_files {
-            let why = "keeps no registers as of the last flush, and the machine stopped under a file";
+            let why = "keeps no registers as of the last flush, which recovery from a power loss needs";
             return Err(Error::param("over_files", false, why));
         }
         for region in 0..self.leveler.regions() {
@@ -81,12 +84,13 @@ impl<T: Token, St: Store> Leveled<T, St> {
         for region in 0..self.leveler.regions() {
             let current = self.leveler.number(region);
             let synced = self.newest(sink, Ring::Synced, region, found)?;
+            // A region moves at most once between two flushes: anything else is damage.
             let once = current == synced || self.leveler.step(region).number == current;
             self.leveler.set_number(region, current);
             if !once {
                 let at = self.area.line_at(Ring::Synced, region, self.area.line_of(synced));
                 return self
-                    .damaged(at, format!("region {region} is at {current}, and was flushed at {synced}"));
+                    .damaged(at, format!("region {region} is at move {current}, flushed at move {synced}"));
             }
             self.regions[region as usize].synced = synced;
             if current != synced {
@@ -96,11 +100,13 @@ impl<T: Token, St: Store> Leveled<T, St> {
         if machine { self.take_back(sink, found) } else { Ok(()) }
     }
 
-    /// Moves since the last flush are void: their registers go.
+    /// Undoes the moves since the last flush: clears their registers.
     fn take_back<S: Sink<Tok = T>>(&mut self, sink: &mut S, found: &mut WearRecovery) -> Result<()> {
         found.from_flush = true;
         let state_at = self.area.state_at();
         let mut done = sink.start();
+        // Durable before the first register is cleared, so that an interrupted recovery starts
+        // over.
         if !self.moved.is_empty() && !is(Bug::WearRestoreUnmarked) {
             let noted = self.word(sink, state_at, state_word(RESTORING).to_le_bytes(), done)?;
             done = self.pcm.fence(sink, noted);
@@ -116,7 +122,8 @@ impl<T: Token, St: Store> Leveled<T, St> {
             self.leveler.set_number(region, self.regions[region as usize].synced);
             found.undone += 1;
         }
-        // Also when a recovery that was cut off had taken all of them back.
+        // Also required if an interrupted recovery had already cleared all registers, but not the
+        // flag.
         self.pcm.store_mut().sync()?;
         let noted = self.word(sink, state_at, state_word(0).to_le_bytes(), done)?;
         let done = self.pcm.fence(sink, noted);
@@ -129,7 +136,7 @@ impl<T: Token, St: Store> Leveled<T, St> {
         Ok(())
     }
 
-    /// The largest number in a ring, which the region has from then on.
+    /// Finds the largest number in a ring, and sets it as the number of the region.
     fn newest<S: Sink<Tok = T>>(
         &mut self,
         sink: &mut S,
@@ -153,11 +160,12 @@ impl<T: Token, St: Store> Leveled<T, St> {
                 }
             }
         }
-        // A line that is damaged matters where a newer number would be.
+        // A damaged line matters only where the next number would be: there it could hide a newer
+        // number.
         self.leveler.set_number(region, newest);
         let next = self.area.line_of(self.leveler.step(region).number);
         if bad.contains(&next) && !is(Bug::WearDamageUnseen) {
-            let what = format!("the register of region {region} behind move {newest} is damaged");
+            let what = format!("the register of region {region} after move {newest} is damaged");
             return self.damaged(self.area.line_at(ring, region, next), what);
         }
         Ok(newest)

@@ -1,4 +1,4 @@
-//! What leveling shows of itself, and partitions of what it offers.
+//! Metrics of wear leveling, and partitions of the logical space.
 
 use super::super::life::{self, Life};
 use super::{Leveled, Leveler};
@@ -8,7 +8,8 @@ use frit_core::{Op, Result};
 use frit_media::{Partition, Store};
 
 impl<T: Token, St: Store> Leveled<T, St> {
-    /// Takes `bytes` of what is free of the logical bytes: as [`Pcm::carve`](frit_media::Pcm::carve).
+    /// Allocates a partition of `bytes` bytes from the free logical space: see
+    /// [`Pcm::carve`](frit_media::Pcm::carve).
     ///
     /// # Errors
     /// As for `Pcm::carve`.
@@ -16,13 +17,13 @@ impl<T: Token, St: Store> Leveled<T, St> {
         self.pcm.carve_within(self.bytes, name, bytes, align)
     }
 
-    /// The end of what is carved: from here on all is free.
+    /// End of the allocated partitions: the space after it is free.
     #[must_use]
     pub fn carved_bytes(&self) -> u64 {
         self.pcm.carved_bytes()
     }
 
-    /// A partition by name.
+    /// Returns a partition by its name.
     #[must_use]
     pub fn partition(&self, name: &str) -> Option<Partition> {
         self.pcm.partition(name)
@@ -34,13 +35,13 @@ impl<T: Token, St: Store> Leveled<T, St> {
         self.pcm.partitions()
     }
 
-    /// How often the line was written that holds a logical address, which has to be inside, now.
+    /// Number of writes to the line that currently holds a logical address, which must be in range.
     #[must_use]
     pub fn wear_of(&self, at: u64) -> u32 {
         self.pcm.wear_of(self.physical(at))
     }
 
-    /// The device's view, with what leveling adds to its geometry.
+    /// View of the device, with the geometry of the leveling added.
     #[must_use]
     pub fn view(&self) -> MediumView {
         let mut view = self.pcm.view();
@@ -57,7 +58,7 @@ impl<T: Token, St: Store> Leveled<T, St> {
         view
     }
 
-    /// Line writes of each bank.
+    /// Number of line writes in each bank.
     #[must_use]
     pub fn bank_writes(&self) -> Vec<u64> {
         let line = u64::from(self.pcm.geometry().line_bytes);
@@ -67,8 +68,8 @@ impl<T: Token, St: Store> Leveled<T, St> {
             .collect()
     }
 
-    /// How evenly the device wears, and for how long it will: of all its lines, registers among them. Refreshes
-    /// wear, and are no bytes of the host's.
+    /// Evenness of wear and expected lifetime of the device, over all lines including registers.
+    /// Refreshes cause wear, but are not bytes written by the host.
     #[must_use]
     pub fn life(&self) -> Life {
         let line = u64::from(self.pcm.geometry().line_bytes);
@@ -80,19 +81,19 @@ impl<T: Token, St: Store> Leveled<T, St> {
         Life::new(&self.bank_writes(), all - own.min(all), u64::from(most), self.pcm.config().endurance)
     }
 
-    /// Bytes that moves and registers wrote.
+    /// Bytes written by moves and register updates.
     #[must_use]
     pub fn move_bytes(&self) -> u64 {
         self.pcm.counts().get(Op::PcmWrite, frit_core::Cause::WearLevel).bytes
     }
 
-    /// Moves since this was made.
+    /// Number of moves since this object was created.
     #[must_use]
     pub fn moves(&self) -> u64 {
         self.moves
     }
 
-    /// Figures for reports.
+    /// Metrics for reports.
     #[must_use]
     pub fn metrics(&self) -> Vec<Metric> {
         let life = self.life();

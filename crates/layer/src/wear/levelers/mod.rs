@@ -1,4 +1,4 @@
-//! All levelers.
+//! Levelers and their interface.
 
 mod none;
 mod randomized_start_gap;
@@ -18,51 +18,51 @@ use sfc::Sfc;
 use start_gap::StartGap;
 use strum::{EnumDiscriminants, EnumIter, EnumString, IntoStaticStr, VariantNames};
 
-/// Where a logical stripe lies.
+/// Location of a logical stripe.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Place {
-    /// The physical stripe.
+    /// Physical stripe.
     pub stripe: u32,
-    /// The region that it belongs to: who counts its writes.
+    /// Region of the stripe, which counts its writes.
     pub region: u32,
 }
 
-/// The next change of a region: a copy, after which the region's number is another.
+/// Next step of a region: a copy of one stripe, after which the region has a new number.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Step {
-    /// The physical stripe whose content moves.
+    /// Physical stripe whose contents are copied.
     pub from: u32,
-    /// The physical stripe that it moves to, where nothing lives.
+    /// Physical stripe that receives the copy, and holds no data.
     pub to: u32,
-    /// The region's number from then on: larger than the one before.
+    /// Number of the region after the step, larger than the one before.
     pub number: u64,
 }
 
-/// A mapping of stripes that changes by single copies.
+/// Mapping of stripes that changes by copies of single stripes.
 #[enum_dispatch]
 pub trait Leveler {
-    /// Logical stripes.
+    /// Number of logical stripes.
     fn logical(&self) -> u32;
 
-    /// One past the last physical stripe that it uses.
+    /// One past the last physical stripe in use.
     fn physical(&self) -> u32;
 
-    /// Regions, each with a number of its own; none when nothing ever moves.
+    /// Number of regions, each with its own number; 0 if nothing ever moves.
     fn regions(&self) -> u32;
 
     /// Physical stripes of a region.
     fn region_stripes(&self) -> u32;
 
-    /// Where a logical stripe lies now. The stripe is below [`Leveler::logical`].
+    /// Current location of a logical stripe, which must be below [`Leveler::logical`].
     fn map(&self, stripe: u32) -> Place;
 
-    /// The next change of a region.
+    /// Next step of a region.
     fn step(&self, region: u32) -> Step;
 
-    /// The number of a region: 0 at first.
+    /// Number of a region, initially 0.
     fn number(&self, region: u32) -> u64;
 
-    /// Sets the number of a region: after the copy of its step, or when it comes back after a stop.
+    /// Sets the number of a region: after the copy of a step, or in a recovery.
     fn set_number(&mut self, region: u32, number: u64);
 }
 
@@ -71,12 +71,12 @@ pub trait Leveler {
 #[derive(Clone, Debug, EnumDiscriminants)]
 #[strum_discriminants(
     name(LevelerKind),
-    doc = "Which leveler, by its name in kebab case.",
+    doc = "Name of a leveler, in kebab case.",
     derive(EnumString, EnumIter, VariantNames, IntoStaticStr, Hash),
     strum(serialize_all = "kebab-case")
 )]
 pub enum Levelers {
-    /// Nothing moves.
+    /// No leveling: nothing moves.
     #[strum_discriminants(strum(serialize = "none"))]
     #[strum_discriminants(doc = "Nothing moves.")]
     NoLeveling,
@@ -86,22 +86,23 @@ pub enum Levelers {
     /// Start-gap behind a fixed permutation of all stripes (the same paper, section 5).
     #[strum_discriminants(doc = "Start-gap behind a fixed permutation of all stripes.")]
     RandomizedStartGap,
-    /// Stripes round over ranks, then banks, start-gap in each bank (HALO paper, section V.B).
+    /// Stripes in round-robin order over ranks, then banks; start-gap in each bank (HALO paper,
+    /// section V.B).
     #[strum_discriminants(doc = "Stripes round over ranks, then banks, start-gap in each bank.")]
     RoundRobin,
     /// Cubes filled along a space-filling curve (HALO paper, section IV).
     #[strum_discriminants(doc = "Stripes round over cubes, each filled along a space-filling curve.")]
     Sfc,
-    /// Regions that are remapped by keys, stripe by stripe (Seong et al., ISCA 2010).
+    /// Regions remapped by random keys, stripe by stripe (Seong et al., ISCA 2010).
     #[strum_discriminants(doc = "Regions remapped by random keys, stripe by stripe.")]
     SecurityRefresh,
 }
 
 impl Levelers {
-    /// The leveler that a configuration names, over a device of this shape.
+    /// Creates the leveler that a configuration selects, for a device of this shape.
     ///
     /// # Errors
-    /// Parameters that it cannot use with this shape.
+    /// Parameters that the leveler cannot use with this shape.
     pub fn new(config: &WearConfig, shape: &Shape) -> Result<Levelers> {
         Ok(match config.leveler {
             LevelerKind::NoLeveling => NoLeveling::new(shape).into(),

@@ -1,8 +1,8 @@
-//! No leveling.
+//! No wear leveling.
 
 use super::{Leveler, Place, Shape, Step};
 
-/// Nothing moves.
+/// Identity mapping: nothing moves.
 #[derive(Clone, Debug)]
 pub struct NoLeveling {
     stripes: u32,

@@ -1,12 +1,12 @@
-//! Start-gap behind a fixed permutation of all stripes (Qureshi et al., MICRO 2009, section 5): stripes that are
-//! written together lie in different regions.
+//! Start-gap behind a fixed permutation of all stripes (Qureshi et al., MICRO 2009, section 5):
+//! stripes that are written together are in different regions.
 
 use super::super::feistel::Feistel;
 use super::start_gap::StartGap;
 use super::{Leveler, Place, Shape, Step, WearConfig};
 use frit_core::Result;
 
-/// A Feistel network before the regions of start-gap.
+/// Permutes addresses by a Feistel network, then applies start-gap in regions.
 #[derive(Clone, Debug)]
 pub struct RandomizedStartGap {
     order: Feistel,

@@ -1,10 +1,10 @@
-//! Round robin (HALO paper, section V.B, "RR"): stripes go first over ranks, then over the banks of a rank, and in
-//! each bank they shift as with start-gap.
+//! Round robin (HALO paper, section V.B, "RR"): stripes are distributed first over ranks, then over
+//! the banks of a rank. In each bank they move as with start-gap.
 
 use super::super::gaps::Gaps;
 use super::{Leveler, Place, Shape, Step};
 
-/// A region is a bank.
+/// Distributes stripes over banks; each bank is a region.
 #[derive(Clone, Debug)]
 pub struct RoundRobin {
     shape: Shape,

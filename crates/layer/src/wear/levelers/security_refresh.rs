@@ -1,21 +1,24 @@
-//! Security refresh (Seong et al., ISCA 2010, section 4), one level: a region of 2^k stripes is remapped from one
-//! random key to the next, `place = address XOR key`. The refresh pointer goes through all addresses; each address
-//! changes places with the one that lies where it has to go, which XOR makes an exchange of two.
+//! Security refresh (Seong et al., ISCA 2010, section 4), one level. A region of 2^k stripes is
+//! remapped from one random key to the next, `place = address XOR key`. The refresh pointer passes
+//! through all addresses. The stripe at each address is exchanged with the one at its destination;
+//! because of XOR an exchange involves exactly two stripes.
 //!
-//! The paper exchanges two lines in the buffers of the memory controller, which a power cut would lose. Here an
-//! exchange is three copies by way of a scratch stripe, each to a place where nothing lives, so that every moment
-//! has a mapping. There are as many scratch stripes as make each wear like the rest: an exchange writes one
-//! scratch stripe once; the `n` others twice, and what was written to the region in the time of three moves.
+//! The paper exchanges two lines in the buffers of the memory controller, whose contents a power
+//! loss would destroy. Here an exchange consists of three copies by way of a scratch stripe, each
+//! to a stripe that holds no data, so that the mapping is valid at every moment. The number of
+//! scratch stripes is chosen such that each wears like the other stripes: an exchange writes one
+//! scratch stripe once, and the `n` others twice, in addition to the host's writes to the region in
+//! the time of three moves.
 
 use super::super::config::WRITE_BYTES;
 use super::super::feistel::mix;
 use super::{Leveler, Place, Shape, Step, WearConfig};
 use frit_core::{Error, Result};
 
-/// Copies of an exchange.
+/// Number of copies in an exchange.
 const COPIES: u64 = 3;
 
-/// Registers of one region, all of which follow from its number.
+/// State of one region. All registers follow from its number.
 #[derive(Clone, Copy, Debug)]
 struct Registers {
     /// `3 × (round × n + pointer) + copies made of the exchange at the pointer`.
@@ -27,7 +30,7 @@ struct Registers {
     scratch: u32,
 }
 
-/// Regions of 2^k stripes and their scratch stripes.
+/// Maps regions of 2^k stripes by keys, with scratch stripes for the exchanges.
 #[derive(Clone, Debug)]
 pub struct SecurityRefresh {
     n: u32,
@@ -63,16 +66,18 @@ impl SecurityRefresh {
         Ok(s)
     }
 
-    /// The key of a round: each differs from the one before.
+    /// Key of a round, which differs from that of the previous round.
     fn key(&self, region: u32, round: u64) -> u32 {
         let of =
             |round: u64| (mix(self.seed ^ mix(round << 32 | u64::from(region))) % u64::from(self.n)) as u32;
-        // Even rounds draw freely; an odd one that would repeat a neighbour takes one that is neither's.
+        // Even rounds take a random key. An odd round whose key equals that of a neighbouring round
+        // takes the next key that differs from both.
         let key = of(round);
         if round.is_multiple_of(2) {
             return key;
         }
         let (before, after) = (of(round - 1), of(round + 1));
+        // With n = 2 there are only two keys, so the next round may repeat this one.
         (0..).map(|i| (key + i) % self.n).find(|&k| k != before && (k != after || self.n == 2)).unwrap_or(key)
     }
 
@@ -89,10 +94,11 @@ impl SecurityRefresh {
         }
     }
 
-    /// The next address, from the pointer on, that has to change places: a number at its begin.
+    /// State at the next address, from the pointer on, whose stripe must be exchanged.
     fn next_exchange(&self, region: u32, number: u64) -> Registers {
         let mut r = self.registers(region, number);
         loop {
+            // Each pair is exchanged once, at its smaller address.
             if r.pointer < r.pointer ^ r.old ^ r.new {
                 return r;
             }
@@ -128,6 +134,7 @@ impl Leveler for SecurityRefresh {
         let (region, offset) = (stripe / self.n, stripe % self.n);
         let r = &self.regions[region as usize];
         let other = offset ^ r.old ^ r.new;
+        // Exchanged already; first copy made; second copy made; not exchanged yet.
         let place = if offset.min(other) < r.pointer {
             offset ^ r.new
         } else if r.copies > 0 && offset == r.pointer {

@@ -1,18 +1,19 @@
-//! Space-filling curve (HALO paper, section IV, equation 1): stripes go round over cubes, which divide all banks
-//! along the stripe dimension; inside a cube they shift as with start-gap, over its places in the order of a
-//! three-dimensional Hilbert curve. The gap costs each cube one stripe (of 2048 with the sizes of Table I).
+//! Space-filling curve (HALO paper, section IV, equation 1): stripes are distributed in round-robin
+//! order over cubes, which divide all banks along the stripe dimension. Inside a cube they move as
+//! with start-gap, over the cube's positions in the order of a three-dimensional Hilbert curve. The
+//! gap costs one stripe of each cube (of 2048 with the sizes of Table I).
 
 use super::super::curve::Curve3;
 use super::super::gaps::Gaps;
 use super::{Leveler, Place, Shape, Step, WearConfig};
 use frit_core::{Error, Result};
 
-/// A region is a cube.
+/// Distributes stripes over cubes; each cube is a region.
 #[derive(Clone, Debug)]
 pub struct Sfc {
     cubes: u32,
     gaps: Gaps,
-    /// For each cube, the physical stripe at each place of the curve.
+    /// For each cube, the physical stripe at each position of the curve.
     places: Vec<u32>,
 }
 
@@ -28,7 +29,8 @@ impl Sfc {
             );
             return Err(Error::param("cubes", cubes, why));
         }
-        // An odd depth may have no curve without jumps: then a stripe less a bank is used.
+        // With an odd depth there may be no continuous curve; then one stripe of each bank is left
+        // unused.
         let curve_of = |depth| Ok((depth, Curve3::new([shape.ranks, shape.banks, depth])?));
         let (depth, curve) = match curve_of(depth) {
             Err(e) if depth < 2 => return Err(e),
@@ -36,7 +38,8 @@ impl Sfc {
             found @ Ok(_) => found?,
         };
         let turns = if config.turn { shape.all_banks().min(cubes) } else { 1 };
-        // As far apart as there are banks for all.
+        // Distance between the banks of two turns: as large as possible with different banks for
+        // all turns.
         let apart = (shape.banks / turns.div_ceil(shape.ranks)).max(1);
         let place = |cube: u32, seq: u32| {
             let [rank, bank, stripe] = curve.at(seq);

@@ -4,7 +4,7 @@ use super::super::gaps::Gaps;
 use super::{Leveler, Place, Shape, Step, WearConfig};
 use frit_core::{Error, Result};
 
-/// Regions of consecutive stripes, each with a gap.
+/// Maps regions of consecutive stripes, each with its own gap.
 #[derive(Clone, Debug)]
 pub struct StartGap {
     gaps: Gaps,

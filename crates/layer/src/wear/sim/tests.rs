@@ -8,7 +8,7 @@ fn small(leveler: LevelerKind) -> WearConfig {
     WearConfig { leveler, ranks: 2, banks: 4, cubes: 2, interval: 20, ..WearConfig::default() }
 }
 
-/// Eight banks of eight stripes.
+/// Size of the PCM: eight banks of eight stripes.
 const BYTES: u64 = 64 * (32 << 10);
 
 fn skewed(rng: &mut SmallRng, blocks: u64) -> u32 {
@@ -33,7 +33,8 @@ fn every_write_and_move_is_counted_once() {
     }
 }
 
-/// Runs until the first block passes its endurance, and compares with what a part of the run foretold.
+/// Runs until the first block exceeds its endurance, and compares with the prediction after a part
+/// of the run.
 #[test]
 fn the_lifetime_that_is_foretold_is_the_one_that_comes() {
     let endurance = 20_000;
@@ -53,7 +54,7 @@ fn the_lifetime_that_is_foretold_is_the_one_that_comes() {
     }
 }
 
-/// The life rate when half of the writes go to the first `hot` blocks of a PCM.
+/// Life rate if half of the writes go to the first `hot` blocks of a PCM.
 fn rate(config: &WearConfig, bytes: u64, hot: u32, writes: u32) -> f64 {
     let mut s = Simulation::new(config, bytes).unwrap();
     let mut rng = SmallRng::seed_from_u64(3);
@@ -69,13 +70,14 @@ fn rate(config: &WearConfig, bytes: u64, hot: u32, writes: u32) -> f64 {
 
 #[test]
 fn hot_stripes_spread_over_banks_only_where_the_leveler_takes_them_there() {
-    // 4 MiB of 2 GiB: a stripe for each bank going round, a quarter of a bank without leveling.
+    // 4 MiB of 2 GiB: one stripe for each bank with round robin, a quarter of a bank without
+    // leveling.
     let short = |leveler| rate(&WearConfig { leveler, ..WearConfig::default() }, 2 << 30, 1024, 400_000);
     assert!(short(LevelerKind::NoLeveling) < 0.02);
     assert!(short(LevelerKind::StartGap) < 0.02);
     assert!(short(LevelerKind::RoundRobin) > 0.9);
-    // Eight stripes of 64 MiB, for so long that gaps carry them through all of their regions: round robin keeps
-    // each in its bank, a cube takes its through all banks.
+    // Eight stripes of 64 MiB, long enough for gaps to move them through their whole regions. Round
+    // robin keeps each stripe in its bank; a cube moves its stripes through all banks.
     let long = |leveler| {
         let config = WearConfig { leveler, cubes: 2, interval: 2, ..WearConfig::default() };
         rate(&config, 64 << 20, 64, 8_000_000)

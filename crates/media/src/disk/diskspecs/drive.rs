@@ -10,7 +10,7 @@ use crate::disk::spec::{
 };
 use frit_core::Nanos;
 
-/// Parameters that say nothing about timing here, and why.
+/// Parameters that do not affect timing in this model, with the reason.
 const IGNORED: [(&str, &str); 12] = [
     ("Print stats", ""),
     ("Calc sector by sector", ""),
@@ -20,13 +20,13 @@ const IGNORED: [(&str, &str); 12] = [
     ("Allow sneaky partial read hits", "requests are served one after the other"),
     ("Allow sneaky intermediate read hits", "requests are served one after the other"),
     ("Allow write prebuffering", "requests are served one after the other"),
-    ("Preseeking level", "the arm is free when the media are"),
-    ("Disconnect write if seek", "nobody else is on the bus"),
-    ("Write hit stop prefetch", "a write always ends reading on"),
-    ("Maximum number of write segments", "one write stream is on its way to the media at a time"),
+    ("Preseeking level", "the arm is free when its platter access ends"),
+    ("Disconnect write if seek", "the drive is alone on the bus"),
+    ("Write hit stop prefetch", "a write always stops the read-ahead"),
+    ("Maximum number of write segments", "only one write stream is destaged at a time"),
 ];
 
-/// A block whose parameters are taken one by one; what is left over is named.
+/// A block whose parameters are consumed one by one. Those that remain are reported.
 pub(super) struct Taker<'a> {
     pub block: &'a Block,
     taken: Vec<&'a str>,
@@ -61,7 +61,7 @@ impl<'a> Taker<'a> {
         number(key, value)
     }
 
-    /// A whole number from 0 to `max`.
+    /// Consumes a whole number from 0 to `max`.
     pub(super) fn whole(&mut self, key: &'static str, max: u64) -> Result<Option<u64>, ReadError> {
         let Some(x) = self.number(key)? else { return Ok(None) };
         if x < 0.0 || x > max as f64 || x.fract() != 0.0 {
@@ -75,7 +75,7 @@ impl<'a> Taker<'a> {
         Ok(self.whole(key, 9)?.is_some_and(|x| x != 0))
     }
 
-    /// Milliseconds from 0 to a minute.
+    /// Consumes a time of 0 to 60 000 milliseconds.
     pub(super) fn time(&mut self, key: &'static str) -> Result<Option<Nanos>, ReadError> {
         let Some(ms) = self.number(key)? else { return Ok(None) };
         if !(0.0..=60_000.0).contains(&ms) {
@@ -93,12 +93,13 @@ impl<'a> Taker<'a> {
         Ok(After { read: self.time_or_zero(read)?, write: self.time_or_zero(write)? })
     }
 
-    /// Says which parameters were not taken, and refuses none of them: DiskSim's dialects differ.
+    /// Adds a note for each parameter that was not consumed. None is an error, since DiskSim's
+    /// dialects differ.
     pub(super) fn rest(self, notes: &mut Vec<String>) {
         for (key, v) in &self.block.entries {
             if !self.taken.contains(&key.as_str()) {
                 notes.push(format!(
-                    "{}:{}: '{key}' is not known and ignored",
+                    "{}:{}: '{key}' is not known and is ignored",
                     v.at.file.display(),
                     v.at.line
                 ));
@@ -118,9 +119,9 @@ pub(super) fn number(key: &str, v: &Value) -> Result<f64, ReadError> {
         .ok_or_else(|| v.at.error(format!("'{key}' is '{t}'; it should be a number")))
 }
 
-/// A `dm_disk` block alone: mechanics and layout, no cache, no overheads.
+/// Reads a `dm_disk` block alone: mechanics and layout, no cache, no overheads.
 pub(super) fn bare(block: &Block) -> Result<Loaded, ReadError> {
-    let mut notes = vec!["the file has no electronics: no overheads, no cache".to_string()];
+    let mut notes = vec!["the file does not describe the electronics: no overheads, no cache".to_string()];
     let (geometry, mechanics) = model::model(block, &mut notes)?;
     let spec = DiskSpec {
         name: block.name.clone(),
@@ -182,13 +183,14 @@ pub(super) fn disk(block: &Block) -> Result<Loaded, ReadError> {
     Ok(Loaded { spec, notes })
 }
 
-/// The least that a head switch takes, as a fraction of the track skew. The skew is what the maker found to
-/// cover a switch and its settling; drives whose switch was measured directly need 0.42 to 0.66 of the least
-/// one (HP C3323A, HP C2247A, HP C2490A, DEC RZ26, by their parameter files). Automatic extraction (DIXtrac)
-/// gives times down to 0.06 of it, which no head settles in.
+/// Minimum duration of a head switch, as a fraction of the track skew. The manufacturer chose the
+/// skew to cover a switch and its settling time; drives whose switch time was measured directly
+/// need 0.42 to 0.66 of their smallest skew (HP C3323A, HP C2247A, HP C2490A, DEC RZ26, according
+/// to their parameter files). Automatic extraction (DIXtrac) yields times down to 0.06 of the skew,
+/// in which no head settles.
 const SWITCH_OF_SKEW: f64 = 0.4;
 
-/// Raises a head switch that is too short for the track skew.
+/// Raises a head switch time that is too short for the track skew.
 fn switching(geometry: &Geometry, mut mechanics: Mechanics, notes: &mut Vec<String>) -> Mechanics {
     let turn = mechanics.revolution_ps as f64 / 1000.0;
     let skew =
@@ -197,12 +199,12 @@ fn switching(geometry: &Geometry, mut mechanics: Mechanics, notes: &mut Vec<Stri
         return mechanics;
     };
     let given = mechanics.head_switch;
-    // More than half a turn is no skew for a head switch.
-    // None at all is what a file may mean.
+    // A skew of more than half a revolution does not stem from a head switch. A time of zero may be
+    // intended by the file.
     if (1..least).contains(&given.0) && least < (turn * SWITCH_OF_SKEW / 2.0) as u64 {
         mechanics.head_switch = Nanos(least);
         notes.push(format!(
-            "a head switch of {given} is short for the track skew; taken as {}, {SWITCH_OF_SKEW} of the skew",
+            "a head switch of {given} is short for the track skew; {} is used, {SWITCH_OF_SKEW} of the skew",
             mechanics.head_switch
         ));
     }
@@ -243,7 +245,7 @@ fn overheads(t: &mut Taker<'_>) -> Result<Overheads, ReadError> {
     Ok(if scale == 1.0 { o } else { scaled(o, scale) })
 }
 
-/// All times of the electronics, times a factor. The minimum delay of a seek is mechanical and stays.
+/// Returns the overheads multiplied by a factor. The minimum seek delay is mechanical and stays.
 fn scaled(o: Overheads, scale: f64) -> Overheads {
     let f = |t: Nanos| Nanos((t.0 as f64 * scale).round() as u64);
     let a = |t: After| After { read: f(t.read), write: f(t.write) };
@@ -317,14 +319,14 @@ fn cache(t: &mut Taker<'_>) -> Result<CacheSpec, ReadError> {
         dirty_sectors: 0,
         joins_writes: t.flag("Combine seq writes")?,
     };
-    // Segment bookkeeping that comes to the same here.
+    // Keys of segment management that make no difference in this model.
     for key in ["Read directly to buffer", "Immed transfer partial hit"] {
         t.value(key);
     }
     Ok(c)
 }
 
-/// DiskSim's numbers of scheduling algorithms, as far as there is one of these here.
+/// Maps DiskSim's numbers of scheduling policies to the schedulers that exist here.
 fn scheduler(b: &Block, notes: &mut Vec<String>) -> Result<Scheduler, ReadError> {
     let n = Taker::new(b).whole("Scheduling policy", 64)?.unwrap_or(1);
     Ok(match n {
@@ -340,7 +342,7 @@ fn scheduler(b: &Block, notes: &mut Vec<String>) -> Result<Scheduler, ReadError>
     })
 }
 
-/// Takes the transfer times of the buses for a drive that leaves them open.
+/// Takes the transfer times of the buses for a drive that does not state them.
 pub(super) fn bus(blocks: &[Block], loaded: &mut Loaded) -> Result<(), ReadError> {
     let bus = &mut loaded.spec.bus;
     for b in blocks.iter().filter(|b| b.kind == "disksim_bus") {

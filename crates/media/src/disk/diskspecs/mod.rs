@@ -1,8 +1,9 @@
-//! Drives as DiskSim describes them: a `.diskspecs` file, the `.model` and `.seek` files that it names.
+//! Import of DiskSim's drive descriptions: a `.diskspecs` file with the `.model` and `.seek` files
+//! that it names.
 //!
-//! Source of the grammar and of the parameters' meaning: the DiskSim 4.0 reference manual (Bucy et al.,
-//! CMU-PDL-08-101) and the diskmodel manual. Parameters that do not change what the model does are listed
-//! in [`Loaded::notes`], and so is what a file leaves open.
+//! Source of the grammar and of the parameters' meaning: the DiskSim 4.0 reference manual (Bucy et
+//! al., CMU-PDL-08-101) and the diskmodel manual. [`Loaded::notes`] lists the parameters that have
+//! no effect on the model, and the values that a file does not state.
 
 mod drive;
 mod model;
@@ -12,14 +13,14 @@ use super::spec::DiskSpec;
 use std::fmt;
 use std::path::{Path, PathBuf};
 
-/// What is wrong with a parameter file, and where.
+/// A problem in a parameter file, with its location.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct ReadError {
-    /// The file.
+    /// Path of the file.
     pub file: PathBuf,
-    /// The line, from 1; 0 when it is about the whole file.
+    /// Line number from 1 on; 0 for a problem of the whole file.
     pub line: usize,
-    /// What is wrong, and how to mend it.
+    /// Description of the problem, and how to correct it.
     pub what: String,
 }
 
@@ -34,20 +35,21 @@ impl fmt::Display for ReadError {
 
 impl std::error::Error for ReadError {}
 
-/// A drive that was read, and what is to be said about it.
+/// A drive that was read, with remarks about the file.
 #[derive(Clone, Debug)]
 pub struct Loaded {
-    /// The drive.
+    /// Parameters of the drive.
     pub spec: DiskSpec,
-    /// Parameters that are ignored, values that are assumed, things that do not agree.
+    /// Remarks: parameters that are ignored, values that are assumed, contradictions.
     pub notes: Vec<String>,
 }
 
-/// Reads the first drive of a `.diskspecs` (or `.parv`) file. When a `.parv` file lies beside a
-/// `.diskspecs` file, the transfer times of its buses count for a drive that leaves them open.
+/// Reads the first drive of a `.diskspecs` (or `.parv`) file. If a `.parv` file is in the same
+/// folder as a `.diskspecs` file, the transfer times of its buses apply to a drive that does not
+/// state them.
 ///
 /// # Errors
-/// What is wrong, with file and line.
+/// A problem, with file and line.
 pub fn load(file: &Path) -> Result<Loaded, ReadError> {
     let mut loaded = from_blocks(file, &text::blocks(file)?)?;
     let parv = file.with_extension("parv");
@@ -57,10 +59,11 @@ pub fn load(file: &Path) -> Result<Loaded, ReadError> {
     Ok(loaded)
 }
 
-/// Reads a drive from a text that stands for `file`: what it names is looked for beside that.
+/// Parses a drive from the text of `file`. Other files that it names are searched in the folder of
+/// `file`.
 ///
 /// # Errors
-/// What is wrong, with file and line.
+/// A problem, with file and line.
 pub fn parse(file: &Path, text: &str) -> Result<Loaded, ReadError> {
     from_blocks(file, &text::blocks_of(file, text, 0)?)
 }

@@ -14,7 +14,7 @@ pub(super) fn model(block: &Block, notes: &mut Vec<String>) -> Result<(Geometry,
     let cylinders = t.needed("Number of cylinders")?;
     if !(1.0..=256.0).contains(&heads) || !(1.0..=4e6).contains(&cylinders) {
         return Err(block.at.error(format!(
-            "{heads} surfaces and {cylinders} cylinders are no disk; there should be 1 to 256 and 1 to 4000000"
+            "{heads} surfaces and {cylinders} cylinders are invalid; there should be 1 to 256 and 1 to 4000000"
         )));
     }
     let part = |t: &mut Taker<'_>, key: &'static str| match t.block.find(key) {
@@ -41,7 +41,7 @@ fn mechanics(block: &Block, notes: &mut Vec<String>) -> Result<Mechanics, ReadEr
     if block.kind != "dm_mech_g1" {
         return Err(block
             .at
-            .error(format!("'{}' is no mechanical model known here; dm_mech_g1 is", block.kind)));
+            .error(format!("'{}' is not a supported mechanical model; dm_mech_g1 is", block.kind)));
     }
     let mut t = Taker::new(block);
     let positioning = match t.text("Access time type")?.unwrap_or("trackSwitchPlusRotation") {
@@ -58,7 +58,7 @@ fn mechanics(block: &Block, notes: &mut Vec<String>) -> Result<Mechanics, ReadEr
     };
     let rpm = t.needed("Rotation speed (in rpms)")?;
     if !(100.0..=1_000_000.0).contains(&rpm) {
-        return Err(block.at.error(format!("{rpm} revolutions a minute; there should be 100 to 1000000")));
+        return Err(block.at.error(format!("{rpm} revolutions per minute; there should be 100 to 1000000")));
     }
     let settle = t.number("Add. write settling delay")?.unwrap_or(0.0);
     if settle.abs() > 1000.0 {
@@ -114,6 +114,7 @@ fn seek(t: &mut Taker<'_>) -> Result<SeekCurve, ReadError> {
         "hpl" | "hplplus10" => {
             let v =
                 list(t, "HPL seek equation values", 6)?.ok_or_else(|| missing("HPL seek equation values"))?;
+            // The sixth value overrides the time of the shortest seek, unless it is negative.
             let first = if kind == "hplplus10" {
                 let ms =
                     list(t, "First ten seek times", 10)?.ok_or_else(|| missing("First ten seek times"))?;
@@ -147,10 +148,10 @@ fn list(t: &mut Taker<'_>, key: &'static str, least: usize) -> Result<Option<Vec
     items.iter().map(|i| number(key, i)).collect::<Result<_, _>>().map(Some)
 }
 
-/// A file of `distance, time [, deviation]` a line, in cylinders and ms.
+/// Reads a file with lines of `distance, time [, deviation]`, in cylinders and ms.
 fn points(file: &std::path::Path, named: &super::text::At) -> Result<SeekCurve, ReadError> {
     if !file.is_file() {
-        let why = format!("the seek curve '{}' is not there; put the file beside this one", file.display());
+        let why = format!("the seek curve '{}' is missing; put it into the same folder", file.display());
         return Err(named.error(why));
     }
     let mut points: Vec<(u32, Nanos)> = Vec::new();
@@ -164,7 +165,7 @@ fn points(file: &std::path::Path, named: &super::text::At) -> Result<SeekCurve, 
             (fields.next().and_then(|f| f.parse().ok()), fields.next().and_then(|f| f.parse().ok()));
         let bad = |what: String| ReadError { file: file.to_path_buf(), line: i + 1, what };
         let (Some(distance), Some(ms)) = (distance, ms) else {
-            return Err(bad(format!("'{line}' is no pair of a distance in cylinders and a time in ms")));
+            return Err(bad(format!("'{line}' is not a pair of a distance in cylinders and a time in ms")));
         };
         let ms: f64 = ms;
         if !(0.0..=4000.0).contains(&ms) {
@@ -184,7 +185,7 @@ fn points(file: &std::path::Path, named: &super::text::At) -> Result<SeekCurve, 
 fn layout(block: &Block, heads: u32, notes: &mut Vec<String>) -> Result<Geometry, ReadError> {
     if !["dm_layout_g1", "dm_layout_g1_old"].contains(&block.kind.as_str()) {
         return Err(block.at.error(format!(
-            "'{}' is no layout known here; dm_layout_g1 with zones is (g2 and g4 need DiskSim's own maps)",
+            "'{}' is not a supported layout; dm_layout_g1 with zones is (g2 and g4 need DiskSim's own maps)",
             block.kind
         )));
     }
@@ -223,7 +224,8 @@ fn layout(block: &Block, heads: u32, notes: &mut Vec<String>) -> Result<Geometry
     Ok(Geometry { heads, cylinders: 0, mapping, sparing, range_cylinders, zones: out })
 }
 
-/// Whether skews are in revolutions rather than sectors.
+/// Returns `true` if skews are in revolutions, `false` if they are in sectors, and `None` if the
+/// block does not state it.
 fn units(t: &mut Taker<'_>) -> Result<Option<bool>, ReadError> {
     match t.text("Skew units")? {
         None => Ok(None),
@@ -248,7 +250,7 @@ fn zone(block: &Block, turns: bool, notes: &mut Vec<String>) -> Result<Zone, Rea
     let slips = whole_list(&mut t, "slips")?;
     let pairs = whole_list(&mut t, "defects")?;
     if pairs.len() % 2 != 0 {
-        return Err(block.at.error("'defects' should be pairs: where a sector was, and where it is"));
+        return Err(block.at.error("'defects' should be pairs: original and new sector"));
     }
     let zone = Zone {
         first_cylinder: first as u32,

@@ -1,4 +1,4 @@
-//! Files that are drives, and files that are not.
+//! Tests of valid and invalid parameter files.
 
 use super::{load, parse};
 use crate::disk::geometry::{Mapping, Sparing};
@@ -6,7 +6,7 @@ use crate::disk::{Drive, ReadAhead, Scheduler, SeekCurve, WriteBack};
 use proptest::prelude::*;
 use std::path::{Path, PathBuf};
 
-/// A small drive with all of it in one file.
+/// A small drive whose description is in one file.
 const DRIVE: &str = "
 # a comment
 disksim_disk SMALL {
@@ -152,11 +152,11 @@ fn errors_say_file_line_and_remedy() {
         ("Blocks per track = 22", "Blocks per track = 0", "has to be 1 to 1048576"),
         ("Number of spares = 4", "Number of spares = 40000", "leaves no blocks"),
         ("rpms) = 6000", "rpms) = 0", "there should be 100 to 1000000"),
-        ("Layout Model = dm_layout_g1 {", "Layout Model = dm_layout_g4 {", "no layout known here"),
+        ("Layout Model = dm_layout_g1 {", "Layout Model = dm_layout_g4 {", "not a supported layout"),
         (
             "Mechanical Model = dm_mech_g1 {",
             "Mechanical Model = dm_mech_q {",
-            "no mechanical model known here",
+            "not a supported mechanical model",
         ),
         ("Model = dm_disk SMALL_model {", "Modell = dm_disk SMALL_model {", "'Model' is missing"),
         ("defects = [ 9, 10 ]", "defects = [ 9 ]", "should be pairs"),
@@ -165,7 +165,7 @@ fn errors_say_file_line_and_remedy() {
         (
             "Model = dm_disk SMALL_model {",
             "Model = source nowhere.model, X = dm_disk Y {",
-            "which is not there",
+            "which does not exist",
         ),
         ("disksim_disk SMALL {", "disksim_ctlr SMALL {", "has no disksim_disk block"),
         ("} # end of SMALL", "", "the file ends here, before the '}'"),
@@ -212,13 +212,13 @@ fn files_beside_the_first() {
     }
     write(dir.path(), "s.seek", "1, fast\n");
     let told = load(&file).unwrap_err().to_string();
-    assert!(told.contains("s.seek:1: '1, fast' is no pair"), "{told}");
+    assert!(told.contains("s.seek:1: '1, fast' is not a pair"), "{told}");
     let own = write(dir.path(), "own.diskspecs", "source own.diskspecs\n");
     assert!(load(&own).unwrap_err().to_string().contains("nests more than 16 deep"));
 }
 
-/// One byte of the file that `garbled_files_are_refused_or_work` changed: the parser took the file, and building the
-/// drive refused it.
+/// A case that `garbled_files_are_refused_or_work` found with one changed byte: the parser accepted
+/// the file, and building the drive refused it.
 #[test]
 fn a_curve_that_no_arm_follows_is_refused_when_the_file_is_read() {
     let garbled = DRIVE.replacen("[ 15, 3.0,", "[ 15,-3.0,", 1);
@@ -231,7 +231,8 @@ fn a_curve_that_no_arm_follows_is_refused_when_the_file_is_read() {
 proptest! {
     #![proptest_config(ProptestConfig::with_cases(400))]
 
-    /// Cut short, with bytes changed or pieces moved: an error or a drive that works, never a panic.
+    /// A file that is truncated, has changed bytes or moved pieces yields an error or a drive that
+    /// works, never a panic.
     #[test]
     fn garbled_files_are_refused_or_work(
         cut in 0..DRIVE.len(),

@@ -3,12 +3,12 @@
 use super::ReadError;
 use std::path::{Path, PathBuf};
 
-/// Files that may include each other in a chain, and blocks that may nest.
+/// Maximum depth of nested blocks, and of files that include each other.
 const DEPTH_MAX: usize = 16;
-/// Largest parameter file that is read.
+/// Maximum size of a parameter file in bytes.
 const BYTES_MAX: u64 = 64 << 20;
 
-/// Where something stands.
+/// A location in a parameter file.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub(super) struct At {
     pub file: PathBuf,
@@ -21,7 +21,7 @@ impl At {
     }
 }
 
-/// A value and where it stands.
+/// A value and its location.
 #[derive(Clone, Debug)]
 pub(super) struct Value {
     pub at: At,
@@ -46,7 +46,7 @@ pub(super) struct Block {
 
 impl Block {
     pub(super) fn find(&self, key: &str) -> Option<&Value> {
-        // The last one counts, as in DiskSim.
+        // The last entry of a key applies, as in DiskSim.
         self.entries.iter().rev().find(|(k, _)| k == key).map(|(_, v)| v)
     }
 }
@@ -63,12 +63,12 @@ pub(super) fn load(file: &Path) -> Result<String, ReadError> {
     Ok(String::from_utf8_lossy(&bytes).into_owned())
 }
 
-/// The blocks at the top of a file and of the files that it sources there.
+/// Reads the top-level blocks of a file, and of the files that it sources at the top level.
 pub(super) fn blocks(file: &Path) -> Result<Vec<Block>, ReadError> {
     blocks_of(file, &load(file)?, 0)
 }
 
-/// The same for a text that claims to be `file`.
+/// Parses the top-level blocks of a text that is treated as the contents of `file`.
 pub(super) fn blocks_of(file: &Path, text: &str, depth: usize) -> Result<Vec<Block>, ReadError> {
     let tokens = tokens(file, text);
     let mut p = Parser { tokens: &tokens, next: 0, file, depth };
@@ -85,17 +85,17 @@ pub(super) fn blocks_of(file: &Path, text: &str, depth: usize) -> Result<Vec<Blo
         } else if let Some(source) = words.strip_prefix("source ") {
             let sourced = beside(file, source.trim());
             if !sourced.is_file() {
-                return Err(at.error(format!("sources '{}', which is not there", sourced.display())));
+                return Err(at.error(format!("sources '{}', which does not exist", sourced.display())));
             }
             p.enter(at, depth)?;
             out.extend(blocks_of(&sourced, &load(&sourced)?, depth + 1)?);
         }
-        // `instantiate`, `topology`: not about the drive.
+        // `instantiate`, `topology`: they do not describe the drive.
     }
     Ok(out)
 }
 
-/// A path that a file names, from its own folder on.
+/// Returns a path that a file names, relative to the folder of the file.
 pub(super) fn beside(file: &Path, name: &str) -> PathBuf {
     file.parent().map_or_else(|| PathBuf::from(name), |d| d.join(name))
 }
@@ -110,7 +110,8 @@ enum Token {
     Comma,
 }
 
-/// Words between the punctuation, without comments; a line's end ends them.
+/// Splits a text into tokens, without comments. Words between punctuation form one token, which
+/// ends at the end of the line.
 fn tokens(file: &Path, text: &str) -> Vec<(At, Token)> {
     let mut out = Vec::new();
     for (i, line) in text.lines().enumerate() {
@@ -171,7 +172,7 @@ impl<'a> Parser<'a> {
         Ok(())
     }
 
-    /// A block whose type and name were read and whose `{` comes next.
+    /// Parses a block whose type and name were consumed; the next token is its `{`.
     fn block(&mut self, at: At, words: &str) -> Result<Block, ReadError> {
         self.enter(&at, self.depth)?;
         self.depth += 1;
@@ -235,7 +236,7 @@ impl<'a> Parser<'a> {
         let file = beside(self.file, name);
         if !file.is_file() {
             let why = format!(
-                "'{key}' sources '{}', which is not there; put the file beside this one, or mend the name",
+                "'{key}' sources '{}', which does not exist; put it into the same folder, or correct the name",
                 file.display()
             );
             return Err(at.error(why));

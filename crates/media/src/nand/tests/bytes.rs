@@ -27,7 +27,7 @@ fn an_op() -> impl Strategy<Value = Do> {
     ]
 }
 
-/// Carries out one operation; what came of it, as text, and the bytes that were read.
+/// Executes one operation. Returns its result as text, and the bytes that were read.
 fn step<St: Store>(n: &mut Nand<St>, op: &Do) -> (String, Vec<u8>) {
     let mut out = Vec::new();
     let next = |n: &Nand<St>, b: u32| 4 * b + n.next_page(BlockId(b)).min(3);
@@ -55,7 +55,7 @@ fn step<St: Store>(n: &mut Nand<St>, op: &Do) -> (String, Vec<u8>) {
     (r.map_or_else(|e| e.to_string(), |()| "ok".into()), out)
 }
 
-/// What the pages should hold, by a model that knows nothing of stores.
+/// Updates the expected contents of the pages, by a model that is independent of stores.
 fn expect(model: &mut BTreeMap<u32, (u8, Spare)>, n: &Nand<NoStore>, op: &Do, ok: bool) {
     if !ok {
         return;
@@ -146,7 +146,8 @@ fn every_flipped_bit_is_detected_and_named() {
             flip(&mut n);
             let e = read(&mut n, 1).unwrap_err();
             assert!(matches!(e, Error::Corrupt { at: 1, .. }), "byte {at}, bit {bit}: {e}");
-            // A part of the page is not given either, nor moved and sealed anew.
+            // A part of the page is not returned either, and the page is not moved with a new
+            // checksum.
             let mut part = [0; 4];
             assert!(n.read(&mut Null, Ppn(1), 0, Target::Bytes(&mut part), Cause::Host, ()).is_err());
             assert!(n.copyback(&mut Null, Ppn(1), Ppn(4), spare(1), None, Cause::Gc, ()).is_err());
@@ -173,7 +174,7 @@ fn a_page_in_the_place_of_another_is_detected() {
 
 #[test]
 fn a_torn_program_looks_erased_or_damaged_and_never_whole() {
-    // The store gets data, then record: cut the record at every byte.
+    // The store gets the data, then the record: cut the record at every byte.
     let mut whole = in_memory(config());
     program(&mut whole, 0, 9).unwrap();
     let at = whole.geometry().record_at(Ppn(0));

@@ -9,7 +9,8 @@ fn faulty(seed: u64) -> NandConfig {
     c
 }
 
-/// Which pages fail to program and which blocks to erase, over three rounds.
+/// Returns the pages that fail to program, the blocks that fail to erase over three rounds, and the
+/// number of factory bad blocks.
 fn run<St: Store>(mut n: Nand<St>) -> (Vec<u32>, Vec<u32>, u32) {
     let (mut programs, mut erases) = (Vec::new(), Vec::new());
     let bad = n.bad_blocks();
@@ -77,7 +78,7 @@ fn a_failed_erase_leaves_the_data_and_forbids_programs() {
     let block = block.unwrap();
     assert_eq!(read(&mut n, 4 * block).unwrap(), [block as u8; PAGE]);
     assert!(program(&mut n, 4 * block + 1, 1).unwrap_err().to_string().contains("erase failed"));
-    // A later erase may succeed, and frees it.
+    // A later erase may succeed, and makes the block usable again.
     while erase(&mut n, block).is_err() {}
     program(&mut n, 4 * block, 9).unwrap();
 }
@@ -91,6 +92,6 @@ fn blocks_wear_out_beyond_their_endurance_only() {
         erase(&mut n, 0).unwrap();
     }
     let more = (1..).find(|_| erase(&mut n, 0).is_err()).unwrap();
-    // Rayleigh with sigma 20: one in a hundred thousand lives beyond 96.
+    // Rayleigh with sigma 20: one block in a hundred thousand survives more than 96 further erases.
     assert!(more < 100, "{more}");
 }

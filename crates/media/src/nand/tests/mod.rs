@@ -1,4 +1,4 @@
-//! The rules of NAND, its faults, and its bytes on every store.
+//! Tests of the rules of NAND, of its faults, and of its bytes on every store.
 
 mod bytes;
 mod faults;

@@ -45,7 +45,7 @@ fn rules_hold<St: Store>(mut n: Nand<St>) {
     breaks(n.copyback(&mut Null, Ppn(4), Ppn(9), spare(4), None, Cause::Gc, ()), "out of order");
     breaks(n.copyback(&mut Null, Ppn(5), Ppn(8), spare(4), None, Cause::Gc, ()), "erased");
     n.copyback(&mut Null, Ppn(4), Ppn(8), spare(4), None, Cause::Gc, ()).unwrap();
-    // What breaks a rule is not counted.
+    // A command that violates a rule is not counted.
     let done = |op| n.counts().of(op).commands;
     assert_eq!((done(Op::NandProgram), done(Op::NandErase), done(Op::NandCopyback)), (4, 1, 1));
     assert_eq!(done(Op::NandRead), 2);
@@ -112,7 +112,7 @@ fn preset_is_a_state_without_commands() {
 
     let mut held = in_memory(config());
     held.preset_page(Ppn(0), Source::Bytes(&[7; PAGE]), spare(5)).unwrap();
-    breaks(held.preset_page(Ppn(2), Source::Bytes(&[7; PAGE]), spare(5)), "next of a good block");
+    breaks(held.preset_page(Ppn(2), Source::Bytes(&[7; PAGE]), spare(5)), "next page of a good block");
     assert_eq!(held.spare(Ppn(0)).unwrap(), Some(spare(5)));
     assert_eq!(read(&mut held, 0).unwrap(), [7; PAGE]);
     assert_eq!(held.counts().of(Op::NandProgram).commands, 0);

@@ -1,4 +1,4 @@
-//! Refreshed cells, clean writes over them, and what is left of that after a restart.
+//! Tests of refreshed cells, of clean writes over them, and of their state after a restart.
 
 use super::*;
 
@@ -9,7 +9,7 @@ fn clean_writes_need_a_refresh() {
         p.write_clean(log, at, Source::Bytes(&[5; 32]), Cause::Host, 0).is_ok()
     };
     let mut log = Log::default();
-    // New cells are as good as refreshed; those that were written are not.
+    // New cells are equivalent to refreshed ones; cells that were written are not.
     assert!(clean(&mut p, 512, &mut log) && !clean(&mut p, 512, &mut log) && clean(&mut p, 544, &mut log));
     p.write(&mut log, 600, Source::Bytes(&[6; 1]), Cause::Host, 0).unwrap();
     assert!(!clean(&mut p, 592, &mut log), "a plain write dirties, too");
@@ -50,13 +50,14 @@ fn a_torn_write_is_judged_by_what_it_left() {
     let mut p = in_memory(config(1, true));
     p.write(&mut Null, 1024, Source::Bytes(&[7; 64]), Cause::Host, ()).unwrap();
     let mut store = p.into_store();
-    // Of a write of four units at 2048, one word of the third was there when the power went.
+    // Of a write of four units at 2048, one word of the third unit was durable when the power was
+    // lost.
     store.write(2048 + 40, &[9; 8]).unwrap();
     let mut back = on(config(1, true), store);
     let clean: Vec<bool> = (0..4).map(|unit| back.is_clean(2048 + 16 * unit, 16)).collect();
     assert_eq!(clean, [true, true, false, true]);
     assert!(!back.is_clean(1008, 32) && back.is_clean(0, 1024) && back.is_clean(1088, 960));
-    // What was looked at is remembered: zeros that are written are no refresh.
+    // A unit that was examined is known: writing zeros to it is no refresh.
     back.write(&mut Null, 1024, Source::Bytes(&[0; 64]), Cause::Host, ()).unwrap();
     assert!(!back.is_clean(1024, 64));
     back.refresh(&mut Null, 2048, Cause::Gc, ()).unwrap();
@@ -83,7 +84,7 @@ proptest! {
         ops in prop::collection::vec((0u8..9, 0u64..8192, 0u32..700, 0u8..4), 1..80)
     ) {
         let mut p = in_memory(config(2, true));
-        // Bytes, and for each unit of 16 whether it takes a clean write; unknown after a restart.
+        // Bytes, and for each unit of 16 bytes the clean state, which is unknown after a restart.
         let mut bytes = vec![0u8; 8192];
         let mut clean = vec![Some(true); 512];
         for (what, at, len, byte) in ops {
@@ -125,7 +126,7 @@ proptest! {
                     clean.fill(None);
                 }
                 6 => {
-                    // A copy of up to a refresh unit to the other half.
+                    // A copy of at most a refresh unit to the other half of the device.
                     let (n, to) = (units.len().min(32), (units.start + 256) % 512);
                     let (n, from) = (n.min(512 - units.start.max(to)), units.start);
                     let copied = bytes[16 * from..16 * (from + n)].to_vec();

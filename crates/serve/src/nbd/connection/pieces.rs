@@ -1,8 +1,8 @@
-//! Requests that find no memory to be held whole: carried out piece by piece, in the buffers that each
-//! client has in any case.
+//! Execution in pieces of requests that do not fit into the available memory, within the buffers
+//! that each client has in any case.
 //!
-//! A client sees no difference but speed: the protocol lets a write that was not answered be done in
-//! part, a reply with chunks may have many, and the other replies are sent as they are read.
+//! Clients notice only the lower speed. The protocol allows an unanswered write to be applied in
+//! part, and a structured reply to have many chunks. Simple replies are sent while they are read.
 
 use super::super::execute::check;
 use super::super::reply;
@@ -15,17 +15,17 @@ use frit_core::Hints;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-/// Least bytes of a write that are done at a time, but for the last of it.
+/// Minimum number of bytes of a piece of a write, except for the last piece.
 const PIECE_MIN: usize = 32 << 10;
-/// Bytes of a read that are done at a time.
+/// Number of bytes of a piece of a read.
 const READ_PIECE: u32 = 128 << 10;
-/// Bytes of output that each client may hold in any case: a batch of replies, and one read of a piece's
-/// length.
+/// Length of output that each client may hold in any case: a batch of replies, and one piece of a
+/// read.
 const OUTPUT_BASE: usize = super::OUTPUT_BATCH + READ_PIECE as usize + 4096;
-/// Time between looks whether there is memory now, where a read cannot be cut into pieces.
+/// Interval at which a read that cannot be executed in pieces checks for free memory.
 const LOOK_EVERY: Duration = Duration::from_millis(5);
 
-/// A write of which the rest is still to come.
+/// State of a write whose payload is incomplete.
 #[derive(Debug)]
 pub(super) struct Writing {
     request: Request,
@@ -34,21 +34,24 @@ pub(super) struct Writing {
     done: Done,
 }
 
-/// A read of which the rest is still to be sent.
+/// State of a read whose reply is incomplete.
 #[derive(Debug)]
 pub(super) struct Reading {
     cookie: u64,
     at: u64,
     left: u32,
-    /// Each piece is a chunk of its own; else the head of the only reply is sent already.
+    /// `true` if each piece is a chunk of its own. Otherwise the header of the only reply has been
+    /// sent.
     chunks: bool,
     done: Done,
 }
 
 impl Connection {
-    /// Returns `true` if a reply may hold `len` bytes more: in the client's own buffer, or from the budget.
+    /// Returns `true` if the output can grow by `len` bytes, in the client's own buffer or with
+    /// memory of the budget.
     pub(super) fn has_room_for(&mut self, len: u32) -> bool {
         let Some(grant) = &mut self.grant else { return true };
+        // 64 bytes are enough for the headers of the reply.
         let whole = self.out.len() + len as usize + 64;
         if whole <= OUTPUT_BASE {
             return true;
@@ -57,7 +60,7 @@ impl Connection {
         (more <= grant.bytes() || grant.resize(more)) && self.out.reserve(len as usize + 64)
     }
 
-    /// Gives back what the output does not hold any more.
+    /// Returns memory that the empty output no longer needs to the budget.
     pub(super) fn give_back(&mut self) {
         if let Some(grant) = &mut self.grant
             && grant.bytes() > 0
@@ -68,25 +71,25 @@ impl Connection {
         }
     }
 
-    /// The client is silent: memory for replies is given back.
+    /// Frees the output buffer of an idle client.
     pub(in super::super) fn rest(&mut self) {
         self.out.rest();
         self.give_back();
     }
 
-    /// There is no memory to hold the next request whole: its payload is taken as it comes.
+    /// Lets the next request be executed in pieces, since it does not fit into memory as a whole.
     pub(in super::super) fn take_in_pieces(&mut self) {
         self.in_pieces = true;
     }
 
-    /// Begins a write whose payload is taken in pieces, after its head.
+    /// Begins a write whose header has been consumed and whose payload is received in pieces.
     pub(super) fn begin_write(&mut self, request: Request) {
         self.in_pieces = false;
         let (at, left) = (request.at, request.len as usize);
         self.phase = Phase::Write(Writing { request, at, left, done: Done::NOW });
     }
 
-    /// Does a piece of a write.
+    /// Executes a piece of a write.
     pub(super) fn write_piece(&mut self, input: &[u8]) -> Advance {
         let Phase::Write(writing) = &mut self.phase else {
             return Advance { used: 0, next: Next::Again };
@@ -94,7 +97,8 @@ impl Connection {
         let page = u64::from(self.export.device().page_bytes()).clamp(4096, PIECE_MIN as u64);
         let mut n = writing.left.min(input.len());
         if n < writing.left {
-            // Whole pages, so that each is old or new after a power cut.
+            // Pieces end at page boundaries, so that each page is either old or new after a power
+            // loss.
             let end = (writing.at + n as u64) / page * page;
             n = end.saturating_sub(writing.at) as usize;
             if n == 0 || input.len() < PIECE_MIN {
@@ -128,7 +132,7 @@ impl Connection {
         Advance { used: n, next: Next::Again }
     }
 
-    /// Begins a read whose reply finds no memory.
+    /// Begins a read whose reply does not fit into memory.
     pub(super) fn begin_read(&mut self, request: &Request) {
         let Request { cookie, at, len, .. } = *request;
         let chunks = self.agreed.structured && !request.has(flag::DF);
@@ -137,7 +141,8 @@ impl Connection {
         }
         let mut done = Done::NOW;
         if !chunks {
-            // An error cannot be told once the reply has begun: all is read once before.
+            // A simple reply cannot report an error after its header. So the whole range is read
+            // once beforehand to find damage.
             let export = Arc::clone(&self.export);
             match check(&mut export.device().lock(), at, len, &mut self.out) {
                 Ok(ready) => done = ready,
@@ -148,7 +153,7 @@ impl Connection {
         self.phase = Phase::Read(Reading { cookie, at, left: len, chunks, done });
     }
 
-    /// Puts a piece of a read.
+    /// Appends a piece of the reply to a read.
     pub(super) fn read_piece(&mut self) -> Advance {
         let Phase::Read(reading) = &mut self.phase else {
             return Advance { used: 0, next: Next::Again };
@@ -164,7 +169,7 @@ impl Connection {
         let (at, chunks, cookie) = (reading.at, reading.chunks, reading.cookie);
         reading.at += u64::from(n);
         reading.left -= n;
-        // Bound apart from the phase, since the lock is held only for the read itself.
+        // A separate statement, so that the lock is released before the result is handled.
         let read = self.export.device().lock().read(at, into);
         match read {
             Ok(done) => {
@@ -181,27 +186,30 @@ impl Connection {
                 self.phase = Phase::Transmission;
             }
             Err(failure) => {
-                // The reply promised these bytes: only the end of the session can tell.
+                // The header has promised these bytes. Only the end of the session can signal the
+                // error.
                 self.out.truncate(before);
                 let log = self.export.device().log();
-                log.say(format_args!("a reply to a read ended at {at}, and its session with it: {failure}"));
+                log.say(format_args!("a read failed at {at} during its reply, session closed: {failure}"));
                 self.phase = Phase::Over;
             }
         }
         Advance { used: 0, next: Next::Again }
     }
 
-    /// Returns `true` if only this thread sends replies to the client, so that one may be sent in parts.
+    /// Returns `true` if no other thread sends replies to the client, so that a reply may be sent
+    /// in parts.
     fn answers_alone(&self) -> bool {
         self.workers.is_none() && !self.export.device().paced()
     }
 
-    /// Waits for memory for a read that cannot be cut into pieces; others hold theirs for a limited time.
+    /// Waits for memory for a read that cannot be executed in pieces. Other requests hold their
+    /// memory for a limited time only.
     fn wait_for_memory(&mut self, request: &Request) {
         let until = Instant::now() + self.memory_wait_max;
         while !self.has_room_for(request.len) {
             if Instant::now() >= until || self.export.device().is_stopping() {
-                let words = "there is no memory for so long a read now; shorter ones go on";
+                let words = "not enough memory for a read of this length at present";
                 let structured = self.agreed.structured;
                 reply::error(&mut self.out, structured, request.cookie, Errno::NoMem, words);
                 return self.mark(Done::NOW);

@@ -1,4 +1,4 @@
-//! A client's thread: reads, carries out, sends; with a deadline for whatever the client has begun.
+//! Thread of a client: receives, executes and replies, with deadlines for incomplete messages.
 
 use super::super::connection::{Connection, Next};
 use super::super::input::Input;
@@ -13,13 +13,13 @@ use std::io;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-/// A client that says nothing for so long between requests holds no memory from then on.
+/// Time without requests after which a client's buffers are freed.
 const REST_AFTER: Duration = Duration::from_secs(1);
 
-/// Serves a client until either side ends it.
+/// Serves a client until client or server ends the session.
 ///
 /// # Errors
-/// `TimedOut` when it was too slow, or as the system says of its socket.
+/// `TimedOut` if the client was too slow, or the error of its socket.
 pub(super) fn serve(shared: &Shared, stream: &Arc<Stream>, place: &Place<Stream>) -> io::Result<()> {
     let outlet = shared.export.device().deferring().then(|| Arc::new(Outlet::new(stream)));
     let connection = Connection::with_limits(
@@ -50,16 +50,16 @@ pub(super) fn serve(shared: &Shared, stream: &Arc<Stream>, place: &Place<Stream>
     })
 }
 
-/// The activity of a client, on which its deadline depends.
+/// Activity of a client, which determines its deadline.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 enum Doing {
-    /// It chooses an export, until then.
+    /// The client selects an export, until this deadline.
     Handshake(Instant),
-    /// It has begun to send a request, at a time; so many bytes came since.
+    /// The client is sending a request: start time, and number of bytes received since.
     Request(Instant, u64),
-    /// It has sent nothing since the last request, and holds memory until then.
+    /// The client has sent nothing since its last request. It keeps its buffers until this time.
     Pause(Instant),
-    /// The same, for a while.
+    /// No deadline applies: a request was completed, or the client is idle and has no buffers.
     Idle,
 }
 
@@ -70,7 +70,7 @@ struct Session<'a> {
     connection: Connection,
     input: Input,
     doing: Doing,
-    /// The read timeout that the socket has.
+    /// Current read timeout of the socket.
     timeout: Option<Duration>,
     patience: Patience,
 }
@@ -95,13 +95,13 @@ impl<'a> Session<'a> {
         }
     }
 
-    /// Reads, carries out, sends.
+    /// Main loop: receives requests, executes them, and sends replies.
     fn exchange(&mut self, send: &mut dyn FnMut(&Output) -> io::Result<()>) -> io::Result<()> {
         loop {
             let step = self.connection.advance(self.input.bytes());
             self.input.used(step.used);
             if step.used > 0 && matches!(self.doing, Doing::Request(..)) {
-                // A request is complete, or a piece of it.
+                // A request, or a piece of it, is complete.
                 self.doing = Doing::Idle;
             }
             self.note_negotiated();
@@ -123,8 +123,9 @@ impl<'a> Session<'a> {
         }
     }
 
-    /// Ends the handshake, as soon as the client has chosen an export. This comes before the reply is sent: a client
-    /// that has the reply must not count as one that has sent nothing complete, which another one may evict.
+    /// Leaves the handshake state when the client has selected an export. This must happen before
+    /// the reply is sent: a client that has received the reply must not count as one that has sent
+    /// no complete message, since those may be evicted first.
     fn note_negotiated(&mut self) {
         if matches!(self.doing, Doing::Handshake(_)) && self.connection.is_transmitting() {
             self.doing = Doing::Idle;
@@ -132,7 +133,7 @@ impl<'a> Session<'a> {
         }
     }
 
-    /// Reads what the socket holds, at least a byte; 0 when the client has hung up.
+    /// Reads at least one byte from the socket. Returns 0 if the client has disconnected.
     fn receive(&mut self, whole: usize) -> io::Result<usize> {
         let negotiated = self.connection.is_transmitting();
         let looked = if negotiated { self.patience.read(self.stream, self.input.room(whole))? } else { None };
@@ -147,7 +148,7 @@ impl<'a> Session<'a> {
         Ok(n)
     }
 
-    /// Waits for bytes as long as what the client is doing may take.
+    /// Waits for bytes, up to the deadline of the client's current activity.
     fn wait(&mut self, whole: usize) -> io::Result<usize> {
         let within = !self.input.bytes().is_empty() || self.connection.is_within_request();
         self.doing = match self.doing {
@@ -171,14 +172,16 @@ impl<'a> Session<'a> {
                 if !matches!(self.doing, Doing::Pause(_)) {
                     return Err(io::ErrorKind::TimedOut.into());
                 }
-                // Silent clients may stay for hours, and cost hardly more than a thread then.
+                // Idle clients may stay connected for hours. From now on they cost little more than
+                // a thread.
                 (self.doing, rested) = (Doing::Idle, true);
                 self.input.rest();
                 self.connection.rest();
                 self.place.idle(now);
                 continue;
             }
-            // Mostly the same again, so that it is set once; the loop looks at the clock after it.
+            // The timeout is rounded so that it rarely changes, which saves system calls. The loop
+            // checks the exact deadline.
             let timeout = left.map(|t| if t > REST_AFTER / 2 { REST_AFTER } else { t });
             if self.timeout != timeout {
                 self.stream.set_read_timeout(timeout)?;

@@ -1,4 +1,4 @@
-//! Every command, and every error that it may have.
+//! Tests of every command and its possible errors.
 
 use super::*;
 use crate::device::REQUEST_BYTES_MAX;
@@ -53,7 +53,7 @@ fn bytes_come_back_wherever_a_request_begins_and_ends() {
                 }
                 4 => {
                     assert_eq!(c.request(Req::new(Command::Trim, at, len as u32), &[]).error, 0);
-                    // Whole sectors are forgotten.
+                    // Only the whole sectors inside the range are discarded.
                     let (from, to) = (at.next_multiple_of(512) as usize, (at + len) as usize / 512 * 512);
                     if from < to {
                         model[from..to].fill(0);
@@ -101,7 +101,7 @@ fn one_flush_serves_all_writes_of_a_batch_that_ask_for_one() {
     }
     bytes.extend(Req::new(Command::Read, 0, 1).cookie(99).bytes(&[]));
     c.send(&bytes);
-    assert_eq!(c.reply(99).data, [0], "what need not wait is answered first");
+    assert_eq!(c.reply(99).data, [0], "requests that need no flush are answered first");
     (0..20).for_each(|i| assert_eq!(c.reply(i).error, 0));
     assert_eq!(knobs.flushes.load(Ordering::Relaxed), 1);
     assert_eq!(knobs.writes_flushed.load(Ordering::Relaxed), 20);
@@ -128,7 +128,7 @@ fn flags_belong_to_their_commands() {
                 assert!(c.request(r, &payload(&r)).is(Errno::Inval), "{command:?} with bit {bit}");
             }
         }
-        assert_eq!(c.flush(), 0, "the session goes on");
+        assert_eq!(c.flush(), 0, "the session continues");
     });
 }
 
@@ -147,7 +147,7 @@ fn ranges_are_checked_once_and_for_all() {
         for command in COMMANDS {
             for (at, len) in cases {
                 let r = Req::new(command, at, len);
-                // Payload of 4 GiB is passed over; here it is left out, and so is the rest of the session.
+                // A refused payload of 4 GiB would have to follow, so this case is skipped.
                 if r.number == Command::Write as u16 && len > 1 << 20 {
                     continue;
                 }
@@ -161,7 +161,7 @@ fn ranges_are_checked_once_and_for_all() {
             assert!(c.request(Req::new(Command::Flush, at, len), &[]).is(Errno::Inval));
         }
         assert_eq!(knobs.writes.load(Ordering::Relaxed), 0);
-        assert_eq!(c.read(0, 512), [0; 512], "the session goes on");
+        assert_eq!(c.read(0, 512), [0; 512], "the session continues");
     });
 }
 
@@ -181,14 +181,14 @@ fn requests_that_are_too_long_are_refused_and_passed_over() {
         left -= n;
     }
     assert_eq!(c.read(0, 512), [0; 512]);
-    // What moves no bytes may be as long as the export.
+    // Requests that move no data may be as long as the export.
     for command in [Command::Trim, Command::WriteZeroes, Command::Cache] {
         assert_eq!(c.request(Req::new(command, 0, 80 << 20), &[]).error, 0);
     }
     let whole = vec![3; REQUEST_BYTES_MAX as usize];
     assert_eq!(c.write(4096, &whole), 0);
     assert_eq!(c.read(4096, REQUEST_BYTES_MAX), whole);
-    assert!(c.connection.output().capacity() < 5 << 20, "buffers of large requests are given back");
+    assert!(c.connection.output().capacity() < 5 << 20, "buffers of large requests are freed");
 }
 
 #[test]
@@ -215,7 +215,7 @@ fn a_read_only_export_refuses_what_changes_and_gives_the_rest() {
         match command {
             Command::Write | Command::Trim | Command::WriteZeroes => {
                 assert!(reply.is(Errno::Perm));
-                assert_eq!(reply.words, "read-only: it is served read-only");
+                assert_eq!(reply.words, "read-only: the volume is served read-only");
             }
             _ => assert_eq!(reply.error, 0),
         }
@@ -229,7 +229,7 @@ fn zeros_that_stay_allocated_are_not_fast() {
         let zeroes = |flags| Req::new(Command::WriteZeroes, 0, 8192).flags(flags);
         assert_eq!(c.write(0, &[1; 8192]), 0);
         assert!(c.request(zeroes(flag::FAST_ZERO | flag::NO_HOLE), &[]).is(Errno::NotSup));
-        assert_eq!(c.read(0, 8192), [1; 8192], "nothing was changed");
+        assert_eq!(c.read(0, 8192), [1; 8192], "the data is unchanged");
         assert_eq!(c.request(zeroes(flag::FAST_ZERO), &[]).error, 0);
         assert_eq!(c.read(0, 8192), [0; 8192]);
     });
@@ -247,7 +247,7 @@ fn block_status_tells_each_context() {
     let allocation = vec![(8192, 3), (8192, 0), (rest, 3)];
     let medium = vec![(8192, 0), (8192, 3), (rest, 0)];
     assert_eq!(reply.extents, [(1, allocation), (2, medium)]);
-    // Unaligned, and only the first extent.
+    // An unaligned range, of which only the first extent is requested.
     let one = Req::new(Command::BlockStatus, 8000, 1000).flags(flag::REQ_ONE);
     assert_eq!(c.request(one, &[]).extents, [(1, vec![(192, 3)]), (2, vec![(192, 0)])]);
     let r = Req::new(Command::BlockStatus, 8000, 1000);
@@ -264,11 +264,11 @@ fn failures_of_the_media_have_their_numbers_and_words() {
         let reply = c.request(Req::new(Command::Read, 0, 16384), &[]);
         assert!(reply.is(Errno::Io));
         if structured {
-            assert_eq!(reply.words, "Dram data at 8192 is damaged: it is told to be");
+            assert_eq!(reply.words, "Dram data at 8192 is damaged: injected damage");
         }
         assert!(c.request(Req::new(Command::Cache, 8192, 512), &[]).is(Errno::Io));
-        assert_eq!(c.read(0, 8192), [5; 8192], "the rest can be read");
-        assert_eq!(c.write(0, &[6; 512]), 0, "and damage that was found does not end writing");
+        assert_eq!(c.read(0, 8192), [5; 8192], "undamaged data can be read");
+        assert_eq!(c.write(0, &[6; 512]), 0, "damage does not end writing");
     }
 }
 
@@ -288,11 +288,11 @@ fn after_an_unexpected_error_writes_are_refused_and_reads_go_on() {
     knobs.broken.store(false, Ordering::Relaxed);
     for _ in 0..3 {
         let reply = c.request(r, &[1; 512]);
-        assert!(reply.is(Errno::Perm) && reply.words.contains("told to fail"), "{}", reply.words);
+        assert!(reply.is(Errno::Perm) && reply.words.contains("injected failure"), "{}", reply.words);
     }
     assert_eq!(c.read(0, 1024), [[5; 512], [0; 512]].concat());
     assert_eq!(said.lock().len(), 1, "{:?}", said.lock());
-    assert!(device.read_only().is_some_and(|why| why.contains("told to fail")));
+    assert!(device.read_only().is_some_and(|why| why.contains("injected failure")));
 }
 
 #[test]
@@ -320,5 +320,5 @@ fn a_flush_that_fails_fails_for_all_that_waited_for_it() {
     knobs.broken.store(true, Ordering::Relaxed);
     assert_eq!(c.flush(), Errno::Io as u32);
     knobs.broken.store(false, Ordering::Relaxed);
-    assert_eq!(c.write(0, &[1; 512]), Errno::Perm as u32, "what was written is not known to be durable");
+    assert_eq!(c.write(0, &[1; 512]), Errno::Perm as u32, "the durability of earlier writes is unknown");
 }

@@ -1,9 +1,10 @@
-//! A client that hangs up, at every byte of its session.
+//! Tests of clients that disconnect after any byte of their session.
 
 use super::*;
 use crate::nbd::wire::flag;
 
-/// A session with every command: the bytes, and after how many of them each write is whole.
+/// Returns a session with every command: its bytes, and for each write the number of bytes after
+/// which it is complete.
 fn session() -> (Vec<u8>, Vec<(usize, u64, u8)>) {
     let mut bytes = 3u32.to_be_bytes().to_vec();
     bytes.extend(option_bytes(option::STRUCTURED_REPLY, &[]));
@@ -71,6 +72,6 @@ fn what_was_sent_before_disc_is_done_and_answered() {
     assert_eq!(
         knobs.writes_flushed.load(std::sync::atomic::Ordering::Relaxed),
         1,
-        "nothing after DISC is done"
+        "nothing after DISC is executed"
     );
 }

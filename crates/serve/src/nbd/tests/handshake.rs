@@ -1,4 +1,4 @@
-//! Options, and what they lead to.
+//! Tests of handshake options and their effects.
 
 use super::*;
 use crate::nbd::wire::{export, info, reply};
@@ -45,7 +45,7 @@ fn what_cannot_be_answered_ends_the_session() {
 
     let mut c = haggling();
     c.send(b"IHAVENOT\0\0\0\x03\0\0\0\0");
-    assert!(c.closed, "no option");
+    assert!(c.closed, "wrong magic number of an option");
 
     let mut c = haggling();
     c.send(&[&OPTION_MAGIC.to_be_bytes()[..], &3u32.to_be_bytes(), &u32::MAX.to_be_bytes()].concat());
@@ -147,7 +147,7 @@ fn contexts_are_listed_chosen_and_replaced() {
     assert_eq!(names(&mut c, set, &["base:", "qemu:dirty-bitmap:x"]), []);
     assert_eq!(names(&mut c, set, &["frit:medium", "base:allocation"]), [(1, base), (2, medium)]);
 
-    // A choice that fails is no choice.
+    // A failed selection leaves no contexts selected.
     assert_eq!(c.refusal(set, &contexts("other", &["base:allocation"])), reply::ERR_UNKNOWN);
     let mut lies = contexts("", &["base:allocation"]);
     lies[7] = 200;

@@ -1,4 +1,4 @@
-//! The protocol, byte by byte.
+//! Tests of the protocol at the level of bytes.
 
 mod commands;
 mod disconnect;
@@ -13,15 +13,15 @@ use crate::testing::{Knobs, Memory};
 use crate::{Device, DeviceOptions};
 use std::sync::Arc;
 
-/// Size of the memory that is served.
+/// Size of the served memory in bytes.
 const BYTES: u64 = 1 << 20;
 
-/// A client that scripts its bytes: no socket, no thread.
+/// A client that scripts its bytes, without socket or thread.
 struct Client {
     connection: Connection,
-    /// What was sent and not used yet.
+    /// Bytes that were sent and not consumed yet.
     input: Vec<u8>,
-    /// What was received and not looked at yet.
+    /// Bytes that were received and not checked yet.
     received: Vec<u8>,
     closed: bool,
 }
@@ -33,7 +33,7 @@ fn device(options: DeviceOptions) -> (Arc<Device>, Arc<Knobs>) {
 }
 
 impl Client {
-    /// Connects; nothing is said yet.
+    /// Connects without sending anything.
     fn connect(device: &Arc<Device>) -> Client {
         let export = Arc::new(Export::new(Arc::clone(device), "scratch", "memory"));
         let mut c = Client {
@@ -46,7 +46,7 @@ impl Client {
         c
     }
 
-    /// Connects and takes the export, with structured replies and all contexts, or with neither.
+    /// Connects and selects the export, with structured replies and all contexts, or with neither.
     fn ready(device: &Arc<Device>, structured: bool) -> Client {
         let mut c = Client::connect(device);
         c.greet(3);
@@ -61,7 +61,7 @@ impl Client {
         c
     }
 
-    /// Takes the greeting and sends client flags.
+    /// Receives the server's greeting and sends the client flags.
     fn greet(&mut self, flags: u32) {
         let greeting = self.take(18);
         assert_eq!(&greeting[..16], b"NBDMAGICIHAVEOPT");
@@ -77,7 +77,7 @@ impl Client {
         self.pump();
     }
 
-    /// As a transport does it.
+    /// Passes the input to the connection, as a transport does.
     fn pump(&mut self) {
         let mut need = 0;
         while !self.closed && self.input.len() >= need {
@@ -88,7 +88,7 @@ impl Client {
             match step.next {
                 Next::Again => need = 0,
                 Next::More(n) => {
-                    assert!(n > self.input.len(), "it asks for what it has");
+                    assert!(n > self.input.len(), "available bytes are requested");
                     need = n;
                 }
                 Next::Close => self.closed = true,
@@ -97,7 +97,7 @@ impl Client {
     }
 
     fn take(&mut self, n: usize) -> Vec<u8> {
-        assert!(self.received.len() >= n, "{n} bytes were expected, {} are there", self.received.len());
+        assert!(self.received.len() >= n, "{n} bytes were expected, {} were received", self.received.len());
         self.received.drain(..n).collect()
     }
 
@@ -117,7 +117,7 @@ impl Client {
         self.send(&option_bytes(option, data));
     }
 
-    /// All replies to an option, up to and with the last.
+    /// Returns all replies to an option, including the last one.
     fn option_replies(&mut self, option: u32) -> Vec<(u32, Vec<u8>)> {
         let mut all = Vec::new();
         loop {
@@ -132,7 +132,7 @@ impl Client {
         }
     }
 
-    /// The kind of the only reply to an option.
+    /// Returns the type of the only reply to an option.
     fn refusal(&mut self, option: u32, data: &[u8]) -> u32 {
         self.option(option, data);
         let all = self.option_replies(option);
@@ -145,14 +145,14 @@ impl Client {
         self.reply(r.cookie)
     }
 
-    /// The next reply, which has to be to this request; its data may come in any form.
+    /// Returns the next reply, which must belong to the given request.
     fn reply(&mut self, cookie: u64) -> Reply {
         let mut reply = Reply::default();
         match self.u32() {
             SIMPLE_MAGIC => {
                 reply.error = self.u32();
                 assert_eq!(self.u64(), cookie);
-                // Only the client knows whether data follows.
+                // Only the client knows from its request if data follows.
                 reply.simple = true;
             }
             CHUNK_MAGIC => {
@@ -162,7 +162,7 @@ impl Client {
                     flags = self.chunk(cookie, &mut reply);
                 }
             }
-            other => panic!("{other:#x} begins no reply"),
+            other => panic!("{other:#x} is not the start of a reply"),
         }
         reply
     }
@@ -223,7 +223,7 @@ impl Reply {
     }
 }
 
-/// A request's head.
+/// Header of a request.
 #[derive(Clone, Copy)]
 struct Req {
     magic: u32,
@@ -275,7 +275,7 @@ fn option_bytes(option: u32, data: &[u8]) -> Vec<u8> {
     b
 }
 
-/// Data of INFO and GO.
+/// Returns the data of the options INFO and GO.
 fn go(name: &str, wanted: &[u16]) -> Vec<u8> {
     let mut b = (name.len() as u32).to_be_bytes().to_vec();
     b.extend_from_slice(name.as_bytes());
@@ -284,7 +284,7 @@ fn go(name: &str, wanted: &[u16]) -> Vec<u8> {
     b
 }
 
-/// Data of the options about contexts.
+/// Returns the data of the options for metadata contexts.
 fn contexts(name: &str, queries: &[&str]) -> Vec<u8> {
     let mut b = (name.len() as u32).to_be_bytes().to_vec();
     b.extend_from_slice(name.as_bytes());

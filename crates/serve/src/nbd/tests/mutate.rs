@@ -1,9 +1,9 @@
-//! Sessions with wrong bytes: a short, deterministic form of the fuzz target `nbd`.
+//! Tests of sessions with invalid bytes: a short, deterministic version of the fuzz target `nbd`.
 
 use super::*;
 use crate::nbd::fuzz;
 
-/// How many sessions are tried.
+/// Number of sessions.
 const SESSIONS: u64 = 20_000;
 
 #[test]
@@ -28,6 +28,6 @@ fn wrong_bytes_never_do_harm() {
             fuzz::limited(&large, &bytes);
         }
     }
-    // Otherwise only the handshake was tried.
-    assert!(transmitting > SESSIONS / 4, "{transmitting} sessions of {SESSIONS} came to requests");
+    // Ensures that the test does not only exercise the handshake.
+    assert!(transmitting > SESSIONS / 4, "{transmitting} sessions of {SESSIONS} completed the handshake");
 }

@@ -1,4 +1,5 @@
-//! Large requests for which there is no memory: the same results, piece by piece.
+//! Tests of large requests that do not fit into memory: executed in pieces, they have the same
+//! results.
 
 use super::super::input::Input;
 use super::super::wire::{self, CHUNK_MAGIC, Errno, SIMPLE_MAGIC, flag, option};
@@ -11,12 +12,12 @@ use std::sync::Arc;
 use std::sync::atomic::Ordering;
 use std::time::Duration;
 
-/// A client whose server has memory as the budget says, and as its transport holds it.
+/// A client whose server has a limited memory budget, with the input buffer of a real session.
 struct Client {
     connection: Connection,
     input: Input,
     received: Vec<u8>,
-    /// The most bytes that were held for it, input and output.
+    /// Maximum number of bytes of output held for the client.
     held_max: usize,
     closed: bool,
 }
@@ -39,7 +40,7 @@ impl Client {
         c
     }
 
-    /// Sends bytes as a transport carries them, and keeps what comes back.
+    /// Sends bytes as a transport does, and collects the replies.
     fn send(&mut self, mut bytes: &[u8]) {
         while !self.closed {
             let step = self.connection.advance(self.input.bytes());
@@ -52,7 +53,7 @@ impl Client {
                 Next::Again => {}
                 Next::Close => self.closed = true,
                 Next::More(whole) => {
-                    assert!(whole > self.input.bytes().len(), "it asks for what it has");
+                    assert!(whole > self.input.bytes().len(), "available bytes are requested");
                     let room = self.input.room(whole);
                     if room.is_empty() {
                         self.connection.take_in_pieces();
@@ -82,7 +83,7 @@ impl Client {
         u32::from_be_bytes(error.try_into().unwrap())
     }
 
-    /// The data of a read with structured replies, the number of its chunks, and its error.
+    /// Reads with structured replies. Returns the data, the number of its chunks, and the error.
     fn read_chunks(&mut self, at: u64, len: u32, flags: u16) -> (Vec<u8>, usize, u32) {
         let reply = self.request(Req::new(Command::Read, at, len).flags(flags), &[]);
         let (mut rest, mut data, mut chunks, mut error, mut done) = (&reply[..], Vec::new(), 0, 0, false);
@@ -102,7 +103,7 @@ impl Client {
             }
             rest = &rest[20 + n..];
         }
-        assert!(done, "the last chunk says so");
+        assert!(done, "no chunk is marked as the last");
         (data, chunks, error)
     }
 }
@@ -128,7 +129,7 @@ fn writes_and_reads_without_memory_are_right_and_hold_little() {
         let mut c = Client::ready(&device, structured, budget);
         let data = bytes(7);
         assert_eq!(c.write(0, &data, 0), 0);
-        // At an odd place and of odd length, with FUA.
+        // Unaligned start and odd length, with FUA.
         let part = &bytes(8)[..700_001];
         assert_eq!(c.write(12_345, part, flag::FUA), 0);
         assert_eq!(knobs.writes_flushed.load(Ordering::Relaxed), knobs.writes.load(Ordering::Relaxed));
@@ -162,16 +163,16 @@ fn errors_in_the_middle_are_told_and_the_session_goes_on() {
     knobs.damaged_page.store(200, Ordering::Relaxed);
     let (read, _, error) = c.read_chunks(0, BYTES as u32, 0);
     assert_eq!(error, Errno::Io as u32);
-    assert!(data.starts_with(&read) && !read.is_empty(), "what comes before it is right");
+    assert!(data.starts_with(&read) && !read.is_empty(), "the data before the error is correct");
     assert_eq!(c.read_chunks(0, BYTES as u32, flag::DF), (Vec::new(), 0, Errno::Io as u32));
     knobs.broken.store(true, Ordering::Relaxed);
     assert_eq!(c.write(0, &data, 0), Errno::Io as u32);
-    assert_eq!(c.write(0, &data, 0), Errno::Perm as u32, "no writes after an error that should not happen");
+    assert_eq!(c.write(0, &data, 0), Errno::Perm as u32, "writes are refused after an unexpected error");
     knobs.broken.store(false, Ordering::Relaxed);
-    assert!(c.read_chunks(0, 4096, 0).0 == data[..4096], "the payload was passed over");
+    assert!(c.read_chunks(0, 4096, 0).0 == data[..4096], "the payload was discarded");
     let mut simple = Client::ready(&device, false, 0);
     let reply = simple.request(Req::new(Command::Read, 0, BYTES as u32), &[]);
-    assert_eq!((reply.len(), reply[7]), (16, Errno::Io as u8), "an error, and no data");
+    assert_eq!((reply.len(), reply[7]), (16, Errno::Io as u8), "an error without data");
 }
 
 #[test]

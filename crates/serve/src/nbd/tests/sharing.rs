@@ -1,4 +1,4 @@
-//! Several clients of one device.
+//! Tests of several clients of one device.
 
 use super::*;
 use std::sync::atomic::Ordering;
@@ -33,14 +33,14 @@ fn flushes_that_wait_for_one_another_are_done_once() {
         }
     });
     let done = knobs.flushes.load(Ordering::Relaxed);
-    assert!(done < 8, "{done} flushes were done for 8 that came at once");
+    assert!(done < 8, "{done} flushes were executed for 8 concurrent ones");
     assert_eq!(device.counters().flush.requests, 8);
     assert_eq!(device.counters().flushes_shared, 8 - done);
     assert_eq!(knobs.writes_flushed.load(Ordering::Relaxed), 8);
 }
 
-/// A flush races writes of another client. The oracle: when a flush was answered, whatever had been
-/// answered before it was asked for is covered.
+/// Lets flushes race with writes of another client. The oracle: a completed flush covers all writes
+/// that were answered before it was requested.
 #[test]
 fn flush_racing_write_keeps_the_promise() {
     let (device, knobs) = device(DeviceOptions::default());
@@ -76,7 +76,7 @@ fn unaligned_writes_of_several_clients_to_one_sector_are_all_kept() {
             let device = &device;
             s.spawn(move || {
                 let mut c = Client::ready(device, true);
-                // Each client has every fourth byte of the first 4 KiB.
+                // Each client writes every fourth byte of the first 4 KiB.
                 for round in 1..=3u8 {
                     for at in (i..4096).step_by(4) {
                         assert_eq!(c.write(at, &[round * 16 + i as u8]), 0);
@@ -90,8 +90,8 @@ fn unaligned_writes_of_several_clients_to_one_sector_are_all_kept() {
     assert_eq!(bytes, expected);
 }
 
-/// Blocks that say who wrote them, where and when: a block is never mixed, and never older than what
-/// its only writer was answered.
+/// Blocks contain their writer, address and version. A block must never be a mixture, and never
+/// older than the last acknowledged write of its only writer.
 #[test]
 fn stamped_blocks_of_several_clients_are_never_mixed_nor_lost() {
     const CLIENTS: u64 = 4;
@@ -109,7 +109,7 @@ fn stamped_blocks_of_several_clients_are_never_mixed_nor_lost() {
                 let mut versions = [0u64; BLOCKS as usize];
                 for i in 0..2000u64 {
                     let block = i.wrapping_mul(0x9e37_79b9_7f4a_7c15) >> 60;
-                    // Each has every fourth block, and reads those of others.
+                    // Each client writes every fourth block, and reads those of another client.
                     let at = (block * CLIENTS + client) * 4096;
                     let other = (block * CLIENTS + (client + 1) % CLIENTS) * 4096;
                     versions[block as usize] += 1;

@@ -1,5 +1,6 @@
-//! Bodies in memory, for power cuts of a file system whose contents are in a pool: each change of one is durable at
-//! once and noted in the medium's log, but for a removal, which a cut may undo.
+//! External contents in memory, for power cuts of a file system that keeps contents in a pool. Each
+//! change is durable at once and recorded in the medium's log. Only a removal may be undone by a
+//! cut.
 
 use super::recorded::{Event, Recorded};
 use frit_fs::{Allocate, Bodies, Body, BodyId, Error, Look, Result, Room, Seek, Time};
@@ -10,20 +11,20 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 /// Bytes of a page.
 const PAGE: u64 = 4096;
 
-/// What a body holds.
+/// Bytes and times of a body.
 #[derive(Clone, PartialEq, Eq, Hash, Default, Debug)]
 pub(super) struct Contents {
     size: u64,
-    /// Pages that were written, by number.
+    /// Written pages, by number.
     pages: BTreeMap<u64, Vec<u8>>,
     atime: i64,
     mtime: i64,
 }
 
-/// Bodies by their names.
+/// Bodies by ID.
 pub(super) type Store = BTreeMap<BodyId, Contents>;
 
-/// Bodies in memory.
+/// A pool of bodies in memory.
 #[derive(Debug)]
 pub(super) struct Memory {
     uuid: u128,
@@ -36,7 +37,7 @@ struct Inner {
     log: Option<Arc<Recorded>>,
 }
 
-/// A body that is open.
+/// An open body.
 #[derive(Debug)]
 struct Opened {
     of: BodyId,
@@ -49,14 +50,14 @@ fn locked<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
 }
 
 impl Memory {
-    /// Those of a store; `log`: where changes are noted.
+    /// Creates a pool with the bodies of a store. Changes are recorded in `log`.
     pub(super) fn new(uuid: u128, store: &Store, log: Option<Arc<Recorded>>) -> Arc<Self> {
         let store =
             store.iter().map(|(of, contents)| (*of, Arc::new(Mutex::new(contents.clone())))).collect();
         Arc::new(Self { uuid, inner: Arc::new(Inner { store: Mutex::new(store), log }) })
     }
 
-    /// All that there is.
+    /// Returns a copy of all bodies.
     pub(super) fn store(&self) -> Store {
         locked(&self.inner.store).iter().map(|(of, contents)| (*of, locked(contents).clone())).collect()
     }
@@ -133,7 +134,7 @@ impl Contents {
         self.size = self.size.max(at + data.len() as u64);
     }
 
-    /// What was there reads as zeros.
+    /// Sets a range to zeros, and drops the pages that lie completely within it.
     fn zero(&mut self, at: u64, end: u64) {
         self.pages.retain(|number, page| {
             let (first, last) = (number * PAGE, (number + 1) * PAGE);
@@ -150,7 +151,8 @@ impl Contents {
 }
 
 impl Opened {
-    /// Changes it; one without a name is nobody's after a cut.
+    /// Changes the body, and records the change unless the body was removed: a removed body does
+    /// not exist after a cut.
     fn change(&self, change: impl FnOnce(&mut Contents)) {
         let mut contents = locked(&self.contents);
         change(&mut contents);
@@ -219,6 +221,7 @@ impl Body for Opened {
     fn set_times(&self, atime: Option<Time>, mtime: Option<Time>) -> Result<()> {
         self.change(|contents| {
             contents.atime = atime.map_or(contents.atime, |time| time.0);
+            // `change` advances the time by one afterwards.
             contents.mtime = mtime.map_or(contents.mtime, |time| time.0 - 1);
         });
         Ok(())

@@ -1,45 +1,46 @@
-//! A disk behind a page cache, for an image in an ordinary file: what was not synced may be there after a power cut of
-//! the machine or not, sector by sector.
+//! A disk behind a page cache, for an image in an ordinary file. After a power loss, data that was
+//! not synced is kept or lost, sector by sector.
 
 use frit_fs::Disk;
 use rand::Rng;
 use rand::rngs::SmallRng;
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
-/// Bytes that a disk writes whole.
+/// Bytes that a disk writes atomically.
 const SECTOR: usize = 512;
 
-/// The two files.
+/// The files of a disk.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(super) enum Which {
     Image,
     Log,
 }
 
-/// What happened to the disk.
+/// An access to the disk, or a step of a sync.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub(super) enum Event {
-    /// Bytes were written.
+    /// A write of bytes to a file.
     Write(Which, u64, Vec<u8>),
-    /// What was written to a file outlives the machine.
+    /// A sync of a file: everything written to it is durable.
     Sync(Which),
-    /// The log's name, or that it has none, outlives the machine.
+    /// A sync of the directory: it is durable that the log exists or does not exist.
     Names,
     /// The log was removed.
     Removed,
-    /// A sync took the state: as many operations had returned, and another one was under way or not.
+    /// A sync began and took a snapshot: number of operations that had returned, and whether
+    /// another one was in progress.
     Began(usize, bool),
-    /// What the last sync took outlives the machine.
+    /// The snapshot of the last sync is durable.
     Ended,
-    /// A sync has returned that was asked for after so many operations.
+    /// A sync returned that was requested after this many operations.
     Synced(usize),
 }
 
-/// What outlives the machine, or what the page cache shows.
+/// Contents of the two files, either durable or in the page cache.
 #[derive(Clone, PartialEq, Eq, Default, Debug)]
 pub(super) struct Files {
     pub(super) image: Vec<u8>,
-    /// `None`: there is no such file.
+    /// Contents of the log; `None` if the file does not exist.
     pub(super) log: Option<Vec<u8>>,
 }
 
@@ -57,20 +58,20 @@ impl Files {
     }
 }
 
-/// Called while a sync is at work, before each of its accesses.
+/// Callback before each access of a sync.
 type During = Box<dyn FnMut() + Send>;
 
 #[derive(Default)]
 struct Inner {
     files: Files,
     log: Vec<Event>,
-    /// Operations that have returned, and whether one is under way.
+    /// Number of operations that have returned, and whether one is in progress.
     returned: (usize, bool),
-    /// Whether a sync is at work.
+    /// `true` while a sync is in progress.
     syncing: bool,
 }
 
-/// The disk.
+/// The simulated disk.
 #[derive(Default)]
 pub(super) struct Simulated {
     inner: Mutex<Inner>,
@@ -96,40 +97,40 @@ impl Simulated {
         self.inner().log.push(event);
     }
 
-    /// From here on what happens is remembered; what is there is what outlives the machine.
+    /// Starts the recording and returns the current contents, which are durable.
     pub(super) fn start(&self) -> Files {
         let mut inner = self.inner();
         inner.log.clear();
         inner.files.clone()
     }
 
-    /// What happened since the start.
+    /// Returns the events since the start.
     pub(super) fn log(&self) -> Vec<Event> {
         std::mem::take(&mut self.inner().log)
     }
 
-    /// An operation begins.
+    /// Begins an operation.
     pub(super) fn begin(&self) {
         self.inner().returned.1 = true;
     }
 
-    /// It has returned.
+    /// Ends an operation.
     pub(super) fn done(&self) {
         let mut inner = self.inner();
         inner.returned = (inner.returned.0 + 1, false);
     }
 
-    /// How many operations have returned.
+    /// Returns the number of operations that have returned.
     pub(super) fn returned(&self) -> usize {
         self.inner().returned.0
     }
 
-    /// A sync has returned that was asked for after so many operations.
+    /// Records the return of a sync that was requested after this many operations.
     pub(super) fn synced(&self, returned: usize) {
         self.push(Event::Synced(returned));
     }
 
-    /// A sync begins with what is there now.
+    /// Records that a sync begins with the current state.
     pub(super) fn took(&self) {
         let mut inner = self.inner();
         let (returned, more) = inner.returned;
@@ -137,12 +138,12 @@ impl Simulated {
         inner.log.push(Event::Began(returned, more));
     }
 
-    /// What is called while a sync is at work.
+    /// Sets the callback for the time of a sync.
     pub(super) fn during(&self, during: Option<During>) {
         *self.during.lock().unwrap_or_else(PoisonError::into_inner) = during;
     }
 
-    /// Something happens between two accesses of a sync. Not within itself.
+    /// Calls the callback between two accesses of a sync. The callback does not run within itself.
     fn meanwhile(&self) {
         let taken = self.during.lock().unwrap_or_else(PoisonError::into_inner).take();
         if let Some(mut during) = taken {
@@ -172,6 +173,7 @@ impl Disk for Simulated {
     fn sync_image(&self) -> frit_fs::Result<()> {
         self.meanwhile();
         self.push(Event::Sync(Which::Image));
+        // The sync of the image is the last step of a sync.
         let mut inner = self.inner();
         inner.syncing = false;
         inner.log.push(Event::Ended);
@@ -188,7 +190,7 @@ impl Disk for Simulated {
     }
 
     fn write_log(&self, at: u64, data: &[u8]) -> frit_fs::Result<()> {
-        // The mark of a log that is done is no beginning.
+        // A short write marks the log as complete and does not begin a sync.
         let begins = !self.inner().syncing && data.len() > 8;
         if begins {
             self.took();
@@ -220,15 +222,15 @@ impl Disk for Simulated {
     }
 }
 
-/// What outlives the machine, as events go by.
+/// Durable contents of the disk during the replay of its events.
 #[derive(Debug)]
 pub(super) struct Platter {
     durable: Files,
     /// Writes that were not synced, in their order.
     pending: Vec<(Which, u64, Vec<u8>)>,
-    /// What the log would be if its name outlived the machine: the log may have contents and no name.
+    /// Contents of the log if its name becomes durable: a synced log may still lack a durable name.
     log: Option<Vec<u8>>,
-    /// Whether the name as it is now is certain.
+    /// `true` if the current name of the log, or its absence, is durable.
     named: bool,
 }
 
@@ -237,7 +239,7 @@ impl Platter {
         Self { log: durable.log.clone(), durable, pending: Vec::new(), named: true }
     }
 
-    /// An event goes by.
+    /// Applies an event.
     pub(super) fn pass(&mut self, event: &Event) {
         match event {
             Event::Write(which, at, data) => {
@@ -283,11 +285,12 @@ impl Platter {
         }
     }
 
-    /// What a cut here can leave: of what was not synced any subset, in pieces of a sector or a page.
+    /// Returns contents that a power cut may leave: durable data, and any subset of the unsynced
+    /// data in units of a sector or a page.
     pub(super) fn cut(&self, rng: &mut SmallRng) -> Files {
         let share = [0.0, 0.1, 0.5, 0.9, 1.0][rng.random_range(0..5)];
         let piece = if rng.random_bool(0.5) { SECTOR } else { 8 * SECTOR };
-        // Often one file is written back before the other.
+        // One file is often written back before the other.
         let shares = if rng.random_bool(0.3) { [share, 1.0 - share] } else { [share, share] };
         let mut left = Files { image: self.durable.image.clone(), log: self.log.clone() };
         for (which, at, data) in &self.pending {

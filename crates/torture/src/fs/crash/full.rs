@@ -1,4 +1,5 @@
-//! Operations that leave a file system without a free block, in the middle of what can still be done on it.
+//! Operations that leave a file system without a free block, and with files that can still be
+//! changed.
 
 use super::super::apply::Session;
 use super::super::every::base;
@@ -7,18 +8,19 @@ use super::super::text::parse;
 use super::run::Cuts;
 use frit_fs::{Files, Fs, Mapped};
 
-/// Two files with one free place for extents: `x` was allocated behind its six pieces, `y` was written there.
+/// Two files with one free slot for extents: `x` has an allocated extent after its six extents, `y`
+/// a written one.
 const PIECES: [(&str, &str); 2] =
     [("x", "root allocate x extend 81920 49152"), ("y", "root write y 81920 49152 7")];
 
 impl Cuts {
-    /// The base tree with more files, and one that takes every block that they leave.
+    /// Returns the base tree with more files, and a file that takes every free block.
     ///
     /// # Errors
-    /// What the file system says to being made or asked.
+    /// Errors of formatting the file system or of its usage statistics.
     pub fn full(&self) -> frit_fs::Result<Vec<Op>> {
         let mut ops = base();
-        // What is free holds something.
+        // The free blocks contain old data.
         let old = "root create file old 644 0\nroot write old 0 307200 3\nroot unlink old";
         ops.extend(parse(old).unwrap_or_default());
         for (name, last) in PIECES {

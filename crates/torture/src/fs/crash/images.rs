@@ -1,25 +1,26 @@
-//! What a power cut can leave: everything that was fenced, and of the rest any subset of aligned words.
+//! Images that a power cut can leave: everything that was fenced, and any subset of the other
+//! aligned words.
 
 use super::bodies::Store;
 use super::recorded::{Event, WORD};
 use rand::rngs::SmallRng;
 use rand::{Rng, SeedableRng};
 
-/// How densely cuts are drawn.
+/// Number of cuts that are drawn.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Density {
-    /// Random subsets between two fences.
+    /// Number of random subsets between two fences.
     pub subsets: usize,
-    /// Subsets with a single word, and without one.
+    /// Number of subsets with a single word, and of subsets without one word.
     pub singles: usize,
-    /// Cuts between writes, in their order.
+    /// Number of cuts between writes in their order.
     pub prefixes: usize,
 }
 
 impl Density {
-    /// A few of each kind.
+    /// A few cuts of each kind.
     pub const COARSE: Self = Self { subsets: 3, singles: 2, prefixes: 2 };
-    /// Many.
+    /// Many cuts of each kind.
     pub const FINE: Self = Self { subsets: 24, singles: 24, prefixes: 16 };
 }
 
@@ -28,19 +29,20 @@ impl Density {
 struct Pending {
     word: u64,
     value: u64,
-    /// Whether a write begins with it.
+    /// `true` if it is the first word of a write.
     begins: bool,
 }
 
-/// Bodies as a cut finds them.
+/// Bodies at the time of a cut.
 struct Found {
     store: Store,
-    /// Those that were removed: a cut may bring them back.
+    /// Removed bodies that a cut may restore.
     ghosts: Store,
 }
 
 impl Found {
-    /// An image with its bodies, without those that were removed and with them.
+    /// Calls `tell` with an image and the remaining bodies, and again with the removed bodies added
+    /// if there are any.
     fn tell(&self, image: &[u8], done: usize, tell: &mut impl FnMut(&[u8], usize, &Store)) {
         tell(image, done, &self.store);
         if !self.ghosts.is_empty() {
@@ -51,7 +53,8 @@ impl Found {
     }
 }
 
-/// Tells every image of a log that starts from `base`: the bytes, how many operations had returned, and the bodies.
+/// Calls `tell` with every image of a log that starts from `base`: its bytes, the number of
+/// operations that had returned, and the bodies.
 pub(super) fn each(
     (base, store): (Vec<u8>, Store),
     log: &[Event],
@@ -64,7 +67,7 @@ pub(super) fn each(
     let mut durable = base;
     let mut pending: Vec<Pending> = Vec::new();
     let mut done = 0;
-    // A cut before the first event is what the last operation before the log left.
+    // A cut before the first event finds the state after the last operation before the log.
     bodies.tell(&durable, 0, &mut tell);
     for event in log.iter().chain([&Event::Fence]) {
         match event {
@@ -79,7 +82,7 @@ pub(super) fn each(
             Event::Body(of, contents) => {
                 let before = match contents {
                     Some(contents) => {
-                        // What was removed under this name is overwritten.
+                        // New contents under this ID replace a removed body.
                         bodies.ghosts.remove(of);
                         bodies.store.insert(*of, contents.clone());
                         None
@@ -105,7 +108,7 @@ pub(super) fn each(
     }
 }
 
-/// Writes some of the words; what was there before.
+/// Writes the chosen words and returns their former values.
 fn put(image: &mut [u8], pending: &[Pending], chosen: &[bool]) -> Vec<(usize, [u8; WORD as usize])> {
     let mut undo = Vec::new();
     for (word, _) in pending.iter().zip(chosen).filter(|(_, chosen)| **chosen) {
@@ -118,12 +121,13 @@ fn put(image: &mut [u8], pending: &[Pending], chosen: &[bool]) -> Vec<(usize, [u
     undo
 }
 
-/// Which words are there, in each cut.
+/// Returns the subsets of words that persist, one for each cut.
 fn subsets(pending: &[Pending], density: Density, rng: &mut SmallRng) -> Vec<Vec<bool>> {
     let n = pending.len();
     if n == 0 {
         return Vec::new();
     }
+    // Up to four words: all subsets except the complete one, which the fence adds.
     if n <= 4 {
         return (0..(1u32 << n) - 1).map(|bits| (0..n).map(|i| bits >> i & 1 == 1).collect()).collect();
     }
@@ -131,7 +135,7 @@ fn subsets(pending: &[Pending], density: Density, rng: &mut SmallRng) -> Vec<Vec
     for _ in 0..density.subsets {
         let share = [0.1, 0.5, 0.9][rng.random_range(0..3)];
         all.push((0..n).map(|_| rng.random_bool(share)).collect());
-        // Whole lines of the processor's cache.
+        // Whole cache lines of the processor.
         let seed: u64 = rng.random();
         let line = |word: u64| (word / 8).wrapping_mul(0x9E37_79B9_7F4A_7C15).wrapping_add(seed) >> 63 == 1;
         all.push(pending.iter().map(|word| line(word.word)).collect());

@@ -1,5 +1,6 @@
-//! Power cuts of the machine under an image in an ordinary file: cut at every access to the disk, the image found is the
-//! last one that was synced, or the one that was being synced, and nothing else.
+//! Power losses under an image in an ordinary file. The run is cut at every access to the disk.
+//! After each cut the image must hold the state of the last completed sync or of the sync in
+//! progress.
 
 use super::super::apply::Session;
 use super::super::compare::Tree;
@@ -14,22 +15,22 @@ use std::collections::HashSet;
 use std::hash::{BuildHasher, BuildHasherDefault, DefaultHasher};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
 
-/// How the machine is cut.
+/// Parameters of power losses under an image file.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct MachineCuts {
-    /// Bytes of the image.
+    /// Size of the image in bytes.
     pub bytes: u64,
-    /// Most bytes of the overlay: where it is small, syncs come in the middle of operations.
+    /// Largest size of the overlay in bytes. A small overlay makes syncs begin within operations.
     pub bound: u64,
-    /// One operation in as many is followed by a sync; 0: none.
+    /// Interval, in operations, between syncs; 0 for no syncs.
     pub sync_one_in: u32,
-    /// Whether operations go on while a sync is at work.
+    /// `true` if operations continue during a sync.
     pub meanwhile: bool,
-    /// Cuts at each access to the disk.
+    /// Number of cuts at each access to the disk.
     pub cuts: usize,
-    /// Of how many images one is also cut while it is opened.
+    /// Interval, in images, at which the recovery of an image is cut as well.
     pub nested_one_in: u64,
-    /// What cuts are drawn from.
+    /// Seed of the cuts.
     pub seed: u64,
 }
 
@@ -47,7 +48,7 @@ impl Default for MachineCuts {
     }
 }
 
-/// The image of a mapping behind the page cache, as a medium: what it is without an overlay.
+/// A medium that maps the image through the page cache, without an overlay.
 #[derive(Debug)]
 struct Direct(Arc<Simulated>);
 
@@ -80,17 +81,17 @@ impl Medium for Direct {
     }
 }
 
-/// Makes a medium of a disk, as a start does.
+/// Creates a medium of a disk, as an open of the file system does.
 type Maker<M> = fn(&Arc<Simulated>, u64) -> frit_fs::Result<M>;
 
-/// Operations on their way, and the trees between them.
+/// Operations to run, and the trees between those that have run.
 struct Steps {
     ops: Vec<Op>,
     trees: Vec<Tree>,
     wrong: Option<String>,
 }
 
-/// A file system whose operations may also be called from within a sync.
+/// A file system whose operations can also be called during a sync.
 struct Live<M: Medium> {
     fs: Fs<M>,
     disk: Arc<Simulated>,
@@ -102,7 +103,8 @@ impl<M: Medium> Live<M> {
         self.steps.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Does the next operation. Returns whether there was one.
+    /// Applies the next operation. Returns `false` if there is none, or if the tree is
+    /// inconsistent.
     fn step(&self) -> bool {
         let mut steps = self.steps();
         let Some(op) = steps.ops.get(steps.trees.len() - 1).cloned() else { return false };
@@ -117,7 +119,7 @@ impl<M: Medium> Live<M> {
     }
 }
 
-/// What was done, to be compared with what a cut leaves.
+/// A completed run, for comparison with the images of its cuts.
 struct Ran<M> {
     cuts: MachineCuts,
     maker: Maker<M>,
@@ -128,17 +130,19 @@ struct Ran<M> {
     rng: SmallRng,
 }
 
-/// States that may be found: as many operations had returned, and another one was under way or not.
+/// States that an image may have: number of operations that had returned, and `true` if another one
+/// was in progress.
 type States = Vec<(usize, bool)>;
 
 impl MachineCuts {
-    /// Makes a file system with `before` in it, runs `ops`, and cuts these everywhere.
+    /// Formats a file system, runs `before`, then `ops`, and cuts the latter everywhere.
     #[must_use]
     pub fn run(&self, before: &[Op], ops: &[Op]) -> Found {
         self.run_on(|disk, bound| Overlaid::on(Arc::clone(disk), bound), before, ops)
     }
 
-    /// The same for a mapping of the image behind the page cache, which is no such medium: what it is like without.
+    /// Runs the same with a direct mapping of the image, without an overlay. Such a medium does not
+    /// survive power losses, so the run should find violations.
     #[must_use]
     pub fn run_mapped(&self, before: &[Op], ops: &[Op]) -> Found {
         self.run_on(|disk, _| Ok(Direct(Arc::clone(disk))), before, ops)
@@ -175,6 +179,8 @@ impl MachineCuts {
         let live = Arc::new(Live { fs, disk: Arc::clone(&disk), steps });
         let mut rng = SmallRng::seed_from_u64(self.seed);
         if self.meanwhile {
+            // The callback holds a weak reference: the disk belongs to the file system, and a
+            // strong one would be a cycle.
             let (weak, mut rng): (Weak<Live<M>>, _) = (Arc::downgrade(&live), rng.clone());
             disk.during(Some(Box::new(move || {
                 if rng.random_bool(0.3) {
@@ -210,13 +216,15 @@ impl<M: Medium> Ran<M> {
         for event in log {
             for _ in 0..self.cuts.cuts {
                 let left = platter.cut(&mut self.rng);
+                // While a sync is in progress, an image may have the state of the previous sync or
+                // of this one.
                 self.look_at(&left, &[Some(last), now].into_iter().flatten().collect(), found);
             }
             platter.pass(event);
             match event {
                 Event::Began(returned, more) => now = Some((*returned, *more)),
                 Event::Ended => last = now.take().unwrap_or(last),
-                // A sync that found nothing to do leaves a state like the one before.
+                // A sync without changes accesses no file, so it has no `Began` event.
                 Event::Synced(returned) if *returned > last.0 => last = (*returned, false),
                 _ => {}
             }
@@ -224,6 +232,7 @@ impl<M: Medium> Ran<M> {
     }
 
     fn look_at(&mut self, left: &Files, states: &States, found: &mut Found) {
+        // Equal images with equal states are examined only once.
         if !self.seen.insert(self.hasher.hash_one((&left.image, &left.log, states))) {
             return;
         }
@@ -241,7 +250,7 @@ impl<M: Medium> Ran<M> {
         }
     }
 
-    /// Opens what a cut has left, and looks at all of it. Returns what the start did to the disk.
+    /// Opens an image and examines it. Returns the accesses of the recovery.
     fn start(&self, left: &Files, states: &States) -> Result<Vec<Event>, String> {
         let disk = Arc::new(Simulated::new(left.clone()));
         let medium =
@@ -262,10 +271,10 @@ impl<M: Medium> Ran<M> {
                 Err(what) => why.push(what),
             }
         }
-        Err(format!("neither the last sync nor the one under way: {}", why.join("; ")))
+        Err(format!("neither the last sync nor the one in progress: {}", why.join("; ")))
     }
 
-    /// Cuts the start.
+    /// Cuts the recovery of an image.
     fn cut_again(
         &mut self,
         left: &Files,
@@ -279,7 +288,7 @@ impl<M: Medium> Ran<M> {
             for _ in 0..self.cuts.cuts {
                 found.nested += 1;
                 let left = platter.cut(&mut self.rng);
-                self.start(&left, states).map_err(|what| format!("cut off in a start: {what}"))?;
+                self.start(&left, states).map_err(|what| format!("recovery was cut: {what}"))?;
             }
         }
         Ok(())

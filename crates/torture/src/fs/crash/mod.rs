@@ -1,8 +1,9 @@
-//! Power cuts of the file system on byte-addressable memory: operations run on a medium that remembers every word and
-//! every fence; everything that a cut can leave is opened, checked and compared with what may be there.
+//! Power cuts of the file system on byte-addressable memory. Operations run on a medium that
+//! records every word and every fence. Each image that a cut can leave is opened, checked and
+//! compared with the states that are allowed.
 //!
-//! `machine` and `disk` do the same one level below, for an image in an ordinary file: a disk that remembers every
-//! access, of which what was not synced is there or not.
+//! `machine` and `disk` do the same one level lower, for an image in an ordinary file. A log holds
+//! every access to the file, and a cut keeps or loses the data that was not synced.
 
 mod bodies;
 mod disk;

@@ -1,5 +1,6 @@
-//! What a start may find: the state before the operation that was cut off, or the one behind it. Only the contents of
-//! a file that is being written may be between: each aligned word old or new.
+//! States that are allowed after a cut: the state before the interrupted operation or the state
+//! after it. Only the contents of a file that is being written may be mixed: each aligned word is
+//! old or new.
 
 use super::super::compare::{Node, Tree};
 use super::super::op::Act;
@@ -10,15 +11,15 @@ use std::collections::BTreeMap;
 /// Bytes of a page of a [`Node`].
 const PAGE: u64 = 4096;
 
-/// Whether an operation changes bytes of a file where they are.
+/// Returns `true` if the operation changes bytes of a file in place.
 pub(super) fn in_place(act: &Act) -> bool {
     matches!(act, Act::Write { .. } | Act::Append { .. } | Act::Allocate { .. })
 }
 
-/// Whether a tree may be found when `act` was cut off between `before` and `after`.
+/// Verifies a tree that was found after a cut of `act` between `before` and `after`.
 pub(super) fn allowed(found: &Tree, before: &Tree, after: Option<(&Tree, &Act)>) -> Result<(), String> {
     let Some(difference) = before.difference(found) else { return Ok(()) };
-    let Some((after, act)) = after else { return Err(format!("from what had returned: {difference}")) };
+    let Some((after, act)) = after else { return Err(format!("after completed operations: {difference}")) };
     let Some(other) = after.difference(found) else { return Ok(()) };
     if in_place(act) && between(found, before, after) {
         return Ok(());
@@ -26,16 +27,18 @@ pub(super) fn allowed(found: &Tree, before: &Tree, after: Option<(&Tree, &Act)>)
     Err(format!("from the state before: {difference}; from the state after: {other}"))
 }
 
-/// The same where contents are outside of the medium: names and attributes are as before or as after, and so are the
-/// contents of each file by itself.
+/// Verifies a tree whose contents are external to the medium. Names and attributes must all be old
+/// or all be new. The contents of each file, by itself, must be old or new.
 pub(super) fn allowed_outside(
     found: &Tree,
     before: &Tree,
     after: Option<(&Tree, &Act)>,
 ) -> Result<(), String> {
     let Some(difference) = before.difference(found) else { return Ok(()) };
-    let Some((after, _)) = after else { return Err(format!("from what had returned: {difference}")) };
+    let Some((after, _)) = after else { return Err(format!("after completed operations: {difference}")) };
     let Some(other) = after.difference(found) else { return Ok(()) };
+    // Names and attributes are compared without sizes and pages, which are verified for each file
+    // below.
     let bare = |tree: &Tree| {
         let mut bare = tree.clone();
         for node in bare.0.values_mut().filter(|node| node.seen.kind == Kind::File) {
@@ -56,7 +59,8 @@ pub(super) fn allowed_outside(
     Err(format!("from the state before: {difference}; from the state after: {other}"))
 }
 
-/// Whether all is as before or as after, and each word of contents is one of both.
+/// Returns `true` if every node has its old or new attributes and each word of its contents is old
+/// or new.
 fn between(found: &Tree, before: &Tree, after: &Tree) -> bool {
     let same_names = |tree: &Tree| tree.0.keys().eq(found.0.keys());
     same_names(before)
@@ -71,7 +75,7 @@ fn between(found: &Tree, before: &Tree, after: &Tree) -> bool {
         })
 }
 
-/// Whether each word is the old or the new one, and each byte that the file gained the new one.
+/// Returns `true` if each word is old or new, and each byte that the file gained is new.
 fn words(found: &Node, old: &Node, new: &Node) -> bool {
     let numbers = found.pages.keys().chain(old.pages.keys()).chain(new.pages.keys());
     numbers.into_iter().all(|number| {

@@ -1,26 +1,26 @@
-//! A medium that remembers what was written to it, and in which order it was fenced.
+//! A medium that records every write and every fence.
 
 use super::bodies::Contents;
 use frit_fs::{BodyId, Medium};
 use std::sync::{Mutex, PoisonError};
 
-/// Bytes of an aligned word: the most that a power cut leaves whole.
+/// Bytes of an aligned word, the largest unit that a power cut does not tear.
 pub(super) const WORD: u64 = 8;
 
-/// What happened to the medium.
+/// An access to the medium, or a step of the run.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub(super) enum Event {
-    /// Aligned words were written from this one on.
+    /// A write of aligned words, from this one on.
     Words(u64, Vec<u64>),
-    /// All before is durable.
+    /// A fence: all writes before it are durable.
     Fence,
     /// An operation returned.
     Done,
-    /// A body holds this from now on, or is removed.
+    /// New contents of a body, or its removal.
     Body(BodyId, Option<Contents>),
 }
 
-/// A medium in memory, for one thread.
+/// A medium in memory that records its accesses, for one thread.
 #[derive(Debug)]
 pub(super) struct Recorded(Mutex<Inner>);
 
@@ -31,7 +31,7 @@ struct Inner {
 }
 
 impl Recorded {
-    /// One that holds `image`.
+    /// Creates a medium that holds `image`.
     pub(super) fn new(image: Vec<u8>) -> Self {
         Self(Mutex::new(Inner { image, log: Vec::new() }))
     }
@@ -40,29 +40,29 @@ impl Recorded {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// What it holds now; from here on the log begins anew.
+    /// Starts a new log and returns the current image.
     pub(super) fn start(&self) -> Vec<u8> {
         let mut inner = self.inner();
         inner.log.clear();
         inner.image.clone()
     }
 
-    /// An operation returned.
+    /// Records the return of an operation.
     pub(super) fn done(&self) {
         self.note(Event::Done);
     }
 
-    /// Something happened beside the medium.
+    /// Records an event that is not an access to the medium.
     pub(super) fn note(&self, event: Event) {
         self.inner().log.push(event);
     }
 
-    /// What happened since the start.
+    /// Returns the events since the start.
     pub(super) fn log(&self) -> Vec<Event> {
         std::mem::take(&mut self.inner().log)
     }
 
-    /// Changes bytes, and notes the words that they are in.
+    /// Changes bytes and records the words that contain them.
     fn change(&self, at: u64, len: usize, change: impl FnOnce(&mut [u8])) {
         if len == 0 {
             return;

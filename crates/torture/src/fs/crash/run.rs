@@ -1,4 +1,4 @@
-//! Running operations and cutting them.
+//! Runs operations of the file system and cuts them.
 
 use super::super::apply::Session;
 use super::super::compare::Tree;
@@ -17,27 +17,28 @@ use std::fmt;
 use std::hash::{BuildHasher, BuildHasherDefault, DefaultHasher};
 use std::sync::Arc;
 
-/// The first time of a run's clock, in nanoseconds.
+/// First time of a run's clock, in nanoseconds.
 const EPOCH: i64 = 1_000_000_000_000;
-/// The identity of each file system.
+/// UUID of each file system.
 const UUID: u128 = 7;
 
-/// How operations are cut.
+/// Parameters of power cuts of the file system.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Cuts {
-    /// Bytes of the medium.
+    /// Size of the medium in bytes.
     pub bytes: u64,
-    /// How many cuts.
+    /// Number of cuts.
     pub density: Density,
-    /// Of how many images one is also cut while it is opened, and used afterwards.
+    /// Interval, in images, at which the recovery of an image is cut as well and the file system is
+    /// used afterwards.
     pub nested_one_in: usize,
-    /// What cuts are drawn from.
+    /// Seed of the cuts.
     pub seed: u64,
-    /// Whether contents have checksums.
+    /// `true` if contents have checksums.
     pub sums: bool,
-    /// Whether contents are in bodies beside the medium, each change of them durable at once.
+    /// `true` if contents are in external bodies, whose changes are durable at once.
     pub pool: bool,
-    /// Inodes that the list of orphans names at most.
+    /// Largest number of inodes in the list of orphans.
     pub orphans: Option<u64>,
 }
 
@@ -49,25 +50,25 @@ impl Default for Cuts {
     }
 }
 
-/// What runs found.
+/// Result of runs.
 #[derive(Clone, Default, Debug)]
 pub struct Found {
-    /// Images that were opened, each another one.
+    /// Number of distinct images that were opened.
     pub images: u64,
-    /// Those that were cut again while they were opened.
+    /// Number of images of cut recoveries.
     pub nested: u64,
-    /// What must not be.
+    /// Violations.
     pub violations: Vec<Violation>,
 }
 
-/// Something that must not be.
+/// An image that breaks a promise, and the operations that led to it.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Violation {
-    /// The operations, the last one or the one behind it cut off.
+    /// Operations up to the cut. The last one may have been interrupted.
     pub ops: Vec<Op>,
-    /// How many of them had returned.
+    /// Number of operations that had returned.
     pub returned: usize,
-    /// What is wrong.
+    /// Description of the violation.
     pub what: String,
 }
 
@@ -80,20 +81,20 @@ impl fmt::Display for Violation {
     }
 }
 
-/// What a cut leaves.
+/// An image that a cut left.
 #[derive(Clone, Copy, Debug)]
 struct Cut<'a> {
     image: &'a [u8],
     store: &'a Store,
-    /// How many operations had returned.
+    /// Number of operations that had returned.
     done: usize,
 }
 
-/// Operations that ran: what a cut is compared with.
+/// A completed run, for comparison with the images of its cuts.
 struct Ran<'a> {
     cuts: Cuts,
     ops: &'a [Op],
-    /// The tree before each operation, and behind the last.
+    /// Trees before each operation and after the last one.
     trees: Vec<Tree>,
     scratch: Arc<Mapped>,
     hasher: BuildHasherDefault<DefaultHasher>,
@@ -101,7 +102,7 @@ struct Ran<'a> {
 }
 
 impl Found {
-    /// Adds what another run found.
+    /// Adds the result of another run.
     pub fn add(&mut self, other: Self) {
         self.images += other.images;
         self.nested += other.nested;
@@ -110,7 +111,7 @@ impl Found {
 }
 
 impl Cuts {
-    /// Makes a file system, runs `before`, then `ops`, and cuts the latter everywhere.
+    /// Formats a file system, runs `before`, then `ops`, and cuts the latter everywhere.
     #[must_use]
     pub fn run(&self, before: &[Op], ops: &[Op]) -> Found {
         let mut found = Found::default();
@@ -120,7 +121,7 @@ impl Cuts {
         found
     }
 
-    /// Format of the file system, but for bodies.
+    /// Returns the format of the file system, without bodies.
     pub(super) fn format(&self) -> Format {
         Format {
             clock: Clock::counted(EPOCH),
@@ -146,13 +147,14 @@ impl Cuts {
             let _ = (session.apply(op), expected.apply(op));
         }
         if self.sums {
-            // All that is there has them.
+            // The sync adds the checksums of all contents.
             fs.sync().map_err(said)?;
         }
         let base = (medium.start(), bodies.map(|bodies| bodies.store()).unwrap_or_default());
         let mut trees = vec![Tree::of(&model).map_err(wrong)?];
         for (i, op) in ops.iter().enumerate() {
             let (answer, right) = (session.apply(op), expected.apply(op));
+            // The model has no limit of space, so ENOSPC is the only difference that is allowed.
             if answer.is_ok() != right.is_ok() && answer != Err(rustix_nospc()) {
                 return Err(wrong(format!("operation {i} answers {answer:?}, and should {right:?}")));
             }
@@ -185,18 +187,18 @@ impl Cuts {
     }
 }
 
-/// The error number of a full medium.
+/// Returns the error number of a full medium.
 fn rustix_nospc() -> i32 {
     frit_fs::Error::NoSpace.errno()
 }
 
-/// Writing is durable when the file is synced: the operation and this are one.
+/// Makes a write durable with a sync of its file. Both count as one operation.
 fn sync(session: &mut Session<'_>, op: &Op, what: &Target) {
     let act = Act::SyncFile { what: what.clone(), data_only: true };
     let _ = session.apply(&Op { who: op.who, act });
 }
 
-/// Without what dropping sessions did.
+/// Returns the log without the events after the last operation, which dropping the sessions causes.
 fn until_last_done(log: &[Event]) -> &[Event] {
     let end = log.iter().rposition(|event| *event == Event::Done).map_or(0, |i| i + 1);
     &log[..end]
@@ -204,6 +206,7 @@ fn until_last_done(log: &[Event]) -> &[Event] {
 
 impl Ran<'_> {
     fn look_at(&mut self, cut: Cut<'_>, found: &mut Found) {
+        // Equal images after the same operations are examined only once.
         if !self.seen.insert(self.hasher.hash_one((cut.image, cut.done, cut.store))) {
             return;
         }
@@ -217,7 +220,7 @@ impl Ran<'_> {
         }
     }
 
-    /// The bodies of a cut, if contents are in some.
+    /// Returns the bodies of a cut, if contents are in a pool.
     fn bodies(&self, store: &Store, log: Option<&Arc<Recorded>>) -> Option<Arc<Memory>> {
         self.cuts.pool.then(|| Memory::new(UUID, store, log.cloned()))
     }
@@ -227,7 +230,7 @@ impl Ran<'_> {
         found.violations.push(Violation { ops, returned: done, what });
     }
 
-    /// Opens an image, and looks at all of it.
+    /// Opens an image and examines it.
     fn open(&self, cut: Cut<'_>) -> Result<(), String> {
         let medium = &self.scratch;
         medium.write_data(0, cut.image);
@@ -243,11 +246,11 @@ impl Ran<'_> {
         let fs = open(Arc::clone(medium), bodies.clone())?;
         self.compare(&fs, cut.done)?;
         let report =
-            look(medium, bodies.as_deref()).map_err(|error| format!("check after a start: {error}"))?;
+            look(medium, bodies.as_deref()).map_err(|error| format!("check after recovery: {error}"))?;
         if !report.is_clean() || report.orphans > 0 || report.strays > 0 {
             let (orphans, strays) = (report.orphans, report.strays);
-            let left = format!("{orphans} orphans, {strays} bodies of nobody");
-            return Err(format!("check after a start: {left}; {:?}", report.problems));
+            let left = format!("{orphans} orphans, {strays} stray bodies");
+            return Err(format!("check after recovery: {left}; {:?}", report.problems));
         }
         Ok(())
     }
@@ -259,7 +262,7 @@ impl Ran<'_> {
         allowed(&tree, &self.trees[done], after)
     }
 
-    /// Cuts the start itself; then uses what it left.
+    /// Interrupts the recovery of an image by power cuts, and uses the recovered file system.
     fn cut_again(&self, cut: Cut<'_>, found: &mut Found) {
         let done = cut.done;
         let recorded = Arc::new(Recorded::new(cut.image.to_vec()));
@@ -272,12 +275,14 @@ impl Ran<'_> {
             return;
         }
         let log = recorded.log();
+        // The first `Done` marks the end of the recovery; the use of the file system after it is
+        // not cut.
         let end = log.iter().position(|event| *event == Event::Done).unwrap_or(log.len());
         let mut wrong = None;
         images::each(base, &log[..end], Density::COARSE, self.cuts.seed, |image, _, store| {
             found.nested += 1;
             if let Err(what) = self.open(Cut { image, store, done }) {
-                wrong = Some(format!("cut off in a start: {what}"));
+                wrong = Some(format!("recovery was cut: {what}"));
             }
         });
         if let Some(what) = wrong {
@@ -285,7 +290,7 @@ impl Ran<'_> {
         }
     }
 
-    /// A file is made, written and read after a start, and all agrees.
+    /// Creates, writes and reads a file after a recovery, and checks the medium.
     fn use_it(&self, fs: &Fs<Arc<Recorded>>, done: usize, recorded: &Arc<Recorded>) -> Result<(), String> {
         recorded.done();
         self.compare(fs, done)?;
@@ -299,9 +304,9 @@ impl Ran<'_> {
         };
         match used() {
             Ok(true) => {}
-            Ok(false) => return Err("what is written after a start does not come back".to_string()),
+            Ok(false) => return Err("data written after a recovery reads back differently".to_string()),
             Err(error) if error.errno() == rustix_nospc() => {}
-            Err(error) => return Err(format!("used after a start: {error}")),
+            Err(error) => return Err(format!("used after recovery: {error}")),
         }
         let report = check(recorded).map_err(|error| format!("check after use: {error}"))?;
         if report.is_clean() { Ok(()) } else { Err(format!("check after use: {:?}", report.problems)) }
@@ -312,7 +317,7 @@ fn look<M: Medium>(medium: &M, bodies: Option<&Memory>) -> frit_fs::Result<Repor
     bodies.map_or_else(|| check(medium), |bodies| check_pool(medium, bodies))
 }
 
-/// Opens what a cut has left.
+/// Opens the image that a cut left.
 pub(super) fn open<M: Medium>(medium: M, bodies: Option<Arc<Memory>>) -> Result<Fs<M>, String> {
     let bodies = bodies.map(|bodies| bodies as Arc<dyn Bodies>);
     let open = Open { clock: Clock::counted(2 * EPOCH), bodies, ..Open::default() };

@@ -1,5 +1,6 @@
-//! Every way to a damaged image, and what may come of it: each answer is right, or an error that says so, and what a
-//! repair gives up it names. Nothing is silently another, and nothing silently missing.
+//! Ways to access a damaged image, and the results that each allows. Each answer is correct or an
+//! error that reports the damage, and a repair names everything that it gives up. No wrong data and
+//! no loss goes unreported.
 
 use super::image::Populated;
 use super::judge::{Known, LATER, Whole, is_dot, is_io, known, listed, whole};
@@ -14,45 +15,47 @@ use strum::{EnumIter, IntoStaticStr};
 /// Bytes of a block.
 const BLOCK: u64 = 4096;
 
-/// A way to the image.
+/// A way to access an image.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug, EnumIter, IntoStaticStr)]
 #[strum(serialize_all = "kebab-case")]
 pub enum Door {
-    /// Opened for reading: everything is listed and read, as by who copies it.
+    /// Opens it read-only, then lists and reads everything, as a copy program does.
     ReadOnly,
-    /// Opened for writing, listed and read; closed, and once more.
+    /// Opens it for writing, lists and reads everything, closes it, and does the same again.
     ReadWrite,
-    /// A part of each block of each file is written with what it held; closed, then listed and read.
+    /// Writes a part of each block of each file with its former bytes, closes it, then lists and
+    /// reads everything.
     Overwrite,
-    /// The pieces of each file are put together; closed, then listed and read.
+    /// Defragments each file, closes it, then lists and reads everything.
     Gather,
-    /// Checked, with contents where they have checksums.
+    /// Checks it, with contents if they have checksums.
     Check,
-    /// Repaired, then checked, listed and read.
+    /// Repairs it, then checks it, lists and reads everything.
     Repair,
 }
 
-/// Outcome of a look.
+/// Result of an access.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug, IntoStaticStr)]
 #[strum(serialize_all = "kebab-case")]
 pub enum Outcome {
-    /// Everything is as it was.
+    /// Everything reads as before the damage.
     Right,
-    /// Errors stand for what was damaged, or a check reports it, or a repair says what it gave up.
+    /// The damage is reported: by errors, by a check, or by a repair that says what it gave up.
     Told,
-    /// Something is as it was before, which is allowed of older pages alone.
+    /// Some data is of an earlier state, which is allowed only for damage by older pages.
     Older,
 }
 
-/// Judges what comes through doors.
+/// Accesses damaged images and verifies the results.
 #[derive(Debug)]
 pub struct Doors {
     geometry: Geometry,
     expected: Whole,
-    /// Without the last transaction, which may look like one that was cut off.
+    /// State before the last transaction: damage of that transaction may look like an interrupted
+    /// one.
     before_last: Whole,
     older: Vec<Whole>,
-    /// Blocks of contents that have no checksum.
+    /// Blocks of contents without a checksum.
     unsummed: BTreeSet<u64>,
 }
 
@@ -68,7 +71,7 @@ fn open(medium: &Arc<Mapped>, read_only: bool) -> frit_fs::Result<Subject> {
     Fs::open(Arc::clone(medium), Open { read_only, clock: Clock::counted(LATER), ..Open::default() })
 }
 
-/// Attributes of an inode that no door changes.
+/// Returns the properties of an inode that no access changes.
 fn own(known: &Known) -> Known {
     let size = if known.attr.kind == Kind::Directory { 0 } else { known.attr.size };
     let [atime, mtime, ctime] = [Time(0); 3];
@@ -76,7 +79,7 @@ fn own(known: &Known) -> Known {
     Known { attr, ..known.clone() }
 }
 
-/// Returns `true` if a sentence has one of these inodes, or the name.
+/// Returns `true` if a message names one of these inodes, or the name.
 fn told(said: &[String], inodes: &[Ino], name: &[u8]) -> bool {
     let name = format!("`{}`", String::from_utf8_lossy(name));
     said.iter().any(|said| {
@@ -85,7 +88,7 @@ fn told(said: &[String], inodes: &[Ino], name: &[u8]) -> bool {
 }
 
 impl Doors {
-    /// For an image.
+    /// Creates a verifier for an image.
     ///
     /// # Errors
     /// The image itself cannot be read.
@@ -113,22 +116,22 @@ impl Doors {
         Ok(Self { geometry, expected, before_last, older: older?, unsummed })
     }
 
-    /// The regions of the image.
+    /// Returns the layout of the image.
     #[must_use]
     pub fn geometry(&self) -> &Geometry {
         &self.geometry
     }
 
-    /// Blocks of contents whose damage nothing can notice.
+    /// Returns the blocks of contents whose damage cannot be detected.
     #[must_use]
     pub fn unsummed(&self) -> &BTreeSet<u64> {
         &self.unsummed
     }
 
-    /// Goes through a door to a damaged image. `older`: pages of it may be as they were once.
+    /// Accesses a damaged image. `older` is `true` if some of its pages may be of an earlier state.
     ///
     /// # Errors
-    /// A message about what is silently another, or silently missing.
+    /// Wrong data or a loss that was not reported.
     pub fn look(&self, door: Door, image: &[u8], older: bool) -> Result<Outcome, String> {
         let medium = medium(image)?;
         match door {
@@ -148,7 +151,8 @@ impl Doors {
         }
     }
 
-    /// States that may be found, the first that all of it agrees with.
+    /// Returns the states that may be found, in order. The first one that everything agrees with
+    /// gives the outcome.
     fn states(&self, older: bool) -> Vec<(Vec<&Whole>, Outcome)> {
         let mut states =
             vec![(vec![&self.expected], Outcome::Right), (vec![&self.before_last], Outcome::Right)];
@@ -187,12 +191,12 @@ impl Doors {
         }
     }
 
-    /// Writes the first bytes of each block as they were.
+    /// Writes the first bytes of each block with their former values.
     fn overwrite(&self, fs: &Subject) {
         for (ino, known) in self.expected.inodes.iter().filter(|(_, known)| known.attr.kind == Kind::File) {
             for at in (0..known.contents.len()).step_by(BLOCK as usize) {
                 let bytes = &known.contents[at..known.contents.len().min(at + 8)];
-                // Holes stay holes.
+                // A hole stays a hole.
                 if fs.seek(*ino, frit_fs::Seek::Data, at as u64).is_ok_and(|data| data == at as u64) {
                     let _ = fs.write(*ino, at as u64, bytes);
                 }
@@ -205,15 +209,15 @@ impl Doors {
         if look(medium).map_or(true, |report| !report.is_clean()) {
             return Ok(Outcome::Told);
         }
-        let fs = open(medium, true).map_err(|e| format!("check is silent, and: {e}"))?;
+        let fs = open(medium, true).map_err(|e| format!("check is clean, and: {e}"))?;
         match self.compare(&fs, older, &[], true) {
-            Ok(Outcome::Told) => Err("check is silent, and something cannot be read".to_string()),
-            other => other.map_err(|e| format!("check is silent, and {e}")),
+            Ok(Outcome::Told) => Err("check is clean, and something cannot be read".to_string()),
+            other => other.map_err(|e| format!("check is clean, and {e}")),
         }
     }
 
     fn repair(&self, medium: &Arc<Mapped>, older: bool) -> Result<Outcome, String> {
-        // Of a medium without superblocks nothing is known.
+        // A medium without a valid superblock cannot be repaired.
         let Ok(report) = repair(medium, &Clock::counted(LATER)) else { return Ok(Outcome::Told) };
         let after = check(medium).map_err(|e| format!("check after a repair: {e}"))?;
         if !after.is_clean() || !report.is_clean() {
@@ -225,7 +229,7 @@ impl Doors {
         outcome.map_err(|e| format!("{e}; the repair said: {repairs:#?}"))
     }
 
-    /// Lists and reads everything; `said` names what may be missing.
+    /// Lists and reads everything. `said` holds messages that name the data that may be missing.
     fn compare(&self, fs: &Subject, older: bool, said: &[String], strict: bool) -> Result<Outcome, String> {
         let mut wrong = None;
         for (states, outcome) in self.states(older) {
@@ -239,18 +243,18 @@ impl Doors {
     }
 }
 
-/// A file system beside the states that it may be in.
+/// A file system and the states that it may be in.
 struct Compared<'a> {
     fs: &'a Subject,
     states: Vec<&'a Whole>,
-    /// Report of a repair.
+    /// Messages of a repair.
     said: &'a [String],
-    /// Times and counts have to be right as well.
+    /// Times and link counts must also be correct.
     strict: bool,
 }
 
 impl Compared<'_> {
-    /// Walks from the root along what is listed. Returns how many errors and told losses there were.
+    /// Walks all listed names from the root. Returns the number of errors and reported losses.
     fn all(&self) -> Result<u64, String> {
         let (mut next, mut seen, mut errors) = (vec![Ino::ROOT], BTreeSet::new(), 0);
         while let Some(ino) = next.pop() {
@@ -270,8 +274,8 @@ impl Compared<'_> {
     fn inode(&self, ino: Ino) -> Result<u64, String> {
         match known(self.fs, ino) {
             Ok(found) => {
-                // Reading moves the time of access, and blocks behind the end of a file go when a damaged list of
-                // orphans names it.
+                // Reads change the access time. A damaged list of orphans that names a file frees
+                // the blocks beyond its end.
                 let same = |right: &&Known| match self.strict {
                     true => {
                         found
@@ -299,13 +303,14 @@ impl Compared<'_> {
         }
     }
 
-    /// Inodes that a directory names and that are known, and errors.
+    /// Returns the known inodes that a directory names, and the number of errors.
     fn directory(&self, dir: Ino) -> Result<(Vec<Ino>, u64), String> {
         let (names, end) = listed(self.fs, dir);
         let (mut below, mut errors) = (Vec::new(), 0);
         let mut found = BTreeSet::new();
         for (name, ino, _) in names.into_iter().filter(|(name, ..)| !is_dot(name)) {
             let right = self.states.iter().any(|whole| whole.names.get(&(dir, name.clone())) == Some(&ino));
+            // A repair may create `lost+found`.
             let of_repair = name == b"lost+found" && !self.said.is_empty();
             match (right, of_repair || told(self.said, &[dir, ino], &name)) {
                 (true, _) => below.push(ino),
@@ -331,7 +336,8 @@ impl Compared<'_> {
         Ok((below, errors))
     }
 
-    /// Names that a listing which ended in order lacks have to be told. Returns how many were.
+    /// Verifies that every name missing from a complete listing is reported. Returns the number of
+    /// missing names.
     fn missing(&self, dir: Ino, found: &BTreeSet<Vec<u8>>) -> Result<u64, String> {
         let lacks = |whole: &&Whole| {
             let names = whole.names.range((dir, Vec::new())..).take_while(|((of, _), _)| *of == dir);

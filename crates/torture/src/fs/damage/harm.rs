@@ -1,4 +1,4 @@
-//! Kinds of damage, done to a page of a file system that is in use.
+//! Kinds of damage to a page in use of a file system.
 
 use super::image::Populated;
 use frit_fs::Geometry;
@@ -15,24 +15,25 @@ const PAGE: usize = 4096;
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug, EnumIter, IntoStaticStr)]
 #[strum(serialize_all = "kebab-case")]
 pub enum Harm {
-    /// One bit is the other one.
+    /// One bit is flipped.
     Bit,
     /// A page, or a sector or line of it, is zeros.
     Zeros,
-    /// A page, or a sector or line of it, is bytes at random.
+    /// A page, or a sector or line of it, is random bytes.
     Garbage,
-    /// Two pages are in each other's place.
+    /// Two pages are swapped.
     Swapped,
-    /// The image ends early.
+    /// The image is truncated.
     Truncated,
-    /// A page is as it was some operations ago.
+    /// A page has the contents of some operations earlier.
     OlderPage,
-    /// All of it is as it was some operations ago.
+    /// The whole image has the contents of some operations earlier.
     OlderImage,
 }
 
 impl Harm {
-    /// Returns `true` if what is read may be an earlier state: no check can tell a page that was whole once.
+    /// Returns `true` if reads may return an earlier state: a check cannot detect an old page that
+    /// was once valid.
     #[must_use]
     pub fn is_older(self) -> bool {
         matches!(self, Harm::OlderPage | Harm::OlderImage)
@@ -44,12 +45,12 @@ impl Harm {
 pub struct Harmer<'a> {
     made: &'a Populated,
     pages: Vec<usize>,
-    /// Pages of checksums of contents.
+    /// Pages that hold checksums of contents.
     sums: Range<usize>,
 }
 
 impl<'a> Harmer<'a> {
-    /// One for pages that are in use and that no `spared` block is.
+    /// Creates one that damages pages in use, except the `spared` blocks.
     #[must_use]
     pub fn new(made: &'a Populated, geometry: &Geometry, spared: &BTreeSet<u64>) -> Self {
         let g = geometry;
@@ -70,8 +71,9 @@ impl<'a> Harmer<'a> {
         Self { made, pages: all.into_iter().collect(), sums }
     }
 
-    /// A page to be swapped with another one. Zeros in the place of checksums leave blocks without them, and what is
-    /// in the place of contents then is damage of its own: only pages of checksums take each other's place.
+    /// Draws a page to swap with another one. Pages of checksums are swapped only among themselves:
+    /// zeros in the place of checksums leave blocks without a checksum, so wrong contents would be
+    /// a second, undetectable damage.
     fn other(&self, page: usize, rng: &mut SmallRng) -> usize {
         let of_sums = |page: &usize| self.sums.contains(page);
         loop {
@@ -82,12 +84,12 @@ impl<'a> Harmer<'a> {
         }
     }
 
-    /// Damages a copy of the image; says what was done.
+    /// Damages a copy of the image. Returns it with a description of the damage.
     pub fn harm(&self, harm: Harm, rng: &mut SmallRng) -> (Vec<u8>, String) {
         let mut image = self.made.image.clone();
         let page = self.pages[rng.random_range(0..self.pages.len())];
         let at = page * PAGE;
-        // Of a whole page, of a sector, or of a line.
+        // The size is that of a page, a sector or a line.
         let len = [PAGE, 512, 64][rng.random_range(0..3)];
         let from = at + rng.random_range(0..PAGE / len) * len;
         let old = &self.made.history[rng.random_range(0..self.made.history.len())];

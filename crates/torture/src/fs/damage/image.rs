@@ -1,4 +1,4 @@
-//! A small file system with some of everything in it, and where its metadata are.
+//! A small file system with objects of every kind, and the locations of its metadata.
 
 use super::super::apply::Session;
 use super::super::every::base;
@@ -7,32 +7,32 @@ use frit_fs::{Allocate, Caller, Clock, Files, Format, Fs, Ino, Mapped, Medium, N
 use std::collections::BTreeSet;
 use std::sync::Arc;
 
-/// Bytes of the medium.
+/// Size of the medium in bytes.
 pub(super) const BYTES: u64 = 512 << 10;
 /// Bytes of a block of the file system.
 const BLOCK: u64 = 4096;
-/// The first time of its clock, in nanoseconds.
+/// First time of its clock, in nanoseconds.
 const EPOCH: i64 = 1_000_000_000_000;
-/// Names of the large directory.
+/// Number of names in the large directory.
 const NAMES: usize = 300;
-/// Extents of the fragmented file: more than an inode holds.
+/// Number of extents of the fragmented file: more than an inode holds.
 const EXTENTS: u64 = 20;
 
-/// What some bytes of the medium are, and where they lie.
+/// Kind and location of a range of bytes of the medium.
 pub type Piece = (&'static str, std::ops::Range<u64>);
 
-/// An image, and earlier versions of it.
+/// An image and its earlier versions.
 #[derive(Debug)]
 pub struct Populated {
-    /// The bytes of the medium; it was not closed, and has an orphan.
+    /// Bytes of the medium. If it was not closed, it has an orphan.
     pub image: Vec<u8>,
-    /// The medium before the last transaction.
+    /// Image before the last transaction.
     pub before_last: Vec<u8>,
-    /// Images after each step of making it, the oldest first.
+    /// Images after each step of the creation, oldest first.
     pub history: Vec<Vec<u8>>,
-    /// Ranges of bytes that hold metadata in use, with what they are.
+    /// Kind and location of the metadata in use.
     pub metadata: Vec<Piece>,
-    /// Blocks of the data space with metadata.
+    /// Blocks of the data space that hold metadata.
     pub blocks: Vec<u64>,
 }
 
@@ -44,27 +44,27 @@ fn image(fs: &Subject) -> Vec<u8> {
     image
 }
 
-/// Options with which an image is made and left.
+/// Options of an image.
 #[derive(Clone, Copy, PartialEq, Eq, Default, Debug)]
 pub struct How {
     /// Contents have checksums.
     pub sums: bool,
-    /// It is closed in order; else it was synced before the last operations, and has an orphan.
+    /// The image is closed. Otherwise it was synced before the last operations, and has an orphan.
     pub closed: bool,
 }
 
-/// Makes one that was not closed, and whose contents have no checksums.
+/// Creates an image that was not closed and whose contents have no checksums.
 ///
 /// # Errors
-/// What the file system says to an operation.
+/// Errors of the file system.
 pub fn populate() -> frit_fs::Result<Populated> {
     populate_as(How::default())
 }
 
-/// Makes one.
+/// Creates an image.
 ///
 /// # Errors
-/// What the file system says to an operation.
+/// Errors of the file system.
 pub fn populate_as(how: How) -> frit_fs::Result<Populated> {
     let medium = Arc::new(Mapped::anonymous(BYTES)?);
     let format = Format {
@@ -83,7 +83,7 @@ pub fn populate_as(how: How) -> frit_fs::Result<Populated> {
     }
     more(&fs, &mut history)?;
     fs.sync()?;
-    // The last two transactions leave the ledger alone: a start would mend it.
+    // The last two transactions do not change the ledger, since recovery would repair it.
     let late =
         ["root chmod a/e 640", "root append a/e 5000 3", "root rename b/p b/q replace", "root chmod a 750"];
     for op in late.into_iter().filter_map(|line| line.parse::<Op>().ok()) {
@@ -102,7 +102,7 @@ pub fn populate_as(how: How) -> frit_fs::Result<Populated> {
     Ok(Populated { image: image(&fs), before_last, history, metadata, blocks })
 }
 
-/// What the base tree has not.
+/// Adds objects that the base tree lacks.
 fn more(fs: &Subject, history: &mut Vec<Vec<u8>>) -> frit_fs::Result<()> {
     let who = &Caller::ROOT;
     let large = fs.create(who, Ino::ROOT, b"large", New::directory(0o755))?.ino;
@@ -137,8 +137,9 @@ fn more(fs: &Subject, history: &mut Vec<Vec<u8>>) -> frit_fs::Result<()> {
     Ok(())
 }
 
-/// Places of metadata. Blocks of the data space that are used and hold no contents of files hold names, extents,
-/// attributes, or the target of the long link, of which all bits are looked at elsewhere.
+/// Returns the locations of metadata. A used block of the data space without contents of files
+/// holds names, extents, attributes, or the target of the long symbolic link. The block of the link
+/// is left out: all its bits are examined elsewhere.
 fn metadata(fs: &Subject) -> (Vec<Piece>, Vec<u64>) {
     let g = *fs.geometry();
     let word = |at: u64| {

@@ -1,16 +1,16 @@
-//! What may be read of a damaged file system: what was there before, or an error.
+//! Verification of what a damaged file system returns: the data before the damage, or an error.
 
 use super::image::{BYTES, Populated};
 use frit_fs::{Attr, Caller, Clock, Files, Fs, Ino, Kind, Mapped, Medium, Open, Report, check, repair};
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
-/// The time of opening, in nanoseconds.
+/// Time at which the image is opened, in nanoseconds.
 pub(super) const LATER: i64 = 2_000_000_000_000;
-/// Most names that a walk follows: damaged directories may lead in circles.
+/// Largest number of names that a walk follows, since damaged directories may form cycles.
 const WALKED: usize = 2000;
 
-/// What belongs to one inode.
+/// Attributes, contents and extended attributes of an inode.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub(super) struct Known {
     pub(super) attr: Attr,
@@ -18,30 +18,30 @@ pub(super) struct Known {
     pub(super) xattrs: Vec<(Vec<u8>, Vec<u8>)>,
 }
 
-/// A whole file system.
+/// All inodes and names of a file system.
 #[derive(Clone, PartialEq, Eq, Default, Debug)]
 pub(super) struct Whole {
     pub(super) inodes: BTreeMap<Ino, Known>,
     pub(super) names: BTreeMap<(Ino, Vec<u8>), Ino>,
 }
 
-/// What became of damage.
+/// Result of damage.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Verdict {
     /// The check reported it.
     Reported,
     /// Everything reads as before.
     Harmless,
-    /// The check did not report it, and one inode or one name reads otherwise.
+    /// The check did not report it, and one inode or one name reads differently.
     Unnoticed,
 }
 
-/// Knows what has to be read.
+/// Verifies damaged images of one file system.
 #[derive(Debug)]
 pub struct Judge {
     scratch: Arc<Mapped>,
     expected: Whole,
-    /// Without the last transaction: as one that was cut off.
+    /// State before the last transaction, which recovery may discard as incomplete.
     before_last: Whole,
 }
 
@@ -64,10 +64,10 @@ pub(super) fn known(fs: &dyn Files, ino: Ino) -> frit_fs::Result<Known> {
     Ok(Known { attr, contents, xattrs })
 }
 
-/// A name of a listing.
+/// An entry of a directory listing.
 pub(super) type Listed = (Vec<u8>, Ino, Kind);
 
-/// Names of a directory, and what the listing ended with.
+/// Returns the names of a directory and the result of the listing.
 pub(super) fn listed(fs: &dyn Files, dir: Ino) -> (Vec<Listed>, frit_fs::Result<()>) {
     let mut names = Vec::new();
     let end = fs.read_dir(dir, 0, &mut |entry| {
@@ -111,10 +111,10 @@ pub(super) fn is_io(error: &frit_fs::Error) -> bool {
 }
 
 impl Judge {
-    /// One for an image.
+    /// Creates a judge for an image.
     ///
     /// # Errors
-    /// The image itself cannot be read.
+    /// The image cannot be read.
     pub fn new(of: &Populated) -> Result<Self, String> {
         let scratch = Arc::new(Mapped::anonymous(BYTES).map_err(|e| e.to_string())?);
         let read = |image: &[u8]| {
@@ -125,17 +125,18 @@ impl Judge {
         Ok(Self { scratch, expected, before_last })
     }
 
-    /// Checks a damaged image; where the check is silent everything has to read as before.
+    /// Checks a damaged image. If the check reports nothing, everything must read as before.
     ///
     /// # Errors
-    /// It is silent, and the tree cannot be read or differs in more than one inode and one name.
+    /// The check reports nothing, and the tree cannot be read or differs in more than one inode and
+    /// one name.
     pub fn check(&self, image: &[u8]) -> Result<Verdict, String> {
         self.scratch.write_data(0, image);
         if check(&self.scratch).map_or(true, |report| !report.is_clean()) {
             return Ok(Verdict::Reported);
         }
-        let fs = open(Arc::clone(&self.scratch)).map_err(|e| format!("check is silent, and: {e}"))?;
-        let found = whole(&fs).map_err(|e| format!("check is silent, and {e}"))?;
+        let fs = open(Arc::clone(&self.scratch)).map_err(|e| format!("check is clean, and: {e}"))?;
+        let found = whole(&fs).map_err(|e| format!("check is clean, and {e}"))?;
         let same = found == self.expected || found == self.before_last;
         if same {
             return Ok(Verdict::Harmless);
@@ -143,11 +144,11 @@ impl Judge {
         self.expected.bounds(&found).map(|()| Verdict::Unnoticed)
     }
 
-    /// Reads everything of a damaged image by the names that it had: each answer has to be right, or an error that
-    /// says that something is damaged. Returns how many such errors there were.
+    /// Reads everything of a damaged image by its former names. Each answer must be correct, or an
+    /// error that reports damage. Returns the number of such errors.
     ///
     /// # Errors
-    /// An answer that is neither.
+    /// An answer that is neither correct nor such an error.
     pub fn read(&self, image: &[u8]) -> Result<u64, String> {
         self.scratch.write_data(0, image);
         let fs = match open(Arc::clone(&self.scratch)) {
@@ -183,11 +184,12 @@ impl Judge {
         Ok(errors)
     }
 
-    /// Repairs a damaged image. Then a check is clean, and one inode at most has lost anything: it is gone, or its
-    /// contents or attributes are others; of other directories one name at most is gone.
+    /// Repairs a damaged image. After the repair the check must be clean. At most one inode may be
+    /// missing or have different contents or attributes, and at most one name of other directories
+    /// may be missing.
     ///
     /// # Errors
-    /// What is otherwise.
+    /// A larger loss, or a check that is not clean.
     pub fn repair(&self, image: &[u8]) -> Result<(), String> {
         let report = self.repaired(image)?;
         let fs = open(Arc::clone(&self.scratch)).map_err(|e| format!("open after a repair: {e}"))?;
@@ -202,7 +204,7 @@ impl Judge {
         self.scratch.write_data(0, image);
         let report = match repair(&self.scratch, &Clock::counted(LATER)) {
             Ok(report) => report,
-            // Of a medium without superblocks nothing is known.
+            // A medium without a valid superblock cannot be repaired.
             Err(error) => return Err(format!("repair: {error}")),
         };
         let after = check(&self.scratch).map_err(|e| format!("check after a repair: {e}"))?;
@@ -214,7 +216,7 @@ impl Judge {
 }
 
 impl Whole {
-    /// Lists a directory; whether it ended with an error.
+    /// Verifies the listing of a directory. Returns `true` if it ended with an error.
     fn listing(&self, fs: &dyn Files, dir: Ino) -> Result<bool, String> {
         let (names, end) = listed(fs, dir);
         let mut seen = BTreeSet::new();
@@ -232,7 +234,7 @@ impl Whole {
         }
     }
 
-    /// What a repair of one damage may leave of this.
+    /// Verifies that a repair of a single damage lost no more than it may.
     fn bounds(&self, found: &Whole) -> Result<(), String> {
         let differs = |(ino, known): &(&Ino, &Known)| {
             found.inodes.get(ino).is_none_or(|now| {
@@ -254,7 +256,7 @@ impl Whole {
     }
 }
 
-/// Does everything with a medium of any content that a user of it would, for panics and endless loops.
+/// Performs every operation on a medium with arbitrary contents, to find panics and endless loops.
 pub fn exercise(medium: &Arc<Mapped>) {
     let _ = check(medium);
     if let Ok(fs) = open(Arc::clone(medium)) {

@@ -1,4 +1,4 @@
-//! Damage of a file system's medium: what a check, reading and a repair have to make of it.
+//! Damage to a file system's medium, and the required results of checks, reads and repairs.
 
 mod doors;
 mod harm;

@@ -1,4 +1,5 @@
-//! Making checksums right again after bytes were changed: what is behind them is reached by nothing else.
+//! Recomputes checksums after bytes were changed. Without it, no test reaches the code that runs
+//! after a checksum matches.
 
 use frit_fs::Geometry;
 
@@ -23,19 +24,19 @@ fn put(image: &mut [u8], at: usize, word: u64) {
     }
 }
 
-/// The first word of every checksum: the superblock's identity.
+/// Returns the initial value of every checksum, from the superblock's UUID.
 fn salt(image: &[u8]) -> u32 {
     words(image, 16, 2).map_or(0, |uuid| crc(0, &uuid))
 }
 
-/// The superblock, without its copy.
+/// Updates the checksum of the superblock, without its copy.
 pub fn superblock(image: &mut [u8]) {
     if let Some(all) = words(image, 0, 63) {
         put(image, 63 * 8, u64::from(crc(0, &all)));
     }
 }
 
-/// An inode, by its number.
+/// Updates the checksum of an inode, given its number.
 pub fn inode(image: &mut [u8], g: &Geometry, ino: u64) {
     let at = (g.inodes_at + (ino - 1) * 256) as usize;
     if let Some(all) = words(image, at, 32) {
@@ -45,7 +46,7 @@ pub fn inode(image: &mut [u8], g: &Geometry, ino: u64) {
     }
 }
 
-/// The ledger.
+/// Updates the checksum of the ledger.
 pub fn ledger(image: &mut [u8], g: &Geometry) {
     if let Some(all) = words(image, g.ledger_at as usize, 7) {
         let check = crc(salt(image), &all);
@@ -53,7 +54,7 @@ pub fn ledger(image: &mut [u8], g: &Geometry) {
     }
 }
 
-/// A line of the bitmap.
+/// Updates the checksum of a line of the bitmap.
 pub fn bitmap(image: &mut [u8], g: &Geometry, line: u64) {
     let at = (g.bitmap_at + line * 512) as usize;
     if let Some(all) = words(image, at, 63) {
@@ -62,7 +63,7 @@ pub fn bitmap(image: &mut [u8], g: &Geometry, line: u64) {
     }
 }
 
-/// A block of extents of an inode.
+/// Updates the checksums of a block of extents of an inode.
 pub fn extents(image: &mut [u8], block: u64, ino: u64) {
     for at in (0..BLOCK).step_by(256).map(|line| block as usize * BLOCK + line) {
         if let Some(all) = words(image, at, 32) {
@@ -72,7 +73,7 @@ pub fn extents(image: &mut [u8], block: u64, ino: u64) {
     }
 }
 
-/// A name of a directory at a slot, in block `page` of it.
+/// Updates the checksum of a directory's name at a slot of block `page`.
 pub fn name(image: &mut [u8], block: u64, (dir, page): (u64, u64), slot: usize) {
     let at = block as usize * BLOCK + slot * 32;
     let Some(first) = word(image, at) else { return };

@@ -1,25 +1,26 @@
-//! Who may do what: the rules of Linux for callers whose permissions are checked here.
+//! Access rights: the rules of Linux for callers whose permissions are checked here.
 
 use super::node::Node;
 use frit_fs::{Caller, Error, Result};
 
-/// Set-user-ID, of `mode`.
+/// Set-user-ID bit of a mode.
 pub(super) const SET_UID: u16 = 0o4000;
-/// Set-group-ID, of `mode`.
+/// Set-group-ID bit of a mode.
 pub(super) const SET_GID: u16 = 0o2000;
 const STICKY: u16 = 0o1000;
 const GROUP_EXECUTE: u16 = 0o010;
 
-/// What an inode is wanted for.
+/// Kind of access to an inode.
 #[derive(Clone, Copy, Debug)]
 pub(super) enum Want {
-    /// To look names up.
+    /// Lookup of names.
     Search = 1,
-    /// To change it.
+    /// Change of the inode.
     Write = 2,
 }
 
-/// Whether the caller passes all checks: the superuser, or one that somebody else has checked.
+/// Returns `true` if the caller passes all checks: the superuser, or a caller whose permissions
+/// were checked before.
 pub(super) fn is_super(who: &Caller) -> bool {
     !who.checked || who.uid == 0
 }
@@ -28,7 +29,7 @@ pub(super) fn in_group(who: &Caller, gid: u32) -> bool {
     who.gid == gid || who.groups.contains(&gid)
 }
 
-/// Whether the mode of the inode allows it.
+/// Returns `true` if the mode of the inode allows the access.
 pub(super) fn allowed(who: &Caller, node: &Node, want: Want) -> bool {
     let shift = match () {
         () if is_super(who) => return true,
@@ -43,7 +44,7 @@ pub(super) fn is_owner(who: &Caller, node: &Node) -> bool {
     is_super(who) || who.uid == node.uid
 }
 
-/// Whether the caller may add names to a directory.
+/// Verifies that the caller may add names to a directory.
 ///
 /// # Errors
 /// EACCES.
@@ -51,11 +52,11 @@ pub(super) fn may_add(who: &Caller, dir: &Node) -> Result<()> {
     if allowed(who, dir, Want::Write) { Ok(()) } else { Err(Error::Access) }
 }
 
-/// Whether the caller may take the name of `victim` out of a directory: in one that is sticky only its owner
-/// and the victim's may.
+/// Verifies that the caller may remove the name of `victim` from a directory. In a sticky directory
+/// only the owners of the directory and of the victim may.
 ///
 /// # Errors
-/// EACCES or EPERM; ENOTDIR or EISDIR when the victim is not what is wanted.
+/// EACCES or EPERM; ENOTDIR or EISDIR if the victim is of the wrong kind.
 pub(super) fn may_delete(who: &Caller, dir: &Node, victim: &Node, wants_dir: bool) -> Result<()> {
     may_add(who, dir)?;
     if dir.mode & STICKY != 0 && !is_owner(who, victim) && !is_owner(who, dir) {
@@ -68,15 +69,15 @@ pub(super) fn may_delete(who: &Caller, dir: &Node, victim: &Node, wants_dir: boo
     }
 }
 
-/// The mode without the bits that a change of owner or contents takes away: set-user-ID, and set-group-ID
-/// where it makes a program run as the group, or where the caller is not in it.
+/// Returns the mode without the bits that a change of owner or contents clears: set-user-ID always,
+/// set-group-ID if the group may execute the file or the caller is not in the group.
 pub(super) fn without_privileges(who: &Caller, node: &Node) -> u16 {
     let group = node.mode & GROUP_EXECUTE != 0 || !(is_super(who) || in_group(who, node.gid));
     node.mode & !SET_UID & if group { !SET_GID } else { !0 }
 }
 
-/// The mode that a new inode gets of the one that was asked for: set-group-ID of a program is not for callers
-/// outside of its group.
+/// Returns the mode of a new inode. A caller outside the group cannot create an executable with
+/// set-group-ID.
 pub(super) fn mode_of_new(who: &Caller, mode: u16, gid: u32) -> u16 {
     let program = SET_GID | GROUP_EXECUTE;
     if mode & program == program && !is_super(who) && !in_group(who, gid) { mode & !SET_GID } else { mode }

@@ -1,11 +1,12 @@
-//! Changing attributes: chmod, chown, truncate, utimens.
+//! Changes of attributes: chmod, chown, truncate, utimens.
 
 use super::access::{SET_GID, Want, allowed, in_group, is_owner, is_super, without_privileges};
 use super::node::Node;
 use super::state::State;
 use frit_fs::{Attr, Caller, Changes, Error, FILE_MAX, Ino, Kind, Result, SetTime, Time};
 
-/// Whether the caller may make these changes, each rule as notify_change and its callers have it.
+/// Verifies that the caller may make these changes, by the rules of `notify_change` and its callers
+/// in Linux.
 fn permitted(who: &Caller, node: &Node, changes: &Changes) -> Result<()> {
     if let Some(size) = changes.size {
         match node.kind {
@@ -38,7 +39,7 @@ fn permitted(who: &Caller, node: &Node, changes: &Changes) -> Result<()> {
     Ok(())
 }
 
-/// The mode after the changes.
+/// Returns the mode after the changes.
 fn mode_after(who: &Caller, node: &Node, changes: &Changes) -> u16 {
     if let Some(mode) = changes.mode {
         let outside = !is_super(who) && !in_group(who, changes.gid.unwrap_or(node.gid));
@@ -63,7 +64,7 @@ impl State {
         let node = self.node_mut(ino)?;
         permitted(who, node, changes)?;
         let mode = mode_after(who, node, changes);
-        // Truncating to the size that is there changes nothing, unless privileges go.
+        // Truncation to the current size changes nothing, except that it may clear set-ID bits.
         let sizes = changes.size.is_some_and(|s| s != node.data.size);
         let others = Changes { size: None, ..*changes } != Changes::default();
         if others || mode != node.mode {

@@ -1,4 +1,4 @@
-//! The bytes of a file: pages that were written, and holes.
+//! Bytes of a file: written pages, and holes.
 
 use super::state::State;
 use frit_fs::{Allocate, Error, FILE_MAX, Ino, Piece, Result, Seek};
@@ -9,15 +9,15 @@ use std::sync::Arc;
 pub(super) const PAGE: usize = 4096;
 const PAGE64: u64 = PAGE as u64;
 
-/// Pages by number, shared between copies of the model until one changes them. Bytes beyond the size are
-/// zeros.
+/// Pages by number. Copies of the model share them until one copy changes them. Bytes beyond the
+/// size are zeros.
 #[derive(Clone, Default, Debug)]
 pub(super) struct Contents {
     pub(super) size: u64,
     pages: BTreeMap<u64, Arc<[u8; PAGE]>>,
 }
 
-/// The parts of a range that lie in one page each: number of the page, first byte in it, bytes.
+/// Splits a range at page boundaries into parts: page number, first byte within it, length.
 fn parts(at: u64, end: u64) -> impl Iterator<Item = (u64, usize, usize)> {
     let mut at = at;
     std::iter::from_fn(move || {
@@ -43,7 +43,7 @@ impl Contents {
         done
     }
 
-    /// Writes a range that ends at [`FILE_MAX`] at most.
+    /// Writes a range that does not end beyond [`FILE_MAX`].
     fn write(&mut self, at: u64, data: &[u8]) {
         let end = at + data.len() as u64;
         let mut done = 0;
@@ -55,7 +55,7 @@ impl Contents {
         self.size = self.size.max(end);
     }
 
-    /// Makes a range zeros: whole pages become holes.
+    /// Sets a range to zeros; whole pages become holes.
     fn zero(&mut self, at: u64, end: u64) {
         let touched: Vec<u64> = if at < end {
             self.pages.range(at / PAGE64..end.div_ceil(PAGE64)).map(|(&p, _)| p).collect()
@@ -75,6 +75,7 @@ impl Contents {
     }
 
     pub(super) fn resize(&mut self, size: u64) {
+        // Bytes beyond the size must be zeros, also within the last page.
         if size < self.size {
             self.zero(size, self.size.next_multiple_of(PAGE64));
         }
@@ -104,7 +105,7 @@ impl Contents {
         self.pages.get(&(at / PAGE64)).map_or(0, |p| p[(at % PAGE64) as usize])
     }
 
-    /// Where the first byte from `at` on is that is not zero.
+    /// Returns the position of the first byte from `at` on that is not zero.
     pub(super) fn first_nonzero(&self, at: u64) -> Option<u64> {
         self.pages.range(at / PAGE64..).find_map(|(&page, bytes)| {
             let start = page * PAGE64;
@@ -114,7 +115,8 @@ impl Contents {
         })
     }
 
-    /// Pages as places; the medium of a file of the model is the file itself.
+    /// Returns the written pages as extents. The model has no medium, so positions on it equal
+    /// those in the file.
     pub(super) fn pieces(&self, at: u64) -> Vec<Piece> {
         let place =
             |(&page, _)| Piece { at: page * PAGE64, len: PAGE64, medium: page * PAGE64, written: true };
@@ -127,7 +129,7 @@ impl Contents {
 }
 
 impl State {
-    /// Writes as far as a file may reach.
+    /// Writes as many of the bytes as fit below the largest size of a file.
     pub(super) fn write(&mut self, ino: Ino, at: u64, data: &[u8]) -> Result<usize> {
         let now = self.now();
         self.file(ino)?;

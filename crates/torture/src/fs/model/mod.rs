@@ -1,9 +1,10 @@
-//! A file system in memory, written as plainly as possible: what each call does by POSIX and Linux.
+//! A file system in memory, kept simple: the semantics of each call by POSIX and Linux.
 //!
-//! Rules of permission hold for callers that are [`checked`](frit_fs::Caller::checked). A caller that is not
-//! gets what it asks for, as a kernel asks that has checked and has worked out modes itself.
+//! Permissions are checked for callers that are [`checked`](frit_fs::Caller::checked). All other
+//! callers are allowed everything, like a kernel that has already checked permissions and computed
+//! modes.
 //!
-//! It has no medium: space never runs out, nothing is ever damaged, and syncing does nothing.
+//! It has no medium: space never runs out, no data is damaged, and a sync does nothing.
 
 mod access;
 mod attrs;
@@ -22,13 +23,13 @@ use frit_fs::{
 use state::State;
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
-/// Blocks that the model says it has; it never uses them up.
+/// Number of blocks that the model reports; they never run out.
 const BLOCKS: u64 = 1 << 30;
 
-/// The reference. Cloning copies all of it; neither copy sees what the other does from then on.
+/// The reference file system. A clone is an independent copy.
 ///
-/// Its clock is logical: each call that may change something is one nanosecond later than the one before, so
-/// a time that was set by a call differs from all earlier ones.
+/// Its clock is logical: each call that may change something advances it by one nanosecond, so a
+/// time that a call sets differs from all earlier ones.
 #[derive(Debug, Default)]
 pub struct Model(Mutex<State>);
 
@@ -39,7 +40,7 @@ impl Clone for Model {
 }
 
 impl Model {
-    /// An empty one: a root directory of the superuser with mode 755.
+    /// Creates an empty file system: a root directory of the superuser with mode 755.
     #[must_use]
     pub fn new() -> Self {
         Self::default()
@@ -49,14 +50,14 @@ impl Model {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// For a call that may change something: the clock goes on.
+    /// Advances the clock and locks the state, for a call that may change it.
     fn later(&self) -> MutexGuard<'_, State> {
         let mut state = self.state();
         state.clock += 1;
         state
     }
 
-    /// The paths of all inodes, as words of operations, in the order of names.
+    /// Returns the paths of all inodes as names of operations, in the order of names.
     pub(super) fn walked(&self) -> Vec<Vec<String>> {
         let state = self.state();
         let (mut all, mut left) = (Vec::new(), vec![(Vec::new(), Ino::ROOT)]);
@@ -71,11 +72,11 @@ impl Model {
         all
     }
 
-    /// Whether a correct file system may answer so to `seek`: any distinction of data and holes is allowed
-    /// under which all bytes that are not zero are data. `None` stands for ENXIO.
+    /// Returns `true` if `answer` is correct for `seek`. Every division into data and holes is
+    /// correct in which all bytes that are not zero are data. `None` stands for ENXIO.
     ///
     /// # Errors
-    /// When the inode is gone or has no contents.
+    /// The inode does not exist or has no contents.
     pub fn may_seek(&self, ino: Ino, what: Seek, at: u64, answer: Option<u64>) -> Result<bool> {
         let state = self.state();
         let file = state.file(ino)?;

@@ -1,4 +1,4 @@
-//! Names that come and go: create, link, unlink, rmdir.
+//! Operations on names: create, link, unlink, rmdir.
 
 use super::access::{SET_GID, is_super, may_add, may_delete, mode_of_new};
 use super::node::Node;
@@ -6,7 +6,7 @@ use super::state::{State, is_dot};
 use frit_fs::{Attr, Caller, Error, Ino, Kind, LINK_MAX, New, Result, TARGET_MAX};
 
 impl State {
-    /// Whether `name` can be added to a directory by the caller.
+    /// Verifies that the caller can add `name` to a directory.
     fn addable(&self, who: &Caller, dir: Ino, name: &[u8]) -> Result<()> {
         let node = self.search(who, dir)?;
         if is_dot(name) || self.child(node, name)?.is_some() {
@@ -36,7 +36,8 @@ impl State {
             Kind::Directory if of_parent => new.mode & 0o7777 | SET_GID,
             Kind::Symlink => 0o777,
             Kind::Directory => new.mode & 0o7777,
-            // Only in a directory that gives its group away can the group be one that is not the caller's.
+            // A directory with set-group-ID passes on its group, which may be one that the caller
+            // is not in.
             _ => mode_of_new(who, new.mode & 0o7777, gid),
         };
         parent.put(name, ino);
@@ -107,7 +108,7 @@ impl State {
         self.dir_unnamed(ino, dir)
     }
 
-    /// Takes a name out of a directory.
+    /// Removes a name from a directory.
     pub(super) fn forget(&mut self, dir: Ino, name: &[u8]) -> Result<()> {
         let now = self.now();
         let node = self.node_mut(dir)?;

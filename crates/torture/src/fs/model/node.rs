@@ -1,15 +1,15 @@
-//! One inode of the model.
+//! Inodes of the model.
 
 use super::contents::Contents;
 use frit_fs::{Attr, Ino, Kind, Time};
 use std::collections::BTreeMap;
 
-/// A name of a directory.
+/// An entry of a directory.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Named {
-    /// Where it comes in a listing; it stays while the name is there.
+    /// Position in a listing. It does not change while the name exists.
     pub(super) position: u64,
-    /// What it names.
+    /// Inode that the name refers to.
     pub(super) ino: Ino,
 }
 
@@ -28,20 +28,20 @@ pub(super) struct Node {
     pub(super) btime: Time,
     /// Contents of a regular file.
     pub(super) data: Contents,
-    /// Where a symbolic link points.
+    /// Target of a symbolic link.
     pub(super) target: Vec<u8>,
     /// Names of a directory, without `.` and `..`.
     pub(super) names: BTreeMap<Vec<u8>, Named>,
-    /// The position of the next new name; `.` and `..` have 0 and 1.
+    /// Position of the next new name. `.` and `..` have positions 0 and 1.
     pub(super) position: u64,
-    /// The directory that a directory is in.
+    /// Parent of a directory.
     pub(super) parent: Ino,
     pub(super) xattrs: BTreeMap<Vec<u8>, Vec<u8>>,
     pub(super) pins: u32,
 }
 
 impl Node {
-    /// An inode without a name yet; a directory counts itself.
+    /// Creates an inode without a name. The link count of a directory includes its own `.`.
     pub(super) fn new(kind: Kind, mode: u16, (uid, gid): (u32, u32), parent: Ino, now: Time) -> Self {
         Self {
             kind,
@@ -68,12 +68,12 @@ impl Node {
         self.kind == Kind::Directory
     }
 
-    /// Contents changed.
+    /// Sets the times for a change of contents.
     pub(super) fn modified(&mut self, now: Time) {
         (self.mtime, self.ctime) = (now, now);
     }
 
-    /// Gives a name to an inode, the same place in listings if the name is there already.
+    /// Adds or replaces a name. A replaced name keeps its position in listings.
     pub(super) fn put(&mut self, name: &[u8], ino: Ino) {
         let position = self.names.get(name).map_or(self.position, |n| n.position);
         self.position = self.position.max(position + 1);

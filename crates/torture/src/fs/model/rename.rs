@@ -1,11 +1,11 @@
-//! Renaming, in the order of checks of Linux (`do_renameat2` and `vfs_rename`).
+//! Renames, with the checks in the order of Linux (`do_renameat2` and `vfs_rename`).
 
 use super::access::{Want, allowed, may_add, may_delete};
 use super::state::{State, is_dot};
 use frit_fs::{Caller, Error, Ino, RenameMode, Result};
 use std::path::PathBuf;
 
-/// EBUSY of errno-base.h, which [`Error`] has no word for.
+/// EBUSY of errno-base.h, for which [`Error`] has no variant.
 const EBUSY: i32 = 16;
 
 fn busy() -> Error {
@@ -58,7 +58,7 @@ impl State {
         }
     }
 
-    /// Permissions, and kinds that fit.
+    /// Verifies permissions and the kinds of both inodes.
     fn may_rename(
         &self,
         who: &Caller,
@@ -74,7 +74,8 @@ impl State {
             None => may_add(who, to_dir)?,
             Some(t) => may_delete(who, to_dir, t, if exchange { t.is_dir() } else { moved.is_dir() })?,
         }
-        // A directory that goes elsewhere is itself changed: its `..`.
+        // A move of a directory to another parent changes the directory itself, because of its
+        // `..`.
         if from != to {
             let other = target.filter(|t| exchange && t.is_dir());
             for dir in [Some(moved).filter(|m| m.is_dir()), other].into_iter().flatten() {
@@ -115,6 +116,7 @@ impl State {
         ((to, new), target): ((Ino, &[u8]), Ino),
     ) -> Result<()> {
         let now = self.now();
+        // Each name keeps its position; only the inodes are exchanged.
         for (dir, name, ino) in [(from, old, target), (to, new, source)] {
             let dir = self.node_mut(dir)?;
             dir.put(name, ino);
@@ -124,7 +126,7 @@ impl State {
         self.moved(target, to, from)
     }
 
-    /// An inode has a new name; a directory's `..` counts in another one now.
+    /// Updates an inode after a rename. The `..` of a directory counts as a link of its new parent.
     fn moved(&mut self, ino: Ino, from: Ino, to: Ino) -> Result<()> {
         let now = self.now();
         let node = self.node_mut(ino)?;

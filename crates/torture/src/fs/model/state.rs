@@ -1,33 +1,34 @@
-//! All inodes of the model, how one is found, and when one goes.
+//! All inodes of the model, with lookup and removal.
 
 use super::access::{Want, allowed};
 use super::node::Node;
 use frit_fs::{Attr, Caller, Error, Ino, Kind, NAME_MAX, Result, Time};
 use std::collections::BTreeMap;
 
-/// A name as a listing has it: position, name, inode, kind.
+/// An entry of a listing: position, name, inode, kind.
 pub(super) type Listed = (u64, Vec<u8>, Ino, Kind);
 
-/// Everything there is.
+/// State of the model.
 #[derive(Clone, Debug)]
 pub(super) struct State {
     pub(super) nodes: BTreeMap<Ino, Node>,
-    /// The number of the next inode; none is used twice.
+    /// Number of the next inode. Numbers are never reused.
     pub(super) next: u64,
-    /// Calls so far, as nanoseconds.
+    /// Time of the logical clock in nanoseconds: it advances by one at each call that may change
+    /// the state.
     pub(super) clock: i64,
 }
 
 impl Default for State {
     fn default() -> Self {
-        // In 2033, so that times of the logical clock lie apart from those that tests set.
+        // The clock starts in 2033, so its times differ from those that tests set.
         let clock = 2_000_000_000_000_000_000;
         let root = Node::new(Kind::Directory, 0o755, (0, 0), Ino::ROOT, Time(clock));
         Self { nodes: BTreeMap::from([(Ino::ROOT, root)]), next: Ino::ROOT.0 + 1, clock }
     }
 }
 
-/// Whether a name is one that every directory has.
+/// Returns `true` for `.` and `..`, which every directory has.
 pub(super) fn is_dot(name: &[u8]) -> bool {
     name == b"." || name == b".."
 }
@@ -45,7 +46,7 @@ impl State {
         self.nodes.get_mut(&ino).ok_or(Error::Stale)
     }
 
-    /// A regular file; others have no contents to read or write.
+    /// Returns a regular file; other inodes have no contents.
     pub(super) fn file(&self, ino: Ino) -> Result<&Node> {
         let node = self.node(ino)?;
         match node.kind {
@@ -59,7 +60,7 @@ impl State {
         Ok(self.node(ino)?.attr(ino))
     }
 
-    /// A directory whose names the caller may look up.
+    /// Returns a directory if the caller may look up names in it.
     pub(super) fn search(&self, who: &Caller, dir: Ino) -> Result<&Node> {
         let node = self.node(dir)?;
         if !node.is_dir() {
@@ -71,8 +72,8 @@ impl State {
         Ok(node)
     }
 
-    /// What a directory calls `name`, which is neither `.` nor `..`. A directory that was removed has no names
-    /// and takes none, whatever they are like.
+    /// Returns the inode of `name` in a directory; `name` is not `.` or `..`. A removed directory
+    /// has no names and accepts none, so it gives the same error for every name.
     pub(super) fn child(&self, dir: &Node, name: &[u8]) -> Result<Option<Ino>> {
         if name.is_empty() || dir.links == 0 {
             return Err(Error::NotFound);
@@ -95,7 +96,7 @@ impl State {
         }
     }
 
-    /// Whether `dir` is `above` or somewhere below it.
+    /// Returns `true` if `dir` is `above` or is below it.
     pub(super) fn is_below(&self, mut dir: Ino, above: Ino) -> Result<bool> {
         while dir != above {
             if dir == Ino::ROOT {
@@ -114,7 +115,8 @@ impl State {
         Ok(node.target.clone())
     }
 
-    /// Names from a position on, in the order of positions. Nothing can be listed of a removed directory.
+    /// Returns the names from a position on, sorted by position. A removed directory cannot be
+    /// listed.
     pub(super) fn listed(&self, ino: Ino, from: u64) -> Result<Vec<Listed>> {
         let dir = self.node(ino)?;
         if !dir.is_dir() {
@@ -144,7 +146,7 @@ impl State {
         self.release(ino)
     }
 
-    /// Takes one name of something that is no directory into account as gone.
+    /// Removes one link of an inode that is not a directory.
     pub(super) fn unnamed(&mut self, ino: Ino) -> Result<()> {
         let now = self.now();
         let node = self.node_mut(ino)?;
@@ -153,7 +155,7 @@ impl State {
         self.release(ino)
     }
 
-    /// Takes a directory's only name into account as gone, also in the count of the one it was in.
+    /// Removes the only link of a directory, and its `..` from the link count of its parent.
     pub(super) fn dir_unnamed(&mut self, ino: Ino, parent: Ino) -> Result<()> {
         let now = self.now();
         self.node_mut(parent)?.links -= 1;
@@ -163,7 +165,7 @@ impl State {
         self.release(ino)
     }
 
-    /// Frees an inode that has neither names nor pins.
+    /// Frees an inode that has neither links nor pins.
     fn release(&mut self, ino: Ino) -> Result<()> {
         let node = self.node(ino)?;
         if node.links == 0 && node.pins == 0 {
@@ -172,7 +174,7 @@ impl State {
         Ok(())
     }
 
-    /// Blocks of data, and inodes.
+    /// Returns the number of data blocks and of inodes.
     pub(super) fn used(&self) -> (u64, u64) {
         let sectors: u64 = self.nodes.values().map(|n| n.data.sectors()).sum();
         (sectors / (super::contents::PAGE as u64 / 512), self.nodes.len() as u64)

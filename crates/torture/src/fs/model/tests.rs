@@ -122,7 +122,7 @@ fn callers_that_are_checked_elsewhere_get_what_they_ask_for() {
     assert_eq!(model.set_attr(&trusted, ino, &size(10)).unwrap().mode, 0o6755);
     let owner = Changes { uid: Some(1), ..Changes::default() };
     assert_eq!(model.set_attr(&trusted, ino, &owner).unwrap().mode, 0o6755);
-    // The superuser is checked: a change of owner takes privileges away.
+    // The permissions of the superuser are checked: a change of owner clears set-ID bits.
     assert_eq!(model.set_attr(&ROOT, ino, &owner).unwrap().mode, 0o755);
     assert_eq!(errno(model.set_attr(&user(2), ino, &mode(0))), 1);
     let now = Changes { mtime: Some(SetTime::Now), atime: Some(SetTime::Now), ..Changes::default() };

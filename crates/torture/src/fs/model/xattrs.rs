@@ -1,20 +1,20 @@
-//! Extended attributes, with the rules of their namespaces.
+//! Extended attributes of the model, with the rules of their namespaces.
 
 use super::access::{Want, allowed, is_owner, is_super};
 use super::node::Node;
 use super::state::State;
 use frit_fs::{Caller, Error, Ino, Kind, Result, XATTR_MAX, XattrMode};
 
-/// The namespaces that there are.
+/// Namespace of an extended attribute.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 enum Space {
-    /// `user.`: anyone's, of files and directories.
+    /// `user.`: for all users, on files and directories.
     User,
-    /// `trusted.` and `security.`: the superuser's.
+    /// `trusted.` and `security.`: for the superuser.
     Super,
 }
 
-/// ERANGE of errno-base.h: what Linux says of a name that is longer than 255 bytes.
+/// ERANGE of errno-base.h, which Linux returns for a name of more than 255 bytes.
 const ERANGE: i32 = 34;
 /// XATTR_NAME_MAX of linux/limits.h.
 const XATTR_NAME_MAX: usize = 255;
@@ -36,7 +36,8 @@ fn space(name: &[u8]) -> Result<Space> {
     Err(Error::Unsupported("this namespace of extended attributes"))
 }
 
-/// `user.` is only for what has data of users: modes of links and devices mean nothing.
+/// Returns `true` if the inode can have `user.` attributes. Modes of links and devices do not
+/// protect data of users, so these have none.
 fn holds_user(node: &Node) -> bool {
     matches!(node.kind, Kind::File | Kind::Directory)
 }
@@ -46,6 +47,7 @@ fn may_change(who: &Caller, node: &Node, name: &[u8]) -> Result<()> {
         Space::Super if is_super(who) => Ok(()),
         Space::Super => Err(Error::NotPermitted),
         Space::User if !holds_user(node) => Err(Error::NotPermitted),
+        // In a sticky directory only the owner changes `user.` attributes.
         Space::User if node.is_dir() && node.mode & 0o1000 != 0 && !is_owner(who, node) => {
             Err(Error::NotPermitted)
         }

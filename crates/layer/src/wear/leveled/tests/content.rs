@@ -1,10 +1,10 @@
-//! What was written is read back, whatever moved, and after coming up again.
+//! Contents are read back as written, after any moves and after recovery.
 
 use super::*;
 use frit_core::{Cause, Null, Source, Stop, Target};
 use proptest::prelude::*;
 
-/// Takes turns of one call with a plain array.
+/// Performs one call on the device and on a plain array, and compares the results.
 fn agree(d: &mut Leveled<(), MemoryStore>, plain: &mut [u8], at: u64, len: usize, byte: u8, write: bool) {
     let at = at % d.bytes();
     let fits = at + len as u64 <= d.bytes();
@@ -72,7 +72,8 @@ fn moves_happen_and_are_counted_as_wear_leveling() {
         for i in 0..800u64 {
             d.write(&mut Null, i % 4 * 256, Source::Bytes(&[7; 256]), Cause::Host, ()).unwrap();
         }
-        // 800 × 256 bytes over an interval of 4096: 50, less what regions have left over.
+        // 800 × 256 bytes with an interval of 4096 bytes: 50 moves, less the remainders of the
+        // regions.
         let moved = d.moves();
         if kind == LevelerKind::NoLeveling {
             assert_eq!((moved, d.bytes()), (0, 24 << 10));
@@ -89,7 +90,7 @@ fn moves_happen_and_are_counted_as_wear_leveling() {
 #[test]
 fn a_device_is_divided_and_what_is_left_over_is_told() {
     let d: Leveled<(), NoStore> = Leveled::new(without_bytes(2 << 30, 64), WearConfig::default()).unwrap();
-    // 511 stripes a bank fit beside the registers; 15 of each bank are in a cube.
+    // 511 stripes a bank fit beside the registers; 15 of each bank belong to a cube.
     assert_eq!(d.shape().bank_stripes, 511);
     let cube = d.leveler.region_stripes();
     assert_eq!(d.leveler.logical(), 32 * (cube - 1));
@@ -119,7 +120,7 @@ fn registers_of_something_else_are_refused() {
     let config = small(LevelerKind::RoundRobin);
     let what = |d: Result<WearRecovery>| d.unwrap_err().to_string();
     let mut blank: Leveled<(), _> = Leveled::new(in_memory(24 << 10, 64), config.clone()).unwrap();
-    assert!(what(blank.recover(&mut Null, Stop::Process)).contains("no wear leveling was made here"));
+    assert!(what(blank.recover(&mut Null, Stop::Process)).contains("no wear leveling was formatted here"));
     blank.format(&mut Null).unwrap();
     for i in 0..2000u64 {
         blank.write(&mut Null, i % 50 * 256, Source::Bytes(&[1; 256]), Cause::Host, ()).unwrap();
@@ -129,7 +130,7 @@ fn registers_of_something_else_are_refused() {
     let mut d: Leveled<(), _> = Leveled::new(reopened(store, 24 << 10), other).unwrap();
     assert!(what(d.recover(&mut Null, Stop::Process)).contains("another leveler, seed"));
     let store = d.into_store();
-    // The newest register of a region is damaged: what is behind it would be wrong.
+    // With the newest register of a region damaged, the number before it would be wrong.
     let mut d: Leveled<(), _> = Leveled::new(reopened(store, 24 << 10), config).unwrap();
     d.recover(&mut Null, Stop::Process).unwrap();
     let region = (0..d.leveler.regions()).max_by_key(|&r| d.leveler.number(r)).unwrap();
@@ -140,7 +141,7 @@ fn registers_of_something_else_are_refused() {
     let newest = line(&d, number);
     d.store_mut().write(newest, &[0; 8]).unwrap();
     assert!(what(d.recover(&mut Null, Stop::Process)).contains("is damaged"));
-    // An older one is of no account.
+    // Damage of an older register has no effect.
     let word = d.area.encode(number, area::Ring::Current, region);
     d.store_mut().write(newest, &word).unwrap();
     let older = line(&d, number - 1);

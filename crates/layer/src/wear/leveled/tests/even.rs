@@ -1,11 +1,11 @@
-//! Wear is spread, registers' own among it.
+//! Wear is spread evenly, including that of the registers.
 
 use super::*;
 use frit_core::{Cause, Null, Source};
 use rand::rngs::SmallRng;
 use rand::{Rng, SeedableRng};
 
-/// Line writes of the registers and of the data.
+/// Number of writes to each line of the registers and of the data.
 fn lines(d: &Leveled<(), NoStore>) -> (Vec<u32>, Vec<u32>) {
     let line = u64::from(d.geometry().line_bytes);
     let data = u64::from(d.leveler.physical()) * u64::from(d.shape.stripe_bytes) / line;
@@ -19,7 +19,7 @@ fn lines(d: &Leveled<(), NoStore>) -> (Vec<u32>, Vec<u32>) {
 fn no_line_of_the_registers_wears_more_than_twice_the_mean_of_the_data() {
     for kind in kinds().filter(|&k| k != LevelerKind::NoLeveling) {
         for over_files in [false, true] {
-            // Each write makes a move: the least that the data can wear for a register.
+            // Each write makes a move: the smallest wear of the data for each register write.
             let config = WearConfig { over_files, ..small(kind) };
             let mut d = Leveled::new(without_bytes(40 << 10, 64), config).unwrap();
             d.interval_bytes = 8;

@@ -1,10 +1,10 @@
-//! A bit that flips once, on its way from the medium.
+//! A bit that flips once, in the transfer from the medium.
 
 use super::*;
 use frit_core::{Cause, Null, Result, Source, Target};
 use std::cell::Cell;
 
-/// A store of which the next read that is as long as a stripe comes with a flipped bit, when armed.
+/// Store that, when armed, flips a bit in the next read with the length of a stripe.
 #[derive(Debug)]
 struct Flips {
     store: MemoryStore,

@@ -1,4 +1,5 @@
-//! Clean writes and refreshes under levelers, against a plain model of bytes and clean cells.
+//! Clean writes and refreshes under levelers, compared with a simple model of bytes and clean
+//! cells.
 
 use super::content::all;
 use super::*;
@@ -7,7 +8,7 @@ use proptest::prelude::*;
 
 const STRIPE: usize = 256;
 const REFRESH: usize = 128;
-/// The write unit of the device.
+/// Write unit of the device, in bytes.
 const UNIT: usize = 8;
 
 fn refreshing(size: u64, refresh_bytes: u32) -> PcmConfig {
@@ -18,13 +19,13 @@ fn on<St: Store>(config: PcmConfig, store: St) -> Pcm<St> {
     Pcm::new(config, store, &mut Hardware::new()).unwrap()
 }
 
-/// A device and what it should be.
+/// Device and its expected state.
 struct Twin {
     d: Leveled<(), MemoryStore>,
     config: WearConfig,
     size: u64,
     bytes: Vec<u8>,
-    /// For each write unit, whether it takes a clean write.
+    /// For each write unit: `true` if it accepts a clean write.
     clean: Vec<bool>,
 }
 
@@ -46,7 +47,7 @@ impl Twin {
         self.clean[Twin::units(at, len)].iter().all(|&c| c)
     }
 
-    /// Bytes of clean writes that a fresh write makes: of each stripe all or nothing.
+    /// Bytes of clean writes that `write_fresh` makes: for each stripe all of the bytes or none.
     fn clean_bytes(&self, at: usize, len: usize) -> u64 {
         let (mut bytes, mut from) = (0, at);
         while from < at + len {
@@ -83,7 +84,7 @@ impl Twin {
         self.clean[Twin::units(at, REFRESH)].fill(true);
     }
 
-    /// After a restart, zeros are as good as refreshed.
+    /// Restarts the device. Zeros then count as refreshed.
     fn restart(mut self) -> Twin {
         let pcm = on(refreshing(self.size, REFRESH as u32), self.d.into_store());
         self.d = Leveled::new(pcm, self.config.clone()).unwrap();
@@ -146,7 +147,7 @@ fn refreshes_count_towards_moves_and_clean_writes_towards_a_life() {
         let mut d: Leveled<(), NoStore> =
             Leveled::new(on(refreshing(24 << 10, 128), NoStore), small(kind)).unwrap();
         assert_eq!(d.refresh_bytes(), Some(128));
-        // Each refresh counts 128 bytes: a move each 32.
+        // Each refresh counts 128 bytes, so every 32nd makes a move.
         for _ in 0..320 {
             d.refresh(&mut Null, 256, Cause::Gc, ()).unwrap();
         }

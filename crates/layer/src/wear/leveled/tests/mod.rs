@@ -49,7 +49,7 @@ fn without_bytes(bytes: u64, line: u32) -> Pcm<NoStore> {
     Pcm::new(pcm_config(bytes, line), NoStore, &mut Hardware::new()).unwrap()
 }
 
-/// Small: 256-byte stripes, 2 × 3 banks, and a move after each 4096 bytes.
+/// Small configuration: 256-byte stripes, 2 × 3 banks, and a move after each 4096 bytes.
 fn small(leveler: LevelerKind) -> WearConfig {
     WearConfig {
         leveler,
