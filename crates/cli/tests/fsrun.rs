@@ -101,7 +101,7 @@ fn wrong_command_lines_end_with_2_and_failed_runs_with_1() {
         (&["--profile", "tlc-2020"], 1, "byte-addressable"),
         (&["--profile", "none"], 1, "no such profile"),
         (&["--host", "zed"], 1, "no such host"),
-        (&["--host", "direct,posted=1"], 1, "its keys are"),
+        (&["--host", "direct,posted=1"], 1, "the keys are"),
         (&["--size", "2G"], 1, "more than the 1 GiB"),
         (&["--size", "8M", "--file", "16M"], 1, "no space"),
     ] {

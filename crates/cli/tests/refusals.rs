@@ -68,7 +68,7 @@ fn an_import_takes_only_raw_images_unless_told() {
     image("disk.qcow2", b"QFI\xfb\0\0\0\x03");
     ends(d, &["import", "vol", "disk.qcow2"], 1, "qemu-img convert -f qcow2 -O raw disk.qcow2");
     image("disk.vmdk", b"KDMV\x01\0\0\0");
-    ends(d, &["import", "vol", "disk.vmdk"], 1, "disk.vmdk is no raw image, but vmdk");
+    ends(d, &["import", "vol", "disk.vmdk"], 1, "disk.vmdk is not a raw image, but vmdk");
     image("disk.gz", b"\x1f\x8b\x08\0");
     ends(d, &["import", "vol", "disk.gz"], 1, "gzip -dc disk.gz | frit import vol -");
     ends(d, &["import", "vol", "disk.gz", "--format", "qcow2"], 2, "raw");

@@ -110,7 +110,7 @@ fn mistakes_have_words_and_codes() {
     assert!(ends(d, &[&["create", "vol"], SIZE].concat(), 1).contains("--force replaces it"));
     ends(d, &[&["create", "vol", "--force"], SIZE].concat(), 0);
     assert!(ends(d, &["grow", "vol"], 1).contains("how large?"));
-    assert!(ends(d, &["check", "vol", "hfsl-small"], 1).contains("apart"));
+    assert!(ends(d, &["check", "vol", "hfsl-small"], 1).contains("separately"));
     assert!(ends(d, &["check", "hfsl-small", "--data"], 1).contains("are for volumes"));
     assert!(ends(d, &["check", "vol", "--set", "SSW=1"], 1).contains("for stacks"));
     std::fs::rename(d.join("vol/pcm.medium"), d.join("vol/pcm.gone")).unwrap();

@@ -20,6 +20,8 @@ const SLOTS_WORD: usize = 1;
 pub(super) struct Usage {
     /// `true` if the header states that the layer is in use.
     noted: bool,
+    /// `true` from a halt to the next use: the header vouches for the media as they are.
+    pub(super) halted: bool,
 }
 
 impl<T: Token, P: Store, D: Store> Cache<T, P, D> {
@@ -30,10 +32,11 @@ impl<T: Token, P: Store, D: Store> Cache<T, P, D> {
         Head::new(MAGIC, &[VERSION, layout.slots, disk as u32, (disk >> 32) as u32, layout.copies])
     }
 
-    /// Writes the state, and returns the completion after which it is durable. The state "halted"
-    /// is written after all data that it vouches for, the summary included.
-    fn write_state<S: Sink<Tok = T>>(&mut self, sink: &mut S, state: Use) -> Result<T> {
-        let after = if is(Bug::HaltedBeforeSummary) { sink.start() } else { self.space.fenced() };
+    /// Writes the state after `after`, and returns the completion after which it is durable. The
+    /// state "halted" is written after all data that it vouches for, the summary included.
+    fn write_state<S: Sink<Tok = T>>(&mut self, sink: &mut S, state: Use, after: T) -> Result<T> {
+        let fenced = if is(Bug::HaltedBeforeSummary) { sink.start() } else { self.space.fenced() };
+        let after = sink.join(fenced, after);
         let tok = put_state(&mut self.space.pcm, sink, state, after)?;
         let done = self.space.fence_after(sink, tok);
         sink.ack(done);
@@ -56,12 +59,13 @@ impl<T: Token, P: Store, D: Store> Cache<T, P, D> {
     /// Notes that the layer is in use, before anything else changes. Over files the note is synced
     /// first, so that the state "halted" is true after any power loss.
     pub(super) fn note_use<S: Sink<Tok = T>>(&mut self, sink: &mut S) -> Result<()> {
-        let noted = self.write_state(sink, Use::Open)?;
+        let start = sink.start();
+        let noted = self.write_state(sink, Use::Open, start)?;
         self.space.noted = sink.join(self.space.noted, noted);
         if self.space.volatile() {
             self.space.pcm.flush(sink)?;
         }
-        self.usage.noted = true;
+        self.usage = Usage { noted: true, halted: false };
         Ok(())
     }
 
@@ -80,7 +84,7 @@ impl<T: Token, P: Store, D: Store> Cache<T, P, D> {
         let tok = self.head().put(&mut self.space.pcm, sink)?;
         let done = self.space.fence_after(sink, tok);
         sink.ack(done);
-        self.write_state(sink, Use::Halted)?;
+        self.write_state(sink, Use::Halted, done)?;
         self.space.pcm.sync(sink)
     }
 
@@ -90,6 +94,10 @@ impl<T: Token, P: Store, D: Store> Cache<T, P, D> {
         if self.flying.len() > 0 || self.unflushed.is_some() {
             let direct = self.unflushed.is_some() && self.config.passes();
             let landed = self.land(sink);
+            // The halt is complete when the disk has what it was given, direct writes included.
+            if let Ok(landed) = &landed {
+                self.flushed = sink.join(self.flushed, *landed);
+            }
             // Dirty blocks stay in PCM. Data that bypassed the cache has no other copy, so its
             // failure is an error.
             if landed.is_err() && (!self.was_disk() || direct) {
@@ -107,8 +115,9 @@ impl<T: Token, P: Store, D: Store> Cache<T, P, D> {
             let put = self.summary()?.put(&mut self.space.pcm, sink, after)?;
             self.space.fence_after(sink, put);
         }
-        self.usage.noted = false;
-        self.write_state(sink, if P::HOLDS { Use::Summed } else { Use::Halted })?;
+        self.usage = Usage { noted: false, halted: true };
+        let state = if P::HOLDS { Use::Summed } else { Use::Halted };
+        self.write_state(sink, state, self.flushed)?;
         self.space.pcm.sync(sink)
     }
 

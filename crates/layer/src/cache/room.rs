@@ -110,7 +110,10 @@ impl<T: Token, P: Store, D: Store> Cache<T, P, D> {
 
     /// Does background work in idle time.
     pub(super) fn background<S: Sink<Tok = T>>(&mut self, sink: &mut S, budget: u32) -> Result<Progress<T>> {
-        if self.trouble.refusal.is_some() || self.trouble.disk.is_some() && !self.trouble.retry() {
+        if self.usage.halted
+            || self.trouble.refusal.is_some()
+            || self.trouble.disk.is_some() && !self.trouble.retry()
+        {
             return Ok(Progress::Idle);
         }
         let before = self.stats;
@@ -141,8 +144,6 @@ impl<T: Token, P: Store, D: Store> Cache<T, P, D> {
             if !over && !self.config.drain && f64::from(self.dirty_left()) <= low {
                 break;
             }
-            // Behind a halt, background work is a use as well.
-            self.begin_use(sink)?;
             let more = if over { self.destage(sink)? } else { self.clean(sink)? };
             if !more {
                 break;

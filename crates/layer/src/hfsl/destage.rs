@@ -189,12 +189,10 @@ impl<T: Token, N: Store, P: Store> Hfsl<T, N, P> {
 
     /// Idle-time work: destages PCM, then collects garbage in NAND.
     pub(crate) fn background<S: Sink<Tok = T>>(&mut self, sink: &mut S, budget: u32) -> Result<Progress<T>> {
-        if self.flash.writable().is_err() {
+        // After a halt the header vouches for the media as they are: background work waits for the next write.
+        let halted = self.usage.formatted && !self.usage.in_use;
+        if halted || self.flash.writable().is_err() {
             return Ok(Progress::Idle);
-        }
-        if self.usage.formatted {
-            // Behind a halt, background work is a use as well.
-            self.begin_use(sink)?;
         }
         for region in Region::ALL {
             if self.wants_out(region, self.config.pcm_high) {

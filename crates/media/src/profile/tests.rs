@@ -196,7 +196,7 @@ fn errors_name_key_value_and_remedy() {
             "profile = 'pcm-p8p-2016'\nread = [[64, '9 us'], [128, '5 us']]",
             ["read = 2 points", "larger access"],
         ),
-        ("profile = 'pcm-p8p-2016'\nrefresh_bytes = '64K'", ["t_refresh = (not given)", "One refresh"]),
+        ("profile = 'pcm-p8p-2016'\nrefresh_bytes = '64K'", ["t_refresh = (not given)", "one refresh"]),
         ("profile = 'dram-ddr4'\nbytes = 0", ["bytes = 0", "256 TiB"]),
     ] {
         let e = error(toml);
