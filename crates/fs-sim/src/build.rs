@@ -24,7 +24,7 @@ impl HostDevice {
     }
 
     /// Transfers bytes towards the processor.
-    pub(crate) fn to_cpu<S: Sink>(
+    pub(crate) fn receive<S: Sink>(
         &mut self,
         sink: &mut S,
         len: u32,
@@ -35,7 +35,7 @@ impl HostDevice {
     }
 
     /// Transfers bytes away from the processor.
-    pub(crate) fn from_cpu<S: Sink>(
+    pub(crate) fn send<S: Sink>(
         &mut self,
         sink: &mut S,
         len: u32,

@@ -28,7 +28,7 @@ fn permitted(who: &Caller, inode: &Inode, changes: &AttrChanges) -> Result<()> {
     match (changes.atime, changes.mtime) {
         (None, None) => {}
         (Some(SetTime::Now), Some(SetTime::Now)) if !is_owner => {
-            permissions::check_access(who, inode, WRITE)?
+            permissions::check_access(who, inode, WRITE)?;
         }
         _ => permissions::check_owner(who, inode)?,
     }

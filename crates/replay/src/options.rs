@@ -90,7 +90,7 @@ impl FromStr for WarmUp {
             match start {
                 Some(s) if warm.start == InitialState::New => warm.start = s,
                 None if warm.warm_up_requests == WarmUpRequests::None => {
-                    warm.warm_up_requests = warm_up_requests(part)?
+                    warm.warm_up_requests = warm_up_requests(part)?;
                 }
                 _ => {
                     return Err(format!(

@@ -53,7 +53,7 @@ impl<S: Sink + Send> Backend for Volume<S> {
     }
 
     fn would_block(&self, what: RequestIntent, at: u64, len: u64) -> bool {
-        Volume::slow(self, what, at, len)
+        Volume::would_block(self, what, at, len)
     }
 
     fn deferred(&mut self) -> Option<Deferred> {

@@ -131,7 +131,7 @@ impl Chooser<'_> {
             let kinds = kinds(node.effect);
             // A unit executes one command at a time, so at most one command of a unit is torn.
             let busy = torn.iter().any(|&(t, _)| self.graph.nodes[t as usize].unit == node.unit);
-            if let Some(&kind) = kinds.choose_cuts(&mut self.rng).filter(|_| !busy)
+            if let Some(&kind) = kinds.choose(&mut self.rng).filter(|_| !busy)
                 && self.rng.random_bool(0.6)
             {
                 torn.push((n as u32, kind));
@@ -261,7 +261,7 @@ impl Chooser<'_> {
             let mut set = CommandSet::below(n, self.rng.random_range(0..n));
             for _ in 0..self.rng.random_range(1..40) {
                 let ready = self.graph.frontier(&set);
-                let Some(&next) = ready.choose_cuts(&mut self.rng) else { break };
+                let Some(&next) = ready.choose(&mut self.rng) else { break };
                 set.add(next);
                 if self.rng.random_bool(0.2) {
                     let (torn, words) = (self.torn_random(&set), self.some_words());

@@ -97,12 +97,7 @@ impl<'a> FileImages<'a> {
     }
 
     /// Returns the writes to a medium in a range of accesses, with their numbers.
-    fn writes(
-        &self,
-        medium: usize,
-        from: usize,
-        to: usize,
-    ) -> impl Iterator<WorkItem = (usize, u64, &'a [u8])> {
+    fn writes(&self, medium: usize, from: usize, to: usize) -> impl Iterator<Item = (usize, u64, &'a [u8])> {
         let log = self.log;
         log.accesses[from..to].iter().enumerate().filter_map(move |(i, a)| match a.kind {
             AccessKind::Write { at, from: f, len } if a.medium as usize == medium => {

@@ -53,7 +53,7 @@ fn try_lock(file: &File, shared: bool, dir: &Path, pass: &dyn Fn() -> bool) -> R
             Ok(()) => return Ok(true),
             Err(TryLockError::WouldBlock) if pass() => return Ok(false),
             Err(TryLockError::WouldBlock) if begin.elapsed() < LOCK_TIMEOUT => {
-                std::thread::sleep(LOCK_RETRY_INTERVAL)
+                std::thread::sleep(LOCK_RETRY_INTERVAL);
             }
             Err(TryLockError::WouldBlock) => {
                 return Err(Error::InUse { dir: dir.into(), by: holder(file) });

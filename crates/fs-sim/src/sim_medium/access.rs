@@ -78,7 +78,7 @@ impl<S: Sink> Inner<S> {
             if let Some(link) = &mut self.link {
                 // The processor fetches whole lines.
                 let carried = n.max(burst as u32);
-                tok = expect_access(link.to_cpu(&mut self.sink, carried, cause, tok));
+                tok = expect_access(link.receive(&mut self.sink, carried, cause, tok));
                 self.issued += 1;
             }
             self.loads.push_back(tok);
@@ -98,7 +98,7 @@ impl<S: Sink> Inner<S> {
     /// Adds the processor's time for copying bytes.
     fn copy(&mut self, len: u64, cause: Cause) {
         if let Some(copies) = &mut self.copies {
-            self.cpu = expect_access(copies.from_cpu(&mut self.sink, len as u32, cause, self.cpu));
+            self.cpu = expect_access(copies.send(&mut self.sink, len as u32, cause, self.cpu));
             self.issued += 1;
         }
     }
@@ -140,7 +140,7 @@ impl<S: Sink> Inner<S> {
             let (part, later) = rest.split_at(n as usize);
             rest = later;
             if let Some(link) = &mut self.link {
-                self.cpu = expect_access(link.from_cpu(&mut self.sink, n, cause, self.cpu));
+                self.cpu = expect_access(link.send(&mut self.sink, n, cause, self.cpu));
                 self.issued += 1;
             }
             let tok =
@@ -177,7 +177,7 @@ impl<S: Sink> Inner<S> {
         self.cpu = self.pcm.fence(&mut self.sink, all);
         self.issued += u64::from(self.pcm.geometry().units());
         if let Some(link) = &mut self.link {
-            self.cpu = expect_access(link.to_cpu(&mut self.sink, STATUS_BYTES, Cause::Meta, self.cpu));
+            self.cpu = expect_access(link.receive(&mut self.sink, STATUS_BYTES, Cause::Meta, self.cpu));
             self.issued += 1;
         }
         self.traffic.fences += 1;

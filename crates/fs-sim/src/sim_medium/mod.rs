@@ -189,7 +189,7 @@ impl<S: Engine> Inner<S> {
         self.sink.begin();
         self.cpu = self.sink.start();
         if let Some(calls) = &mut self.calls {
-            let issued = calls.from_cpu(&mut self.sink, 1, Cause::Meta, self.cpu);
+            let issued = calls.send(&mut self.sink, 1, Cause::Meta, self.cpu);
             self.cpu = expect_access(issued);
             self.issued += 1;
         }

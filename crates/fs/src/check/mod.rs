@@ -111,10 +111,10 @@ fn check_all<M: Medium>(medium: &M, contents: bool) -> Result<Report> {
         match Superblock::read_at(medium, at) {
             Ok(copy) if copy == superblock => {}
             Ok(_) => {
-                checked.report.add_message(format_args!("the {which} superblock differs from the other one"))
+                checked.report.add_message(format_args!("the {which} superblock differs from the other one"));
             }
             Err(why) => {
-                checked.report.add_message(format_args!("the {which} superblock at byte {at:#x}: {why}"))
+                checked.report.add_message(format_args!("the {which} superblock at byte {at:#x}: {why}"));
             }
         }
     }

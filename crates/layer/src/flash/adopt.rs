@@ -70,7 +70,7 @@ impl<T: Token, N: Store> Flash<T, N> {
             let slots = [Stream::Gc as usize, Stream::Host as usize, Stream::Cold as usize];
             let rest = partial_blocks.split_off(partial_blocks.len().min(slots.len()));
             for open in partial_blocks.iter().chain(&rest) {
-                self.blocks.block[open.block as usize].state = BlockState::OpenBlock;
+                self.blocks.block[open.block as usize].state = BlockState::Open;
             }
             for (slot, open) in slots.into_iter().zip(partial_blocks) {
                 self.units[unit as usize].open[slot] = Some(open);
@@ -151,7 +151,7 @@ impl<T: Token, N: Store> Flash<T, N> {
         if pages.len() as u32 == self.blocks.pages_per_block() {
             self.seal(block);
         } else {
-            self.blocks.block[block as usize].state = BlockState::OpenBlock;
+            self.blocks.block[block as usize].state = BlockState::Open;
             let open = OpenBlock { block, next: pages.len() as u32 };
             self.units[unit as usize].open[Stream::Host as usize] = Some(open);
         }

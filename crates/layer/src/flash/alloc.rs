@@ -134,7 +134,7 @@ impl<T: Token, N: Store> Flash<T, N> {
             Err(Error::NoSpace { .. }) if stream == Stream::Gc && self.lend_open_block(unit) => return Ok(()),
             taken => taken?,
         };
-        self.blocks.block[block as usize].state = BlockState::OpenBlock;
+        self.blocks.block[block as usize].state = BlockState::Open;
         self.idle_work_pending = true;
         self.units[unit as usize].open[stream as usize] =
             Some(OpenBlock { block, next: self.nand.next_page(BlockId(block)) });

@@ -7,7 +7,7 @@ pub enum BlockState {
     #[default]
     Free,
     /// A stream writes to it.
-    OpenBlock,
+    Open,
     /// Full, and a candidate for garbage collection.
     Sealed,
     /// Its valid pages are being moved by garbage collection.

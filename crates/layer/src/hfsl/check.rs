@@ -99,7 +99,7 @@ impl<T: Token, N: Store, P: Store> Hfsl<T, N, P> {
             if let Err(e) = self.check_page(sink, lpn, &mut check) {
                 match e {
                     Error::Corrupt { .. } => {
-                        check.report("bad-page", lpn.0, damage_location(&e), e.to_string())
+                        check.report("bad-page", lpn.0, damage_location(&e), e.to_string());
                     }
                     e => return Err(e),
                 }

@@ -54,7 +54,7 @@ impl<P: Store> ReadBuffer<P> {
     /// Drops all contents, as after a crash or a power loss.
     pub(crate) fn drop_all(&mut self) -> Result<()> {
         self.clear();
-        self.medium.lose()
+        self.medium.power_loss()
     }
 
     /// Reads part of a page if the buffer holds it.

@@ -127,7 +127,7 @@ fn find<'a>(
         }
         match traces.find(spec, limit)? {
             WorkloadLookup::Missing(why) => {
-                note_missing(out, MissingWorkload { name: spec.name.clone(), why })
+                note_missing(out, MissingWorkload { name: spec.name.clone(), why });
             }
             WorkloadLookup::Available(input) => here.push((spec, input)),
         }

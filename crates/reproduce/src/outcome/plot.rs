@@ -2,7 +2,7 @@
 
 use super::comparison::{BreakEven, Crossing};
 use super::comparison_text::seconds;
-use super::show::generated;
+use super::format::generated;
 use super::{Measured, Reproduction};
 use frit_core::size;
 use maud::{Markup, html};

@@ -272,7 +272,7 @@ impl BlockStateSums {
                     self.valid[usize::from(blocks.valid(block))] += 1;
                 }
                 BlockState::Victim | BlockState::Emptied => self.data += 1,
-                BlockState::Doomed | BlockState::Bad => {}
+                BlockState::Retiring | BlockState::Bad => {}
             }
         }
     }

@@ -282,7 +282,7 @@ impl Device {
                 self.log.write_line(format_args!("I/O error for a client, {len} bytes at {at}: {why}"));
             }
             DAMAGE_LOGGED_MAX => {
-                self.log.write_line(format_args!("more damage was found; frit scrub lists all of it"))
+                self.log.write_line(format_args!("more damage was found; frit scrub lists all of it"));
             }
             _ => {}
         }

@@ -79,7 +79,7 @@ pub(super) fn for_each_image(
                 }));
             }
             MediumEvent::Done => done += 1,
-            MediumEvent::Body(of, contents) => {
+            MediumEvent::ContentFile(of, contents) => {
                 let before = match contents {
                     Some(contents) => {
                         // New contents under this ID replace a removed body.
